@@ -1,0 +1,211 @@
+import { join, resolve } from 'node:path'
+import { z } from 'zod'
+import { apiKeyPattern } from './model/api-key.ts'
+import { Region } from './model/endpoint.ts'
+import { GiB, KiB, MiB } from './model/limits.ts'
+
+/**
+ * Every option, once: environment variable, type, default, bound and help line. Read once, frozen, handed down by part.
+ * `docs/configuration.md` is generated from this table.
+ */
+type Option<T> = { readonly env: string; readonly help: string; readonly type: z.ZodType<T, string>; readonly default: string }
+
+const text = z.string().min(1)
+const integer = (min: number, max: number) => z.string().transform(Number).pipe(z.int().min(min).max(max))
+const bytes = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d+(\.\d+)?\s*(B|KiB|MiB|GiB|TiB|KB|MB|GB|TB)?$/i, 'must be a size such as 10MiB')
+    .transform(parseBytes)
+    .pipe(z.int().min(min).max(max))
+const address = z
+  .string()
+  .regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be host:port')
+  .transform(parseAddress)
+const optional = <T>(type: z.ZodType<T, string>) =>
+  z.string().transform((value, context): T | null => {
+    if (value === '') return null
+    const parsed = type.safeParse(value)
+    if (parsed.success) return parsed.data
+    for (const issue of parsed.error.issues) context.addIssue({ code: 'custom', message: issue.message })
+    return z.NEVER
+  })
+
+export type ListenAddress = { readonly host: string; readonly port: number }
+
+export const options = {
+  dataDirectory: option(
+    'INLET_DATA_DIR',
+    './data',
+    text.transform((path) => resolve(path)),
+    'where everything that this installation keeps on disk lies',
+  ),
+  logLevel: option(
+    'INLET_LOG_LEVEL',
+    'info',
+    z.enum(['debug', 'info', 'warn', 'error', 'silent']),
+    'the least severe log line that is written',
+  ),
+  shutdownSeconds: option(
+    'INLET_SHUTDOWN_SECONDS',
+    '20',
+    integer(1, 600),
+    'how long a drain after SIGTERM may take; what is not delivered by then stays on disk',
+  ),
+
+  controlListen: option('INLET_CONTROL_LISTEN', '127.0.0.1:8080', address, 'host:port of the management API'),
+  databaseUrl: option('INLET_DATABASE_URL', '', z.string(), '`postgres://…`, or a path for SQLite; empty is `<data>/inlet.db`'),
+  baseUrl: option(
+    'INLET_BASE_URL',
+    '',
+    optional(z.url()),
+    'address that clients know the management API by; empty is `http://` and the listen address',
+  ),
+  baseDomain: option(
+    'INLET_BASE_DOMAIN',
+    '',
+    optional(text),
+    'ingest hosts are `<label>.<region>.<base domain>`; empty: endpoints are reached at the node’s own address',
+  ),
+  bootstrapApiKey: option(
+    'INLET_BOOTSTRAP_API_KEY',
+    '',
+    optional(z.string().regex(apiKeyPattern, 'must be ing_live_ and 32 letters or digits')),
+    'an API key that shall exist with all three scopes',
+  ),
+  apiRequestsPerMinute: option('INLET_API_REQUESTS_PER_MINUTE', '1200', integer(1, 1_000_000), 'management calls per API key'),
+  exchangeRequestsPerMinute: option(
+    'INLET_EXCHANGE_REQUESTS_PER_MINUTE',
+    '60',
+    integer(1, 1_000_000),
+    'token exchanges per client address',
+  ),
+
+  region: option('INLET_REGION', 'loc', Region, 'region code of this node'),
+  controlUrl: option(
+    'INLET_CONTROL_URL',
+    '',
+    optional(z.url()),
+    'where a node finds control; empty is the control listen address',
+  ),
+  nodeToken: option(
+    'INLET_NODE_TOKEN',
+    '',
+    optional(z.string().min(32)),
+    'secret that control and nodes share; empty: made at the first start and kept in `<data>/node-token`',
+  ),
+  advertiseAddresses: option(
+    'INLET_NODE_ADDRESSES',
+    '127.0.0.1',
+    text.transform((list) => list.split(',').map((part) => part.trim())),
+    'IP addresses of this node for DNS, separated by commas',
+  ),
+  ingestListen: option('INLET_INGEST_LISTEN', '127.0.0.1:8081', address, 'host:port of the ingest service'),
+  maxRequestBytes: option(
+    'INLET_MAX_REQUEST_BYTES',
+    '10MiB',
+    bytes(64 * KiB, 256 * MiB),
+    'largest ingest request, as sent and decompressed',
+  ),
+  maxInFlightBytes: option(
+    'INLET_MAX_IN_FLIGHT_BYTES',
+    '128MiB',
+    bytes(MiB, 16 * GiB),
+    'request bytes held in memory before new requests get 503',
+  ),
+  maxConnections: option('INLET_MAX_CONNECTIONS', '20000', integer(1, 1_000_000), 'open ingest connections'),
+  requestTimeoutSeconds: option(
+    'INLET_REQUEST_TIMEOUT_SECONDS',
+    '60',
+    integer(1, 3600),
+    'how long a client may take to send one request',
+  ),
+  diskBudgetBytes: option(
+    'INLET_DISK_BUDGET_BYTES',
+    '20GiB',
+    bytes(64 * MiB, 1024 * GiB),
+    'WAL bytes on disk before new requests get 503',
+  ),
+  diskReserveBytes: option(
+    'INLET_DISK_RESERVE_BYTES',
+    '256MiB',
+    bytes(0, 1024 * GiB),
+    'free space of the file system below which new requests get 503',
+  ),
+
+  objectStore: option(
+    'INLET_OBJECT_STORE',
+    'directory',
+    z.enum(['directory']),
+    '`directory` keeps buckets as folders under `<data>/buckets`',
+  ),
+  deliveryParallel: option('INLET_DELIVERY_PARALLEL', '2', integer(1, 64), 'segments that are converted at the same time'),
+  deliveryMemoryBytes: option(
+    'INLET_DELIVERY_MEMORY_BYTES',
+    '384MiB',
+    bytes(64 * MiB, 256 * GiB),
+    'memory for conversions; beyond it they wait or use scratch space on disk',
+  ),
+} as const
+
+export type Config = { readonly [Name in keyof typeof options]: (typeof options)[Name] extends Option<infer T> ? T : never } & {
+  readonly paths: ReturnType<typeof pathsUnder>
+}
+
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError'
+}
+
+/** Reads all options. Throws one ConfigurationError that lists every problem. */
+export function readConfig(environment: Readonly<Record<string, string | undefined>> = process.env): Config {
+  const problems: string[] = []
+  const values: Record<string, unknown> = {}
+  for (const [name, { env, type, default: fallback }] of Object.entries(options)) {
+    const parsed = (type as z.ZodType).safeParse(environment[env] || fallback)
+    if (parsed.success) values[name] = parsed.data
+    else problems.push(`${env}: ${parsed.error.issues.map((issue) => issue.message).join('; ')}`)
+  }
+  const known = new Set<string>(Object.values(options).map(({ env }) => env))
+  for (const name of Object.keys(environment)) {
+    if (name.startsWith('INLET_') && !known.has(name)) problems.push(`${name}: no such option`)
+  }
+  if (problems.length > 0) throw new ConfigurationError(`the configuration has problems:\n  ${problems.join('\n  ')}`)
+  const dataDirectory = values['dataDirectory'] as string
+  return Object.freeze({ ...values, paths: pathsUnder(dataDirectory) }) as Config
+}
+
+/** The layout of the data directory. */
+function pathsUnder(data: string) {
+  return {
+    data,
+    database: join(data, 'inlet.db'),
+    nodeToken: join(data, 'node-token'),
+    nodeId: join(data, 'node', 'id'),
+    ingestSnapshot: join(data, 'node', 'ingest-snapshot.json'),
+    deliverySnapshot: join(data, 'node', 'delivery-snapshot.json'),
+    wal: join(data, 'node', 'wal'),
+    outbox: join(data, 'node', 'outbox'),
+    scratch: join(data, 'node', 'scratch'),
+    buckets: join(data, 'buckets'),
+  } as const
+}
+
+export function httpUrl({ host, port }: ListenAddress): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+function option<T>(env: string, fallback: string, type: z.ZodType<T, string>, help: string): Option<T> {
+  return { env, default: fallback, type, help }
+}
+
+function parseAddress(value: string): ListenAddress {
+  const at = value.lastIndexOf(':')
+  return { host: value.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(value.slice(at + 1)) }
+}
+
+function parseBytes(value: string): number {
+  const [, amount = '0', unit = 'B'] = /^([\d.]+)\s*([A-Za-z]*)$/.exec(value) ?? []
+  const powers = ['', 'K', 'M', 'G', 'T']
+  const power = powers.indexOf(unit.replace(/i?B$/i, '').toUpperCase())
+  return Math.round(Number(amount) * (/iB$/i.test(unit) ? 1024 : 1000) ** Math.max(power, 0))
+}

@@ -1,0 +1,71 @@
+/**
+ * The closed table of errors that a client can meet. `type` is `{base_url}/errors/<code>`.
+ *
+ * Law: the message of an AppError is written for the client; its `cause` never leaves the process.
+ */
+export const errorTable = {
+  unauthorized: { status: 401, title: 'Unauthorized', retry: false },
+  forbidden: { status: 403, title: 'Forbidden', retry: false },
+  not_found: { status: 404, title: 'Not Found', retry: false },
+  method_not_allowed: { status: 405, title: 'Method Not Allowed', retry: false },
+  not_acceptable: { status: 406, title: 'Not Acceptable', retry: false },
+  request_timeout: { status: 408, title: 'Request Timeout', retry: true },
+  conflict: { status: 409, title: 'Conflict', retry: false },
+  view_already_attached: { status: 409, title: 'Conflict', retry: false },
+  payload_too_large: { status: 413, title: 'Content Too Large', retry: false },
+  unsupported_media_type: { status: 415, title: 'Unsupported Media Type', retry: false },
+  validation_error: { status: 422, title: 'Unprocessable Content', retry: false },
+  too_many_requests: { status: 429, title: 'Too Many Requests', retry: true },
+  headers_too_large: { status: 431, title: 'Request Header Fields Too Large', retry: false },
+  internal_error: { status: 500, title: 'Internal Server Error', retry: true },
+  unavailable: { status: 503, title: 'Service Unavailable', retry: true },
+} as const satisfies Record<string, { status: number; title: string; retry: boolean }>
+
+export type ErrorCode = keyof typeof errorTable
+
+/** One bad field: `path` is dotted (`columns.0.type`), empty for the whole body. */
+export type FieldError = { readonly path: string; readonly message: string }
+
+export type AppErrorOptions = {
+  readonly cause?: unknown
+  readonly errors?: readonly FieldError[]
+  readonly retryAfterSeconds?: number
+}
+
+export class AppError extends Error {
+  override readonly name = 'AppError'
+  readonly code: ErrorCode
+  readonly errors: readonly FieldError[] | undefined
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
+    super(message, { cause: options.cause })
+    this.code = code
+    this.errors = options.errors
+    this.retryAfterSeconds = options.retryAfterSeconds
+  }
+}
+
+export type Problem = {
+  readonly type: string
+  readonly title: string
+  readonly status: number
+  readonly error: ErrorCode
+  readonly detail: string
+  readonly retry?: true
+  readonly errors?: readonly FieldError[]
+}
+
+/** The body of an error answer, RFC 7807 §3.1, sent as `application/problem+json`. */
+export function toProblem(error: AppError, baseUrl: string): Problem {
+  const { status, title, retry } = errorTable[error.code]
+  return {
+    type: `${baseUrl}/errors/${error.code}`,
+    title,
+    status,
+    error: error.code,
+    detail: error.message,
+    ...(retry ? { retry: true as const } : {}),
+    ...(error.errors === undefined ? {} : { errors: error.errors }),
+  }
+}

@@ -1,0 +1,34 @@
+/** Time, passed in: nothing else reads the system's clock. */
+export interface Clock {
+  /** Wall clock, milliseconds since 1970 UTC. May jump. */
+  now(): number
+  /** Milliseconds that never go back. Only differences mean something. */
+  monotonic(): number
+  /** Calls once after `delayMs`. The answer cancels it. A pending timer doesn't keep the process alive. */
+  setTimer(callback: () => void, delayMs: number): () => void
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  setTimer(callback, delayMs) {
+    const timer = setTimeout(callback, delayMs)
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
+}
+
+/** Waits `delayMs`, or until the signal aborts, whichever is first. Never throws. */
+export async function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const cancel = clock.setTimer(resolve, delayMs)
+  signal?.addEventListener('abort', () => resolve(), { once: true })
+  await promise
+  cancel()
+}
+
+/** ISO 8601 in UTC with milliseconds and `Z`, as every timestamp of the API. */
+export function isoTimestamp(epochMs: number): string {
+  return new Date(epochMs).toISOString()
+}

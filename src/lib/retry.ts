@@ -1,0 +1,58 @@
+import { type Clock, sleep } from './clock.ts'
+
+export type BackoffOptions = {
+  readonly delayMsMin: number
+  readonly delayMsMax: number
+  /** In [0, 1). Passed in so that tests can fix it. */
+  readonly random?: () => number
+}
+
+/** Exponential back-off with full jitter, capped. */
+export class Backoff {
+  readonly #options: BackoffOptions
+  #attempts = 0
+
+  constructor(options: BackoffOptions) {
+    this.#options = options
+  }
+
+  /** How many times `next` was asked since the last `reset`. */
+  get attempts(): number {
+    return this.#attempts
+  }
+
+  /** Milliseconds to wait before the next attempt: between half the step and the whole step. */
+  next(): number {
+    const { delayMsMin, delayMsMax, random = Math.random } = this.#options
+    const step = Math.min(delayMsMax, delayMsMin * 2 ** Math.min(this.#attempts, 30))
+    this.#attempts += 1
+    return step / 2 + (random() * step) / 2
+  }
+
+  reset(): void {
+    this.#attempts = 0
+  }
+}
+
+export type RetryOptions = BackoffOptions & {
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** Called before each wait. */
+  readonly onFailure: (error: unknown, attempt: number, delayMs: number) => void
+}
+
+/** Tries until it succeeds or the signal aborts; then throws the signal's reason. */
+export async function retryForever<T>(options: RetryOptions, attempt: () => Promise<T>): Promise<T> {
+  const backoff = new Backoff(options)
+  for (;;) {
+    options.signal.throwIfAborted()
+    try {
+      return await attempt()
+    } catch (error) {
+      options.signal.throwIfAborted()
+      const delayMs = backoff.next()
+      options.onFailure(error, backoff.attempts, delayMs)
+      await sleep(options.clock, delayMs, options.signal)
+    }
+  }
+}

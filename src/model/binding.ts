@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import { Id } from './id.ts'
+import { Timestamp, TimestampInput } from './timestamp.ts'
+
+export const BindingStatus = z.enum(['active', 'detached'])
+
+export const AttachView = z.strictObject({
+  view_id: Id,
+  is_required: z.boolean().default(false),
+  canary_start_ts: TimestampInput.nullable().default(null),
+})
+export type AttachView = z.infer<typeof AttachView>
+
+export const Binding = z.object({
+  id: Id,
+  endpoint_id: Id,
+  view_id: Id,
+  view_name: z.string(),
+  view_version: z.int(),
+  is_required: z.boolean(),
+  activated_at: Timestamp,
+  activated_by: z.string(),
+  deactivated_at: Timestamp.nullable(),
+  canary_start_ts: Timestamp.nullable(),
+  status: BindingStatus,
+})
+export type Binding = z.infer<typeof Binding>

@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import { Id } from './id.ts'
+import { pageLimits } from './limits.ts'
+import { Timestamp, TimestampInput } from './timestamp.ts'
+
+/** Where one file made from a segment lies: `key` is the whole object key in the bucket, prefix included. */
+export const Artifact = z.object({
+  key: z.string(),
+  bytes: z.int().min(0),
+  rows: z.int().min(0),
+  sha256: z.string(),
+  /** Only on artifacts of a view. */
+  view_id: Id.optional(),
+  view_version: z.int().optional(),
+})
+export type Artifact = z.infer<typeof Artifact>
+
+/**
+ * Kinds: `segment`, `parquet`, `views/<name>/v<version>`, `dlq/<name>/v<version>`, and, in the commit only, `manifest`
+ * (the marker itself).
+ */
+export const Artifacts = z.record(z.string(), Artifact)
+export type Artifacts = z.infer<typeof Artifacts>
+
+/** What one view version did with the records of one segment. Law: processed = accepted + dropped + dlq. */
+export const ViewOutcome = z.object({
+  view_id: Id,
+  view_name: z.string(),
+  view_version: z.int(),
+  processed: z.int().min(0),
+  accepted: z.int().min(0),
+  dropped: z.int().min(0),
+  dlq: z.int().min(0),
+  /** Values that became NULL because their cast failed. */
+  cast_nulls: z.int().min(0),
+  /** The DLQ rows by their code; with a failed optional view, `view_failed`. */
+  errors: z.record(z.string(), z.int().min(0)),
+  /** One message as an example of what went wrong, or null. */
+  last_error: z.object({ code: z.string(), message: z.string(), at: Timestamp }).nullable(),
+})
+export type ViewOutcome = z.infer<typeof ViewOutcome>
+
+/** A delivered segment, as its node reports it and as the marker in the bucket keeps it. */
+export const SegmentCommit = z.object({
+  /** `<node>-<log>-<seq>`: a pure function of the segment, so a repeated report is recognised. */
+  id: z.string(),
+  endpoint_id: Id,
+  node_id: Id,
+  /** The incarnation of the log. */
+  log: z.string(),
+  seq: z.int().min(0),
+  records: z.int().min(0),
+  wal_bytes: z.int().min(0),
+  sealed_at: Timestamp,
+  uploaded_at: Timestamp,
+  /** From the start of the build to the last upload. */
+  duration_ms: z.int().min(0),
+  destination: z.object({ id: Id, bucket: z.string(), region: z.string() }),
+  artifacts: Artifacts,
+  views: z.array(ViewOutcome),
+})
+export type SegmentCommit = z.infer<typeof SegmentCommit>
+
+/** `<node>-<log>-<seq>`, seq with leading zeros so that names sort. */
+export function commitId(nodeId: string, log: string, seq: number): string {
+  return `${nodeId}-${log}-${String(seq).padStart(12, '0')}`
+}
+
+/** A commit as the API shows it. */
+export const Commit = z.object({
+  id: z.string(),
+  node_id: Id,
+  seq: z.int(),
+  wal_bytes: z.int(),
+  duration_ms: z.int(),
+  uploaded_at: Timestamp,
+  artifacts: z.record(z.string(), z.object({ key: z.string(), bytes: z.int() })),
+})
+export type Commit = z.infer<typeof Commit>
+
+export const CommitsQuery = z.strictObject({
+  limit: z.coerce.number().int().min(pageLimits.min).max(pageLimits.max).default(pageLimits.default),
+  before: TimestampInput.optional(),
+})
+export type CommitsQuery = z.infer<typeof CommitsQuery>

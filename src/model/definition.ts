@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import { definitionLimits } from './limits.ts'
+
+/**
+ * The shape of a view definition. What its parts mean (types, paths, conditions) is the view compiler's, which refuses
+ * what it can't compile: a definition that passes here may still be refused there.
+ */
+export const CastFailures = z.enum(['null', 'dlq'])
+export type CastFailures = z.infer<typeof CastFailures>
+
+export const Column = z.strictObject({
+  name: z
+    .string()
+    .min(1)
+    .max(definitionLimits.columnNameBytesMax)
+    .refine((name) => Buffer.byteLength(name) <= definitionLimits.columnNameBytesMax, 'is too long')
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+    .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not have control characters')
+    .refine((name) => name.isWellFormed(), 'must be well-formed Unicode'),
+  type: z.string().min(1).max(128),
+  path: z.string().min(1).max(definitionLimits.pathCharsMax),
+  required: z.boolean().optional(),
+  cast_failures: CastFailures.optional(),
+})
+export type Column = z.infer<typeof Column>
+
+export const Filter = z.strictObject({
+  condition: z.string().min(1).max(definitionLimits.conditionCharsMax),
+  description: z.string().max(1024).optional(),
+})
+export type Filter = z.infer<typeof Filter>
+
+export const Definition = z.strictObject({
+  columns: z
+    .array(Column)
+    .min(1, 'must have at least one column')
+    .max(definitionLimits.columnsMax)
+    .superRefine((columns, context) => {
+      const seen = new Map<string, number>()
+      for (const [index, { name }] of columns.entries()) {
+        // Readers of Parquet and DuckDB itself take column names without regard to case.
+        const first = seen.get(name.toLowerCase())
+        if (first === undefined) seen.set(name.toLowerCase(), index)
+        else
+          context.addIssue({
+            code: 'custom',
+            path: [index, 'name'],
+            message: `is the name of column ${first} too (case does not count)`,
+          })
+      }
+    }),
+  filters: z.array(Filter).max(definitionLimits.filtersMax).optional(),
+})
+export type Definition = z.infer<typeof Definition>

@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import { Id } from './id.ts'
+import { Timestamp } from './timestamp.ts'
+
+export const DestinationStatus = z.enum(['pending', 'valid'])
+export type DestinationStatus = z.infer<typeof DestinationStatus>
+
+/** Leading, trailing and doubled slashes go: `/a//b/` is `a/b`. The empty string is the bucket's root. */
+export function normalizePrefix(prefix: string): string {
+  return prefix
+    .split('/')
+    .filter((part) => part !== '')
+    .join('/')
+}
+
+const Name = z.string().trim().min(1).max(128)
+const Bucket = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be an S3 bucket name: 3 to 63 lowercase letters, digits, dots and hyphens')
+  .refine((name) => !name.includes('..'), 'must not have two dots in a row')
+const Prefix = z
+  .string()
+  .max(512)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  .regex(/^[^\u0000-\u001f\u007f\\]*$/, 'must not have control characters or backslashes')
+  .transform(normalizePrefix)
+  .refine((prefix) => !prefix.split('/').some((part) => part === '.' || part === '..'), 'must not have the parts . or ..')
+const Region = z.string().regex(/^[a-z0-9-]{1,32}$/, 'must be the region of the bucket, such as eu-central-1')
+const RoleArn = z
+  .string()
+  .max(2048)
+  .regex(
+    /^arn:[a-z-]+:iam::[0-9a-zA-Z-]*:role\/[\w+=,.@/-]+$/,
+    'must be the ARN of an IAM role, such as arn:aws:iam::123456789012:role/ingest',
+  )
+const KmsKeyArn = z
+  .string()
+  .max(2048)
+  .regex(/^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]*:(key|alias)\/.+$/, 'must be the ARN of a KMS key')
+
+export const CreateDestination = z.strictObject({
+  name: Name,
+  bucket: Bucket,
+  region: Region,
+  role_arn: RoleArn,
+  prefix: Prefix.default(''),
+  kms_key_arn: KmsKeyArn.nullable().default(null),
+  path_style: z.boolean().default(false),
+})
+export type CreateDestination = z.infer<typeof CreateDestination>
+
+export const ChangeDestination = z.strictObject({
+  name: Name.optional(),
+  bucket: Bucket.optional(),
+  prefix: Prefix.optional(),
+  region: Region.optional(),
+  role_arn: RoleArn.optional(),
+  kms_key_arn: KmsKeyArn.nullable().optional(),
+  path_style: z.boolean().optional(),
+})
+export type ChangeDestination = z.infer<typeof ChangeDestination>
+
+export const Destination = z.object({
+  id: Id,
+  name: z.string(),
+  bucket: z.string(),
+  prefix: z.string(),
+  region: z.string(),
+  role_arn: z.string(),
+  external_id: z.string(),
+  kms_key_arn: z.string().nullable(),
+  path_style: z.boolean(),
+  status: DestinationStatus,
+  validated_at: Timestamp.nullable(),
+  last_error: z.string().nullable(),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+})
+export type Destination = z.infer<typeof Destination>
+
+export const DestinationWithCount = Destination.extend({ ref_count: z.int().min(0) })
+export type DestinationWithCount = z.infer<typeof DestinationWithCount>
+
+/** All that is needed to reach the bucket: what a node gets of a destination. */
+export const DestinationTarget = Destination.pick({
+  id: true,
+  bucket: true,
+  prefix: true,
+  region: true,
+  role_arn: true,
+  external_id: true,
+  kms_key_arn: true,
+  path_style: true,
+})
+export type DestinationTarget = z.infer<typeof DestinationTarget>

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { DestinationStatus } from './destination.ts'
+import { Id } from './id.ts'
+import { mqttLimits, segmentLimits } from './limits.ts'
+import { Timestamp } from './timestamp.ts'
+
+export const EndpointStatus = z.enum(['deploying', 'active', 'degraded', 'paused', 'draining', 'failed'])
+export type EndpointStatus = z.infer<typeof EndpointStatus>
+
+/** What its owner wants of an endpoint. The status that clients see is computed from this and from facts. */
+export const DesiredState = z.enum(['active', 'paused', 'draining'])
+export type DesiredState = z.infer<typeof DesiredState>
+
+export const OutputFormat = z.enum(['segments', 'parquet', 'parquet_views'])
+export type OutputFormat = z.infer<typeof OutputFormat>
+export const outputFormatsDefault: readonly OutputFormat[] = ['parquet_views', 'parquet']
+
+export const Region = z.string().regex(/^[a-z]{3}$/, 'must be a region code of three lowercase letters')
+
+const OutputFormats = z
+  .array(OutputFormat)
+  .min(1, 'must name at least one format')
+  .refine((formats) => new Set(formats).size === formats.length, 'must not name a format twice')
+
+const bounded = ({ min, max }: { min: number; max: number }) => z.int().min(min).max(max)
+
+export const MqttConfig = z.strictObject({
+  enabled: z.boolean().default(true),
+  max_connections: bounded(mqttLimits.maxConnections).default(mqttLimits.maxConnections.default),
+  keepalive_max_s: bounded(mqttLimits.keepaliveMaxSeconds).default(mqttLimits.keepaliveMaxSeconds.default),
+  qos_max: bounded(mqttLimits.qosMax).default(mqttLimits.qosMax.default),
+})
+export type MqttConfig = z.infer<typeof MqttConfig>
+
+const SegmentBytes = z.int().min(segmentLimits.bytesMin).max(segmentLimits.bytesMax)
+const SegmentMaxAgeSeconds = z.int().min(segmentLimits.maxAgeSecondsMin).max(segmentLimits.maxAgeSecondsMax)
+
+export const CreateEndpoint = z.strictObject({
+  region: Region,
+  destination_id: Id.nullable().optional(),
+  segment_bytes: SegmentBytes.optional(),
+  segment_max_age_seconds: SegmentMaxAgeSeconds.optional(),
+  output_formats: OutputFormats.optional(),
+  mqtt_config: MqttConfig.nullable().optional(),
+})
+export type CreateEndpoint = z.infer<typeof CreateEndpoint>
+
+export const ChangeEndpoint = z.strictObject({
+  destination_id: Id.nullable().optional(),
+  segment_bytes: SegmentBytes.nullable().optional(),
+  segment_max_age_seconds: SegmentMaxAgeSeconds.nullable().optional(),
+  output_formats: OutputFormats.nullable().optional(),
+  mqtt_config: MqttConfig.nullable().optional(),
+})
+export type ChangeEndpoint = z.infer<typeof ChangeEndpoint>
+
+export const Endpoint = z.object({
+  id: Id,
+  region: z.string(),
+  status: EndpointStatus,
+  status_reasons: z.array(z.string()).meta({ description: 'why the status is what it is; empty while active' }),
+  destination_id: Id.nullable(),
+  destination_name: z.string().nullable(),
+  destination_status: DestinationStatus.nullable(),
+  created_at: Timestamp,
+  dns_ipv4: z.array(z.string()),
+  dns_ipv6: z.array(z.string()),
+  ingest_host: z.string().meta({ description: 'where to send: POST {scheme}://{ingest_host}/v1/ingest' }),
+  segment_bytes: z.int(),
+  segment_max_age_seconds: z.int(),
+  output_formats: z.array(OutputFormat),
+  mqtt_config: MqttConfig.nullable(),
+})
+export type Endpoint = z.infer<typeof Endpoint>

@@ -1,0 +1,58 @@
+/** Bounds that are part of the contract. Bounds an operator may move are in `config.ts`. */
+
+export const KiB = 1024
+export const MiB = 1024 * KiB
+export const GiB = 1024 * MiB
+
+export const pageLimits = { min: 1, max: 200, default: 50 } as const
+
+export const segmentLimits = {
+  /** The spec's 8MB and 1GB, read as powers of ten so that both readings of the lower bound are taken. */
+  bytesMin: 8_000_000,
+  bytesMax: GiB,
+  bytesDefault: 64 * MiB,
+  maxAgeSecondsMin: 1,
+  maxAgeSecondsMax: 3600,
+  maxAgeSecondsDefault: 60,
+} as const
+
+export const mqttLimits = {
+  maxConnections: { min: 1, max: 100_000, default: 1_000 },
+  keepaliveMaxSeconds: { min: 10, max: 3_600, default: 300 },
+  qosMax: { min: 0, max: 1, default: 1 },
+} as const
+
+export const recordLimits = {
+  /** One NDJSON line without its line break, or one MQTT payload. */
+  bytesMax: MiB,
+  topicBytesMax: 0xffff,
+  clientIdBytesMax: 0xffff,
+} as const
+
+export const definitionLimits = {
+  columnsMax: 100,
+  columnNameBytesMax: 255,
+  filtersMax: 100,
+  conditionCharsMax: 4_096,
+  pathCharsMax: 1_024,
+  /** Nesting of a filter's expression, as DuckDB's parser reports it. */
+  conditionDepthMax: 64,
+} as const
+
+export const previewLimits = { samplesMax: 100, sampleBytesMax: 64 * KiB, timeoutMs: 10_000 } as const
+
+export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const
+
+/** A token whose key was revoked dies this long after the revocation, even if its own time is not up. */
+export const revokedKeyTokenSeconds = 900
+
+/** One validation per destination in this time. */
+export const validationIntervalSeconds = 30
+
+/** A node that has not been heard of for this long is not healthy. */
+export const nodeHealthySeconds = 15
+/** With no healthy node for this long an endpoint has failed. */
+export const nodeFailedSeconds = 60
+
+/** View counters are kept in buckets of this length. */
+export const metricsBucketSeconds = 300

@@ -1,0 +1,32 @@
+import { z } from 'zod'
+import { pageLimits } from './limits.ts'
+
+export const PageQuery = z.strictObject({
+  limit: z.coerce.number().int().min(pageLimits.min).max(pageLimits.max).default(pageLimits.default),
+  offset: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
+})
+export type PageQuery = z.infer<typeof PageQuery>
+
+/** The list envelope of offset pagination. */
+export type Page<T> = {
+  readonly items: readonly T[]
+  readonly total: number
+  readonly limit: number
+  readonly offset: number
+  readonly next_offset: number | null
+}
+
+export function pageOf<T extends z.ZodType>(item: T) {
+  return z.object({
+    items: z.array(item),
+    total: z.int().min(0),
+    limit: z.int(),
+    offset: z.int(),
+    next_offset: z.int().nullable(),
+  })
+}
+
+export function toPage<T>(items: readonly T[], total: number, { limit, offset }: PageQuery): Page<T> {
+  const end = offset + items.length
+  return { items, total, limit, offset, next_offset: items.length > 0 && end < total ? end : null }
+}

@@ -1,0 +1,72 @@
+import { z } from 'zod'
+import { Definition } from './definition.ts'
+import { Id } from './id.ts'
+import { Timestamp } from './timestamp.ts'
+
+export const ViewStatus = z.enum(['draft', 'published', 'archived'])
+export type ViewStatus = z.infer<typeof ViewStatus>
+
+export const ViewFormat = z.enum(['yaml', 'json'])
+export type ViewFormat = z.infer<typeof ViewFormat>
+
+export const ViewName = z
+  .string()
+  .max(64)
+  .regex(/^[a-z][a-z0-9_]*$/, 'must be lowercase letters, digits and underscores, and start with a letter')
+
+const Tags = z.array(z.string().trim().min(1).max(64)).max(32)
+const Description = z.string().max(1024)
+
+export const CreateView = z.strictObject({
+  name: ViewName,
+  definition: Definition,
+  description: Description.default(''),
+  format: ViewFormat.default('json'),
+  tags: Tags.default([]),
+})
+export type CreateView = z.infer<typeof CreateView>
+
+export const ChangeView = z.strictObject({
+  description: Description.optional(),
+  definition: Definition.optional(),
+  tags: Tags.optional(),
+})
+export type ChangeView = z.infer<typeof ChangeView>
+
+export const CreateViewVersion = z.strictObject({
+  copy_from_version: z.int().min(1).optional(),
+  description: Description.optional(),
+})
+export type CreateViewVersion = z.infer<typeof CreateViewVersion>
+
+export const View = z.object({
+  id: Id,
+  name: z.string(),
+  version: z.int().min(1),
+  definition: Definition,
+  format: ViewFormat,
+  status: ViewStatus,
+  description: z.string(),
+  tags: z.array(z.string()),
+  created_by: z.string(),
+  created_at: Timestamp,
+  published_at: Timestamp.nullable(),
+})
+export type View = z.infer<typeof View>
+
+export const ViewWithUsage = View.extend({ usage_count: z.int().min(0) })
+
+export const ViewDetail = View.extend({
+  versions: z.array(View.pick({ id: true, version: true, status: true, published_at: true, created_by: true })),
+  endpoints: z.array(
+    z.object({
+      id: Id,
+      region: z.string(),
+      binding_id: Id,
+      is_required: z.boolean(),
+      activated_at: Timestamp,
+      canary_start_ts: Timestamp.nullable(),
+    }),
+  ),
+})
+export type ViewDetail = z.infer<typeof ViewDetail>

@@ -1,0 +1,41 @@
+/** Object metadata and headers of one put. */
+export type PutOptions = {
+  readonly contentType: string
+  /** Kept with the object as user metadata; keys are lowercase letters, digits and hyphens. */
+  readonly metadata: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+}
+
+export type ObjectEntry = { readonly key: string; readonly bytes: number }
+
+/**
+ * One bucket. Keys are whole keys, prefix included.
+ *
+ * Law: when `put` resolves, the whole object is durable and readable; before that nothing of it is visible. A put of a key that
+ * is there replaces it.
+ */
+export interface ObjectStore {
+  /** Puts a file of the local file system, streamed. */
+  putFile(key: string, path: string, options: PutOptions): Promise<void>
+  put(key: string, body: Uint8Array, options: PutOptions): Promise<void>
+  /** The whole object, or undefined where there is none. For small objects. */
+  get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined>
+  remove(key: string, signal?: AbortSignal): Promise<void>
+  /** Keys that start with the prefix, in order of their UTF-8 bytes. */
+  list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry>
+}
+
+/** What reaching a bucket takes. The model's DestinationTarget fits. */
+export type BucketTarget = {
+  readonly id: string
+  readonly bucket: string
+  readonly region: string
+  readonly role_arn: string
+  readonly external_id: string
+  readonly kms_key_arn: string | null
+  readonly path_style: boolean
+}
+
+export interface ObjectStores {
+  open(target: BucketTarget): ObjectStore
+}

@@ -1,0 +1,145 @@
+/**
+ * The import table. A folder may import only what stands beside it here; a third party only where it is fenced in.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+const root = resolve(import.meta.dirname, '..')
+const source = join(root, 'src')
+
+const mayImport: Record<string, readonly string[]> = {
+  lib: [],
+  model: ['lib'],
+  auth: ['model', 'lib'],
+  objects: ['model', 'lib'],
+  store: ['model', 'lib'],
+  duckdb: ['model', 'lib'],
+  views: ['duckdb', 'model', 'lib'],
+  wal: ['lib'],
+  node: ['auth', 'model', 'lib'],
+  ingest: ['auth', 'node', 'wal', 'model', 'lib'],
+  delivery: ['node', 'objects', 'views', 'wal', 'model', 'lib'],
+  control: ['auth', 'objects', 'store', 'views', 'model', 'lib'],
+  cli: ['auth', 'duckdb', 'node', 'store', 'wal', 'model', 'lib'],
+}
+
+/** Files of `src` itself, and the folders that may import them. `app.ts` files compose, and may see the configuration. */
+const rootFiles: Record<string, (importer: string) => boolean> = {
+  'errors.ts': (importer) => !importer.startsWith('lib/') && !importer.startsWith('wal/'),
+  'config.ts': (importer) => importer === 'main.ts' || importer.endsWith('/app.ts') || importer.startsWith('cli/'),
+  'main.ts': () => false,
+}
+
+/** A third party and the only places that may import it. */
+const fences: readonly { readonly party: RegExp; readonly places: readonly RegExp[] }[] = [
+  { party: /^@duckdb\//, places: [/^duckdb\//] },
+  { party: /^@aws-sdk\//, places: [/^objects\//, /^control\/provisioning\/dns\/route53\.ts$/] },
+  { party: /^(kysely|pg|node:sqlite)$/, places: [/^store\//] },
+  { party: /^(mqtt-packet|ws)$/, places: [/^ingest\//] },
+  { party: /^jose$/, places: [/^auth\//] },
+  { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\//] },
+  { party: /^@node-rs\/crc32$/, places: [/^wal\//] },
+]
+
+type Import = { readonly importer: string; readonly specifier: string }
+
+const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+const imports: readonly Import[] = files.flatMap((importer) => {
+  const text = readFileSync(join(source, importer), 'utf8')
+  return [...text.matchAll(/(?:\bfrom\s+|\bimport\s*\(\s*|^import\s+)['"]([^'"]+)['"]/gm)].map(([, specifier = '']) => ({
+    importer,
+    specifier,
+  }))
+})
+
+const folderOf = (path: string): string => (path.includes('/') ? path.slice(0, path.indexOf('/')) : '')
+
+/** The file in `src` that a specifier names, or undefined for a third party. */
+function target({ importer, specifier }: Import): string | undefined {
+  if (specifier.startsWith('#')) return specifier.slice(1)
+  if (specifier.startsWith('.')) return relative(source, resolve(source, dirname(importer), specifier))
+  return undefined
+}
+
+function violations(rule: (entry: Import, target: string | undefined) => string | undefined): readonly string[] {
+  return imports.flatMap((entry) => {
+    const problem = rule(entry, target(entry))
+    return problem === undefined ? [] : [`${entry.importer} imports ${entry.specifier}: ${problem}`]
+  })
+}
+
+describe('the import table', () => {
+  test('reads the sources', () => {
+    expect(imports.length).toBeGreaterThan(20)
+  })
+
+  test('every folder is in the table', () => {
+    expect([...new Set(files.map(folderOf))].filter((folder) => folder !== '' && !(folder in mayImport))).toEqual([])
+  })
+
+  test('folders import only what the table allows', () => {
+    expect(
+      violations(({ importer }, path) => {
+        const from = folderOf(importer)
+        if (path === undefined || from === '') return undefined
+        const to = folderOf(path)
+        if (to === from || (to !== '' && mayImport[from]?.includes(to))) return undefined
+        if (to === '' && rootFiles[path]?.(importer) === true) return undefined
+        return `${from} may import ${mayImport[from]?.join(', ') || 'nothing'}`
+      }),
+    ).toEqual([])
+  })
+
+  test('only main and the app files compose: nothing imports them', () => {
+    expect(
+      violations(({ importer }, path) =>
+        path !== undefined &&
+        (path === 'main.ts' || path.endsWith('/app.ts')) &&
+        importer !== 'main.ts' &&
+        !importer.endsWith('.test.ts')
+          ? 'it is a composition root'
+          : undefined,
+      ),
+    ).toEqual([])
+  })
+
+  test('routes never import the store', () => {
+    expect(
+      violations(({ importer }, path) =>
+        importer.startsWith('control/routes/') && path?.startsWith('store/') ? 'a service owns that' : undefined,
+      ),
+    ).toEqual([])
+  })
+
+  test('third parties stay behind their fence', () => {
+    expect(
+      violations(({ importer, specifier }) => {
+        const fence = fences.find(({ party }) => party.test(specifier))
+        return fence === undefined || fence.places.some((place) => place.test(importer)) ? undefined : 'it is fenced in elsewhere'
+      }),
+    ).toEqual([])
+  })
+
+  test('a folder is named from outside as #folder/file.ts, a sibling as ./file.ts', () => {
+    expect(
+      violations(({ importer, specifier }, path) => {
+        if (path === undefined) return undefined
+        if (!path.endsWith('.ts')) return 'names no file'
+        const same = folderOf(importer) === folderOf(path)
+        if (specifier.startsWith('.') && !same && folderOf(importer) !== '') return 'write it with #'
+        return specifier.startsWith('#') && same && dirname(importer) === dirname(path) ? 'write it with ./' : undefined
+      }),
+    ).toEqual([])
+  })
+
+  test('only config.ts reads the environment', () => {
+    expect(
+      files.filter((name) => name !== 'config.ts' && readFileSync(join(source, name), 'utf8').includes('process.env')),
+    ).toEqual([])
+  })
+
+  test('no file is longer than 500 lines', () => {
+    expect(files.filter((name) => readFileSync(join(source, name), 'utf8').split('\n').length > 501)).toEqual([])
+  })
+})
