@@ -1,0 +1,125 @@
+import { createHash } from 'node:crypto'
+import { constants } from 'node:fs'
+import { copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join, sep } from 'node:path'
+import type { BucketTarget, ObjectEntry, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
+
+/**
+ * Buckets as folders: `<root>/<bucket>/<key>`.
+ *
+ * Owns: atomic, durable puts. Does not own: metadata and content types, which a plain file has no place for.
+ * Law: a put is written under `<root>/.incoming`, synced, renamed into place, and the folders that name it are synced, before it resolves.
+ */
+export class DirectoryStores implements ObjectStores {
+  readonly #root: string
+
+  constructor({ root }: { readonly root: string }) {
+    this.#root = root
+  }
+
+  open({ bucket }: Pick<BucketTarget, 'bucket'>): ObjectStore {
+    return new DirectoryStore(this.#root, bucket)
+  }
+}
+
+class DirectoryStore implements ObjectStore {
+  readonly #root: string
+  readonly #bucket: string
+
+  constructor(root: string, bucket: string) {
+    this.#root = root
+    this.#bucket = safe(bucket)
+  }
+
+  async putFile(key: string, path: string, options: PutOptions): Promise<void> {
+    await this.#place(key, options, (incoming) => copyFile(path, incoming, constants.COPYFILE_FICLONE))
+  }
+
+  async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
+    await this.#place(key, options, async (incoming) => {
+      await using file = await open(incoming, 'w')
+      await file.writeFile(body)
+    })
+  }
+
+  async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {
+    signal?.throwIfAborted()
+    return readFile(this.#path(key)).catch(undefinedIfMissing)
+  }
+
+  async remove(key: string, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted()
+    await rm(this.#path(key), { force: true })
+  }
+
+  async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {
+    const root = join(this.#root, this.#bucket)
+    // The folder that the prefix ends in; its last part may be the beginning of a name.
+    const folder = join(root, ...prefix.split('/').slice(0, -1).map(safe))
+    const entries = (await readdir(folder, { recursive: true, withFileTypes: true }).catch(undefinedIfMissing)) ?? []
+    const keys = entries
+      .filter((entry) => entry.isFile())
+      .map((entry) =>
+        join(entry.parentPath, entry.name)
+          .slice(root.length + 1)
+          .split(sep)
+          .join('/'),
+      )
+      .filter((key) => key.startsWith(prefix))
+      .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    for (const key of keys) {
+      signal?.throwIfAborted()
+      const found = await stat(this.#path(key)).catch(undefinedIfMissing)
+      if (found !== undefined) yield { key, bytes: found.size }
+    }
+  }
+
+  #path(key: string): string {
+    return join(this.#root, this.#bucket, ...key.split('/').map(safe))
+  }
+
+  async #place(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<unknown>): Promise<void> {
+    signal?.throwIfAborted()
+    const path = this.#path(key)
+    const incomingFolder = join(this.#root, '.incoming')
+    await mkdir(incomingFolder, { recursive: true })
+    // Named after the key, so that what a crash leaves is overwritten by the retry.
+    const incoming = join(incomingFolder, createHash('sha256').update(`${this.#bucket}/${key}`).digest('hex'))
+    await write(incoming)
+    {
+      await using file = await open(incoming, 'r+')
+      await file.sync()
+    }
+    signal?.throwIfAborted()
+    await makeDurableFolder(dirname(path))
+    await rename(incoming, path)
+    await syncFolder(dirname(path))
+  }
+}
+
+/** Makes the folder and its missing parents, each one's name durable in the parent above. */
+async function makeDurableFolder(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true })
+  if (first === undefined) return
+  for (let made = path; ; made = dirname(made)) {
+    await syncFolder(dirname(made))
+    if (made === first) return
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path, 'r')
+  await folder.sync()
+}
+
+function safe(part: string): string {
+  if (part === '' || part === '.' || part === '..' || part.includes('\0') || part.includes(sep)) {
+    throw new Error(`not a part of an object key: ${JSON.stringify(part)}`)
+  }
+  return part
+}
+
+function undefinedIfMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
+  throw error
+}
