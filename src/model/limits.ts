@@ -56,3 +56,31 @@ export const nodeFailedSeconds = 60
 
 /** View counters are kept in buckets of this length. */
 export const metricsBucketSeconds = 300
+
+export const controlLimits = {
+  bodyBytesMax: MiB,
+  /** One hundred commits with a hundred views each. */
+  commitsBodyBytesMax: 32 * MiB,
+  paramCharsMax: 128,
+  connectionsMax: 10_000,
+  /** Time for a request to arrive whole; an answer may take longer (the snapshot's long poll). */
+  requestTimeoutMs: 30_000,
+  headersTimeoutMs: 10_000,
+  keepAliveTimeoutMs: 72_000,
+  timeoutCheckMs: 1_000,
+  /** Callers whose rate is remembered at once. */
+  rateLimitedCallersMax: 10_000,
+  /** Nodes that may wait for a newer snapshot at once. */
+  snapshotWaitersMax: 2_000,
+  /** How often the epoch is read to see what other processes changed. */
+  epochPollMs: 1_000,
+  /** Time for one step of a validation (assume the role, put, remove). */
+  validationTimeoutMs: 10_000,
+} as const
+
+export const signingKeyLimits = {
+  /** A new key is made when the newest is older than this. */
+  rotationSeconds: 30 * 86_400,
+  /** A new key signs only after every node and control process has had time to learn it. */
+  activationSeconds: 120,
+} as const
