@@ -53,6 +53,10 @@ export const validationIntervalSeconds = 30
 export const nodeHealthySeconds = 15
 /** With no healthy node for this long an endpoint has failed. */
 export const nodeFailedSeconds = 60
+/** A node that has not been heard of for this long is gone: it is counted no more. */
+export const nodeGoneSeconds = 3_600
+/** A sealed segment that is not committed after this long makes its endpoint degraded. */
+export const deliveryLagSecondsMax = 300
 
 /** View counters are kept in buckets of this length. */
 export const metricsBucketSeconds = 300
