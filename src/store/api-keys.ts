@@ -1,0 +1,100 @@
+import { AppError } from '#errors.ts'
+import type { ApiKey, Scope } from '#model/api-key.ts'
+import type { SnapshotKey } from '#model/snapshot.ts'
+import { fromJson, toTime, toTimeOrNull } from './columns.ts'
+import { explain } from './database-error.ts'
+import type { Db } from './store.ts'
+
+export type NewStoredApiKey = {
+  readonly id: string
+  readonly account_id: string
+  readonly name: string
+  readonly prefix: string
+  /** SHA-256 of the secret, lowercase hex. The secret itself never comes here. */
+  readonly hash: string
+  readonly scopes: readonly Scope[]
+}
+
+/** A key with what authentication needs of it. */
+export type StoredApiKey = ApiKey & { readonly account_id: string; readonly hash: string }
+
+/** Throws conflict when the very same key is there already. */
+export async function insertApiKey(db: Db, key: NewStoredApiKey, now: number): Promise<StoredApiKey> {
+  const row = { ...key, scopes: JSON.stringify(key.scopes), created_at: now, revoked_at: null }
+  await explain(db.insertInto('api_keys').values(row).execute(), {
+    unique: new AppError('conflict', 'this API key exists already'),
+  })
+  return toStoredApiKey(row)
+}
+
+export async function findApiKeyByHash(db: Db, hash: string): Promise<StoredApiKey | undefined> {
+  const row = await db.selectFrom('api_keys').selectAll().where('hash', '=', hash).executeTakeFirst()
+  return row === undefined ? undefined : toStoredApiKey(row)
+}
+
+/** Newest first, revoked ones among them. */
+export async function listApiKeys(db: Db, account_id: string): Promise<readonly ApiKey[]> {
+  const rows = await db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('account_id', '=', account_id)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .execute()
+  return rows.map(toApiKey)
+}
+
+/** Revokes for good. A key that is revoked already keeps its time. Throws not_found. */
+export async function revokeApiKey(db: Db, account_id: string, id: string, now: number): Promise<ApiKey> {
+  const row = await db
+    .updateTable('api_keys')
+    .set(({ fn, val }) => ({ revoked_at: fn.coalesce('revoked_at', val(now)) }))
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst()
+  if (row === undefined) throw new AppError('not_found', 'no such API key')
+  return toApiKey(row)
+}
+
+/** Every key of every account that is not revoked. */
+export async function listActiveApiKeys(db: Db): Promise<readonly SnapshotKey[]> {
+  const rows = await db
+    .selectFrom('api_keys')
+    .select(['id', 'account_id', 'hash', 'scopes'])
+    .where('revoked_at', 'is', null)
+    .orderBy('id')
+    .execute()
+  return rows.map((row) => ({ ...row, scopes: fromJson<Scope[]>(row.scopes) }))
+}
+
+/** Keys revoked at `since` (epoch ms) or later. */
+export async function listApiKeysRevokedSince(db: Db, since: number): Promise<readonly { id: string; revoked_at: string }[]> {
+  const rows = await db
+    .selectFrom('api_keys')
+    .select(['id', 'revoked_at'])
+    .where('revoked_at', '>=', since)
+    .orderBy('revoked_at')
+    .$narrowType<{ revoked_at: number }>()
+    .execute()
+  return rows.map(({ id, revoked_at }) => ({ id, revoked_at: toTime(revoked_at) }))
+}
+
+type Row = {
+  id: string
+  account_id: string
+  name: string
+  prefix: string
+  hash: string
+  scopes: string
+  created_at: number
+  revoked_at: number | null
+}
+
+function toApiKey({ id, name, prefix, scopes, created_at, revoked_at }: Row): ApiKey {
+  return { id, name, prefix, scopes: fromJson(scopes), created_at: toTime(created_at), revoked_at: toTimeOrNull(revoked_at) }
+}
+
+function toStoredApiKey(row: Row): StoredApiKey {
+  return { ...toApiKey(row), account_id: row.account_id, hash: row.hash }
+}

@@ -1,0 +1,55 @@
+/**
+ * Brings the tables to the state that this code knows.
+ *
+ * Law: forward only, all or nothing, one process at a time; a database that a newer release has migrated is left alone.
+ */
+import { sql } from 'kysely'
+import * as firstTables from './migrations/0001-first-tables.ts'
+import { type Store, type Tx, transact } from './store.ts'
+
+type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
+
+const migrations: readonly Migration[] = [{ version: 1, name: 'first-tables', up: firstTables.up }]
+const newest = migrations.at(-1)?.version ?? 0
+
+/** Any number, the same for every release. */
+const advisoryLock = 7_233_908_001
+
+export class NewerDatabaseError extends Error {
+  override readonly name = 'NewerDatabaseError'
+}
+
+/** Applies the migrations that are missing, and answers how many. Throws NewerDatabaseError. */
+export async function migrate(store: Store, now = Date.now()): Promise<number> {
+  return transact(store, async (db) => {
+    // SQLite's transaction holds the write lock already.
+    if (store.dialect === 'postgres') await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(db)
+    const present = await currentVersion(db)
+    if (present > newest) {
+      throw new NewerDatabaseError(
+        `the database is at version ${present}, and this release of Inlet knows versions up to ${newest}: run the newer release again, or restore the copy from before its start`,
+      )
+    }
+    const missing = migrations.filter(({ version }) => version > present)
+    for (const { version, name, up } of missing) {
+      await up(db)
+      await db.insertInto('schema_migrations').values({ version, name, applied_at: now }).execute()
+    }
+    return missing.length
+  })
+}
+
+async function currentVersion(db: Tx): Promise<number> {
+  await db.schema
+    .createTable('schema_migrations')
+    .ifNotExists()
+    .addColumn('version', 'integer', (column) => column.primaryKey())
+    .addColumn('name', 'text', (column) => column.notNull())
+    .addColumn('applied_at', 'bigint', (column) => column.notNull())
+    .execute()
+  const { version } = await db
+    .selectFrom('schema_migrations')
+    .select(({ fn }) => fn.max('version').as('version'))
+    .executeTakeFirstOrThrow()
+  return version ?? 0
+}

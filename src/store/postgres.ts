@@ -1,0 +1,33 @@
+import { PostgresDialect } from 'kysely'
+import pg from 'pg'
+import { storeLimits } from './limits.ts'
+
+const int8 = 20
+
+export type PostgresOptions = {
+  /** Called when a connection that nobody was using is lost. The pool opens another one when it needs one. */
+  readonly onConnectionLost: (error: Error) => void
+}
+
+export function postgresDialect(url: string, { onConnectionLost }: PostgresOptions): PostgresDialect {
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: 'inlet',
+    max: storeLimits.poolConnectionsMax,
+    connectionTimeoutMillis: storeLimits.connectTimeoutMs,
+    statement_timeout: storeLimits.statementTimeoutMs,
+    idle_in_transaction_session_timeout: storeLimits.statementTimeoutMs,
+    types: {
+      getTypeParser: ((oid: number, format?: 'text') =>
+        oid === int8 ? safeInteger : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+    },
+  })
+  pool.on('error', onConnectionLost)
+  return new PostgresDialect({ pool })
+}
+
+function safeInteger(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value)) throw new RangeError(`the database holds an integer beyond 2^53: ${text}`)
+  return value
+}

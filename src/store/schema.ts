@@ -1,0 +1,161 @@
+/**
+ * The tables as both databases hold them.
+ *
+ * Law: only what SQLite and Postgres read alike. Ids and JSON are text, times are whole milliseconds since 1970, truth is 0 or 1.
+ * JSON is text on Postgres too: jsonb refuses the character U+0000, which a definition may name.
+ */
+export type Database = {
+  schema_migrations: { version: number; name: string; applied_at: number }
+  epoch: { id: number; value: number }
+  accounts: { id: string; name: string; external_id: string; created_at: number }
+  api_keys: {
+    id: string
+    account_id: string
+    name: string
+    prefix: string
+    hash: string
+    scopes: string
+    created_at: number
+    revoked_at: number | null
+  }
+  signing_keys: { kid: string; private_jwk: string; created_at: number }
+  destinations: {
+    id: string
+    account_id: string
+    name: string
+    bucket: string
+    prefix: string
+    region: string
+    role_arn: string
+    kms_key_arn: string | null
+    path_style: number
+    status: string
+    validated_at: number | null
+    last_error: string | null
+    /** Goes up with every change of what a validation depends on. */
+    revision: number
+    validation_claimed_at: number | null
+    created_at: number
+    updated_at: number
+  }
+  endpoints: {
+    id: string
+    account_id: string
+    region: string
+    label: string
+    desired_state: string
+    segment_bytes: number | null
+    segment_max_age_seconds: number | null
+    output_formats: string | null
+    mqtt_config: string | null
+    destination_id: string | null
+    since_epoch: number
+    created_at: number
+  }
+  views: {
+    id: string
+    account_id: string
+    name: string
+    version: number
+    definition: string
+    format: string
+    status: string
+    description: string
+    tags: string
+    created_by: string
+    created_at: number
+    published_at: number | null
+  }
+  view_tags: { view_id: string; tag: string }
+  bindings: {
+    id: string
+    account_id: string
+    endpoint_id: string
+    view_id: string
+    is_required: number
+    activated_at: number
+    activated_by: string
+    deactivated_at: number | null
+    canary_start_ts: number | null
+  }
+  nodes: {
+    id: string
+    region: string
+    ipv4: string
+    ipv6: string
+    ingest_address: string
+    registered_at: number
+  }
+  node_processes: {
+    node_id: string
+    process: string
+    applied_epoch: number
+    healthy: number
+    reasons: string
+    last_seen_at: number
+  }
+  endpoint_lags: {
+    endpoint_id: string
+    node_id: string
+    undelivered_segments: number
+    undelivered_bytes: number
+    oldest_sealed_at: number | null
+    blocked_by: string | null
+  }
+  commits: {
+    id: string
+    endpoint_id: string
+    node_id: string
+    log: string
+    seq: number
+    records: number
+    wal_bytes: number
+    duration_ms: number
+    sealed_at: number
+    uploaded_at: number
+    destination_id: string
+    bucket: string
+    region: string
+    artifacts: string
+  }
+  commit_heads: { endpoint_id: string; uploaded_at: number }
+  committed_seqs: { node_id: string; endpoint_id: string; seq: number }
+  dlq_files: {
+    commit_id: string
+    view_id: string
+    endpoint_id: string
+    segment_seq: number
+    destination_id: string
+    s3_bucket: string
+    s3_key: string
+    region: string
+    bytes: number
+    rows: number
+    created_at: number
+  }
+  view_counters: {
+    view_id: string
+    endpoint_id: string
+    bucket_start: number
+    processed: number
+    accepted: number
+    dropped: number
+    dlq: number
+    cast_nulls: number
+    errors: number
+  }
+  view_totals: {
+    view_id: string
+    endpoint_id: string
+    processed: number
+    accepted: number
+    dropped: number
+    dlq: number
+    cast_nulls: number
+    errors: number
+    last_error_at: number | null
+    last_error_code: string | null
+    last_error_message: string | null
+    updated_at: number
+  }
+}

@@ -1,0 +1,32 @@
+import { fromJson, toTime } from './columns.ts'
+import type { Db } from './store.ts'
+
+/** A key that signs access tokens, as `auth/access-tokens.ts` makes it. Whoever reads this table can sign. */
+export type StoredSigningKey = {
+  readonly kid: string
+  readonly private_jwk: Readonly<Record<string, unknown>>
+  readonly created_at: string
+}
+
+export async function insertSigningKey(db: Db, key: StoredSigningKey): Promise<void> {
+  await db
+    .insertInto('signing_keys')
+    .values({ kid: key.kid, private_jwk: JSON.stringify(key.private_jwk), created_at: Date.parse(key.created_at) })
+    .execute()
+}
+
+/** Newest first: the first one signs, the others only verify. */
+export async function listSigningKeys(db: Db): Promise<readonly StoredSigningKey[]> {
+  const rows = await db.selectFrom('signing_keys').selectAll().orderBy('created_at', 'desc').orderBy('kid').execute()
+  return rows.map(({ kid, private_jwk, created_at }) => ({
+    kid,
+    private_jwk: fromJson(private_jwk),
+    created_at: toTime(created_at),
+  }))
+}
+
+/** Removes the keys made before `before` (epoch ms), and answers how many. The caller keeps the newest out of its reach. */
+export async function removeSigningKeysBefore(db: Db, before: number): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('signing_keys').where('created_at', '<', before).executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}

@@ -1,0 +1,57 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely'
+import { storeLimits } from './limits.ts'
+
+/**
+ * `node:sqlite` in the shape of Kysely's SqliteDialect.
+ *
+ * Law: a commit is on disk when it returns (`synchronous=FULL`). A transaction takes the write lock when it begins, so it can't
+ * fail half-way because another process wrote what it had read.
+ */
+export function sqliteDialect(path: string): SqliteDialect {
+  return new SqliteDialect({ database: async () => openDatabase(path) })
+}
+
+function openDatabase(path: string): SqliteDatabase {
+  if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true })
+  const database = new DatabaseSync(path, { timeout: storeLimits.sqliteBusyTimeoutMs, enableForeignKeyConstraints: true })
+  database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
+  const statements = new Map<string, SqliteStatement>()
+  return {
+    close: () => {
+      statements.clear()
+      database.close()
+    },
+    prepare(sql) {
+      const known = statements.get(sql)
+      if (known !== undefined) return known
+      const statement = prepareStatement(database, sql === 'begin' ? 'begin immediate' : sql)
+      if (statements.size >= storeLimits.sqliteStatementsMax) statements.clear()
+      statements.set(sql, statement)
+      return statement
+    },
+  }
+}
+
+function prepareStatement(database: DatabaseSync, sql: string): SqliteStatement {
+  const statement = database.prepare(sql)
+  return {
+    reader: statement.columns().length > 0,
+    all: (parameters) => statement.all(...parameters.map(inputValue)),
+    run: (parameters) => statement.run(...parameters.map(inputValue)),
+    iterate: (parameters) => statement.iterate(...parameters.map(inputValue)),
+  }
+}
+
+/** Postgres can't keep U+0000 in a text, so neither database does. */
+export class BadTextError extends Error {
+  override readonly name = 'BadTextError'
+}
+
+function inputValue(value: unknown): SQLInputValue {
+  if (typeof value === 'string' && value.includes('\0')) throw new BadTextError('a text has the character U+0000')
+  if (typeof value === 'boolean') return value ? 1 : 0
+  return value as SQLInputValue
+}

@@ -1,0 +1,65 @@
+/**
+ * A database, SQLite or Postgres, and its transactions.
+ *
+ * Law: inside `transact` use only the `db` that it hands over. SQLite has one connection: a call on `store.db` from inside waits
+ * for the transaction that waits for it.
+ */
+import { setTimeout } from 'node:timers/promises'
+import { Kysely, type Transaction } from 'kysely'
+import { AppError } from '#errors.ts'
+import { refusalOf } from './database-error.ts'
+import { storeLimits } from './limits.ts'
+import { type PostgresOptions, postgresDialect } from './postgres.ts'
+import type { Database } from './schema.ts'
+import { sqliteDialect } from './sqlite.ts'
+
+export type Db = Kysely<Database>
+/** A `Db` that is in a transaction: what takes it makes several changes that belong together. */
+export type Tx = Transaction<Database>
+
+export type Store = { readonly db: Db; readonly dialect: 'sqlite' | 'postgres'; close(): Promise<void> }
+
+export type StoreOptions = Partial<PostgresOptions>
+
+/** Opens `postgres://…`, or the SQLite file at a path. Connects at the first use; makes the file's folder. */
+export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
+  const dialect = /^postgres(ql)?:\/\//.test(url) ? 'postgres' : 'sqlite'
+  const db = new Kysely<Database>({
+    dialect:
+      dialect === 'postgres' ? postgresDialect(url, { onConnectionLost: () => undefined, ...options }) : sqliteDialect(url),
+  })
+  return { db, dialect, close: () => db.destroy() }
+}
+
+/**
+ * Runs `work` in one transaction, and again, boundedly, when it met another transaction: `work` must have no effects outside the
+ * database. Postgres runs at read committed: constraints and guarded updates decide between callers, not the order of reads.
+ */
+export async function transact<T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> {
+  return retryingCollisions(() => store.db.transaction().execute(work))
+}
+
+/** Runs `work`, which only reads, on one state of the database. */
+export async function readConsistently<T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> {
+  const transaction = store.db.transaction()
+  return retryingCollisions(() =>
+    store.dialect === 'postgres'
+      ? transaction.setIsolationLevel('repeatable read').setAccessMode('read only').execute(work)
+      : transaction.execute(work),
+  )
+}
+
+async function retryingCollisions<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let attempts = 1; ; attempts += 1) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const refusal = refusalOf(error)
+      if (refusal === 'bad_text') throw new AppError('validation_error', 'a text has the character U+0000', { cause: error })
+      if (refusal !== 'collision') throw error
+      if (attempts >= storeLimits.transactionAttemptsMax)
+        throw new AppError('unavailable', 'the database is busy', { cause: error })
+      await setTimeout(Math.random() * Math.min(storeLimits.transactionRetryDelayMsMax, 5 * 2 ** attempts))
+    }
+  }
+}
