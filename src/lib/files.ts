@@ -1,0 +1,191 @@
+/**
+ * Local files, passed in: what must survive a crash goes through here, so that a test can stand in for the disk.
+ *
+ * Law: after `sync` the bytes of a file survive a power cut; after `syncDirectory` the names in it do. Nothing else does.
+ */
+import * as fs from 'node:fs'
+import { dirname, join } from 'node:path'
+
+export interface OpenFile {
+  readonly path: string
+  /** Writes all of the chunks, one after the other, from `position` on. On an error any part of them may be in the file. */
+  write(chunks: readonly Uint8Array[], position: number): Promise<void>
+  /** Reads up to `into.length` bytes. Fewer only at the end of the file; 0 beyond it. */
+  read(into: Uint8Array, position: number): Promise<number>
+  /** Bytes in the file now. */
+  bytes(): Promise<number>
+  truncate(bytes: number): Promise<void>
+  /** fdatasync: the bytes and the size. After an error the file must not be trusted, nor synced again. */
+  sync(): Promise<void>
+  close(): Promise<void>
+}
+
+/** `read` an existing file, `update` one, or `create` one for reading and writing that must not exist (EEXIST). */
+export type OpenMode = 'read' | 'update' | 'create'
+
+export type DirectoryEntry = { readonly name: string; readonly kind: 'file' | 'directory' | 'other' }
+
+export interface Files {
+  open(path: string, mode: OpenMode): Promise<OpenFile>
+  /** The whole of a small file, or undefined where there is none. */
+  read(path: string): Promise<Uint8Array | undefined>
+  /** Bytes of a file, or undefined where there is none. */
+  bytes(path: string): Promise<number | undefined>
+  /** In no order; empty where there is no such directory. */
+  list(directory: string): Promise<readonly DirectoryEntry[]>
+  /** Makes it with all its parents. The names of those it made are durable. */
+  makeDirectory(path: string): Promise<void>
+  syncDirectory(path: string): Promise<void>
+  /** Replaces what is at `to`. */
+  rename(from: string, to: string): Promise<void>
+  /** Removes a file. One that isn't there is fine. */
+  remove(path: string): Promise<void>
+  /** Bytes that the file system of this path would still take. */
+  freeBytes(path: string): Promise<number>
+}
+
+let temporaryNames = 0
+
+/** Replaces a whole file: temporary name, fdatasync, rename, directory fsync. Makes the folders it needs. */
+export async function writeDurably(files: Files, path: string, bytes: Uint8Array): Promise<void> {
+  const temporary = `${path}.${process.pid}-${temporaryNames++}.tmp`
+  await files.makeDirectory(dirname(path))
+  try {
+    const file = await files.open(temporary, 'create')
+    try {
+      await file.write([bytes], 0)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await files.rename(temporary, path)
+  } catch (error) {
+    await files.remove(temporary).catch(() => undefined)
+    throw error
+  }
+  await files.syncDirectory(dirname(path))
+}
+
+/** Bytes that the file system of this path would still take. */
+export function freeBytes(files: Files, path: string): Promise<number> {
+  return files.freeBytes(path)
+}
+
+/** The system's name of an error, such as ENOENT. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+const openFlags: Record<OpenMode, string> = { read: 'r', update: 'r+', create: 'wx+' }
+
+export const systemFiles: Files = {
+  async open(path, mode) {
+    return new SystemFile(path, await call<number>((done) => fs.open(path, openFlags[mode], 0o640, done)))
+  },
+  async read(path) {
+    return await unlessMissing(fs.promises.readFile(path))
+  },
+  async bytes(path) {
+    return (await unlessMissing(fs.promises.stat(path)))?.size
+  },
+  async list(directory) {
+    const entries = (await unlessMissing(fs.promises.readdir(directory, { withFileTypes: true }))) ?? []
+    return entries.map((entry) => ({
+      name: entry.name,
+      kind: entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : 'other',
+    }))
+  },
+  async makeDirectory(path) {
+    const first = await fs.promises.mkdir(path, { recursive: true, mode: 0o750 })
+    if (first === undefined) return
+    for (let made = path; ; made = dirname(made)) {
+      await this.syncDirectory(dirname(made))
+      if (join(made) === join(first) || dirname(made) === made) return
+    }
+  },
+  async syncDirectory(path) {
+    const descriptor = await call<number>((done) => fs.open(path, 'r', done))
+    try {
+      await call<void>((done) => fs.fsync(descriptor, done))
+    } finally {
+      await call<void>((done) => fs.close(descriptor, done))
+    }
+  },
+  rename: (from, to) => fs.promises.rename(from, to),
+  remove: (path) => fs.promises.rm(path, { force: true }),
+  async freeBytes(path) {
+    const { bavail, bsize } = await fs.promises.statfs(path)
+    return bavail * bsize
+  },
+}
+
+/** Callbacks, not `fs.promises`: a FileHandle costs twice as much per call, and the log's commits wait for these. */
+class SystemFile implements OpenFile {
+  readonly path: string
+  readonly #descriptor: number
+
+  constructor(path: string, descriptor: number) {
+    this.path = path
+    this.#descriptor = descriptor
+  }
+
+  async write(chunks: readonly Uint8Array[], position: number): Promise<void> {
+    let rest = chunks.filter((chunk) => chunk.byteLength > 0)
+    let at = position
+    while (rest.length > 0) {
+      const written = await call<number>((done) => fs.writev(this.#descriptor, rest, at, done))
+      at += written
+      rest = after(rest, written)
+    }
+  }
+
+  async read(into: Uint8Array, position: number): Promise<number> {
+    let filled = 0
+    while (filled < into.byteLength) {
+      const at = position + filled
+      const got = await call<number>((done) => fs.read(this.#descriptor, into, filled, into.byteLength - filled, at, done))
+      if (got === 0) break
+      filled += got
+    }
+    return filled
+  }
+
+  async bytes(): Promise<number> {
+    return (await call<fs.Stats>((done) => fs.fstat(this.#descriptor, done))).size
+  }
+
+  truncate(bytes: number): Promise<void> {
+    return call((done) => fs.ftruncate(this.#descriptor, bytes, done))
+  }
+
+  sync(): Promise<void> {
+    return call((done) => fs.fdatasync(this.#descriptor, done))
+  }
+
+  close(): Promise<void> {
+    return call((done) => fs.close(this.#descriptor, done))
+  }
+}
+
+function call<T>(start: (done: (error: Error | null, value?: T) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => start((error, value) => (error === null ? resolve(value as T) : reject(error))))
+}
+
+async function unlessMissing<T>(result: Promise<T>): Promise<T | undefined> {
+  try {
+    return await result
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** What is left of the chunks after their first `bytes` bytes. */
+function after(chunks: Uint8Array[], bytes: number): Uint8Array[] {
+  let skipped = 0
+  for (const [index, chunk] of chunks.entries()) {
+    if (skipped + chunk.byteLength > bytes) return [chunk.subarray(bytes - skipped), ...chunks.slice(index + 1)]
+    skipped += chunk.byteLength
+  }
+  return []
+}
