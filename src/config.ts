@@ -185,6 +185,7 @@ function pathsUnder(data: string) {
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.json'),
     wal: join(data, 'node', 'wal'),
     outbox: join(data, 'node', 'outbox'),
+    suspects: join(data, 'node', 'suspects'),
     scratch: join(data, 'node', 'scratch'),
     buckets: join(data, 'buckets'),
   } as const

@@ -1,0 +1,5 @@
+/** What an error says, with what caused it: `upload failed: connect ECONNREFUSED`. */
+export function errorMessage(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause === undefined ? error.message : `${error.message}: ${errorMessage(error.cause)}`
+}

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { Semaphore } from './semaphore.ts'
+
+const never = new AbortController().signal
+
+/** Whether the promise is settled once all that can run has run. */
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  const waiting = Symbol('waiting')
+  await new Promise(setImmediate)
+  return (await Promise.race([promise, Promise.resolve(waiting)])) === waiting
+}
+
+test('grants in order, and one that needs all waits for all', async () => {
+  const semaphore = new Semaphore(2)
+  const one = await semaphore.acquire(1, never)
+  const all = semaphore.acquire(2, never)
+  const behind = semaphore.acquire(1, never)
+  expect(await isPending(all)).toBe(true)
+  expect(await isPending(behind)).toBe(true)
+  one[Symbol.dispose]()
+  const held = await all
+  expect(await isPending(behind)).toBe(true)
+  held[Symbol.dispose]()
+  held[Symbol.dispose]()
+  await behind
+  expect(await isPending(semaphore.acquire(2, never))).toBe(true)
+})
+
+test('a waiter that gives up makes room for those behind it', async () => {
+  const semaphore = new Semaphore(2)
+  await semaphore.acquire(1, never)
+  const giveUp = new AbortController()
+  const all = semaphore.acquire(2, giveUp.signal)
+  const behind = semaphore.acquire(1, never)
+  giveUp.abort(new Error('enough'))
+  await expect(all).rejects.toThrow('enough')
+  await behind
+})

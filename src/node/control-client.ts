@@ -1,0 +1,86 @@
+import type { z } from 'zod'
+import type { SegmentCommit } from '#model/commit.ts'
+import { CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
+import { Snapshot } from '#model/snapshot.ts'
+
+/** Control answered with something else than success. `status` 0: it could not be reached. */
+export class ControlError extends Error {
+  override readonly name = 'ControlError'
+  readonly status: number
+
+  constructor(status: number, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.status = status
+  }
+}
+
+export type ControlClientOptions = {
+  readonly url: string
+  readonly token: string
+  /** How long one call may take, beside the time that a long poll waits. */
+  readonly timeoutMs: number
+}
+
+/** The node's side of `/internal/v1`. Makes one attempt a call: who calls knows when to try again. */
+export class ControlClient {
+  readonly #options: ControlClientOptions
+
+  constructor(options: ControlClientOptions) {
+    this.#options = options
+  }
+
+  async register(body: Register, signal: AbortSignal): Promise<number> {
+    return (await this.#json(Registered, 'POST', 'register', { body, signal })).epoch
+  }
+
+  /** The snapshot, once control's epoch is past `after`; undefined when nothing came in `waitMs`. */
+  async fetchSnapshot(nodeId: string, after: number, waitMs: number, signal: AbortSignal): Promise<Snapshot | undefined> {
+    const path = `snapshot?node_id=${nodeId}&after=${after}&wait_ms=${waitMs}`
+    const response = await this.#call('GET', path, { signal, waitMs })
+    if (response.status === 204) return undefined
+    return Snapshot.parse(await response.json())
+  }
+
+  async sendHeartbeat(body: Heartbeat, signal: AbortSignal): Promise<void> {
+    await this.#call('POST', 'heartbeat', { body, signal })
+  }
+
+  /** The ids that are durable in the store when this resolves. */
+  async sendCommits(commits: readonly SegmentCommit[], signal: AbortSignal): Promise<readonly string[]> {
+    return (await this.#json(CommitsRecorded, 'POST', 'commits', { body: { commits }, signal })).recorded
+  }
+
+  async #json<T extends z.ZodType>(schema: T, method: string, path: string, request: Request): Promise<z.output<T>> {
+    const response = await this.#call(method, path, request)
+    return schema.parse(await response.json())
+  }
+
+  async #call(method: string, path: string, { body, signal, waitMs = 0 }: Request): Promise<Response> {
+    const { url, token, timeoutMs } = this.#options
+    let response: Response
+    try {
+      response = await fetch(`${url}/internal/v1/${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs + timeoutMs)]),
+      })
+    } catch (error) {
+      throw new ControlError(0, `control at ${url} can't be reached: ${causeOf(error)}`, { cause: error })
+    }
+    if (response.ok) return response
+    const answer = await response.text().catch(() => '')
+    throw new ControlError(
+      response.status,
+      `control refused ${method} ${path.split('?')[0]}: ${response.status} ${answer.slice(0, 500)}`,
+    )
+  }
+}
+
+type Request = { readonly body?: unknown; readonly signal: AbortSignal; readonly waitMs?: number }
+
+/** `fetch` says only "fetch failed"; what failed stands in its cause. */
+function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? error.cause.message : error.message
+}
