@@ -20,5 +20,17 @@ export const ApiKey = z.object({
 })
 export type ApiKey = z.infer<typeof ApiKey>
 
+export const CreateApiKey = z.strictObject({
+  name: z.string().trim().min(1).max(128),
+  scopes: z
+    .array(Scope)
+    .min(1, 'must name at least one scope')
+    .refine((list) => new Set(list).size === list.length, 'must not name a scope twice'),
+})
+export type CreateApiKey = z.infer<typeof CreateApiKey>
+
+export const CreatedApiKey = ApiKey.extend({ api_key: z.string().meta({ description: 'the key itself, shown only now' }) })
+export type CreatedApiKey = z.infer<typeof CreatedApiKey>
+
 /** Who is calling. `key_id` is the key behind the token. */
 export type Principal = { readonly account_id: string; readonly key_id: string; readonly scopes: readonly Scope[] }
