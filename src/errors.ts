@@ -4,6 +4,7 @@
  * Law: the message of an AppError is written for the client; its `cause` never leaves the process.
  */
 export const errorTable = {
+  bad_request: { status: 400, title: 'Bad Request', retry: false },
   unauthorized: { status: 401, title: 'Unauthorized', retry: false },
   forbidden: { status: 403, title: 'Forbidden', retry: false },
   not_found: { status: 404, title: 'Not Found', retry: false },
@@ -14,6 +15,7 @@ export const errorTable = {
   view_already_attached: { status: 409, title: 'Conflict', retry: false },
   payload_too_large: { status: 413, title: 'Content Too Large', retry: false },
   unsupported_media_type: { status: 415, title: 'Unsupported Media Type', retry: false },
+  expectation_failed: { status: 417, title: 'Expectation Failed', retry: false },
   validation_error: { status: 422, title: 'Unprocessable Content', retry: false },
   too_many_requests: { status: 429, title: 'Too Many Requests', retry: true },
   headers_too_large: { status: 431, title: 'Request Header Fields Too Large', retry: false },

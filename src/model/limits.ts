@@ -88,3 +88,31 @@ export const signingKeyLimits = {
   /** A new key signs only after every node and control process has had time to learn it. */
   activationSeconds: 120,
 } as const
+
+/** Bounds of the HTTP ingest service beside those in `config.ts`. */
+export const ingestLimits = {
+  headerBytesMax: 16 * KiB,
+  /** From the connection, or the first byte of a later request, to the end of its head. */
+  headersTimeoutMs: 15_000,
+  /** How long a connection may wait between two requests. */
+  idleConnectionMs: 75_000,
+  /** Within each window of this length a body must bring so many bytes, or end. */
+  rateWindowMs: 10_000,
+  rateWindowBytesMin: 8 * KiB,
+  /** What a request costs in memory beside its body, and a decoder beside its output: counted with the bytes in flight. */
+  requestOverheadBytes: 4 * KiB,
+  decoderOverheadBytes: 64 * KiB,
+  /** RFC 9659: a zstd body may ask for a window of 8 MiB at most. */
+  zstdWindowLogMax: 23,
+  /** The rest of a refused body that is read and thrown away so that the connection can go on. */
+  drainBytesMax: MiB,
+  /** A connection that closes with a body still arriving reads on for so long, so that the client sees the answer. */
+  lingerMsMax: 30_000,
+  lingerIdleMs: 5_000,
+  /** After SIGTERM, how long a body that is on its way may take to arrive whole. */
+  drainBodyMs: 5_000,
+  /** How often free disk space and the state of the WAL are looked at. */
+  pollMs: 1_000,
+  heartbeatMs: 2_000,
+  verifiedTokensMax: 10_000,
+} as const
