@@ -1,4 +1,3 @@
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
@@ -42,16 +41,19 @@ export class Outbox implements Service {
   }
 
   async start(): Promise<void> {
-    const { directory, logger } = this.#options
-    await mkdir(directory, { recursive: true })
+    const { directory, files, logger } = this.#options
+    await files.makeDirectory(directory)
     const loaded: SegmentCommit[] = []
-    for (const name of await readdir(directory)) {
+    for (const { name } of await files.list(directory)) {
+      // What a crash left of a write that nobody relied on.
+      if (name.endsWith('.tmp')) await files.remove(join(directory, name))
       if (!name.endsWith('.json')) continue
-      const parsed = SegmentCommit.safeParse(parseJson(await readFile(join(directory, name), 'utf8')))
+      const bytes = await files.read(join(directory, name))
+      const parsed = SegmentCommit.safeParse(parseJson(Buffer.from(bytes ?? []).toString('utf8')))
       if (parsed.success) loaded.push(parsed.data)
       // Its segment is still there and its marker in the bucket, so it will be committed again from them.
       else {
-        await rename(join(directory, name), join(directory, `${name}.unreadable`))
+        await files.rename(join(directory, name), join(directory, `${name}.unreadable`))
         logger.error({ name, reason: parsed.error.message }, 'a commit in the outbox is unreadable; it was set aside')
       }
     }
@@ -83,7 +85,7 @@ export class Outbox implements Service {
   }
 
   async #sendAll(signal: AbortSignal): Promise<void> {
-    const { send, onRecorded, clock, logger } = this.#options
+    const { send, onRecorded, files, clock, logger } = this.#options
     const backoff = new Backoff({ delayMsMin: 100, delayMsMax: 10_000 })
     let batchSize = batchMax
     while (!signal.aborted) {
@@ -99,7 +101,7 @@ export class Outbox implements Service {
           const commit = this.#pending.get(id)
           if (commit === undefined) continue
           await onRecorded(commit)
-          await rm(this.#path(id), { force: true })
+          await files.remove(this.#path(id))
           this.#pending.delete(id)
         }
         if (backoff.attempts > 0) logger.info({ waiting: this.#pending.size }, 'commits reach control again')

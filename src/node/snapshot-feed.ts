@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
@@ -101,14 +100,11 @@ export class SnapshotFeed implements Service {
   }
 
   async #load(): Promise<Snapshot | undefined> {
-    const { path, logger } = this.#options
-    const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return undefined
-      throw error
-    })
-    if (text === undefined) return undefined
+    const { files, path, logger } = this.#options
+    const bytes = await files.read(path)
+    if (bytes === undefined) return undefined
     try {
-      return Snapshot.parse(JSON.parse(text))
+      return Snapshot.parse(JSON.parse(Buffer.from(bytes).toString('utf8')))
     } catch (error) {
       logger.error({ path, reason: errorMessage(error) }, 'the stored snapshot is unreadable; waiting for control')
       return undefined
