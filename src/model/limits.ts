@@ -78,6 +78,8 @@ export const controlLimits = {
   snapshotWaitersMax: 2_000,
   /** How often the epoch is read to see what other processes changed. */
   epochPollMs: 1_000,
+  /** How often the age of the signing keys is looked at. */
+  rotationCheckMs: 600_000,
   /** Time for one step of a validation (assume the role, put, remove). */
   validationTimeoutMs: 10_000,
 } as const

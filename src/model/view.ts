@@ -55,6 +55,7 @@ export const View = z.object({
 export type View = z.infer<typeof View>
 
 export const ViewWithUsage = View.extend({ usage_count: z.int().min(0) })
+export type ViewWithUsage = z.infer<typeof ViewWithUsage>
 
 export const ViewDetail = View.extend({
   versions: z.array(View.pick({ id: true, version: true, status: true, published_at: true, created_by: true })),
