@@ -1,0 +1,132 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { type Clock, sleep } from '#lib/clock.ts'
+import { type Files, writeDurably } from '#lib/files.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
+import { type Config, httpUrl } from '../config.ts'
+import type { App } from './serve.ts'
+
+/** What control says when it made the first account. */
+export const Bootstrapped = z.object({
+  type: z.literal('bootstrapped'),
+  /** Null where the operator brought a key. */
+  api_key: z.string().nullable(),
+  endpoint_id: z.string(),
+})
+export type Bootstrapped = z.infer<typeof Bootstrapped>
+
+export type ChildName = 'control' | 'delivery' | 'ingest'
+
+export type StartOptions = {
+  readonly config: Config
+  readonly environment: Readonly<Record<string, string | undefined>>
+  /** Path of the program, to start the children with. */
+  readonly program: string
+  readonly children: readonly ChildName[]
+  readonly print: (text: string) => void
+  readonly files: Files
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * Starts the processes under one supervisor. They are stopped in reverse: ingest seals, delivery works off what it can, and
+ * control is there to the end to take the commits.
+ */
+export async function startProcesses(options: StartOptions): Promise<App> {
+  const { config, environment, program, children, clock, logger, print } = options
+  const nodeToken = config.nodeToken ?? (await sharedNodeToken(options.files, config.paths.nodeToken))
+  let bootstrapped: Bootstrapped | undefined
+  const specs = children.map(
+    (name): ChildSpec => ({
+      name,
+      command: process.execPath,
+      args: [program, name],
+      environment: { ...environment, INLET_NODE_TOKEN: nodeToken, UV_THREADPOOL_SIZE: environment['UV_THREADPOOL_SIZE'] ?? '8' },
+      onMessage: (message) => {
+        bootstrapped = Bootstrapped.safeParse(message).data ?? bootstrapped
+      },
+    }),
+  )
+  const supervisor = new Supervisor({ children: specs, clock, logger })
+  await supervisor.start()
+
+  const stopping = new AbortController()
+  const urls = [
+    ...(children.includes('control') ? [httpUrl(config.controlListen)] : []),
+    ...(children.includes('ingest') ? [httpUrl(config.ingestListen)] : []),
+  ]
+  const announced = announce(urls, clock, stopping.signal, () => print(banner(config, bootstrapped)))
+  return {
+    async stop(signal) {
+      stopping.abort()
+      await announced
+      await supervisor.stop(signal)
+    },
+  }
+}
+
+/** Calls once when all of them say that they serve. */
+async function announce(urls: readonly string[], clock: Clock, signal: AbortSignal, ready: () => void): Promise<void> {
+  for (const url of urls) {
+    while (!(await isReady(url, signal))) {
+      if (signal.aborted) return
+      await sleep(clock, 100, signal)
+    }
+  }
+  ready()
+}
+
+async function isReady(url: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.any([signal, AbortSignal.timeout(2_000)]) })
+    await response.body?.cancel()
+    return response.ok
+  } catch {
+    return false
+  }
+}
+
+/** The secret between control and the nodes of this data directory. */
+async function sharedNodeToken(files: Files, path: string): Promise<string> {
+  const known = await files.read(path)
+  if (known !== undefined) return Buffer.from(known).toString('utf8').trim()
+  const token = randomBytes(32).toString('base64url')
+  await writeDurably(files, path, Buffer.from(`${token}\n`))
+  return token
+}
+
+function banner(config: Config, bootstrapped: Bootstrapped | undefined): string {
+  const control = httpUrl(config.controlListen)
+  const ingest = httpUrl(config.ingestListen)
+  const lines = [
+    '',
+    '  Inlet is running.',
+    '',
+    `  Management API   ${control}/v1      described at ${control}/openapi/openapi.json`,
+    `  Ingest           ${ingest}/v1/ingest`,
+    `  Data             ${config.paths.data}`,
+    '',
+  ]
+  if (bootstrapped === undefined) {
+    lines.push('  API key          the one that the first start showed; `npm run inlet -- keys create` makes another', '')
+    return lines.join('\n')
+  }
+  const key = bootstrapped.api_key ?? '$INLET_BOOTSTRAP_API_KEY'
+  lines.push(
+    bootstrapped.api_key === null
+      ? '  API key          yours, from INLET_BOOTSTRAP_API_KEY'
+      : `  API key          ${key}   (shown this once)`,
+    '',
+    '  Send a first event:',
+    '',
+    `    curl -X POST '${ingest}/v1/ingest?endpoint=${bootstrapped.endpoint_id}' \\`,
+    `      -H ${bootstrapped.api_key === null ? `"X-API-Key: ${key}"` : `'X-API-Key: ${key}'`} -H 'Content-Type: application/x-ndjson' \\`,
+    `      --data-binary '{"event":"signup","user":{"id":"u-1"},"amount":12.5,"at":"2026-11-20T08:15:30Z"}'`,
+    '',
+    `  Within seconds it is Parquet under ${config.paths.buckets}/local`,
+    '',
+  )
+  return lines.join('\n')
+}

@@ -1,0 +1,191 @@
+import { type Clock, isoTimestamp, sleep } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import type { Files } from '#lib/files.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { commitId } from '#model/commit.ts'
+import type { EndpointLag } from '#model/node-protocol.ts'
+import { listSegments, type SegmentFile } from '#wal/directory.ts'
+import { openSegment } from '#wal/segment-reader.ts'
+import type { DeliveryRun } from './segment-delivery.ts'
+import { listParked, type Parked } from './suspects.ts'
+
+/** Segments of one log that may be in work at a time: one uploads and waits for its turn while others are converted. */
+const inWorkPerLogMax = 3
+const scanIntervalMs = 250
+
+export type PipelineOptions = {
+  readonly nodeId: string
+  readonly walDirectory: string
+  readonly suspectsDirectory: string
+  readonly deliver: (run: DeliveryRun) => Promise<'committed' | 'parked'>
+  /** Whether a commit is on its way to control. */
+  readonly isReported: (id: string) => boolean
+  readonly files: Files
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+type Log = {
+  /** Ids in work, with what each of them waits for. */
+  readonly inWork: Map<string, string | null>
+  /** Settles when everything that was begun has ended. */
+  tail: Promise<unknown>
+  /** Sealed segments that are not committed, oldest first, as of the last scan. */
+  waiting: readonly SegmentFile[]
+  /** When the first of them was sealed, once read from its footer. */
+  oldest: { readonly path: string; readonly sealedAt: string | null } | undefined
+  parked: readonly Parked[]
+}
+
+/**
+ * Finds sealed segments and sees them through.
+ *
+ * Owns: what is in work, the order of turns within a log, the lag. Does not own: the steps of one delivery.
+ * Law: turns are taken in order of seq within a log, and a segment is in work at most once at a time.
+ */
+export class Pipeline implements Service {
+  readonly name = 'pipeline'
+  readonly #options: PipelineOptions
+  readonly #logs = new Map<string, Log>()
+  /** Given away, and perhaps not yet removed from disk. */
+  readonly #committed = new Set<string>()
+  readonly #aborting = new AbortController()
+  #stopping = false
+  #scanning: Promise<void> = Promise.resolve()
+  /** Segments that lay there at the start. Emptied by the scan that finds them. */
+  #firstScan = true
+  #wake: () => void = () => undefined
+
+  constructor(options: PipelineOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    this.#scanning = this.#scanAll()
+  }
+
+  /** Delivers what it can until nothing is left, nothing moves any more, or the signal aborts. The rest stays on disk. */
+  async stop(signal: AbortSignal): Promise<void> {
+    this.#stopping = true
+    signal.addEventListener('abort', () => this.#aborting.abort(), { once: true })
+    if (signal.aborted) this.#aborting.abort()
+    this.#wake()
+    await this.#scanning
+    this.#aborting.abort()
+    await Promise.all([...this.#logs.values()].map(({ tail }) => tail))
+  }
+
+  /** How far behind each log is. */
+  lag(): readonly EndpointLag[] {
+    return [...this.#logs].flatMap(([logName, log]) => {
+      const parked = log.parked[0]
+      if (log.waiting.length === 0 && parked === undefined) return []
+      const blockedBy = log.inWork.values().find((reason) => reason !== null) ?? null
+      return {
+        endpoint_id: logName,
+        undelivered_segments: log.waiting.length + log.parked.length,
+        undelivered_bytes: log.waiting.reduce((sum, { bytes }) => sum + bytes, 0),
+        oldest_sealed_at: log.oldest?.sealedAt ?? null,
+        blocked_by: blockedBy ?? (parked === undefined ? null : `${log.parked.length} segments are parked: ${parked.reason}`),
+      }
+    })
+  }
+
+  async #scanAll(): Promise<void> {
+    const { clock, logger } = this.#options
+    while (!this.#aborting.signal.aborted) {
+      try {
+        await this.#scan()
+      } catch (error) {
+        logger.error({ reason: errorMessage(error) }, 'the WAL directory could not be read')
+      }
+      if (this.#stopping && this.#nothingMoves()) return
+      const woken = new AbortController()
+      this.#wake = () => woken.abort()
+      await sleep(clock, scanIntervalMs, AbortSignal.any([woken.signal, this.#aborting.signal]))
+    }
+  }
+
+  #nothingMoves(): boolean {
+    return this.#logs.values().every(({ inWork, waiting }) => {
+      if (inWork.size === 0) return waiting.length === 0
+      return inWork.values().some((reason) => reason !== null)
+    })
+  }
+
+  async #scan(): Promise<void> {
+    const { files, walDirectory, suspectsDirectory, nodeId, isReported } = this.#options
+    const parked = await listParked(files, suspectsDirectory)
+    const segments = await listSegments(files, walDirectory)
+    const idOf = ({ incarnation, seq }: SegmentFile) => commitId(nodeId, incarnation, seq)
+    const present = new Set(segments.map(idOf))
+    for (const id of this.#committed) if (!present.has(id) && !isReported(id)) this.#committed.delete(id)
+
+    const byLog = Map.groupBy(segments, ({ logName }) => logName)
+    for (const [logName, log] of this.#logs) if (!byLog.has(logName) && log.inWork.size === 0) this.#logs.delete(logName)
+    for (const [logName, all] of byLog) {
+      const log = this.#log(logName)
+      // A segment that is being sealed goes before those that were sealed after it.
+      const firstOpen = all.findIndex(({ state }) => state === 'open')
+      const sealed = (firstOpen < 0 ? all : all.slice(0, firstOpen)).filter(({ state }) => state === 'sealed')
+      const open = sealed.filter((segment) => !this.#committed.has(idOf(segment)) && !isReported(idOf(segment)))
+      log.parked = open.flatMap((segment) => parked.get(idOf(segment)) ?? [])
+      log.waiting = open.filter((segment) => !parked.has(idOf(segment)))
+      const path = log.waiting[0]?.path
+      if (path !== log.oldest?.path) log.oldest = path === undefined ? undefined : { path, sealedAt: await this.#sealedAt(path) }
+      for (const segment of log.waiting) {
+        if (log.inWork.size >= inWorkPerLogMax) break
+        if (!log.inWork.has(idOf(segment))) this.#begin(log, segment, idOf(segment))
+      }
+    }
+    this.#firstScan = false
+  }
+
+  #begin(log: Log, segment: SegmentFile, id: string): void {
+    const turn = log.tail
+    log.inWork.set(id, null)
+    const recovered = this.#firstScan
+    const end = this.#options
+      .deliver({
+        segment,
+        recovered,
+        turn,
+        report: (blockedBy) => void log.inWork.set(id, blockedBy),
+        signal: this.#aborting.signal,
+      })
+      .then(
+        (outcome) => {
+          if (outcome === 'committed') this.#committed.add(id)
+        },
+        (error: unknown) => {
+          // Only an abort ends a delivery early; anything else is a broken invariant of this process.
+          if (!this.#aborting.signal.aborted) throw error
+        },
+      )
+      .finally(() => {
+        log.inWork.delete(id)
+        this.#wake()
+      })
+    log.tail = Promise.all([turn, end])
+  }
+
+  /** Null where the footer can't be read: then the delivery says why. */
+  async #sealedAt(path: string): Promise<string | null> {
+    try {
+      const reader = await openSegment(this.#options.files, path)
+      await reader.close()
+      return isoTimestamp(Math.floor(reader.footer.sealedAtMicros / 1000))
+    } catch {
+      return null
+    }
+  }
+
+  #log(name: string): Log {
+    const known = this.#logs.get(name)
+    if (known !== undefined) return known
+    const log: Log = { inWork: new Map(), tail: Promise.resolve(), waiting: [], oldest: undefined, parked: [] }
+    this.#logs.set(name, log)
+    return log
+  }
+}

@@ -1,0 +1,280 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Clock, isoTimestamp, sleep } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import type { Files } from '#lib/files.ts'
+import { Backoff } from '#lib/retry.ts'
+import type { Semaphore } from '#lib/semaphore.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { type Artifact, commitId, type SegmentCommit, type ViewOutcome } from '#model/commit.ts'
+import type { DestinationTarget } from '#model/destination.ts'
+import type { OutputFormat } from '#model/endpoint.ts'
+import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
+import type { ObjectStores } from '#objects/object-store.ts'
+import type { SegmentFile } from '#wal/directory.ts'
+import { openSegment } from '#wal/segment-reader.ts'
+import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
+import { objectKey, type SegmentName } from './object-key.ts'
+import type { Suspects } from './suspects.ts'
+import { type LocalArtifact, metadataOf, type Uploader } from './uploader.ts'
+
+/** Failed conversions after which a segment is parked. */
+const buildAttemptsMax = 5
+
+export type BuildRequest = {
+  readonly path: string
+  readonly name: Omit<SegmentName, 'prefix'>
+  readonly formats: readonly OutputFormat[]
+  readonly views: readonly BoundView[]
+  /** A folder of this segment's own. Who asks removes it. */
+  readonly scratch: string
+  readonly signal: AbortSignal
+}
+
+export type Built = {
+  readonly artifacts: readonly LocalArtifact[]
+  readonly views: readonly ViewOutcome[]
+  /** Optional views that failed on this segment as a whole: none of its rows are in their output. */
+  readonly failedViews: readonly string[]
+}
+
+/** A required view failed on the segment: it is held until the view or its binding changes. */
+export class HeldByViewError extends Error {
+  override readonly name = 'HeldByViewError'
+}
+
+export type SegmentDeliveryOptions = {
+  readonly nodeId: string
+  readonly scratch: string
+  readonly build: (request: BuildRequest) => Promise<Built>
+  readonly builds: Semaphore
+  readonly uploader: Uploader
+  readonly stores: ObjectStores
+  readonly suspects: Suspects
+  /** Durable when it resolves. */
+  readonly commit: (commit: SegmentCommit) => Promise<void>
+  /** The endpoint as it is now. */
+  readonly endpoint: (id: string) => SnapshotEndpoint | undefined
+  /** Aborts when the next snapshot comes. */
+  readonly nextSnapshot: () => AbortSignal
+  readonly files: Files
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export type DeliveryRun = {
+  readonly segment: SegmentFile
+  /** It lay here when the process started: an earlier run may have delivered it already. */
+  readonly recovered: boolean
+  /** Resolves when every earlier segment of the log is committed or parked. */
+  readonly turn: Promise<unknown>
+  /** Says in words what it waits for, and null when it goes on. */
+  readonly report: (blockedBy: string | null) => void
+  readonly signal: AbortSignal
+}
+
+type Facts = {
+  readonly name: Omit<SegmentName, 'prefix'>
+  readonly records: number
+  readonly walBytes: number
+  readonly sealedAt: string
+}
+
+/**
+ * Takes one sealed segment to committed: build, upload, marker, commit.
+ *
+ * Owns: the steps and their retries. Does not own: which segments there are, in what order they take their turn, removing them.
+ * Law: the marker is put after every artifact it lists and only in turn; the commit is given away only after the marker.
+ */
+export class SegmentDelivery {
+  readonly #options: SegmentDeliveryOptions
+
+  constructor(options: SegmentDeliveryOptions) {
+    this.#options = options
+  }
+
+  /** Throws only when the signal aborts; then everything can be done again. */
+  async run(run: DeliveryRun): Promise<'committed' | 'parked'> {
+    const { nodeId, scratch } = this.#options
+    const id = commitId(nodeId, run.segment.incarnation, run.segment.seq)
+    const folder = join(scratch, id)
+    try {
+      const facts = await this.#orPark(id, run, async () => this.#readFacts(run.segment))
+      if (facts === undefined) return 'parked'
+      if (run.recovered && (await this.#adopt(facts, run))) return 'committed'
+      const startedAt = this.#options.clock.monotonic()
+      const built = await this.#orPark(id, run, () => this.#build(id, facts, folder, run))
+      if (built === undefined) return 'parked'
+      await this.#deliver(id, facts, built, startedAt, run)
+      return 'committed'
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  }
+
+  async #readFacts({ path, logName, incarnation, seq }: SegmentFile): Promise<Facts> {
+    const reader = await openSegment(this.#options.files, path)
+    try {
+      const { sealedAtMicros, records } = reader.footer
+      return {
+        name: { endpointId: logName, nodeId: this.#options.nodeId, log: incarnation, seq, sealedAtMicros },
+        records,
+        walBytes: reader.bytes,
+        sealedAt: isoTimestamp(Math.floor(sealedAtMicros / 1000)),
+      }
+    } finally {
+      await reader.close()
+    }
+  }
+
+  /** The marker of an earlier run says that the segment is delivered: its commit is given away again, as it was. */
+  async #adopt(facts: Facts, run: DeliveryRun): Promise<boolean> {
+    return this.#retry(facts, run, async (target) => {
+      const key = objectKey({ ...facts.name, prefix: target.prefix }, 'manifest')
+      const bytes = await this.#options.stores.open(target).get(key, run.signal)
+      const commit = bytes === undefined ? undefined : decodeMarker(key, bytes)
+      if (commit === undefined) return false
+      await run.turn
+      run.signal.throwIfAborted()
+      await this.#options.commit(commit)
+      return true
+    })
+  }
+
+  async #build(id: string, facts: Facts, folder: string, run: DeliveryRun): Promise<Built> {
+    const { builds, suspects, endpoint, files } = this.#options
+    const request = async (formats: readonly OutputFormat[]): Promise<Built> => {
+      await rm(folder, { recursive: true, force: true })
+      await files.makeDirectory(folder)
+      const views = formats.includes('parquet_views') ? viewsFor(endpoint(facts.name.endpointId), facts.sealedAt) : []
+      return this.#options.build({
+        path: run.segment.path,
+        name: facts.name,
+        formats,
+        views,
+        scratch: folder,
+        signal: run.signal,
+      })
+    }
+    // What may have killed the process is converted with nothing beside it.
+    using _slot = await builds.acquire(suspects.isSuspect(id) ? builds.capacity : 1, run.signal)
+    await suspects.begin(id)
+    try {
+      const wanted = endpoint(facts.name.endpointId)?.output_formats ?? []
+      const keepsRecords = wanted.includes('parquet') || wanted.includes('segments')
+      const bound = viewsFor(endpoint(facts.name.endpointId), facts.sealedAt)
+      // Nobody asked for the records to vanish: where no view takes them, they go out as raw Parquet.
+      if (!keepsRecords && bound.length === 0) return await request([...wanted, 'parquet'])
+      const built = await request(wanted)
+      return keepsRecords || built.failedViews.length === 0 ? built : await request([...wanted, 'parquet'])
+    } finally {
+      await suspects.end(id)
+    }
+  }
+
+  async #deliver(id: string, facts: Facts, built: Built, startedAt: number, run: DeliveryRun): Promise<void> {
+    const { stores, uploader, clock } = this.#options
+    let uploaded: { readonly target: DestinationTarget; readonly artifacts: Readonly<Record<string, Artifact>> } | undefined
+    await this.#retry(facts, run, async (target) => {
+      const store = stores.open(target)
+      const name: SegmentName = { ...facts.name, prefix: target.prefix }
+      // The destination may have been changed while this one waited: then everything goes to the one that is bound now.
+      if (uploaded === undefined || !isSamePlace(uploaded.target, target)) {
+        uploaded = { target, artifacts: await uploader.upload(store, name, built.artifacts, run.signal) }
+        await run.turn
+        run.signal.throwIfAborted()
+        const now = this.#options.endpoint(facts.name.endpointId)?.destination
+        if (now !== undefined && now !== null && !isSamePlace(now, target)) throw new Error('the destination was changed')
+      }
+      const commit: SegmentCommit = {
+        id,
+        endpoint_id: facts.name.endpointId,
+        node_id: facts.name.nodeId,
+        log: facts.name.log,
+        seq: facts.name.seq,
+        records: facts.records,
+        wal_bytes: facts.walBytes,
+        sealed_at: facts.sealedAt,
+        uploaded_at: isoTimestamp(clock.now()),
+        duration_ms: Math.round(clock.monotonic() - startedAt),
+        destination: { id: target.id, bucket: target.bucket, region: target.region },
+        artifacts: uploaded.artifacts,
+        views: [...built.views],
+      }
+      const marker = encodeMarker(commit)
+      const key = objectKey(name, 'manifest')
+      const reported = withManifest(commit, key, marker)
+      const { manifest } = reported.artifacts
+      if (manifest === undefined) throw new Error('a commit without its marker')
+      await store.put(key, marker, { contentType: 'application/json', metadata: metadataOf(name, manifest), signal: run.signal })
+      await this.#options.commit(reported)
+    })
+  }
+
+  /** Tries for ever, each time with the endpoint's destination as bound then. A new snapshot ends a wait. */
+  async #retry<T>(facts: Facts, run: DeliveryRun, attempt: (target: DestinationTarget) => Promise<T>): Promise<T> {
+    const { clock, logger } = this.#options
+    const { endpointId, seq } = facts.name
+    const backoff = new Backoff({ delayMsMin: 200, delayMsMax: 30_000 })
+    for (;;) {
+      run.signal.throwIfAborted()
+      const snapshotSignal = this.#options.nextSnapshot()
+      try {
+        const target = this.#options.endpoint(endpointId)?.destination ?? undefined
+        if (target === undefined) throw new Error('no destination is bound to the endpoint')
+        const result = await attempt(target)
+        run.report(null)
+        return result
+      } catch (error) {
+        run.signal.throwIfAborted()
+        run.report(errorMessage(error))
+        const delayMs = backoff.next()
+        if (backoff.attempts % 10 === 1)
+          logger.warn({ endpoint: endpointId, seq, reason: errorMessage(error) }, 'a segment waits to be delivered')
+        await sleep(clock, delayMs, AbortSignal.any([run.signal, snapshotSignal]))
+      }
+    }
+  }
+
+  /** Tries the conversion again while that may help; undefined once the segment is parked. */
+  async #orPark<T>(id: string, run: DeliveryRun, attempt: () => Promise<T>): Promise<T | undefined> {
+    const { clock, logger, suspects } = this.#options
+    const backoff = new Backoff({ delayMsMin: 200, delayMsMax: 30_000 })
+    let failures = 0
+    for (;;) {
+      run.signal.throwIfAborted()
+      const snapshotSignal = this.#options.nextSnapshot()
+      try {
+        const result = await attempt()
+        run.report(null)
+        return result
+      } catch (error) {
+        run.signal.throwIfAborted()
+        const reason = errorMessage(error)
+        run.report(reason)
+        if (!mayPassByItself(error)) failures += 1
+        if (failures >= buildAttemptsMax) {
+          await suspects.park(id, reason)
+          logger.error({ segment: id, endpoint: run.segment.logName, reason }, 'a segment cannot be converted and is parked')
+          return undefined
+        }
+        logger.warn({ segment: id, endpoint: run.segment.logName, reason }, 'a segment could not be converted; trying again')
+        await sleep(clock, backoff.next(), AbortSignal.any([run.signal, snapshotSignal]))
+      }
+    }
+  }
+}
+
+/** A view that holds the segment, or a full disk, is nothing that parking the segment would mend. */
+function mayPassByItself(error: unknown): boolean {
+  if (error instanceof HeldByViewError) return true
+  return /ENOSPC|EDQUOT|EMFILE|No space left|Too many open files/i.test(errorMessage(error))
+}
+
+function viewsFor(endpoint: SnapshotEndpoint | undefined, sealedAt: string): readonly BoundView[] {
+  return endpoint?.views.filter(({ canary_start_ts }) => canary_start_ts === null || canary_start_ts <= sealedAt) ?? []
+}
+
+function isSamePlace(a: DestinationTarget, b: DestinationTarget): boolean {
+  return a.id === b.id && a.bucket === b.bucket && a.prefix === b.prefix && a.region === b.region
+}
