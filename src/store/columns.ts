@@ -17,3 +17,6 @@ export function fromJsonOrNull<T>(text: string | null): T | null {
 }
 
 export const toJsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
+
+/** A text that others made up and that must be kept whatever is in it: Postgres has no U+0000. */
+export const toStorableText = (text: string): string => text.replaceAll('\0', '\uFFFD')

@@ -1,0 +1,95 @@
+import { sql } from 'kysely'
+import { AppError } from '#errors.ts'
+import type { AttachView, Binding } from '#model/binding.ts'
+import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
+import { explain } from './database-error.ts'
+import { getEndpoint } from './endpoints.ts'
+import type { Database } from './schema.ts'
+import type { Db, Tx } from './store.ts'
+import { findView } from './views.ts'
+
+export type NewBinding = AttachView & { readonly id: string; readonly endpoint_id: string; readonly activated_by: string }
+
+/**
+ * Attaches a view. The caller bumps the epoch in the same transaction.
+ * Throws not_found for the endpoint, validation_error for a view that is not there or not published, view_already_attached.
+ */
+export async function insertBinding(db: Tx, account_id: string, binding: NewBinding, now: number): Promise<Binding> {
+  const { id, endpoint_id, view_id, is_required, activated_by, canary_start_ts } = binding
+  await getEndpoint(db, account_id, endpoint_id)
+  // Takes the row's lock, so that an archive of the view comes before this or finds the binding.
+  const view = await db
+    .updateTable('views')
+    .set({ status: sql`status` })
+    .where('account_id', '=', account_id)
+    .where('id', '=', view_id)
+    .where('status', '=', 'published')
+    .returning(['name as view_name', 'version as view_version'])
+    .executeTakeFirst()
+  if (view === undefined) throw await notAttachable(db, account_id, view_id)
+  const row = {
+    ...{ id, account_id, endpoint_id, view_id, activated_by },
+    is_required: fromFlag(is_required),
+    activated_at: now,
+    deactivated_at: null,
+    canary_start_ts: fromTimeOrNull(canary_start_ts),
+  }
+  await explain(db.insertInto('bindings').values(row).execute(), {
+    unique: new AppError('view_already_attached', 'the view is already attached to this endpoint'),
+  })
+  return toBinding({ ...row, ...view })
+}
+
+/** Of one endpoint: active and detached, newest first. The caller asks for the endpoint before, so that 404 is 404. */
+export async function listBindings(db: Db, account_id: string, endpoint_id: string): Promise<readonly Binding[]> {
+  const rows = await select(db)
+    .where('bindings.account_id', '=', account_id)
+    .where('bindings.endpoint_id', '=', endpoint_id)
+    .orderBy('bindings.activated_at', 'desc')
+    .orderBy('bindings.id')
+    .execute()
+  return rows.map(toBinding)
+}
+
+/** Detaches. The caller bumps the epoch in the same transaction. Throws not_found, also when it is detached already. */
+export async function detachBinding(db: Db, account_id: string, endpoint_id: string, id: string, now: number): Promise<void> {
+  const { numUpdatedRows } = await db
+    .updateTable('bindings')
+    .set({ deactivated_at: now })
+    .where('account_id', '=', account_id)
+    .where('endpoint_id', '=', endpoint_id)
+    .where('id', '=', id)
+    .where('deactivated_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) throw new AppError('not_found', 'no such active binding')
+}
+
+async function notAttachable(db: Db, account_id: string, view_id: string): Promise<AppError> {
+  const view = await findView(db, account_id, view_id)
+  const message = view === undefined ? 'names no view of this account' : `names a view that is ${view.status}`
+  return new AppError('validation_error', 'only a published view can be attached', { errors: [{ path: 'view_id', message }] })
+}
+
+function select(db: Db) {
+  return db
+    .selectFrom('bindings')
+    .innerJoin('views', 'views.id', 'bindings.view_id')
+    .selectAll('bindings')
+    .select(['views.name as view_name', 'views.version as view_version'])
+}
+
+function toBinding(row: Database['bindings'] & { view_name: string; view_version: number }): Binding {
+  return {
+    id: row.id,
+    endpoint_id: row.endpoint_id,
+    view_id: row.view_id,
+    view_name: row.view_name,
+    view_version: row.view_version,
+    is_required: row.is_required === 1,
+    activated_at: toTime(row.activated_at),
+    activated_by: row.activated_by,
+    deactivated_at: toTimeOrNull(row.deactivated_at),
+    canary_start_ts: toTimeOrNull(row.canary_start_ts),
+    status: row.deactivated_at === null ? 'active' : 'detached',
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * Destinations and their status.
+ *
+ * Law: `valid` belongs to the settings that were validated. Every change of one of them raises the row's revision, and the
+ * outcome of a validation counts only at the revision that it was claimed at.
+ */
+import type { Selectable } from 'kysely'
+import { AppError } from '#errors.ts'
+import { must } from '#lib/assert.ts'
+import type { ChangeDestination, CreateDestination, Destination, DestinationWithCount } from '#model/destination.ts'
+import { validationIntervalSeconds } from '#model/limits.ts'
+import type { Page, PageQuery } from '#model/page.ts'
+import { fromFlag, toTime, toTimeOrNull } from './columns.ts'
+import { explain } from './database-error.ts'
+import { readPage } from './page.ts'
+import type { Database } from './schema.ts'
+import type { Db, Tx } from './store.ts'
+
+type Row = Selectable<Database['destinations']> & { external_id: string }
+
+const nameTaken = new AppError('conflict', 'destination name already exists')
+const notFound = () => new AppError('not_found', 'no such destination')
+
+/** Starts pending. Throws conflict when the name is taken. */
+export async function insertDestination(
+  db: Db,
+  account_id: string,
+  destination: CreateDestination & { readonly id: string },
+  now: number,
+): Promise<Destination> {
+  const values = {
+    ...destination,
+    account_id,
+    path_style: fromFlag(destination.path_style),
+    status: 'pending',
+    revision: 1,
+    created_at: now,
+    updated_at: now,
+  }
+  await explain(db.insertInto('destinations').values(values).execute(), { unique: nameTaken })
+  return getDestination(db, account_id, destination.id)
+}
+
+export async function findDestination(db: Db, account_id: string, id: string): Promise<DestinationWithCount | undefined> {
+  const row = await select(db, account_id).where('destinations.id', '=', id).executeTakeFirst()
+  return row === undefined ? undefined : toDestinationWithCount(row)
+}
+
+/** Throws not_found. */
+export async function getDestination(db: Db, account_id: string, id: string): Promise<DestinationWithCount> {
+  const destination = await findDestination(db, account_id, id)
+  if (destination === undefined) throw notFound()
+  return destination
+}
+
+/** Newest first. */
+export async function listDestinations(db: Db, account_id: string, page: PageQuery): Promise<Page<DestinationWithCount>> {
+  return readPage(
+    page,
+    db
+      .selectFrom('destinations')
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .where('account_id', '=', account_id)
+      .executeTakeFirstOrThrow(),
+    select(db, account_id)
+      .orderBy('destinations.created_at', 'desc')
+      .orderBy('destinations.id')
+      .limit(page.limit)
+      .offset(page.offset)
+      .execute(),
+    toDestinationWithCount,
+  )
+}
+
+/**
+ * Changes what is given. A new bucket, prefix, region, role, key or path style sets it back to pending.
+ * Throws not_found, and conflict when the name is taken.
+ */
+export async function updateDestination(
+  db: Tx,
+  account_id: string,
+  id: string,
+  change: ChangeDestination,
+  now: number,
+): Promise<Destination> {
+  // Writes before it compares: that takes the row's lock.
+  const before = await db
+    .updateTable('destinations')
+    .set({ updated_at: now })
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst()
+  if (before === undefined) throw notFound()
+  const after = {
+    name: change.name ?? before.name,
+    bucket: change.bucket ?? before.bucket,
+    prefix: change.prefix ?? before.prefix,
+    region: change.region ?? before.region,
+    role_arn: change.role_arn ?? before.role_arn,
+    kms_key_arn: change.kms_key_arn === undefined ? before.kms_key_arn : change.kms_key_arn,
+    path_style: change.path_style === undefined ? before.path_style : fromFlag(change.path_style),
+  }
+  const settings = ['bucket', 'prefix', 'region', 'role_arn', 'kms_key_arn', 'path_style'] as const
+  const unproved = settings.some((name) => after[name] !== before[name])
+    ? { status: 'pending', validated_at: null, last_error: null, revision: before.revision + 1 }
+    : {}
+  const update = db
+    .updateTable('destinations')
+    .set({ ...after, ...unproved })
+    .where('id', '=', id)
+  await explain(update.execute(), { unique: nameTaken })
+  return getDestination(db, account_id, id)
+}
+
+/** Throws not_found, and conflict while an endpoint refers to it. */
+export async function removeDestination(db: Db, account_id: string, id: string): Promise<void> {
+  const removal = db.deleteFrom('destinations').where('account_id', '=', account_id).where('id', '=', id)
+  const { numDeletedRows } = await explain(removal.executeTakeFirstOrThrow(), {
+    reference: new AppError('conflict', 'one or more endpoints still reference this destination'),
+  })
+  if (numDeletedRows === 0n) throw notFound()
+}
+
+/** What a validation tests, and the revision that it tests. */
+export type ValidationClaim = { readonly destination: Destination; readonly revision: number }
+
+/**
+ * Claims the validation of a destination: one caller gets it, the next one 30 seconds later at the earliest.
+ * Throws not_found, and too_many_requests with the seconds to wait.
+ */
+export async function claimValidation(db: Tx, account_id: string, id: string, now: number): Promise<ValidationClaim> {
+  const free = now - validationIntervalSeconds * 1000
+  const claimed = await db
+    .updateTable('destinations')
+    .set({ validation_claimed_at: now })
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .where(({ eb, or }) => or([eb('validation_claimed_at', 'is', null), eb('validation_claimed_at', '<=', free)]))
+    .returning('revision')
+    .executeTakeFirst()
+  const destination = await getDestination(db, account_id, id)
+  if (claimed !== undefined) return { destination, revision: claimed.revision }
+  const { validation_claimed_at } = await db
+    .selectFrom('destinations')
+    .select('validation_claimed_at')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  const waitMs = must(validation_claimed_at, 'the time of the other claim') - free
+  throw new AppError('too_many_requests', `a destination is validated once in ${validationIntervalSeconds} seconds at most`, {
+    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+  })
+}
+
+/**
+ * Keeps how a validation ended: `error` null makes the destination valid, a sentence sets it to pending and shows it.
+ * Answers false, and keeps nothing, when the settings changed meanwhile or the destination is gone.
+ */
+export async function recordValidation(
+  db: Db,
+  account_id: string,
+  id: string,
+  outcome: { readonly revision: number; readonly error: string | null },
+  now: number,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('destinations')
+    .set(
+      outcome.error === null
+        ? { status: 'valid', validated_at: now, last_error: null, updated_at: now }
+        : { status: 'pending', validated_at: null, last_error: outcome.error, updated_at: now },
+    )
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .where('revision', '=', outcome.revision)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows === 1n
+}
+
+function select(db: Db, account_id: string) {
+  return db
+    .selectFrom('destinations')
+    .innerJoin('accounts', 'accounts.id', 'destinations.account_id')
+    .selectAll('destinations')
+    .select('accounts.external_id')
+    .select(({ selectFrom }) =>
+      selectFrom('endpoints')
+        .whereRef('endpoints.account_id', '=', 'destinations.account_id')
+        .whereRef('endpoints.destination_id', '=', 'destinations.id')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .as('ref_count'),
+    )
+    .where('destinations.account_id', '=', account_id)
+}
+
+function toDestinationWithCount(row: Row & { ref_count: number | null }): DestinationWithCount {
+  return { ...toDestination(row), ref_count: row.ref_count ?? 0 }
+}
+
+function toDestination(row: Row): Destination {
+  return {
+    id: row.id,
+    name: row.name,
+    bucket: row.bucket,
+    prefix: row.prefix,
+    region: row.region,
+    role_arn: row.role_arn,
+    external_id: row.external_id,
+    kms_key_arn: row.kms_key_arn,
+    path_style: row.path_style === 1,
+    status: row.status === 'valid' ? 'valid' : 'pending',
+    validated_at: toTimeOrNull(row.validated_at),
+    last_error: row.last_error,
+    created_at: toTime(row.created_at),
+    updated_at: toTime(row.updated_at),
+  }
+}

@@ -1,0 +1,151 @@
+import { AppError } from '#errors.ts'
+import type { DestinationStatus } from '#model/destination.ts'
+import type { DesiredState, MqttConfig, OutputFormat } from '#model/endpoint.ts'
+import type { Page, PageQuery } from '#model/page.ts'
+import { fromJsonOrNull, toJsonOrNull, toTime } from './columns.ts'
+import { explain } from './database-error.ts'
+import { readPage } from './page.ts'
+import type { Database } from './schema.ts'
+import type { Db } from './store.ts'
+
+/** What an owner set of an endpoint: null means the default, which the reader fills in, and of `mqtt_config` no MQTT. */
+export type EndpointSettings = {
+  readonly destination_id: string | null
+  readonly segment_bytes: number | null
+  readonly segment_max_age_seconds: number | null
+  readonly output_formats: readonly OutputFormat[] | null
+  readonly mqtt_config: MqttConfig | null
+}
+
+export type NewEndpoint = EndpointSettings & {
+  readonly id: string
+  readonly region: string
+  readonly label: string
+  /** The epoch of the transaction that makes it: a node that applied it knows the endpoint. */
+  readonly since_epoch: number
+}
+
+/** An endpoint as it is kept: without the status, which is computed from facts. */
+export type StoredEndpoint = NewEndpoint & {
+  readonly account_id: string
+  readonly desired_state: DesiredState
+  readonly destination_name: string | null
+  readonly destination_status: DestinationStatus | null
+  readonly created_at: string
+}
+
+const notFound = () => new AppError('not_found', 'no such endpoint')
+const noSuchDestination = new AppError('validation_error', 'the destination does not exist', {
+  errors: [{ path: 'destination_id', message: 'names no destination of this account' }],
+})
+
+/** Throws validation_error for a destination that is not there, and conflict when the region has the label already. */
+export async function insertEndpoint(db: Db, account_id: string, endpoint: NewEndpoint, now: number): Promise<StoredEndpoint> {
+  const { id, region, label, since_epoch } = endpoint
+  const values = {
+    ...{ id, account_id, region, label, since_epoch, desired_state: 'active', created_at: now },
+    destination_id: endpoint.destination_id,
+    segment_bytes: endpoint.segment_bytes,
+    segment_max_age_seconds: endpoint.segment_max_age_seconds,
+    output_formats: toJsonOrNull(endpoint.output_formats),
+    mqtt_config: toJsonOrNull(endpoint.mqtt_config),
+  }
+  await explain(db.insertInto('endpoints').values(values).execute(), {
+    unique: new AppError('conflict', 'the label is taken in this region'),
+    reference: noSuchDestination,
+  })
+  return getEndpoint(db, account_id, id)
+}
+
+export async function findEndpoint(db: Db, account_id: string, id: string): Promise<StoredEndpoint | undefined> {
+  const row = await select(db).where('endpoints.account_id', '=', account_id).where('endpoints.id', '=', id).executeTakeFirst()
+  return row === undefined ? undefined : toStoredEndpoint(row)
+}
+
+/** Throws not_found. */
+export async function getEndpoint(db: Db, account_id: string, id: string): Promise<StoredEndpoint> {
+  const endpoint = await findEndpoint(db, account_id, id)
+  if (endpoint === undefined) throw notFound()
+  return endpoint
+}
+
+/** Newest first. */
+export async function listEndpoints(db: Db, account_id: string, page: PageQuery): Promise<Page<StoredEndpoint>> {
+  return readPage(
+    page,
+    db
+      .selectFrom('endpoints')
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .where('account_id', '=', account_id)
+      .executeTakeFirstOrThrow(),
+    select(db)
+      .where('endpoints.account_id', '=', account_id)
+      .orderBy('endpoints.created_at', 'desc')
+      .orderBy('endpoints.id')
+      .limit(page.limit)
+      .offset(page.offset)
+      .execute(),
+    toStoredEndpoint,
+  )
+}
+
+/** All of an account, newest first: for filters by what is not in the database. */
+export async function listAllEndpoints(db: Db, account_id: string): Promise<readonly StoredEndpoint[]> {
+  const rows = await select(db)
+    .where('endpoints.account_id', '=', account_id)
+    .orderBy('endpoints.created_at', 'desc')
+    .orderBy('endpoints.id')
+    .execute()
+  return rows.map(toStoredEndpoint)
+}
+
+/** Sets what is given. Throws not_found, and validation_error for a destination that is not there. */
+export async function updateEndpoint(
+  db: Db,
+  account_id: string,
+  id: string,
+  change: { readonly [Name in keyof EndpointSettings]?: EndpointSettings[Name] | undefined },
+): Promise<StoredEndpoint> {
+  const { destination_id, segment_bytes, segment_max_age_seconds, output_formats, mqtt_config } = change
+  const values = {
+    ...(destination_id === undefined ? {} : { destination_id }),
+    ...(segment_bytes === undefined ? {} : { segment_bytes }),
+    ...(segment_max_age_seconds === undefined ? {} : { segment_max_age_seconds }),
+    ...(output_formats === undefined ? {} : { output_formats: toJsonOrNull(output_formats) }),
+    ...(mqtt_config === undefined ? {} : { mqtt_config: toJsonOrNull(mqtt_config) }),
+  }
+  if (Object.keys(values).length > 0) {
+    const update = db.updateTable('endpoints').set(values).where('account_id', '=', account_id).where('id', '=', id)
+    await explain(update.execute(), { reference: noSuchDestination })
+  }
+  return getEndpoint(db, account_id, id)
+}
+
+function select(db: Db) {
+  return db
+    .selectFrom('endpoints')
+    .leftJoin('destinations', 'destinations.id', 'endpoints.destination_id')
+    .selectAll('endpoints')
+    .select(['destinations.name as destination_name', 'destinations.status as destination_status'])
+}
+
+type Row = Database['endpoints'] & { destination_name: string | null; destination_status: string | null }
+
+export function toStoredEndpoint(row: Row): StoredEndpoint {
+  return {
+    id: row.id,
+    account_id: row.account_id,
+    region: row.region,
+    label: row.label,
+    desired_state: row.desired_state as DesiredState,
+    destination_id: row.destination_id,
+    destination_name: row.destination_name,
+    destination_status: row.destination_status as DestinationStatus | null,
+    segment_bytes: row.segment_bytes,
+    segment_max_age_seconds: row.segment_max_age_seconds,
+    output_formats: fromJsonOrNull(row.output_formats),
+    mqtt_config: fromJsonOrNull(row.mqtt_config),
+    since_epoch: row.since_epoch,
+    created_at: toTime(row.created_at),
+  }
+}

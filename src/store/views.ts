@@ -1,0 +1,293 @@
+/**
+ * View versions: one row each; all rows of one name in an account are a lineage.
+ *
+ * Law: a version leaves `draft` once, and from then on its definition stays. Every change names the status that it starts from in
+ * its WHERE, so of two callers one wins and the other finds nothing.
+ */
+import type { z } from 'zod'
+import { AppError } from '#errors.ts'
+import type { Page, PageQuery } from '#model/page.ts'
+import type { ChangeView, CreateView, View, ViewDetail, ViewFormat, ViewStatus, ViewWithUsage } from '#model/view.ts'
+import { fromJson, toTime, toTimeOrNull } from './columns.ts'
+import { explain } from './database-error.ts'
+import { storeLimits } from './limits.ts'
+import { readPage } from './page.ts'
+import type { Database } from './schema.ts'
+import type { Db, Tx } from './store.ts'
+
+type Usage = z.infer<typeof ViewWithUsage>
+
+const notFound = () => new AppError('not_found', 'no such view')
+const nameTaken = new AppError('validation_error', 'the name is taken', {
+  errors: [{ path: 'name', message: 'is the name of another view: make a new version of that one' }],
+})
+
+export type NewView = CreateView & { readonly id: string; readonly created_by: string }
+
+/** The first version of a new lineage, as a draft. Throws validation_error when the account has the name already. */
+export async function insertView(db: Tx, account_id: string, view: NewView, now: number): Promise<View> {
+  const taken = await db
+    .selectFrom('views')
+    .select('id')
+    .where('account_id', '=', account_id)
+    .where('name', '=', view.name)
+    .limit(1)
+    .executeTakeFirst()
+  if (taken !== undefined) throw nameTaken
+  const insert = db
+    .insertInto('views')
+    .values(newRow(account_id, view, 1, now))
+    .returningAll()
+  const row = await explain(insert.executeTakeFirstOrThrow(), { unique: nameTaken })
+  await insertTags(db, view.id, view.tags)
+  return toView(row)
+}
+
+export type NewVersion = { readonly id: string; readonly created_by: string; readonly description?: string | undefined }
+
+/**
+ * A draft with the next number in the lineage of `id`, copied from version `from`, or the latest one.
+ * Throws not_found, and validation_error when the lineage has no version `from`.
+ */
+export async function insertVersion(
+  db: Tx,
+  account_id: string,
+  id: string,
+  version: NewVersion,
+  from: number | undefined,
+  now: number,
+): Promise<View> {
+  const { name } = await getView(db, account_id, id)
+  for (let attempt = 0; attempt < storeLimits.versionAttemptsMax; attempt += 1) {
+    const lineage = await listVersions(db, account_id, name)
+    const source = from === undefined ? lineage[0] : lineage.find((candidate) => candidate.version === from)
+    if (source === undefined) {
+      throw new AppError('validation_error', `the view has no version ${from}`, {
+        errors: [{ path: 'copy_from_version', message: 'names no version of this view' }],
+      })
+    }
+    const { definition, format, tags } = source
+    const description = version.description ?? source.description
+    const copy = { id: version.id, created_by: version.created_by, name, definition, format, tags, description }
+    // Waits for whoever takes the same number at this moment, and finds it taken.
+    const row = await db
+      .insertInto('views')
+      .values(newRow(account_id, copy, (lineage[0]?.version ?? 0) + 1, now))
+      .onConflict((conflict) => conflict.columns(['account_id', 'name', 'version']).doNothing())
+      .returningAll()
+      .executeTakeFirst()
+    if (row !== undefined) {
+      await insertTags(db, row.id, tags)
+      return toView(row)
+    }
+  }
+  throw new AppError('unavailable', 'too many versions of this view are made at once')
+}
+
+export async function findView(db: Db, account_id: string, id: string): Promise<View | undefined> {
+  const row = await db
+    .selectFrom('views')
+    .selectAll()
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return row === undefined ? undefined : toView(row)
+}
+
+/** Throws not_found. */
+export async function getView(db: Db, account_id: string, id: string): Promise<View> {
+  const view = await findView(db, account_id, id)
+  if (view === undefined) throw notFound()
+  return view
+}
+
+/** With the versions of its lineage, latest first, and the endpoints it is attached to. Throws not_found. */
+export async function getViewDetail(db: Db, account_id: string, id: string): Promise<ViewDetail> {
+  const view = await getView(db, account_id, id)
+  const lineage = await listVersions(db, account_id, view.name)
+  const endpoints = await db
+    .selectFrom('bindings')
+    .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
+    .select(['endpoints.id', 'endpoints.region', 'bindings.id as binding_id', 'bindings.is_required'])
+    .select(['bindings.activated_at', 'bindings.canary_start_ts'])
+    .where('bindings.view_id', '=', id)
+    .where('bindings.deactivated_at', 'is', null)
+    .orderBy('bindings.activated_at', 'desc')
+    .orderBy('bindings.id')
+    .execute()
+  return {
+    ...view,
+    versions: lineage.map(({ id, version, status, published_at, created_by }) => ({
+      ...{ id, version, status, published_at, created_by },
+    })),
+    endpoints: endpoints.map((row) => ({
+      ...row,
+      is_required: row.is_required === 1,
+      activated_at: toTime(row.activated_at),
+      canary_start_ts: toTimeOrNull(row.canary_start_ts),
+    })),
+  }
+}
+
+export type ViewFilter = {
+  readonly status?: ViewStatus | undefined
+  readonly name?: string | undefined
+  /** A view has to carry all of them. */
+  readonly tags?: readonly string[] | undefined
+}
+
+/** Newest first. */
+export async function listViews(db: Db, account_id: string, filter: ViewFilter, page: PageQuery): Promise<Page<Usage>> {
+  const { status, name, tags = [] } = filter
+  let matching = db.selectFrom('views').where('views.account_id', '=', account_id)
+  if (status !== undefined) matching = matching.where('views.status', '=', status)
+  if (name !== undefined) matching = matching.where('views.name', '=', name)
+  for (const tag of new Set(tags)) {
+    matching = matching.where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('view_tags').whereRef('view_tags.view_id', '=', 'views.id').where('view_tags.tag', '=', tag).select('tag'),
+      ),
+    )
+  }
+  return readPage(
+    page,
+    matching.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
+    matching
+      .selectAll('views')
+      .select(({ selectFrom }) =>
+        selectFrom('bindings')
+          .whereRef('bindings.view_id', '=', 'views.id')
+          .where('bindings.deactivated_at', 'is', null)
+          .select(({ fn }) => fn.countAll<number>().as('count'))
+          .as('usage_count'),
+      )
+      .orderBy('views.created_at', 'desc')
+      .orderBy('views.id')
+      .limit(page.limit)
+      .offset(page.offset)
+      .execute(),
+    (row) => ({ ...toView(row), usage_count: row.usage_count ?? 0 }),
+  )
+}
+
+/** Changes what is given. Throws not_found, and validation_error when it is no draft. */
+export async function updateDraft(db: Tx, account_id: string, id: string, change: ChangeView): Promise<View> {
+  const { description, definition, tags } = change
+  const row = await db
+    .updateTable('views')
+    .set({
+      // Something has to be set, and the row has to be locked, also when nothing is given.
+      status: 'draft',
+      ...(description === undefined ? {} : { description }),
+      ...(definition === undefined ? {} : { definition: JSON.stringify(definition) }),
+      ...(tags === undefined ? {} : { tags: JSON.stringify(tags) }),
+    })
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .where('status', '=', 'draft')
+    .returningAll()
+    .executeTakeFirst()
+  if (row === undefined) return refuse(db, account_id, id, 'only a draft can be changed: make a new version')
+  if (tags !== undefined) {
+    await db.deleteFrom('view_tags').where('view_id', '=', id).execute()
+    await insertTags(db, id, tags)
+  }
+  return toView(row)
+}
+
+/** Throws not_found, and validation_error when it is no draft. */
+export async function publishView(db: Db, account_id: string, id: string, now: number): Promise<View> {
+  const row = await db
+    .updateTable('views')
+    .set({ status: 'published', published_at: now })
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .where('status', '=', 'draft')
+    .returningAll()
+    .executeTakeFirst()
+  return row === undefined ? refuse(db, account_id, id, 'only a draft can be published') : toView(row)
+}
+
+/**
+ * Archives and detaches from every endpoint. The caller bumps the epoch in the same transaction.
+ * Throws not_found, and validation_error when it is not published.
+ */
+export async function archiveView(db: Tx, account_id: string, id: string, now: number): Promise<View> {
+  const row = await db
+    .updateTable('views')
+    .set({ status: 'archived' })
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .where('status', '=', 'published')
+    .returningAll()
+    .executeTakeFirst()
+  if (row === undefined) return refuse(db, account_id, id, 'only a published view can be archived')
+  await db
+    .updateTable('bindings')
+    .set({ deactivated_at: now })
+    .where('view_id', '=', id)
+    .where('deactivated_at', 'is', null)
+    .execute()
+  return toView(row)
+}
+
+/** Throws not_found, and validation_error when it is no draft. */
+export async function removeDraft(db: Db, account_id: string, id: string): Promise<void> {
+  const { numDeletedRows } = await db
+    .deleteFrom('views')
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .where('status', '=', 'draft')
+    .executeTakeFirstOrThrow()
+  if (numDeletedRows === 0n) await refuse(db, account_id, id, 'only a draft can be deleted')
+}
+
+/** Why a guarded change found nothing. */
+async function refuse(db: Db, account_id: string, id: string, message: string): Promise<never> {
+  const { status } = await getView(db, account_id, id)
+  throw new AppError('validation_error', `${message}; this version is ${status}`)
+}
+
+async function listVersions(db: Db, account_id: string, name: string): Promise<readonly View[]> {
+  const rows = await db
+    .selectFrom('views')
+    .selectAll()
+    .where('account_id', '=', account_id)
+    .where('name', '=', name)
+    .orderBy('version', 'desc')
+    .execute()
+  return rows.map(toView)
+}
+
+async function insertTags(db: Db, view_id: string, tags: readonly string[]): Promise<void> {
+  const values = [...new Set(tags)].map((tag) => ({ view_id, tag }))
+  if (values.length > 0) await db.insertInto('view_tags').values(values).execute()
+}
+
+function newRow(account_id: string, view: NewView, version: number, now: number): Database['views'] {
+  const { id, name, definition, format, description, tags, created_by } = view
+  return {
+    ...{ id, account_id, name, version, format, description, created_by },
+    definition: JSON.stringify(definition),
+    tags: JSON.stringify(tags),
+    status: 'draft',
+    created_at: now,
+    published_at: null,
+  }
+}
+
+function toView(row: Database['views']): View {
+  return {
+    id: row.id,
+    name: row.name,
+    version: row.version,
+    definition: fromJson(row.definition),
+    format: row.format as ViewFormat,
+    status: row.status as ViewStatus,
+    description: row.description,
+    tags: fromJson(row.tags),
+    created_by: row.created_by,
+    created_at: toTime(row.created_at),
+    published_at: toTimeOrNull(row.published_at),
+  }
+}
