@@ -1,0 +1,85 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Transform } from 'node:stream'
+import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
+import { AppError } from '#errors.ts'
+import { ingestLimits, KiB } from '#model/limits.ts'
+import type { Layout } from '#wal/frame.ts'
+
+export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
+
+/** What the head of a request says about its body. */
+export type BodyFormat = { readonly layout: Layout; readonly encoding: Encoding }
+
+const layouts: ReadonlyMap<string, Layout> = new Map([
+  ['application/x-ndjson', 'lines'],
+  ['application/ndjson', 'lines'],
+  ['application/jsonl', 'lines'],
+  ['application/json', 'single'],
+])
+
+const encodings: ReadonlyMap<string, Encoding> = new Map([
+  ['identity', 'identity'],
+  ['gzip', 'gzip'],
+  ['x-gzip', 'gzip'],
+  ['deflate', 'deflate'],
+  ['br', 'br'],
+  ['zstd', 'zstd'],
+])
+
+export function bodyFormat(headers: IncomingHttpHeaders): BodyFormat {
+  return { layout: layoutOf(headers['content-type']), encoding: encodingOf(headers['content-encoding']) }
+}
+
+function layoutOf(contentType: string | undefined): Layout {
+  const layout = layouts.get(contentType ?? '')
+  if (layout !== undefined) return layout
+  if (contentType === undefined) {
+    throw new AppError('unsupported_media_type', 'send a Content-Type: application/x-ndjson, or application/json for one record')
+  }
+  const [type = '', ...parameters] = contentType.toLowerCase().split(';')
+  const named = layouts.get(type.trim())
+  if (named === undefined) {
+    throw new AppError(
+      'unsupported_media_type',
+      `Content-Type "${type.trim()}" is not taken; send application/x-ndjson (or application/ndjson, application/jsonl), or application/json for one record`,
+    )
+  }
+  const charset = parameters
+    .map((part) => /^\s*charset\s*=\s*"?([^"\s]*)"?\s*$/.exec(part)?.[1])
+    .find((name) => name !== undefined)
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8' && charset !== 'us-ascii') {
+    throw new AppError('unsupported_media_type', `charset "${charset}" is not taken; send UTF-8`)
+  }
+  return named
+}
+
+function encodingOf(contentEncoding: string | undefined): Encoding {
+  if (contentEncoding === undefined) return 'identity'
+  const encoding = encodings.get(contentEncoding.trim().toLowerCase())
+  if (encoding !== undefined) return encoding
+  throw new AppError(
+    'unsupported_media_type',
+    contentEncoding.includes(',')
+      ? `Content-Encoding "${contentEncoding}" names several encodings; send the body with one of gzip, zstd, deflate, br, or none`
+      : `Content-Encoding "${contentEncoding}" is not taken; send gzip, zstd, deflate, br, or none`,
+  )
+}
+
+/** What follows the end of the compressed stream must not be dropped in silence. */
+const strict = { chunkSize: 64 * KiB, rejectGarbageAfterEnd: true }
+
+/** A stream that undoes the encoding. `first` is the first byte of the body. */
+export function createDecoder(encoding: Exclude<Encoding, 'identity'>, first: number): Transform {
+  switch (encoding) {
+    case 'gzip':
+      // Several members are one gzip body (RFC 1952 §2.2); anything else after a member is an error without being asked to be.
+      return createGunzip({ chunkSize: strict.chunkSize })
+    case 'deflate':
+      // "deflate" is the zlib format (RFC 9110 §8.4.1.2), yet some clients send bare deflate: byte one tells them apart.
+      return (first & 0x0f) === 8 && first >> 4 <= 7 ? createInflate(strict) : createInflateRaw(strict)
+    case 'br':
+      return createBrotliDecompress(strict)
+    case 'zstd':
+      return createZstdDecompress({ ...strict, params: { [constants.ZSTD_d_windowLogMax]: ingestLimits.zstdWindowLogMax } })
+  }
+}

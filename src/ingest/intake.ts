@@ -1,0 +1,166 @@
+import type { Transform } from 'node:stream'
+import { AppError } from '#errors.ts'
+import { ingestLimits, recordLimits } from '#model/limits.ts'
+import { type BodyFormat, createDecoder } from './body-format.ts'
+import { RecordCounter } from './ndjson.ts'
+
+/** Where the bytes of all bodies are counted together. */
+export interface Memory {
+  /** Throws an AppError, and reserves nothing, when there is no room. */
+  reserve(bytes: number): void
+  release(bytes: number): void
+}
+
+export type IntakeOptions = {
+  readonly format: BodyFormat
+  /** Bytes that the head announces; undefined for a chunked body. */
+  readonly declaredBytes: number | undefined
+  /** For the body as it is sent and, apart from that, as it is decoded. */
+  readonly maxBytes: number
+  readonly memory: Memory
+  /** Called once: with nothing when the body is whole and fit to be stored, else with why not. Not after `close`. */
+  readonly done: (error?: AppError) => void
+}
+
+/**
+ * The body of one request on its way in.
+ *
+ * Owns: its bounds, its bytes in memory, decoding, counting. Does not own: the socket, the answer, the WAL.
+ * Law: every byte it holds is reserved first, and `close` gives all of them back. Chunks are kept as they came, never joined.
+ */
+export class Intake {
+  readonly #options: IntakeOptions
+  readonly #counter: RecordCounter
+  #payload: Buffer[] = []
+  #payloadBytes = 0
+  #receivedBytes = 0
+  #reservedBytes = 0
+  #decoder: Transform | undefined
+  #open = true
+
+  /** Throws an AppError when the head alone says that the body can't be taken. */
+  constructor(options: IntakeOptions) {
+    const { declaredBytes = 0, maxBytes, format } = options
+    if (declaredBytes > maxBytes) throw tooLarge(`the request has ${declaredBytes} bytes, more`, maxBytes)
+    this.#options = options
+    this.#counter = new RecordCounter(format.layout)
+    const decoderBytes = format.encoding === 'identity' ? 0 : ingestLimits.decoderOverheadBytes
+    this.#reserve(ingestLimits.requestOverheadBytes + decoderBytes + declaredBytes)
+  }
+
+  get payload(): readonly Buffer[] {
+    return this.#payload
+  }
+
+  get payloadBytes(): number {
+    return this.#payloadBytes
+  }
+
+  get records(): number {
+    return this.#counter.records
+  }
+
+  /** Bytes of the body as it was sent. */
+  get receivedBytes(): number {
+    return this.#receivedBytes
+  }
+
+  push(chunk: Buffer): void {
+    if (!this.#open) return
+    const { declaredBytes, maxBytes, format } = this.#options
+    this.#receivedBytes += chunk.length
+    if (this.#receivedBytes > maxBytes) this.#fail(tooLarge('the request has more bytes', maxBytes))
+    else if (declaredBytes === undefined && !this.#tryReserve(chunk.length)) return
+    else if (format.encoding === 'identity') this.#take(chunk)
+    else this.#decode(format.encoding, chunk)
+  }
+
+  /** The last chunk is through. */
+  end(): void {
+    if (!this.#open) return
+    if (this.#options.format.encoding === 'identity') this.#finish()
+    else if (this.#decoder === undefined) this.#fail(noRecord())
+    else this.#decoder.end()
+  }
+
+  /** Drops everything it holds. */
+  close(): void {
+    this.#open = false
+    this.#decoder?.destroy()
+    this.#payload = []
+    this.#options.memory.release(this.#reservedBytes)
+    this.#reservedBytes = 0
+  }
+
+  #decode(encoding: Exclude<BodyFormat['encoding'], 'identity'>, chunk: Buffer): void {
+    if (this.#decoder === undefined) {
+      const decoder = createDecoder(encoding, chunk[0] ?? 0)
+      this.#decoder = decoder
+      decoder.on('data', (decoded: Buffer) => {
+        if (this.#open && this.#tryReserve(decoded.length)) this.#take(decoded)
+      })
+      decoder.on('end', () => {
+        if (this.#open) this.#finish()
+      })
+      decoder.on('error', (cause: Error) => {
+        const detail = `the body can't be decoded as ${encoding}: ${cause.message.toLowerCase()}`
+        this.#fail(new AppError('validation_error', detail, { cause, errors: [{ path: '', message: detail }] }))
+      })
+    }
+    // What the decoder hasn't got to yet waits in it, within the bound on the request.
+    this.#decoder.write(chunk)
+  }
+
+  #take(chunk: Buffer): void {
+    const { maxBytes, format } = this.#options
+    this.#payloadBytes += chunk.length
+    if (this.#payloadBytes > maxBytes) this.#fail(tooLarge('the decompressed body has more bytes', maxBytes))
+    else if (!this.#counter.push(chunk)) this.#fail(recordTooLarge(format, this.#counter.line))
+    else this.#payload.push(chunk)
+  }
+
+  #finish(): void {
+    if (!this.#counter.end()) this.#fail(recordTooLarge(this.#options.format, this.#counter.line))
+    else if (this.#counter.records === 0) this.#fail(noRecord())
+    else this.#options.done()
+  }
+
+  #tryReserve(bytes: number): boolean {
+    try {
+      this.#reserve(bytes)
+      return true
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      this.#fail(error)
+      return false
+    }
+  }
+
+  #reserve(bytes: number): void {
+    this.#options.memory.reserve(bytes)
+    this.#reservedBytes += bytes
+  }
+
+  #fail(error: AppError): void {
+    if (!this.#open) return
+    this.close()
+    this.#options.done(error)
+  }
+}
+
+function tooLarge(what: string, maxBytes: number): AppError {
+  return new AppError('payload_too_large', `${what} than a request may have (${maxBytes}); send the records in several requests`)
+}
+
+function recordTooLarge({ layout }: BodyFormat, line: number): AppError {
+  const what = layout === 'lines' ? `line ${line}` : 'the record'
+  return new AppError(
+    'payload_too_large',
+    `${what} is longer than a record may be (${recordLimits.bytesMax} bytes); nothing of the request was kept`,
+  )
+}
+
+function noRecord(): AppError {
+  const message = 'the body has no record; send at least one line that is not blank'
+  return new AppError('validation_error', message, { errors: [{ path: '', message }] })
+}
