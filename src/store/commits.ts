@@ -1,0 +1,101 @@
+/**
+ * Delivered segments.
+ *
+ * Owns: that a segment is recorded once with all that hangs on it, whoever reports it how often.
+ * Law: `uploaded_at` goes up strictly within an endpoint, in the order in which commits become visible. Pages by `before` can
+ * therefore neither repeat a commit nor pass one over.
+ */
+import { sql } from 'kysely'
+import type { Artifacts, Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
+import { fromJson, fromTime, toTime } from './columns.ts'
+import { insertDlqFiles } from './dlq-files.ts'
+import type { Database } from './schema.ts'
+import type { Db, Tx } from './store.ts'
+import { addViewOutcomes } from './view-counters.ts'
+
+/**
+ * Records a commit with its DLQ files and counters; one that is known already changes nothing.
+ * `now` (epoch ms) becomes its `uploaded_at`, or the first millisecond after the endpoint's last one.
+ */
+export async function recordCommit(db: Tx, commit: SegmentCommit, now: number): Promise<'new' | 'known'> {
+  // Before the lock: a report that is repeated, the usual case of a known one, leaves no trace and waits for nobody.
+  if (await isKnown(db, commit.id)) return 'known'
+  const uploadedAt = await nextUploadedAt(db, commit.endpoint_id, now)
+  const { id, endpoint_id, node_id, log, seq, records, wal_bytes, duration_ms, destination } = commit
+  const inserted = await db
+    .insertInto('commits')
+    .values({
+      ...{ id, endpoint_id, node_id, log, seq, records, wal_bytes, duration_ms },
+      sealed_at: fromTime(commit.sealed_at),
+      uploaded_at: uploadedAt,
+      destination_id: destination.id,
+      bucket: destination.bucket,
+      region: destination.region,
+      artifacts: JSON.stringify(commit.artifacts),
+    })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  if (inserted === undefined) return 'known'
+  await raiseCommittedSeq(db, commit)
+  await insertDlqFiles(db, commit, uploadedAt)
+  await addViewOutcomes(db, endpoint_id, commit.views, uploadedAt)
+  return 'new'
+}
+
+export type CommitPage = {
+  readonly items: readonly Commit[]
+  /** What to pass as `before` for the next page; null where there is none. */
+  readonly next_cursor: string | null
+}
+
+/** Of one endpoint, newest first. The caller asks for the endpoint before: commits carry no account. */
+export async function listCommits(db: Db, endpoint_id: string, { limit, before }: CommitsQuery): Promise<CommitPage> {
+  let query = db
+    .selectFrom('commits')
+    .select(['id', 'node_id', 'seq', 'wal_bytes', 'duration_ms', 'uploaded_at', 'artifacts'])
+    .where('endpoint_id', '=', endpoint_id)
+  if (before !== undefined) query = query.where('uploaded_at', '<', fromTime(before))
+  const rows = await query
+    .orderBy('uploaded_at', 'desc')
+    .limit(limit + 1)
+    .execute()
+  const items = rows.slice(0, limit).map(toCommit)
+  return { items, next_cursor: rows.length > limit ? (items.at(-1)?.uploaded_at ?? null) : null }
+}
+
+async function isKnown(db: Tx, id: string): Promise<boolean> {
+  return (await db.selectFrom('commits').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
+}
+
+/** Holds the endpoint's row until the transaction ends: the next commit of the endpoint waits, and comes after. */
+async function nextUploadedAt(db: Tx, endpoint_id: string, now: number): Promise<number> {
+  const { uploaded_at } = await db
+    .insertInto('commit_heads')
+    .values({ endpoint_id, uploaded_at: now })
+    .onConflict((conflict) =>
+      conflict.column('endpoint_id').doUpdateSet({
+        uploaded_at: sql<number>`case when excluded.uploaded_at > commit_heads.uploaded_at then excluded.uploaded_at else commit_heads.uploaded_at + 1 end`,
+      }),
+    )
+    .returning('uploaded_at')
+    .executeTakeFirstOrThrow()
+  return uploaded_at
+}
+
+async function raiseCommittedSeq(db: Tx, { node_id, endpoint_id, seq }: SegmentCommit): Promise<void> {
+  await db
+    .insertInto('committed_seqs')
+    .values({ node_id, endpoint_id, seq })
+    .onConflict((conflict) =>
+      conflict.columns(['node_id', 'endpoint_id']).doUpdateSet({ seq }).where('committed_seqs.seq', '<', seq),
+    )
+    .execute()
+}
+
+type Row = Pick<Database['commits'], 'id' | 'node_id' | 'seq' | 'wal_bytes' | 'duration_ms' | 'uploaded_at' | 'artifacts'>
+
+function toCommit({ artifacts, uploaded_at, ...row }: Row): Commit {
+  const places = Object.entries(fromJson<Artifacts>(artifacts)).map(([kind, { key, bytes }]) => [kind, { key, bytes }] as const)
+  return { ...row, uploaded_at: toTime(uploaded_at), artifacts: Object.fromEntries(places) }
+}

@@ -1,0 +1,77 @@
+import type { SegmentCommit } from '#model/commit.ts'
+import { toTime } from './columns.ts'
+import type { Db, Tx } from './store.ts'
+
+/** A file of rows that a view refused: as the API shows it, with the destination to sign its address for. */
+export type StoredDlqFile = {
+  readonly endpoint_id: string
+  readonly endpoint_name: string
+  readonly segment_seq: number
+  readonly destination_id: string
+  readonly s3_bucket: string
+  readonly s3_key: string
+  /** Of the bucket. */
+  readonly region: string
+  readonly bytes: number
+  readonly rows: number
+  readonly created_at: string
+}
+
+/** The DLQ files among the artifacts of a commit. */
+export async function insertDlqFiles(db: Tx, commit: SegmentCommit, now: number): Promise<void> {
+  const { id: commit_id, endpoint_id, seq, destination, artifacts } = commit
+  const rows = Object.entries(artifacts).flatMap(([kind, { key, bytes, rows, view_id }]) =>
+    kind.startsWith('dlq/') && view_id !== undefined
+      ? [
+          {
+            ...{ commit_id, view_id, endpoint_id, segment_seq: seq, bytes, rows, created_at: now },
+            destination_id: destination.id,
+            s3_bucket: destination.bucket,
+            s3_key: key,
+            region: destination.region,
+          },
+        ]
+      : [],
+  )
+  if (rows.length > 0) await db.insertInto('dlq_files').values(rows).execute()
+}
+
+/** The latest `limit` files of one view version, and how many there are. The caller asks for the view before. */
+export async function listDlqFiles(
+  db: Db,
+  account_id: string,
+  view_id: string,
+  limit: number,
+): Promise<{ readonly files: readonly StoredDlqFile[]; readonly total: number }> {
+  const { total } = await db
+    .selectFrom('dlq_files')
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .where('view_id', '=', view_id)
+    .executeTakeFirstOrThrow()
+  const files = await db
+    .selectFrom('dlq_files')
+    .innerJoin('endpoints', 'endpoints.id', 'dlq_files.endpoint_id')
+    .selectAll('dlq_files')
+    .select(['endpoints.label', 'endpoints.region as endpoint_region'])
+    .where('endpoints.account_id', '=', account_id)
+    .where('dlq_files.view_id', '=', view_id)
+    .orderBy('dlq_files.created_at', 'desc')
+    .orderBy('dlq_files.commit_id')
+    .limit(limit)
+    .execute()
+  return {
+    total,
+    files: files.map((row) => ({
+      endpoint_id: row.endpoint_id,
+      endpoint_name: `${row.label}.${row.endpoint_region}`,
+      segment_seq: row.segment_seq,
+      destination_id: row.destination_id,
+      s3_bucket: row.s3_bucket,
+      s3_key: row.s3_key,
+      region: row.region,
+      bytes: row.bytes,
+      rows: row.rows,
+      created_at: toTime(row.created_at),
+    })),
+  }
+}

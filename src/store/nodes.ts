@@ -1,0 +1,124 @@
+import { AppError } from '#errors.ts'
+import type { EndpointLag, Heartbeat, Register } from '#model/node-protocol.ts'
+import { fromFlag, fromJson, fromTimeOrNull, toStorableText, toTime, toTimeOrNull } from './columns.ts'
+import { explain } from './database-error.ts'
+import { storeLimits } from './limits.ts'
+import type { Database } from './schema.ts'
+import type { Db, Tx } from './store.ts'
+
+/** What one process of a node last said of itself. */
+export type ProcessFacts = {
+  readonly applied_epoch: number
+  readonly healthy: boolean
+  readonly reasons: readonly string[]
+  readonly last_seen_at: string
+}
+
+export type NodeFacts = {
+  readonly id: string
+  readonly region: string
+  readonly ipv4: readonly string[]
+  readonly ipv6: readonly string[]
+  readonly ingest_address: string
+  readonly registered_at: string
+  /** Null while it was never heard of. */
+  readonly ingest: ProcessFacts | null
+  readonly delivery: ProcessFacts | null
+}
+
+export type NodeLag = EndpointLag & { readonly node_id: string }
+
+/** Makes the node known, or takes over where it is now. */
+export async function registerNode(db: Db, node: Register, now: number): Promise<void> {
+  const { node_id: id, region, ingest_address } = node
+  const place = { region, ipv4: JSON.stringify(node.ipv4), ipv6: JSON.stringify(node.ipv6), ingest_address, registered_at: now }
+  await db
+    .insertInto('nodes')
+    .values({ id, ...place })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(place))
+    .execute()
+}
+
+/** Keeps what the process said in place of what it said before. Throws not_found for a node that never registered. */
+export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number): Promise<void> {
+  const { node_id, process, applied_epoch, healthy, reasons } = heartbeat
+  const facts = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), last_seen_at: now }
+  const upsert = db
+    .insertInto('node_processes')
+    .values({ node_id, process, ...facts })
+    .onConflict((conflict) => conflict.columns(['node_id', 'process']).doUpdateSet(facts))
+  await explain(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
+  if (heartbeat.process === 'delivery') await replaceLags(db, node_id, heartbeat.lag)
+}
+
+/** The nodes of a region with what their processes last said. */
+export async function listNodes(db: Db, region: string): Promise<readonly NodeFacts[]> {
+  const nodes = await db.selectFrom('nodes').selectAll().where('region', '=', region).orderBy('id').execute()
+  const processes = await db
+    .selectFrom('node_processes')
+    .innerJoin('nodes', 'nodes.id', 'node_processes.node_id')
+    .selectAll('node_processes')
+    .where('nodes.region', '=', region)
+    .execute()
+  const factsOf = (id: string, process: Heartbeat['process']) => {
+    const row = processes.find((candidate) => candidate.node_id === id && candidate.process === process)
+    return row === undefined ? null : toProcessFacts(row)
+  }
+  return nodes.map((row) => ({
+    id: row.id,
+    region: row.region,
+    ipv4: fromJson(row.ipv4),
+    ipv6: fromJson(row.ipv6),
+    ingest_address: row.ingest_address,
+    registered_at: toTime(row.registered_at),
+    ingest: factsOf(row.id, 'ingest'),
+    delivery: factsOf(row.id, 'delivery'),
+  }))
+}
+
+/** How far the nodes are with these endpoints. An endpoint without a row has nothing on its way. */
+export async function listLags(db: Db, endpointIds: readonly string[]): Promise<readonly NodeLag[]> {
+  const lags: NodeLag[] = []
+  for (let start = 0; start < endpointIds.length; start += storeLimits.insertRowsMax) {
+    const rows = await db
+      .selectFrom('endpoint_lags')
+      .selectAll()
+      .where('endpoint_id', 'in', endpointIds.slice(start, start + storeLimits.insertRowsMax))
+      .orderBy('endpoint_id')
+      .orderBy('node_id')
+      .execute()
+    lags.push(...rows.map((row) => ({ ...row, oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at) })))
+  }
+  return lags
+}
+
+async function replaceLags(db: Tx, node_id: string, lags: readonly EndpointLag[]): Promise<void> {
+  await db.deleteFrom('endpoint_lags').where('node_id', '=', node_id).execute()
+  const rows = new Map(lags.map((lag) => [lag.endpoint_id, toLagRow(node_id, lag)])).values().toArray()
+  for (let start = 0; start < rows.length; start += storeLimits.insertRowsMax) {
+    await db
+      .insertInto('endpoint_lags')
+      .values(rows.slice(start, start + storeLimits.insertRowsMax))
+      .execute()
+  }
+}
+
+function toLagRow(node_id: string, lag: EndpointLag): Database['endpoint_lags'] {
+  return {
+    node_id,
+    endpoint_id: lag.endpoint_id,
+    undelivered_segments: lag.undelivered_segments,
+    undelivered_bytes: lag.undelivered_bytes,
+    oldest_sealed_at: fromTimeOrNull(lag.oldest_sealed_at),
+    blocked_by: lag.blocked_by === null ? null : toStorableText(lag.blocked_by),
+  }
+}
+
+function toProcessFacts(row: Database['node_processes']): ProcessFacts {
+  return {
+    applied_epoch: row.applied_epoch,
+    healthy: row.healthy === 1,
+    reasons: fromJson(row.reasons),
+    last_seen_at: toTime(row.last_seen_at),
+  }
+}

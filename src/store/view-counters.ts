@@ -1,0 +1,137 @@
+/**
+ * What views did with records: sums in buckets of five minutes for the last day, and sums for ever.
+ *
+ * Law: counted once, in the transaction that records a commit for the first time.
+ */
+import { sql } from 'kysely'
+import type { ViewOutcome } from '#model/commit.ts'
+import { metricsBucketSeconds } from '#model/limits.ts'
+import { type EndpointViewMetrics, errorRatePct, sumCounts, type ViewMetrics } from '#model/view-metrics.ts'
+import { fromTime, toStorableText, toTime, toTimeOrNull } from './columns.ts'
+import type { Database } from './schema.ts'
+import type { Db, Tx } from './store.ts'
+
+const counted = ['processed', 'accepted', 'dropped', 'dlq', 'cast_nulls', 'errors'] as const
+const dayMs = 24 * 3600 * 1000
+
+/** Adds the outcomes of one new commit, which happened at `now` (epoch ms). */
+export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: readonly ViewOutcome[], now: number): Promise<void> {
+  if (outcomes.length === 0) return
+  await db
+    .insertInto('view_counters')
+    .values(outcomes.map((outcome) => ({ ...toCounts(endpoint_id, outcome), bucket_start: bucketOf(now) })))
+    .onConflict((conflict) => conflict.columns(['view_id', 'endpoint_id', 'bucket_start']).doUpdateSet(sums('view_counters')))
+    .execute()
+  await db
+    .insertInto('view_totals')
+    .values(outcomes.map((outcome) => ({ ...toCounts(endpoint_id, outcome), ...toLastError(outcome), updated_at: now })))
+    .onConflict((conflict) =>
+      conflict.columns(['view_id', 'endpoint_id']).doUpdateSet({
+        ...sums('view_totals'),
+        last_error_at: sql`coalesce(excluded.last_error_at, view_totals.last_error_at)`,
+        last_error_code: sql`coalesce(excluded.last_error_code, view_totals.last_error_code)`,
+        last_error_message: sql`coalesce(excluded.last_error_message, view_totals.last_error_message)`,
+        updated_at: now,
+      }),
+    )
+    .execute()
+}
+
+/** One view version, by endpoint and in sum. The window is the 288 buckets up to now. The caller asks for the view before. */
+export async function getViewMetrics(db: Db, account_id: string, view_id: string, now: number): Promise<ViewMetrics> {
+  const lately = await db
+    .selectFrom('view_counters')
+    .select('endpoint_id')
+    .select(counted.map((name) => sql<number>`cast(sum(${sql.ref(name)}) as bigint)`.as(name)))
+    .where('view_id', '=', view_id)
+    .where('bucket_start', '>', now - dayMs)
+    .groupBy('endpoint_id')
+    .execute()
+  const rows = await db
+    .selectFrom('view_totals')
+    .innerJoin('endpoints', 'endpoints.id', 'view_totals.endpoint_id')
+    .selectAll('view_totals')
+    .select(['endpoints.label', 'endpoints.region'])
+    .where('endpoints.account_id', '=', account_id)
+    .where('view_totals.view_id', '=', view_id)
+    .orderBy('endpoints.created_at', 'desc')
+    .orderBy('endpoints.id')
+    .execute()
+  const latelyOf = new Map(lately.map((row) => [row.endpoint_id, row]))
+  return aggregate(rows.map((row) => toMetrics(row, latelyOf.get(row.endpoint_id))))
+}
+
+/** Removes buckets that began before `before` (epoch ms), and answers how many. The lifetime's sums stay. */
+export async function removeViewCountersBefore(db: Db, before: number): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('view_counters').where('bucket_start', '<', before).executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}
+
+function bucketOf(now: number): number {
+  const bucketMs = metricsBucketSeconds * 1000
+  return Math.floor(now / bucketMs) * bucketMs
+}
+
+function toCounts(endpoint_id: string, outcome: ViewOutcome) {
+  const { view_id, processed, accepted, dropped, dlq, cast_nulls } = outcome
+  const errors = Object.values(outcome.errors).reduce((sum, count) => sum + count, 0)
+  return { view_id, endpoint_id, processed, accepted, dropped, dlq, cast_nulls, errors }
+}
+
+function toLastError({ last_error }: ViewOutcome) {
+  return {
+    last_error_at: last_error === null ? null : fromTime(last_error.at),
+    last_error_code: last_error === null ? null : toStorableText(last_error.code),
+    last_error_message: last_error === null ? null : toStorableText(last_error.message),
+  }
+}
+
+/** Of an upsert: what the row has and what is added. */
+function sums(table: 'view_counters' | 'view_totals') {
+  const sum = (name: (typeof counted)[number]) => sql<number>`${sql.ref(`${table}.${name}`)} + ${sql.ref(`excluded.${name}`)}`
+  return {
+    processed: sum('processed'),
+    accepted: sum('accepted'),
+    dropped: sum('dropped'),
+    dlq: sum('dlq'),
+    cast_nulls: sum('cast_nulls'),
+    errors: sum('errors'),
+  }
+}
+
+type Counts = Pick<Database['view_totals'], (typeof counted)[number]>
+type Row = Database['view_totals'] & { label: string; region: string }
+
+function toMetrics(row: Row, lately: Counts | undefined): EndpointViewMetrics {
+  const last_24h = sumCounts(lately === undefined ? [] : [lately])
+  const errors = lately?.errors ?? 0
+  return {
+    endpoint_id: row.endpoint_id,
+    endpoint_name: `${row.label}.${row.region}`,
+    last_24h,
+    all_time: sumCounts([row]),
+    error_rate_pct: errorRatePct(last_24h, errors),
+    has_errors: errors > 0,
+    error_count_24h: errors,
+    total_error_count: row.errors,
+    last_error_at: toTimeOrNull(row.last_error_at),
+    last_error_code: row.last_error_code,
+    last_error_message: row.last_error_message,
+    last_updated_at: toTime(row.updated_at),
+  }
+}
+
+function aggregate(endpoints: readonly EndpointViewMetrics[]): ViewMetrics {
+  const last_24h = sumCounts(endpoints.map((endpoint) => endpoint.last_24h))
+  const errors = endpoints.reduce((sum, { error_count_24h }) => sum + error_count_24h, 0)
+  return {
+    endpoints: [...endpoints],
+    aggregated: {
+      last_24h,
+      all_time: sumCounts(endpoints.map((endpoint) => endpoint.all_time)),
+      error_rate_pct: errorRatePct(last_24h, errors),
+      has_errors: errors > 0,
+      total_error_count_24h: errors,
+    },
+  }
+}
