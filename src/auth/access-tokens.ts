@@ -1,0 +1,154 @@
+/**
+ * Access tokens: JWTs signed with ES256, one scope each.
+ *
+ * Owns: what a token says and when it counts. Does not own: where keys are kept, who may have which scope.
+ * Law: a token dies at its `exp`, and 15 minutes after the revocation of its key at the latest.
+ */
+import {
+  calculateJwkThumbprint,
+  createLocalJWKSet,
+  errors,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JSONWebKeySet,
+  type JWK,
+  type JWTPayload,
+  jwtVerify,
+  SignJWT,
+} from 'jose'
+import { AppError } from '#errors.ts'
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { type Principal, Scope } from '#model/api-key.ts'
+import { revokedKeyTokenSeconds } from '#model/limits.ts'
+
+const algorithm = 'ES256'
+/** A token of ours has some 500 characters. What is longer is not looked at. */
+const tokenCharsMax = 4096
+/** Verified tokens that are remembered: about 10 MB. */
+const rememberedMax = 10_000
+
+/** A key that signs tokens. Kept by the control plane; its public half goes to every node. */
+export type SigningKey = {
+  /** The thumbprint of the public half, RFC 7638. */
+  readonly kid: string
+  readonly private_jwk: Readonly<Record<string, unknown>>
+  readonly created_at: string
+}
+
+export type PublicKeys = { readonly keys: readonly Readonly<Record<string, unknown>>[] }
+export type RevokedKey = { readonly id: string; readonly revoked_at: string }
+
+/** `now` is epoch ms. */
+export async function newSigningKey(now: number): Promise<SigningKey> {
+  const { privateKey } = await generateKeyPair(algorithm, { extractable: true })
+  const private_jwk = await exportJWK(privateKey)
+  return { kid: await calculateJwkThumbprint(private_jwk), private_jwk: { ...private_jwk }, created_at: isoTimestamp(now) }
+}
+
+/** What the world may know of the keys: a JWK set, RFC 7517 §5. */
+export function publicKeys(keys: readonly SigningKey[]): { keys: Record<string, unknown>[] } {
+  return {
+    keys: keys.map(({ kid, private_jwk: { kty, crv, x, y } }) => ({ kty, crv, x, y, kid, alg: algorithm, use: 'sig' })),
+  }
+}
+
+export type TokenRequest = {
+  readonly principal: Principal
+  /** One of the principal's; the caller has checked. */
+  readonly scope: Scope
+  /** `iss` and `aud`. */
+  readonly issuer: string
+  readonly ttlSeconds: number
+  /** Epoch ms. */
+  readonly now: number
+}
+
+export async function signAccessToken(key: SigningKey, request: TokenRequest): Promise<string> {
+  const { principal, scope, issuer, ttlSeconds } = request
+  const issuedAt = Math.floor(request.now / 1000)
+  return new SignJWT({ account: principal.account_id, scope })
+    .setProtectedHeader({ alg: algorithm, typ: 'JWT', kid: key.kid })
+    .setSubject(principal.key_id)
+    .setIssuer(issuer)
+    .setAudience(issuer)
+    .setIssuedAt(issuedAt)
+    .setExpirationTime(issuedAt + ttlSeconds)
+    .sign(await importJWK({ ...key.private_jwk } as JWK, algorithm))
+}
+
+type Remembered = { readonly principal: Principal; readonly diesAtMs: number }
+
+export class AccessTokenVerifier {
+  readonly #clock: Clock
+  #issuer: string
+  #findKey = createLocalJWKSet({ keys: [] })
+  #revokedAtMs: ReadonlyMap<string, number> = new Map()
+  readonly #remembered = new Map<string, Remembered>()
+
+  constructor(options: { readonly issuer: string; readonly clock: Clock }) {
+    this.#issuer = options.issuer
+    this.#clock = options.clock
+  }
+
+  /** From now on these keys and this issuer count. Forgets every token that was verified before. */
+  update(jwks: PublicKeys, revokedKeys: readonly RevokedKey[], issuer = this.#issuer): void {
+    this.#issuer = issuer
+    this.#findKey = createLocalJWKSet(jwks as JSONWebKeySet)
+    this.#revokedAtMs = new Map(revokedKeys.map(({ id, revoked_at }) => [id, Date.parse(revoked_at)]))
+    this.#remembered.clear()
+  }
+
+  /** Throws unauthorized. A token that was seen before costs one look into a map. */
+  async verify(token: string): Promise<Principal> {
+    const remembered = this.#remembered.get(token) ?? (await this.#check(token))
+    if (this.#clock.now() < remembered.diesAtMs) return remembered.principal
+    this.#remembered.delete(token)
+    throw new AppError('unauthorized', 'the access token has expired')
+  }
+
+  async #check(token: string): Promise<Remembered> {
+    if (token.length > tokenCharsMax) throw invalidToken()
+    const findKey = this.#findKey
+    const { sub, account, scope, iat, exp } = await this.#claims(token)
+    const parsed = Scope.safeParse(scope)
+    if (sub === undefined || typeof account !== 'string' || !parsed.success || iat === undefined || exp === undefined) {
+      throw invalidToken()
+    }
+    const revokedAtMs = this.#revokedAtMs.get(sub) ?? Number.POSITIVE_INFINITY
+    const diesAtMs = Math.min(exp * 1000, revokedAtMs + revokedKeyTokenSeconds * 1000)
+    const checked = { principal: { account_id: account, key_id: sub, scopes: [parsed.data] }, diesAtMs }
+    // The keys may have changed while the signature was checked.
+    if (findKey === this.#findKey) this.#remember(token, checked)
+    return checked
+  }
+
+  async #claims(token: string): Promise<JWTPayload> {
+    try {
+      const { payload } = await jwtVerify(token, this.#findKey, {
+        issuer: this.#issuer,
+        audience: this.#issuer,
+        algorithms: [algorithm],
+        currentDate: new Date(this.#clock.now()),
+        requiredClaims: ['sub', 'iat', 'exp', 'account', 'scope'],
+      })
+      return payload
+    } catch (error) {
+      if (error instanceof errors.JWTExpired) throw new AppError('unauthorized', 'the access token has expired', { cause: error })
+      if (error instanceof errors.JOSEError) throw invalidToken(error)
+      throw error
+    }
+  }
+
+  #remember(token: string, checked: Remembered): void {
+    if (this.#remembered.size >= rememberedMax) {
+      const [oldest] = this.#remembered.keys()
+      if (oldest !== undefined) this.#remembered.delete(oldest)
+    }
+    this.#remembered.set(token, checked)
+  }
+}
+
+function invalidToken(cause?: unknown): AppError {
+  return new AppError('unauthorized', 'the access token is not valid', { cause })
+}
