@@ -1,0 +1,220 @@
+import { createHmac } from 'node:crypto'
+import { importJWK, type JWTPayload, SignJWT } from 'jose'
+import { describe, expect, test } from 'vitest'
+import type { Principal } from '#model/api-key.ts'
+import {
+  AccessTokenVerifier,
+  newSigningKey,
+  publicKeys,
+  type SigningKey,
+  signAccessToken,
+  type TokenRequest,
+} from './access-tokens.ts'
+
+const start = Date.parse('2026-11-20T08:00:00.000Z')
+const issuer = 'https://inlet.example'
+const principal: Principal = { account_id: 'acc', key_id: 'key', scopes: ['ingest', 'admin'] }
+const minuteMs = 60_000
+
+function aClock() {
+  const clock = { nowMs: start, now: () => clock.nowMs, monotonic: () => clock.nowMs, setTimer: () => () => undefined }
+  return clock
+}
+
+async function setUp() {
+  const clock = aClock()
+  const key = await newSigningKey(start)
+  const verifier = new AccessTokenVerifier({ issuer, clock })
+  verifier.update(publicKeys([key]), [])
+  const sign = (change: Partial<TokenRequest> = {}, by: SigningKey = key) =>
+    signAccessToken(by, { principal, scope: 'ingest', issuer, ttlSeconds: 900, now: clock.nowMs, ...change })
+  return { clock, key, verifier, sign }
+}
+
+const refused = (message: string) => expect.objectContaining({ code: 'unauthorized', message })
+const invalid = refused('the access token is not valid')
+const expired = refused('the access token has expired')
+
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+const decode = (part = '') => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>
+
+describe('signAccessToken', () => {
+  test('says who, what for and how long', async () => {
+    const { sign, key } = await setUp()
+    const [header, claims] = (await sign({ ttlSeconds: 60 })).split('.')
+    expect(decode(header)).toEqual({ alg: 'ES256', typ: 'JWT', kid: key.kid })
+    expect(decode(claims)).toEqual({
+      sub: 'key',
+      account: 'acc',
+      scope: 'ingest',
+      iat: start / 1000,
+      exp: start / 1000 + 60,
+      iss: issuer,
+      aud: issuer,
+    })
+  })
+})
+
+describe('publicKeys', () => {
+  test('never has the private part', async () => {
+    const { key } = await setUp()
+    expect(key.private_jwk).toHaveProperty('d')
+    expect(publicKeys([key]).keys).toEqual([expect.not.objectContaining({ d: expect.anything() })])
+    expect(publicKeys([key]).keys[0]).toMatchObject({ kid: key.kid, alg: 'ES256', use: 'sig', kty: 'EC', crv: 'P-256' })
+  })
+
+  test('a key survives being kept as JSON', async () => {
+    const { key, sign, verifier } = await setUp()
+    const kept = JSON.parse(JSON.stringify(key)) as SigningKey
+    expect(await verifier.verify(await sign({}, kept))).toMatchObject({ key_id: 'key' })
+  })
+})
+
+describe('AccessTokenVerifier', () => {
+  test('limits the principal to the one scope of the token', async () => {
+    const { verifier, sign } = await setUp()
+    expect(await verifier.verify(await sign())).toEqual({ account_id: 'acc', key_id: 'key', scopes: ['ingest'] })
+  })
+
+  test('takes a token until its last millisecond, remembered or not', async () => {
+    const { clock, verifier, sign } = await setUp()
+    const [seen, unseen] = [await sign(), await sign({ scope: 'admin' })]
+    await verifier.verify(seen)
+    clock.nowMs = start + 15 * minuteMs - 1
+    await verifier.verify(seen)
+    clock.nowMs += 1
+    await expect(verifier.verify(seen)).rejects.toThrow(expired)
+    await expect(verifier.verify(unseen)).rejects.toThrow(expired)
+  })
+
+  test.each([
+    ['another issuer', { iss: 'https://other.example' }],
+    ['another audience', { aud: 'https://other.example' }],
+    ['no issuer', { iss: undefined }],
+    ['no audience', { aud: undefined }],
+    ['no expiry', { exp: undefined }],
+    ['no time of issue', { iat: undefined }],
+    ['no subject', { sub: undefined }],
+    ['no account', { account: undefined }],
+    ['an account that is no string', { account: ['acc'] }],
+    ['a scope that is none', { scope: 'root' }],
+    ['two scopes', { scope: 'ingest admin' }],
+  ])('refuses %s, though the signature is ours', async (_, change) => {
+    const { verifier, sign, key } = await setUp()
+    const [, claims] = (await sign()).split('.')
+    const changed = JSON.parse(JSON.stringify({ ...decode(claims), ...change })) as JWTPayload
+    const token = await new SignJWT(changed)
+      .setProtectedHeader({ alg: 'ES256', kid: key.kid })
+      .sign(await importJWK({ ...key.private_jwk }, 'ES256'))
+    await expect(verifier.verify(token)).rejects.toThrow(invalid)
+  })
+
+  test('refuses claims that were changed after the signature', async () => {
+    const { verifier, sign } = await setUp()
+    const [header = '', claims, signature = ''] = (await sign()).split('.')
+    for (const change of [{ exp: start / 1000 + 86_400 }, { scope: 'admin' }, { account: 'other' }]) {
+      const forged = [header, encode({ ...decode(claims), ...change }), signature].join('.')
+      await expect(verifier.verify(forged)).rejects.toThrow(invalid)
+    }
+  })
+
+  test('refuses another issuer and audience with our own signature', async () => {
+    const { verifier, sign } = await setUp()
+    await expect(verifier.verify(await sign({ issuer: 'https://other.example' }))).rejects.toThrow(invalid)
+  })
+
+  test('refuses a key that it was not given, also under a name that it knows', async () => {
+    const { verifier, sign, key } = await setUp()
+    const stranger = await newSigningKey(start)
+    await expect(verifier.verify(await sign({}, stranger))).rejects.toThrow(invalid)
+    await expect(verifier.verify(await sign({}, { ...stranger, kid: key.kid }))).rejects.toThrow(invalid)
+  })
+
+  test('refuses alg none', async () => {
+    const { verifier, sign, key } = await setUp()
+    const [, claims = ''] = (await sign()).split('.')
+    for (const alg of ['none', 'None', 'NONE', '']) {
+      await expect(verifier.verify(`${encode({ alg, kid: key.kid })}.${claims}.`)).rejects.toThrow(invalid)
+    }
+  })
+
+  test('refuses a symmetric signature made with the public key', async () => {
+    const { verifier, sign, key } = await setUp()
+    const [, claims = ''] = (await sign()).split('.')
+    const body = `${encode({ alg: 'HS256', kid: key.kid })}.${claims}`
+    const mac = createHmac('sha256', JSON.stringify(publicKeys([key]).keys[0]))
+      .update(body)
+      .digest('base64url')
+    await expect(verifier.verify(`${body}.${mac}`)).rejects.toThrow(invalid)
+  })
+
+  test('refuses a key that the token brings along', async () => {
+    const { verifier, sign, key } = await setUp()
+    const stranger = await newSigningKey(start)
+    const [, claims = '', signature = ''] = (await sign({}, stranger)).split('.')
+    const header = encode({ alg: 'ES256', kid: key.kid, jwk: publicKeys([stranger]).keys[0] })
+    await expect(verifier.verify(`${header}.${claims}.${signature}`)).rejects.toThrow(invalid)
+  })
+
+  test('refuses a token in which any one character differs', async () => {
+    const { verifier, sign } = await setUp()
+    const token = await sign()
+    // The last character of each part carries bits that are no part of it: two spellings can mean the same bytes.
+    const places = [...token].flatMap((character, index) => (character === '.' || token[index + 1] === '.' ? [] : [index]))
+    for (const place of places.slice(0, -1).filter((index) => index % 7 === 0)) {
+      const other = token[place] === 'A' ? 'B' : 'A'
+      await expect(verifier.verify(token.slice(0, place) + other + token.slice(place + 1))).rejects.toThrow(invalid)
+    }
+  })
+
+  test.each(['', '.', '..', 'a.b.c', 'ing_live_x', `${'a'.repeat(5000)}.b.c`])('refuses what is no token (%#)', async (text) => {
+    const { verifier } = await setUp()
+    await expect(verifier.verify(text)).rejects.toThrow(invalid)
+  })
+
+  test('refuses everything before the first update', async () => {
+    const { sign, clock } = await setUp()
+    await expect(new AccessTokenVerifier({ issuer, clock }).verify(await sign())).rejects.toThrow(invalid)
+  })
+
+  test('a token of a revoked key lives for 15 minutes after the revocation, and no longer', async () => {
+    const { clock, verifier, sign, key } = await setUp()
+    const token = await sign({ ttlSeconds: 3600 })
+    await verifier.verify(token)
+    clock.nowMs = start + 10 * minuteMs
+    verifier.update(publicKeys([key]), [{ id: 'key', revoked_at: new Date(clock.nowMs).toISOString() }])
+    await verifier.verify(token)
+    clock.nowMs = start + 25 * minuteMs - 1
+    await verifier.verify(token)
+    clock.nowMs += 1
+    await expect(verifier.verify(token)).rejects.toThrow(expired)
+    verifier.update(publicKeys([key]), [])
+    await verifier.verify(token)
+  })
+
+  test('a revocation prolongs nothing', async () => {
+    const { clock, verifier, sign, key } = await setUp()
+    const token = await sign({ ttlSeconds: 60 })
+    verifier.update(publicKeys([key]), [{ id: 'key', revoked_at: new Date(start).toISOString() }])
+    clock.nowMs = start + minuteMs
+    await expect(verifier.verify(token)).rejects.toThrow(expired)
+  })
+
+  test('rotation: tokens of the old key count while it is published, and not after', async () => {
+    const { clock, verifier, sign, key } = await setUp()
+    const [old, next] = [await sign(), await newSigningKey(clock.nowMs)]
+    verifier.update(publicKeys([next, key]), [])
+    await verifier.verify(old)
+    await verifier.verify(await sign({}, next))
+    verifier.update(publicKeys([next]), [])
+    await expect(verifier.verify(old)).rejects.toThrow(invalid)
+  })
+
+  test('takes a new issuer with an update', async () => {
+    const { verifier, sign, key } = await setUp()
+    const old = await sign()
+    verifier.update(publicKeys([key]), [], 'https://new.example')
+    await verifier.verify(await sign({ issuer: 'https://new.example' }))
+    await expect(verifier.verify(old)).rejects.toThrow(invalid)
+  })
+})

@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest'
+import type { SnapshotKey } from '#model/snapshot.ts'
+import { KeyVerifier } from './key-verifier.ts'
+import { newApiKey } from './secrets.ts'
+
+const account_id = 'cb0d2b1e-7f3d-4a40-a0a5-3f1f4e6a9a10'
+
+function aKey(id: string): { secret: string; key: SnapshotKey } {
+  const { secret, hash } = newApiKey()
+  return { secret, key: { id, account_id, hash, scopes: ['ingest'] } }
+}
+
+describe('KeyVerifier', () => {
+  test('knows the keys that it was given, the first time and after', () => {
+    const verifier = new KeyVerifier()
+    const { secret, key } = aKey('k1')
+    verifier.update([key])
+    const principal = verifier.verify(secret)
+    expect(principal).toEqual({ account_id, key_id: 'k1', scopes: ['ingest'] })
+    expect(verifier.verify(secret)).toBe(principal)
+  })
+
+  test('refuses everything before the first update', () => {
+    expect(() => new KeyVerifier().verify(newApiKey().secret)).toThrow('the API key is not valid')
+  })
+
+  test.each(['', 'ing_live_', 'ing_live_short', `${newApiKey().secret}x`, ` ${newApiKey().secret}`, 'x'.repeat(1_000_000)])(
+    'refuses what is no key of ours (%#)',
+    (secret) => {
+      const verifier = new KeyVerifier()
+      verifier.update([aKey('k1').key])
+      expect(() => verifier.verify(secret)).toThrow(expect.objectContaining({ code: 'unauthorized' }))
+    },
+  )
+
+  test('refuses the hash in place of the secret', () => {
+    const verifier = new KeyVerifier()
+    const { key } = aKey('k1')
+    verifier.update([key])
+    expect(() => verifier.verify(key.hash)).toThrow('the API key is not valid')
+  })
+
+  test('refuses a revoked key with the update that leaves it out, though it was remembered', () => {
+    const verifier = new KeyVerifier()
+    const [first, second] = [aKey('k1'), aKey('k2')]
+    verifier.update([first.key, second.key])
+    verifier.verify(first.secret)
+    verifier.update([second.key])
+    expect(() => verifier.verify(first.secret)).toThrow('the API key is not valid')
+    expect(verifier.verify(second.secret).key_id).toBe('k2')
+  })
+
+  test('takes the scopes of the last update', () => {
+    const verifier = new KeyVerifier()
+    const { secret, key } = aKey('k1')
+    verifier.update([key])
+    verifier.verify(secret)
+    verifier.update([{ ...key, scopes: ['metrics'] }])
+    expect(verifier.verify(secret).scopes).toEqual(['metrics'])
+  })
+})
