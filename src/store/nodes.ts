@@ -76,6 +76,13 @@ export async function listNodes(db: Db, region: string): Promise<readonly NodeFa
   }))
 }
 
+/** The region that a node registered in. Throws not_found for a node that never registered. */
+export async function getNodeRegion(db: Db, id: string): Promise<string> {
+  const row = await db.selectFrom('nodes').select('region').where('id', '=', id).executeTakeFirst()
+  if (row === undefined) throw new AppError('not_found', 'the node is not registered')
+  return row.region
+}
+
 /** How far the nodes are with these endpoints. An endpoint without a row has nothing on its way. */
 export async function listLags(db: Db, endpointIds: readonly string[]): Promise<readonly NodeLag[]> {
   const lags: NodeLag[] = []
