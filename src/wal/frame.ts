@@ -71,9 +71,16 @@ export function payloadBytes(frame: FrameInput): number {
   return bytes
 }
 
-/** Bytes that a frame takes in a segment. */
+/** Bytes that a frame takes in a segment. A frame that its header can't describe is a broken invariant of the caller's. */
 export function encodedBytes(frame: FrameInput): number {
-  return envelopeBytes(frame) + payloadBytes(frame)
+  assert(
+    textBytes(frame.topic) <= 0xffff && textBytes(frame.clientId) <= 0xffff,
+    'a topic or client id is longer than 65535 bytes',
+  )
+  assert(frame.recordCount >= 0 && frame.recordCount <= 0xffff_ffff, 'a record count is no u32')
+  const bytes = envelopeBytes(frame) + payloadBytes(frame)
+  assert(bytes <= FRAME_BYTES_MAX, 'a frame is larger than a segment can hold')
+  return bytes
 }
 
 /** Bytes of a frame that stand before its payload. */
@@ -91,8 +98,6 @@ export function encodeEnvelope(into: Buffer, offset: number, frame: FrameInput, 
   const attributes = frame.attributes.byteLength
   const envelope = FRAME_HEADER_BYTES + topic + clientId + attributes
   const length = envelope - PREFIX_BYTES + payloadBytes(frame)
-  assert(topic <= 0xffff && clientId <= 0xffff, 'a topic or client id is longer than a frame can say')
-  assert(length + PREFIX_BYTES <= FRAME_BYTES_MAX, 'a frame is larger than a segment can hold')
 
   into.writeUInt32LE(length, offset)
   into.writeUInt32LE(lengthCheck(length, salt), offset + 4)

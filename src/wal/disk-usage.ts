@@ -1,0 +1,57 @@
+/**
+ * Bytes of the WAL on disk, cheaply: what this process writes it counts as it goes, and what delivery deletes it notices by the names
+ * that are missing, without asking for sizes again.
+ */
+import { basename, dirname } from 'node:path'
+import type { Files } from '#lib/files.ts'
+import { listSegments } from './directory.ts'
+
+export class DiskUsage {
+  readonly #files: Files
+  readonly #directories = new Map<string, Map<string, number>>()
+  #bytes = 0
+
+  constructor(files: Files) {
+    this.#files = files
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  set(path: string, bytes: number): void {
+    const directory = dirname(path)
+    const sizes = this.#directories.get(directory) ?? new Map<string, number>()
+    this.#directories.set(directory, sizes)
+    const name = basename(path)
+    this.#bytes += bytes - (sizes.get(name) ?? 0)
+    sizes.set(name, bytes)
+  }
+
+  forget(path: string): void {
+    this.#forget(dirname(path), basename(path))
+  }
+
+  /** Counts all that lies there: once, at the start. */
+  async count(walDirectory: string): Promise<void> {
+    for (const { path, bytes } of await listSegments(this.#files, walDirectory)) this.set(path, bytes)
+  }
+
+  /** Forgets files that are gone. Reads only the directories of logs that have files. */
+  async look(): Promise<void> {
+    for (const [directory, sizes] of this.#directories) {
+      // Taken before the listing: a file that is made meanwhile isn't missed.
+      const known = [...sizes.keys()]
+      if (known.length === 0) continue
+      const present = new Set((await this.#files.list(directory)).map(({ name }) => name))
+      for (const name of known) if (!present.has(name)) this.#forget(directory, name)
+    }
+  }
+
+  #forget(directory: string, name: string): void {
+    const sizes = this.#directories.get(directory)
+    this.#bytes -= sizes?.get(name) ?? 0
+    sizes?.delete(name)
+    if (sizes?.size === 0) this.#directories.delete(directory)
+  }
+}

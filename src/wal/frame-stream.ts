@@ -1,0 +1,73 @@
+/**
+ * Frames one after the other from a source, with bounded memory.
+ *
+ * Owns: the buffer, and where the run of whole frames ends. Does not own: what that end means (segment-reader.ts, recovery.ts).
+ */
+import { Buffer } from 'node:buffer'
+import type { ByteSource } from './byte-source.ts'
+import { type DecodedFrame, decodeFrame, peekFrameBytes } from './frame.ts'
+import { decodeFooter, FOOTER_BYTES, type FooterRecord, startsFooter } from './segment-file.ts'
+
+export type FrameRunEnd =
+  | { readonly kind: 'footer'; readonly offset: number; readonly footer: FooterRecord; readonly trailing: boolean }
+  /** The bytes end inside a frame, or (then `bytes` is 0) behind one. */
+  | { readonly kind: 'end'; readonly offset: number; readonly bytes: number }
+  | { readonly kind: 'corrupt'; readonly offset: number }
+
+/**
+ * Yields the frames of each filled buffer; they are views, valid until the next step. `offset` is where the source starts in
+ * the file. A frame larger than `bufferBytesMax` gets a buffer of its own size.
+ */
+export async function* readFrames(
+  source: ByteSource,
+  { salt, offset, bufferBytesMax }: { readonly salt: number; readonly offset: number; readonly bufferBytesMax: number },
+): AsyncGenerator<readonly DecodedFrame[], FrameRunEnd> {
+  const usualBytes = Math.max(bufferBytesMax, FOOTER_BYTES + 1)
+  let buffer: Buffer = Buffer.allocUnsafe(usualBytes)
+  let filled = await source.read(buffer)
+  let ended = filled < buffer.byteLength
+  let base = offset
+  for (;;) {
+    const bytes = buffer.subarray(0, filled)
+    const frames: DecodedFrame[] = []
+    let at = 0
+    let stop: 'short' | 'corrupt' | 'footer' = 'short'
+    for (;;) {
+      if (startsFooter(bytes, at)) {
+        stop = 'footer'
+        break
+      }
+      const decoded = decodeFrame(bytes, at, salt)
+      if (typeof decoded === 'string') {
+        stop = decoded
+        break
+      }
+      frames.push(decoded)
+      at += decoded.bytes
+    }
+    if (frames.length > 0) yield frames
+    const left = filled - at
+    if (stop === 'corrupt') return { kind: 'corrupt', offset: base + at }
+    if (ended || (stop === 'footer' && left > FOOTER_BYTES)) {
+      if (stop !== 'footer') return { kind: 'end', offset: base + at, bytes: left }
+      const footer = decodeFooter(bytes, at, salt)
+      if (footer === undefined)
+        return left < FOOTER_BYTES ? { kind: 'end', offset: base + at, bytes: left } : { kind: 'corrupt', offset: base + at }
+      return { kind: 'footer', offset: base + at, footer, trailing: left > FOOTER_BYTES }
+    }
+    const wanted = stop === 'footer' ? FOOTER_BYTES + 1 : peekFrameBytes(bytes, at, salt)
+    const next =
+      typeof wanted === 'number' && wanted > buffer.byteLength ? Buffer.allocUnsafe(wanted) : ofUsualSize(buffer, usualBytes)
+    buffer.copy(next, 0, at, filled)
+    base += at
+    buffer = next
+    const got = await source.read(buffer.subarray(left))
+    filled = left + got
+    ended = filled < buffer.byteLength
+  }
+}
+
+/** Back to the usual size after a frame that needed a larger buffer; such a buffer ends where its frame ends. */
+function ofUsualSize(buffer: Buffer, usualBytes: number): Buffer {
+  return buffer.byteLength > usualBytes ? Buffer.allocUnsafe(usualBytes) : buffer
+}

@@ -1,0 +1,267 @@
+/**
+ * One log: frames in, in order; a row of sealed segments out.
+ *
+ * Owns: the queue, the group commit, rotation by size and by age. Does not own: bytes of a segment (segment-writer.ts), and what
+ * becomes of a file it had to let go (wal.ts).
+ * Law: one group is in work at a time, and while its fdatasync runs the next one gathers. Frames of one group share one fate.
+ */
+import { join } from 'node:path'
+import { InvariantError } from '#lib/assert.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Files } from '#lib/files.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { SegmentFile } from './directory.ts'
+import { encodedBytes, type FrameInput } from './frame.ts'
+import { writeHighWater } from './high-water.ts'
+import type { WalLimits } from './limits.ts'
+import { FOOTER_BYTES, HEADER_BYTES, type SegmentIdentity, segmentName } from './segment-file.ts'
+import { SegmentWriter } from './segment-writer.ts'
+import { toWalError, WalError } from './wal-error.ts'
+
+export type LogSettings = {
+  /** A segment is sealed before it grows beyond this. Only one that holds a single group may be larger. */
+  readonly segmentBytes: number
+  /** A segment is sealed when its first frame is this old. Both apply from the next segment on. */
+  readonly segmentMaxAgeMs: number
+  /** A seq that was used before, whatever the disk says; -1 for none. */
+  readonly seqAbove: number
+}
+
+export type Appended = { readonly seq: number }
+
+/** A segment that was let go before it was sealed. Frames up to `durableBytes` were acknowledged. */
+export type Orphan = SegmentIdentity & { readonly path: string; readonly durableBytes?: number }
+
+export type LogEvents = {
+  readonly onGrown: (path: string, bytes: number) => void
+  readonly onSealed: (segment: SegmentFile, openPath: string) => void
+  readonly onOrphan: (orphan: Orphan) => void
+  /** After every group: why it failed, or undefined when it became durable. */
+  readonly onOutcome: (failure: WalError | undefined) => void
+}
+
+export type LogOptions = LogEvents & {
+  readonly logName: string
+  readonly directory: string
+  readonly incarnation: string
+  /** The highest seq that is known of, -1 for none. Asked before the first segment; throws while it can't be known. */
+  readonly lastSeq: () => Promise<number>
+  readonly settings: LogSettings
+  readonly files: Files
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly limits: WalLimits
+  /** Bytes that wait for the disk, over all logs. */
+  readonly waiting: { bytes: number }
+}
+
+class Group {
+  readonly frames: FrameInput[] = []
+  readonly answer = Promise.withResolvers<Appended>()
+  bytes = 0
+}
+
+export class Log {
+  readonly #options: LogOptions
+  readonly #groups: Group[] = []
+  readonly #stopped = Promise.withResolvers<void>()
+  #settings: LogSettings
+  #lastSeq: number | undefined
+  #segment: { readonly writer: SegmentWriter; readonly settings: LogSettings; cancelTimer: () => void } | undefined
+  #sealIsDue = false
+  #isAwake = false
+  #isStopping = false
+  #sealsAtStop = false
+
+  constructor(options: LogOptions) {
+    this.#options = options
+    this.#settings = options.settings
+  }
+
+  configure(settings: LogSettings): void {
+    this.#settings = settings
+  }
+
+  /** Resolves when the frame is durable. All frames of a group are answered by one and the same promise. */
+  append(frame: FrameInput): Promise<Appended> {
+    const { limits, waiting } = this.#options
+    const bytes = encodedBytes(frame)
+    if (this.#isStopping) return Promise.reject(new WalError('stopping', 'the log is being closed'))
+    if (waiting.bytes > 0 && waiting.bytes + bytes > limits.waitingBytesMax) {
+      return Promise.reject(new WalError('overloaded', `more than ${limits.waitingBytesMax} bytes wait for the disk`))
+    }
+    let group = this.#groups.at(-1)
+    if (group === undefined || group.bytes + bytes > this.#groupBytesMax() || group.frames.length >= limits.groupFramesMax) {
+      group = new Group()
+      this.#groups.push(group)
+    }
+    group.frames.push(frame)
+    group.bytes += bytes
+    waiting.bytes += bytes
+    this.#wake()
+    return group.answer.promise
+  }
+
+  /** Finishes what was accepted and, unless the signal has aborted, seals. Never throws: what isn't sealed is recovered. */
+  async stop(signal: AbortSignal): Promise<void> {
+    this.#isStopping = true
+    this.#sealsAtStop = !signal.aborted
+    this.#wake()
+    const aborted = Promise.withResolvers<void>()
+    signal.addEventListener('abort', () => aborted.resolve(), { once: true })
+    await Promise.race(signal.aborted ? [this.#stopped.promise] : [this.#stopped.promise, aborted.promise])
+  }
+
+  #groupBytesMax(): number {
+    return Math.min(this.#options.limits.groupBytesMax, this.#settings.segmentBytes - HEADER_BYTES - FOOTER_BYTES)
+  }
+
+  /** On the check phase: whatever else arrives in this turn of the event loop joins the first group. */
+  #wake(): void {
+    if (this.#isAwake) return
+    this.#isAwake = true
+    setImmediate(() => void this.#work())
+  }
+
+  async #work(): Promise<void> {
+    for (;;) {
+      const group = this.#groups.shift()
+      if (group !== undefined) await this.#commit(group)
+      if (this.#sealIsDue) await this.#sealWhenDue()
+      if (group === undefined && this.#groups.length === 0 && !this.#sealIsDue) break
+    }
+    this.#isAwake = false
+    if (!this.#isStopping) return
+    if (this.#sealsAtStop) await this.#sealWhenDue()
+    await this.#letGo()
+    this.#stopped.resolve()
+  }
+
+  async #commit(group: Group): Promise<void> {
+    const { waiting, onOutcome, onGrown } = this.#options
+    try {
+      const { writer, settings } = await this.#segmentFor(group.bytes)
+      await writer.append(group.frames)
+      onGrown(writer.path, writer.durableBytes)
+      onOutcome(undefined)
+      group.answer.resolve({ seq: writer.header.seq })
+      if (writer.durableBytes + FOOTER_BYTES >= settings.segmentBytes) this.#sealIsDue = true
+    } catch (error) {
+      if (error instanceof InvariantError) throw error
+      const failure = toWalError(error)
+      onOutcome(failure)
+      group.answer.reject(failure)
+      if (this.#segment !== undefined && (this.#segment.writer.state !== 'open' || this.#segment.writer.frames === 0))
+        await this.#letGo()
+    } finally {
+      waiting.bytes -= group.bytes
+    }
+  }
+
+  /** The open segment, or a new one where the group doesn't fit. */
+  async #segmentFor(bytes: number): Promise<{ readonly writer: SegmentWriter; readonly settings: LogSettings }> {
+    const open = this.#segment
+    if (open !== undefined) {
+      if (open.writer.durableBytes + bytes + FOOTER_BYTES <= open.settings.segmentBytes) return open
+      try {
+        await this.#seal()
+      } catch (error) {
+        // A full disk leaves the segment as it was. If the seal was let go, the next segment decides whether the disk still works.
+        if (this.#segment !== undefined) throw error
+      }
+    }
+    return await this.#openSegment()
+  }
+
+  async #openSegment(): Promise<{ readonly writer: SegmentWriter; readonly settings: LogSettings }> {
+    const { logName, directory, incarnation, files, clock, limits } = this.#options
+    const settings = this.#settings
+    this.#lastSeq ??= await this.#options.lastSeq()
+    const seq = Math.max(this.#lastSeq, settings.seqAbove) + 1
+    const header = { logName, incarnation, seq, createdAtMicros: clock.now() * 1_000 }
+    const path = join(directory, segmentName(header, 'open'))
+    await files.makeDirectory(directory)
+    const file = await files.open(path, 'create')
+    try {
+      await writeHighWater(files, directory, seq)
+    } catch (error) {
+      // Nothing was written under this seq, so it may come again; unless the file stays, then creating it would fail for ever.
+      await file.close().catch(() => undefined)
+      await files.remove(path).catch(() => {
+        this.#lastSeq = seq
+      })
+      throw error
+    }
+    this.#lastSeq = seq
+    const writer = new SegmentWriter({ files, file, header, copiedPayloadBytesMax: limits.copiedPayloadBytesMax })
+    this.#segment = { writer, settings, cancelTimer: clock.setTimer(() => this.#onAge(), settings.segmentMaxAgeMs) }
+    return this.#segment
+  }
+
+  #onAge(): void {
+    this.#sealIsDue = true
+    this.#wake()
+  }
+
+  /** A seal that fails here has no caller to tell: the segment stays open, or is let go, and nothing in it is lost. */
+  async #sealWhenDue(): Promise<void> {
+    this.#sealIsDue = false
+    const { clock, limits, onOutcome } = this.#options
+    try {
+      await this.#seal()
+    } catch (error) {
+      if (error instanceof InvariantError) throw error
+      onOutcome(toWalError(error))
+      if (this.#segment !== undefined) this.#segment.cancelTimer = clock.setTimer(() => this.#onAge(), limits.lookIntervalMs)
+    }
+  }
+
+  async #seal(): Promise<void> {
+    const { logName, directory, incarnation, clock, onSealed } = this.#options
+    const segment = this.#segment
+    if (segment === undefined) return
+    const { writer, cancelTimer } = segment
+    const { seq } = writer.header
+    const path = join(directory, segmentName(writer.header, 'wal'))
+    cancelTimer()
+    try {
+      const bytes = await writer.seal(path, clock.now() * 1_000)
+      this.#segment = undefined
+      this.#sealIsDue = false
+      onSealed({ logName, incarnation, seq, path, bytes, state: 'sealed' }, writer.path)
+    } catch (error) {
+      if (writer.state !== 'open') await this.#letGo()
+      throw error
+    }
+  }
+
+  /** Closes a segment that can't go on. With acknowledged frames it is an orphan, else it is removed. */
+  async #letGo(): Promise<void> {
+    const { files, directory, onOrphan, logger } = this.#options
+    const segment = this.#segment
+    if (segment === undefined) return
+    this.#segment = undefined
+    segment.cancelTimer()
+    const { writer } = segment
+    const { header, state, frames, durableBytes } = writer
+    await writer.close().catch(() => undefined)
+    let { path } = writer
+    if (frames === 0) {
+      await files
+        .remove(path)
+        .catch((error: unknown) => logger.warn({ err: error, path }, 'an empty segment could not be removed'))
+      return
+    }
+    if (state === 'poisoned') {
+      // The name tells a recovery after a restart not to sync this file. Failing to rename it costs only that hint.
+      const poisoned = join(directory, segmentName(header, 'poisoned'))
+      const renamed = await files.rename(path, poisoned).then(
+        () => true,
+        () => false,
+      )
+      if (renamed) path = poisoned
+      logger.error({ log: header.logName, seq: header.seq, path }, 'segment poisoned: the disk failed while it was written')
+    }
+    onOrphan({ logName: header.logName, incarnation: header.incarnation, seq: header.seq, path, durableBytes })
+  }
+}

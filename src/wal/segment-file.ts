@@ -1,0 +1,165 @@
+/**
+ * Names, header and footer of a segment file. Numbers are little-endian.
+ *
+ * Header, 128 bytes:                          Footer, 80 bytes:
+ *     0  magic "INLETWAL"                        0  magic "INLETEND"
+ *     8  version                u16  1           8  version                  u16  1
+ *    10  log name bytes         u16             10  zero                     6 bytes
+ *    12  salt                   u32             16  frames                   u64
+ *    16  seq                    u64             24  records                  u64
+ *    24  created at (µs)        u64             32  payload bytes            u64
+ *    32  incarnation, 10 characters             40  earliest received at     u64  microseconds
+ *    42  zero                   6 bytes         48  latest received at       u64  microseconds
+ *    48  log name, zero-padded  64 bytes        56  sealed at                u64  microseconds
+ *   112  zero                   12 bytes        64  offset of this footer    u64
+ *   124  crc                    u32             72  chain                    u32  CRC32C, started at the salt, of the
+ *                                                                                 frames' crcs in their order
+ *        CRC32C of the 124 bytes before         76  crc                      u32  CRC32C, started at the salt, of the
+ *                                                                                 76 bytes before
+ *
+ * Owns: these layouts and the names. Does not own: reading and writing files.
+ * Law: the salt is a pure function of log name, seq and incarnation, so a segment whose header is damaged can still be read.
+ */
+import { Buffer } from 'node:buffer'
+import { crc32c } from '@node-rs/crc32'
+import { assert } from '#lib/assert.ts'
+import { readUInt64, writeUInt64 } from './frame.ts'
+
+export type SegmentIdentity = {
+  readonly logName: string
+  /** Ten lowercase letters and digits, new at every start of a process. */
+  readonly incarnation: string
+  readonly seq: number
+}
+
+export type SegmentHeader = SegmentIdentity & { readonly createdAtMicros: number }
+
+export type SegmentFooter = {
+  readonly frames: number
+  readonly records: number
+  readonly payloadBytes: number
+  /** The earliest and the latest receive time among the frames. */
+  readonly firstReceivedAtMicros: number
+  readonly lastReceivedAtMicros: number
+  readonly sealedAtMicros: number
+}
+
+export type FooterRecord = SegmentFooter & {
+  /** Where the footer starts: the end of the frames. */
+  readonly offset: number
+  readonly chain: number
+}
+
+export const HEADER_BYTES = 128
+export const FOOTER_BYTES = 80
+
+const HEADER_MAGIC = Buffer.from('INLETWAL', 'latin1')
+const FOOTER_MAGIC = Buffer.from('INLETEND', 'latin1')
+const VERSION = 1
+const LOG_NAME_BYTES_MAX = 64
+const logNamePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
+const incarnationPattern = /^[a-z0-9]{10}$/
+const SEQ_DIGITS = 12
+
+/**
+ * `open` is being written. `poisoned` was being written when the disk failed: what it holds is copied, never synced again.
+ * `wal` is sealed. `quarantine` is damaged and kept for a person to look at. `salvage` is a copy in the making.
+ */
+export const segmentSuffixes = ['open', 'poisoned', 'wal', 'quarantine', 'salvage'] as const
+export type SegmentSuffix = (typeof segmentSuffixes)[number]
+
+const segmentNamePattern = new RegExp(`^(\\d{${SEQ_DIGITS}})-([a-z0-9]{10})\\.(${segmentSuffixes.join('|')})$`)
+
+export function isLogName(name: string): boolean {
+  return logNamePattern.test(name)
+}
+
+export function segmentName({ seq, incarnation }: SegmentIdentity, suffix: SegmentSuffix): string {
+  return `${String(seq).padStart(SEQ_DIGITS, '0')}-${incarnation}.${suffix}`
+}
+
+export function parseSegmentName(
+  name: string,
+): { readonly seq: number; readonly incarnation: string; readonly suffix: SegmentSuffix } | undefined {
+  const [, seq, incarnation, suffix] = segmentNamePattern.exec(name) ?? []
+  if (seq === undefined || incarnation === undefined || suffix === undefined) return undefined
+  return { seq: Number(seq), incarnation, suffix: suffix as SegmentSuffix }
+}
+
+/** Never all ones: then a run of zero bytes can't look like a frame's length and its check. */
+export function segmentSalt({ logName, seq, incarnation }: SegmentIdentity): number {
+  const salt = crc32c(`${logName}/${seq}-${incarnation}`)
+  return salt === 0xffff_ffff ? 0 : salt
+}
+
+export function encodeHeader(header: SegmentHeader): Buffer {
+  assert(isLogName(header.logName), `not a log name: ${header.logName}`)
+  assert(incarnationPattern.test(header.incarnation), `not an incarnation: ${header.incarnation}`)
+  const bytes = Buffer.alloc(HEADER_BYTES)
+  HEADER_MAGIC.copy(bytes, 0)
+  bytes.writeUInt16LE(VERSION, 8)
+  bytes.writeUInt16LE(header.logName.length, 10)
+  bytes.writeUInt32LE(segmentSalt(header), 12)
+  writeUInt64(bytes, header.seq, 16)
+  writeUInt64(bytes, header.createdAtMicros, 24)
+  bytes.write(header.incarnation, 32, 'latin1')
+  bytes.write(header.logName, 48, 'latin1')
+  bytes.writeUInt32LE(crc32c(bytes.subarray(0, 124)), 124)
+  return bytes
+}
+
+/** `foreign`: not a segment at all. `newer`: of a version that this program doesn't know. */
+export function decodeHeader(bytes: Buffer): SegmentHeader | 'foreign' | 'newer' | 'short' | 'corrupt' {
+  const magic = bytes.subarray(0, 8)
+  if (!HEADER_MAGIC.subarray(0, magic.byteLength).equals(magic)) return 'foreign'
+  if (bytes.byteLength < HEADER_BYTES) return 'short'
+  if (bytes.readUInt32LE(124) !== crc32c(bytes.subarray(0, 124))) return 'corrupt'
+  if (bytes.readUInt16LE(8) !== VERSION) return 'newer'
+  const nameBytes = bytes.readUInt16LE(10)
+  if (nameBytes > LOG_NAME_BYTES_MAX) return 'corrupt'
+  const header = {
+    logName: bytes.toString('latin1', 48, 48 + nameBytes),
+    incarnation: bytes.toString('latin1', 32, 42),
+    seq: readUInt64(bytes, 16),
+    createdAtMicros: readUInt64(bytes, 24),
+  }
+  return bytes.readUInt32LE(12) === segmentSalt(header) ? header : 'corrupt'
+}
+
+export function encodeFooter(footer: FooterRecord, salt: number): Buffer {
+  const bytes = Buffer.alloc(FOOTER_BYTES)
+  FOOTER_MAGIC.copy(bytes, 0)
+  bytes.writeUInt16LE(VERSION, 8)
+  writeUInt64(bytes, footer.frames, 16)
+  writeUInt64(bytes, footer.records, 24)
+  writeUInt64(bytes, footer.payloadBytes, 32)
+  writeUInt64(bytes, footer.firstReceivedAtMicros, 40)
+  writeUInt64(bytes, footer.lastReceivedAtMicros, 48)
+  writeUInt64(bytes, footer.sealedAtMicros, 56)
+  writeUInt64(bytes, footer.offset, 64)
+  bytes.writeUInt32LE(footer.chain, 72)
+  bytes.writeUInt32LE(crc32c(bytes.subarray(0, 76), salt), 76)
+  return bytes
+}
+
+/** The footer that starts at `offset`, or undefined where no whole one does. */
+export function decodeFooter(bytes: Buffer, offset: number, salt: number): FooterRecord | undefined {
+  if (bytes.byteLength - offset < FOOTER_BYTES || !startsFooter(bytes, offset)) return undefined
+  if (bytes.readUInt32LE(offset + 76) !== crc32c(bytes.subarray(offset, offset + 76), salt)) return undefined
+  if (bytes.readUInt16LE(offset + 8) !== VERSION) return undefined
+  return {
+    frames: readUInt64(bytes, offset + 16),
+    records: readUInt64(bytes, offset + 24),
+    payloadBytes: readUInt64(bytes, offset + 32),
+    firstReceivedAtMicros: readUInt64(bytes, offset + 40),
+    lastReceivedAtMicros: readUInt64(bytes, offset + 48),
+    sealedAtMicros: readUInt64(bytes, offset + 56),
+    offset: readUInt64(bytes, offset + 64),
+    chain: bytes.readUInt32LE(offset + 72),
+  }
+}
+
+/** Whether the bytes at `offset` are a footer's first ones, where a frame would have its length. */
+export function startsFooter(bytes: Buffer, offset: number): boolean {
+  return bytes.byteLength - offset >= 8 && bytes.compare(FOOTER_MAGIC, 0, 8, offset, offset + 8) === 0
+}

@@ -1,0 +1,193 @@
+/**
+ * Reads sealed segments, plain or zstd-compressed.
+ *
+ * Owns: the check that a segment is whole: every frame's crc, the footer's counts and its chain. Does not own: what to do with a
+ * damaged one (recovery.ts repairs only files that were never sealed).
+ * Law: frames() ends without an error only if every frame that was sealed was yielded, in order.
+ */
+import { Buffer } from 'node:buffer'
+import type { Files, OpenFile } from '#lib/files.ts'
+import { type ByteSource, isZstd, plainSource, zstdSource } from './byte-source.ts'
+import type { Frame } from './frame.ts'
+import { type FrameRunEnd, readFrames } from './frame-stream.ts'
+import {
+  decodeFooter,
+  decodeHeader,
+  FOOTER_BYTES,
+  type FooterRecord,
+  HEADER_BYTES,
+  type SegmentFooter,
+  type SegmentHeader,
+  segmentSalt,
+} from './segment-file.ts'
+import { SegmentTally } from './segment-tally.ts'
+
+export type SegmentProblem =
+  /** Not a segment, or of a version this program doesn't know. */
+  | 'foreign'
+  /** Not sealed: it has no footer. */
+  | 'unsealed'
+  | 'damaged'
+
+export class SegmentError extends Error {
+  override readonly name = 'SegmentError'
+  readonly path: string
+  readonly problem: SegmentProblem
+  /** Where in the (unpacked) file. */
+  readonly offset: number
+
+  constructor(path: string, problem: SegmentProblem, offset: number, message: string) {
+    super(`${path}: ${message}`)
+    this.path = path
+    this.problem = problem
+    this.offset = offset
+  }
+}
+
+export interface SegmentReader {
+  readonly header: SegmentHeader
+  readonly footer: SegmentFooter
+  /** Bytes of the file. */
+  readonly bytes: number
+  /**
+   * All frames in order, in groups that fill a buffer of `bufferBytesMax` (a larger frame gets a buffer of its own). Payloads and
+   * attributes are views, valid until the next step. Throws SegmentError at the first damage, after the frames before it.
+   */
+  frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
+  close(): Promise<void>
+}
+
+/** A sealed segment. Throws SegmentError where the file isn't one. */
+export async function openSegment(files: Files, path: string): Promise<SegmentReader> {
+  const file = await files.open(path, 'read')
+  try {
+    const bytes = await file.bytes()
+    const header = await readHeader(path, plainSource(file, 0))
+    const footer = await readFooter(file, bytes, header)
+    return {
+      header,
+      footer,
+      bytes,
+      frames: (bufferBytesMax) => wholeFrames(path, plainSource(file, HEADER_BYTES), header, bufferBytesMax, footer),
+      close: () => file.close(),
+    }
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+export interface SegmentScan {
+  readonly header: SegmentHeader
+  /** Known once frames() has come to its end without an error. */
+  footer(): SegmentFooter | undefined
+  /** As with a reader. Throws SegmentError 'unsealed' after the last whole frame of a segment that has no footer. */
+  frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
+  close(): Promise<void>
+}
+
+/** Any segment, sealed or not, plain or zstd, read once from its beginning: for people who look into one. */
+export async function scanSegment(files: Files, path: string): Promise<SegmentScan> {
+  const file = await files.open(path, 'read')
+  const source = (await isZstd(file)) ? zstdSource(file) : plainSource(file, 0)
+  const close = async () => {
+    await source.close()
+    await file.close()
+  }
+  try {
+    const header = await readHeader(path, source)
+    let footer: SegmentFooter | undefined
+    return {
+      header,
+      footer: () => footer,
+      async *frames(bufferBytesMax) {
+        footer = yield* wholeFrames(path, source, header, bufferBytesMax, undefined)
+      },
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function readHeader(path: string, source: ByteSource): Promise<SegmentHeader> {
+  const bytes = Buffer.alloc(HEADER_BYTES)
+  const got = await readSource(path, source, bytes)
+  const header = decodeHeader(bytes.subarray(0, got))
+  switch (header) {
+    case 'foreign':
+      throw new SegmentError(path, 'foreign', 0, 'is not a segment of Inlet: it does not start with INLETWAL')
+    case 'newer':
+      throw new SegmentError(path, 'foreign', 8, `has format version ${bytes.readUInt16LE(8)}, which this program does not know`)
+    case 'short':
+      throw new SegmentError(path, 'damaged', got, `ends after ${got} bytes, inside the header`)
+    case 'corrupt':
+      throw new SegmentError(path, 'damaged', 0, 'the header is damaged: its checksum does not match')
+    default:
+      return header
+  }
+}
+
+/** A damaged zstd stream is damage like any other. */
+async function readSource(path: string, source: ByteSource, into: Uint8Array): Promise<number> {
+  try {
+    return await source.read(into)
+  } catch (error) {
+    throw unpackingError(path, error)
+  }
+}
+
+function unpackingError(path: string, error: unknown): unknown {
+  if (!(error instanceof Error) || !('code' in error) || !String(error.code).startsWith('ZSTD')) return error
+  return new SegmentError(path, 'damaged', 0, `the zstd compression is damaged: ${error.message}`)
+}
+
+async function readFooter(file: OpenFile, bytes: number, header: SegmentHeader): Promise<FooterRecord> {
+  const offset = bytes - FOOTER_BYTES
+  const last = Buffer.alloc(FOOTER_BYTES)
+  if (offset >= HEADER_BYTES) await file.read(last, offset)
+  const footer = decodeFooter(last, 0, segmentSalt(header))
+  if (footer === undefined) {
+    throw new SegmentError(file.path, 'unsealed', Math.max(offset, 0), 'has no footer: it was not sealed, or its end is missing')
+  }
+  return footer
+}
+
+async function* wholeFrames(
+  path: string,
+  source: ByteSource,
+  header: SegmentHeader,
+  bufferBytesMax: number,
+  expected: FooterRecord | undefined,
+): AsyncGenerator<readonly Frame[], SegmentFooter> {
+  const salt = segmentSalt(header)
+  const tally = new SegmentTally(salt)
+  const run = readFrames(source, { salt, offset: HEADER_BYTES, bufferBytesMax })
+  for (;;) {
+    const step = await run.next().catch((error: unknown) => {
+      throw unpackingError(path, error)
+    })
+    if (step.done === true) return checkEnd(path, step.value, tally, expected)
+    const frames: Frame[] = []
+    for (const { frame, crc } of step.value) {
+      tally.add(frame, frame.payload.byteLength, crc)
+      frames.push(frame)
+    }
+    yield frames
+  }
+}
+
+function checkEnd(path: string, end: FrameRunEnd, tally: SegmentTally, expected: FooterRecord | undefined): FooterRecord {
+  if (end.kind === 'corrupt') throw new SegmentError(path, 'damaged', end.offset, `is damaged at byte ${end.offset}`)
+  if (end.kind === 'end') {
+    const torn = end.bytes === 0 ? '' : `, and ends inside a frame that starts at byte ${end.offset}`
+    const problem = expected === undefined ? 'unsealed' : 'damaged'
+    throw new SegmentError(path, problem, end.offset, `has no footer after its ${tally.frames} whole frames${torn}`)
+  }
+  if (end.trailing) throw new SegmentError(path, 'damaged', end.offset, `has bytes behind its footer at byte ${end.offset}`)
+  if (!tally.matches(end.footer, end.offset)) {
+    throw new SegmentError(path, 'damaged', end.offset, 'is damaged: the footer tells of other frames than those before it')
+  }
+  return end.footer
+}

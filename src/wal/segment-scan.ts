@@ -1,0 +1,121 @@
+/**
+ * What is whole in a segment file that was never sealed, or only half.
+ *
+ * Owns: finding every whole frame, also behind damage. Does not own: what becomes of the file (recovery.ts).
+ * Law: a hole is `proven` damage only if something behind it says that it was durable once: a later group (a group is written only
+ * after the one before it was durable), or a footer. Without that it may be the torn group of a crash, which nobody was answered.
+ */
+import { Buffer } from 'node:buffer'
+import type { OpenFile } from '#lib/files.ts'
+import { plainSource } from './byte-source.ts'
+import { decodeFrame, peekFrameBytes } from './frame.ts'
+import { readFrames } from './frame-stream.ts'
+import {
+  decodeFooter,
+  decodeHeader,
+  FOOTER_BYTES,
+  type FooterRecord,
+  HEADER_BYTES,
+  type SegmentIdentity,
+  segmentSalt,
+} from './segment-file.ts'
+import { SegmentTally } from './segment-tally.ts'
+
+export type SegmentScanned = {
+  readonly createdAtMicros: number | undefined
+  /** Runs of whole frames, in order: [start, end). */
+  readonly runs: readonly { readonly start: number; readonly end: number }[]
+  readonly tally: SegmentTally
+  /** Everything is whole and sealed: only the rename is missing. */
+  readonly sealed: boolean
+  /** One run, right behind a good header. */
+  readonly contiguous: boolean
+  readonly provenDamage: boolean
+  /** Bytes that belong to no whole frame, header or footer. */
+  readonly lostBytes: number
+}
+
+/** Looks at the first `end` bytes. `'newer'` for a file of a later version of the format. */
+export async function scanOpenSegment(
+  file: OpenFile,
+  identity: SegmentIdentity,
+  end: number,
+  bufferBytesMax: number,
+): Promise<SegmentScanned | 'newer'> {
+  const salt = segmentSalt(identity)
+  const head = Buffer.alloc(HEADER_BYTES)
+  const header = decodeHeader(head.subarray(0, await file.read(head.subarray(0, Math.min(end, HEADER_BYTES)), 0)))
+  if (header === 'newer') return header
+  const headerIsGood = typeof header === 'object' && segmentSalt(header) === salt
+  const closing = await footerAtEnd(file, end, salt)
+
+  const tally = new SegmentTally(salt)
+  const runs: { readonly start: number; readonly end: number }[] = []
+  let groupsBehindHole = false
+  let footer: FooterRecord | undefined
+  let at = Math.min(HEADER_BYTES, end)
+  let lostBytes = headerIsGood ? 0 : at
+  while (at < end) {
+    const start = at
+    const run = readFrames(plainSource(file, start, end), { salt, offset: start, bufferBytesMax })
+    for (at = start; ; ) {
+      const step = await run.next()
+      if (step.done === true) {
+        if (step.value.kind === 'footer' && !step.value.trailing) footer = step.value.footer
+        break
+      }
+      for (const { frame, bytes, crc, startsGroup } of step.value) {
+        tally.add(frame, frame.payload.byteLength, crc)
+        // The first group starts right behind the header, so it proves nothing about the header's own durability.
+        if (startsGroup && lostBytes > 0 && at > HEADER_BYTES) groupsBehindHole = true
+        at += bytes
+      }
+    }
+    if (at > start) runs.push({ start, end: at })
+    if (footer !== undefined || at >= end) break
+    const next = await nextWhole(file, at + 1, end, salt, closing !== undefined)
+    lostBytes += next - at
+    at = next
+  }
+  const matches = footer !== undefined && tally.matches(footer, end - FOOTER_BYTES)
+  return {
+    createdAtMicros: headerIsGood ? header.createdAtMicros : undefined,
+    runs,
+    tally,
+    sealed: matches && headerIsGood && lostBytes === 0,
+    contiguous: headerIsGood && (runs.length === 0 || (runs.length === 1 && runs[0]?.start === HEADER_BYTES)),
+    provenDamage: groupsBehindHole || (closing !== undefined && !(matches && headerIsGood)),
+    lostBytes,
+  }
+}
+
+async function footerAtEnd(file: OpenFile, end: number, salt: number): Promise<FooterRecord | undefined> {
+  if (end < HEADER_BYTES + FOOTER_BYTES) return undefined
+  const bytes = Buffer.alloc(FOOTER_BYTES)
+  await file.read(bytes, end - FOOTER_BYTES)
+  return decodeFooter(bytes, 0, salt)
+}
+
+const SEARCH_BYTES = 1024 * 1024
+const PREFIX_BYTES = 8
+
+/** Where the next whole frame starts at or behind `from`; else the footer, if there is one; else the end. */
+async function nextWhole(file: OpenFile, from: number, end: number, salt: number, hasFooter: boolean): Promise<number> {
+  const buffer = Buffer.allocUnsafe(SEARCH_BYTES + PREFIX_BYTES)
+  for (let base = from; base < end; base += SEARCH_BYTES) {
+    const got = await file.read(buffer.subarray(0, Math.min(buffer.byteLength, end - base)), base)
+    const bytes = buffer.subarray(0, got)
+    for (let at = 0; at < Math.min(SEARCH_BYTES, got - PREFIX_BYTES + 1); at += 1) {
+      const frameBytes = peekFrameBytes(bytes, at, salt)
+      if (typeof frameBytes === 'number' && (await isWhole(file, base + at, frameBytes, end, salt))) return base + at
+    }
+  }
+  return hasFooter ? Math.max(from, end - FOOTER_BYTES) : end
+}
+
+async function isWhole(file: OpenFile, at: number, frameBytes: number, end: number, salt: number): Promise<boolean> {
+  if (at + frameBytes > end) return false
+  const bytes = Buffer.allocUnsafe(frameBytes)
+  const got = await file.read(bytes, at)
+  return got === frameBytes && typeof decodeFrame(bytes, 0, salt) === 'object'
+}

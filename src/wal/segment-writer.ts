@@ -1,0 +1,149 @@
+/**
+ * One open segment: groups of frames in, a sealed file out.
+ *
+ * Owns: the file, and how far it is durable. Does not own: when to rotate (log.ts), nor the repair of a poisoned file (recovery.ts).
+ * Law: `append` resolves after fdatasync. When it fails, either the file was cut back to its last durable frame and goes on, or the
+ * segment is poisoned and nothing is ever written to it or synced again.
+ */
+import { Buffer } from 'node:buffer'
+import { dirname } from 'node:path'
+import type { Files, OpenFile } from '#lib/files.ts'
+import { encodeEnvelope, envelopeBytes, type FrameInput, payloadBytes } from './frame.ts'
+import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentHeader, segmentSalt } from './segment-file.ts'
+import { SegmentTally } from './segment-tally.ts'
+import { isDiskFull } from './wal-error.ts'
+
+export type SegmentWriterOptions = {
+  readonly files: Files
+  /** An empty file, whose name is durable. */
+  readonly file: OpenFile
+  readonly header: SegmentHeader
+  readonly copiedPayloadBytesMax: number
+}
+
+/** `poisoned`: the disk failed, what is behind the last durable frame is unknown. `closed`: sealed, or let go of. */
+export type SegmentWriterState = 'open' | 'poisoned' | 'closed'
+
+export class SegmentWriter {
+  readonly header: SegmentHeader
+  readonly #files: Files
+  readonly #file: OpenFile
+  readonly #salt: number
+  readonly #copiedPayloadBytesMax: number
+  readonly #tally: SegmentTally
+  #durableBytes = 0
+  #state: SegmentWriterState = 'open'
+
+  constructor({ files, file, header, copiedPayloadBytesMax }: SegmentWriterOptions) {
+    this.#files = files
+    this.#file = file
+    this.header = header
+    this.#salt = segmentSalt(header)
+    this.#copiedPayloadBytesMax = copiedPayloadBytesMax
+    this.#tally = new SegmentTally(this.#salt)
+  }
+
+  get path(): string {
+    return this.#file.path
+  }
+
+  get frames(): number {
+    return this.#tally.frames
+  }
+
+  /** Bytes that survive a crash. The header comes with the first group. */
+  get durableBytes(): number {
+    return this.#durableBytes
+  }
+
+  get state(): SegmentWriterState {
+    return this.#state
+  }
+
+  /** Writes the frames, one group. All are durable, or an error is thrown and none is acknowledged. */
+  async append(frames: readonly FrameInput[]): Promise<void> {
+    const group = this.#encode(frames)
+    await this.#write(group.chunks)
+    this.#durableBytes += group.bytes
+    for (const [index, frame] of frames.entries()) this.#tally.add(frame, payloadBytes(frame), group.crcs[index] ?? 0)
+  }
+
+  /** Footer, fdatasync, rename, directory fsync. Answers the bytes of the sealed file. Not for a segment without frames. */
+  async seal(path: string, sealedAtMicros: number): Promise<number> {
+    await this.#write([encodeFooter(this.#tally.footer(this.#durableBytes, sealedAtMicros), this.#salt)])
+    this.#durableBytes += FOOTER_BYTES
+    // From here on the file is whole: whatever fails now, a recovery finds the footer and only has to rename it.
+    this.#state = 'closed'
+    await this.#file.close()
+    await this.#files.rename(this.#file.path, path)
+    await this.#files.syncDirectory(dirname(path))
+    return this.#durableBytes
+  }
+
+  /** Lets go of a file that is not sealed. */
+  async close(): Promise<void> {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    await this.#file.close()
+  }
+
+  async #write(chunks: readonly Uint8Array[]): Promise<void> {
+    try {
+      await this.#file.write(chunks, this.#durableBytes)
+    } catch (error) {
+      if (isDiskFull(error)) await this.#cutBack()
+      else this.#state = 'poisoned'
+      throw error
+    }
+    try {
+      await this.#file.sync()
+    } catch (error) {
+      this.#state = 'poisoned'
+      throw error
+    }
+  }
+
+  async #cutBack(): Promise<void> {
+    try {
+      await this.#file.truncate(this.#durableBytes)
+    } catch {
+      this.#state = 'poisoned'
+    }
+  }
+
+  /** Headers, and payloads that are small, in one buffer; larger payloads as they came. */
+  #encode(frames: readonly FrameInput[]): { readonly chunks: Uint8Array[]; readonly bytes: number; readonly crcs: Uint32Array } {
+    const header = this.#durableBytes === 0 ? HEADER_BYTES : 0
+    let own = header
+    for (const frame of frames) own += envelopeBytes(frame) + this.#copiedBytes(frame)
+    const buffer = Buffer.allocUnsafe(own)
+    if (header > 0) encodeHeader(this.header).copy(buffer, 0)
+
+    const chunks: Uint8Array[] = []
+    const crcs = new Uint32Array(frames.length)
+    let bytes = own
+    let at = header
+    let flushed = 0
+    for (const [index, frame] of frames.entries()) {
+      crcs[index] = encodeEnvelope(buffer, at, frame, this.#salt, index === 0)
+      at += envelopeBytes(frame)
+      if (this.#copiedBytes(frame) > 0) {
+        for (const chunk of frame.payload) {
+          buffer.set(chunk, at)
+          at += chunk.byteLength
+        }
+      } else {
+        chunks.push(buffer.subarray(flushed, at), ...frame.payload)
+        flushed = at
+        bytes += payloadBytes(frame)
+      }
+    }
+    if (flushed < at) chunks.push(buffer.subarray(flushed, at))
+    return { chunks, bytes, crcs }
+  }
+
+  #copiedBytes(frame: FrameInput): number {
+    const bytes = payloadBytes(frame)
+    return bytes <= this.#copiedPayloadBytesMax ? bytes : 0
+  }
+}

@@ -1,0 +1,30 @@
+import { errorCode } from '#lib/files.ts'
+
+/**
+ * Why a frame was not taken. `disk_full` and `io_error`: the disk; `stopping`: the process drains; `overloaded`: too many bytes wait.
+ * After `disk_full` and `io_error` the frame may still come to light: it was sent, so it may be delivered.
+ */
+export type WalErrorReason = 'disk_full' | 'io_error' | 'stopping' | 'overloaded'
+
+export class WalError extends Error {
+  override readonly name = 'WalError'
+  readonly reason: WalErrorReason
+
+  constructor(reason: WalErrorReason, message: string, options: { readonly cause?: unknown } = {}) {
+    super(message, options)
+    this.reason = reason
+  }
+}
+
+export function isDiskFull(error: unknown): boolean {
+  const code = errorCode(error)
+  return code === 'ENOSPC' || code === 'EDQUOT'
+}
+
+export function toWalError(error: unknown): WalError {
+  if (error instanceof WalError) return error
+  const detail = error instanceof Error ? error.message : String(error)
+  return isDiskFull(error)
+    ? new WalError('disk_full', `the disk is full: ${detail}`, { cause: error })
+    : new WalError('io_error', `the disk failed: ${detail}`, { cause: error })
+}

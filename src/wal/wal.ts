@@ -1,0 +1,231 @@
+/**
+ * The write-ahead log of a process: a log per name, all in one directory.
+ *
+ * Owns: the life cycle of the logs, recovery at the start and of files let go later, health, and how much lies on disk. Does not own:
+ * delivery, which reads sealed segments and deletes them from another process.
+ * Law: an append resolves after fdatasync, and whatever was resolved comes to light in a sealed segment.
+ */
+import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
+import { assert } from '#lib/assert.ts'
+import type { Clock } from '#lib/clock.ts'
+import { type Files, writeDurably } from '#lib/files.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { listLogs, type SegmentFile } from './directory.ts'
+import { DiskUsage } from './disk-usage.ts'
+import type { FrameInput } from './frame.ts'
+import { type WalLimits, walLimits } from './limits.ts'
+import { type Appended, Log, type LogSettings, type Orphan } from './log.ts'
+import { recoverLog, recoverSegment } from './recovery.ts'
+import { isLogName } from './segment-file.ts'
+import type { WalError } from './wal-error.ts'
+
+export type WalOptions = {
+  readonly directory: string
+  readonly files: Files
+  readonly clock: Clock
+  readonly logger: Logger
+  /** What differs from walLimits. */
+  readonly limits?: Partial<WalLimits>
+  /** A segment was sealed and may be delivered. */
+  readonly onSealed?: (segment: SegmentFile) => void
+}
+
+export type WalHealth = { readonly healthy: boolean; readonly reasons: readonly string[] }
+
+const healthyAnswer: WalHealth = { healthy: true, reasons: [] }
+const incarnationAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+export class Wal implements Service {
+  readonly name = 'wal'
+  /** Part of the name of every segment that this process begins. */
+  readonly incarnation = newIncarnation()
+  readonly #options: WalOptions
+  readonly #limits: WalLimits
+  readonly #logs = new Map<string, Log>()
+  readonly #lastSeqs = new Map<string, number>()
+  readonly #unreadable = new Set<string>()
+  readonly #failures = new Map<string, string>()
+  readonly #usage: DiskUsage
+  readonly #waiting = { bytes: 0 }
+  #orphans: readonly Orphan[] = []
+  #looking: Promise<void> = Promise.resolve()
+  #cancelLook: (() => void) | undefined
+  #state: 'new' | 'serving' | 'stopped' = 'new'
+
+  constructor(options: WalOptions) {
+    this.#options = options
+    this.#limits = { ...walLimits, ...options.limits }
+    this.#usage = new DiskUsage(options.files)
+  }
+
+  /** Recovers what an earlier process left behind. Sealed segments are only counted. */
+  async start(): Promise<void> {
+    const { directory, files } = this.#options
+    await files.makeDirectory(directory)
+    const names = [...(await listLogs(files, directory))]
+    const recoverNext = async () => {
+      for (let name = names.shift(); name !== undefined; name = names.shift()) await this.#recoverUnlessUnreadable(name)
+    }
+    await Promise.all(Array.from({ length: this.#limits.recoveryParallel }, recoverNext))
+    await this.#usage.count(directory)
+    this.#state = 'serving'
+    this.#lookLater()
+  }
+
+  /** Makes the log if it is new. Changed settings apply from its next segment on. */
+  configure(logName: string, settings: LogSettings): void {
+    assert(this.#state !== 'new', 'the WAL is configured after its start')
+    assert(isLogName(logName), `not a log name: ${logName}`)
+    const known = this.#logs.get(logName)
+    if (known !== undefined) {
+      known.configure(settings)
+      return
+    }
+    const { directory, files, clock, logger } = this.#options
+    const log = new Log({
+      logName,
+      directory: join(directory, logName),
+      incarnation: this.incarnation,
+      lastSeq: () => this.#lastSeq(logName),
+      settings,
+      files,
+      clock,
+      logger,
+      limits: this.#limits,
+      waiting: this.#waiting,
+      onGrown: (path, bytes) => this.#usage.set(path, bytes),
+      onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
+      onOrphan: (orphan) => {
+        this.#orphans = [...this.#orphans, orphan]
+      },
+      onOutcome: (failure) => this.#onOutcome(logName, failure),
+    })
+    this.#logs.set(logName, log)
+  }
+
+  /** Resolves with the segment's seq when the frame is durable. Rejects with a WalError. */
+  append(logName: string, frame: FrameInput): Promise<Appended> {
+    const log = this.#logs.get(logName)
+    assert(log !== undefined, `the log ${logName} was never configured`)
+    return log.append(frame)
+  }
+
+  /** Unhealthy from the first append that the disk failed until the disk takes something durably again. */
+  health(): WalHealth {
+    if (this.#failures.size === 0) return healthyAnswer
+    return { healthy: false, reasons: [...new Set(this.#failures.values())] }
+  }
+
+  /** All segments on disk, also those that delivery has not taken yet. Deletions are noticed within a second. */
+  bytesOnDisk(): number {
+    return this.#usage.bytes
+  }
+
+  /** Writes what was accepted and seals everything. Idempotent. */
+  async stop(signal: AbortSignal): Promise<void> {
+    this.#state = 'stopped'
+    this.#cancelLook?.()
+    await this.#looking
+    await Promise.all([...this.#logs.values()].map((log) => log.stop(signal)))
+    await this.#retryOrphans()
+  }
+
+  /** One directory that can't be read must not keep the others from serving; its log can't be appended to until it can. */
+  async #recoverUnlessUnreadable(logName: string): Promise<void> {
+    try {
+      await this.#recover(logName)
+    } catch (error) {
+      this.#unreadable.add(logName)
+      this.#options.logger.error({ err: error, log: logName }, 'the directory of a log cannot be read')
+    }
+  }
+
+  async #recover(logName: string): Promise<void> {
+    const { directory, onSealed } = this.#options
+    const { lastSeq, sealed, orphans } = await recoverLog(this.#recovery(), join(directory, logName), logName)
+    this.#unreadable.delete(logName)
+    this.#lastSeqs.set(logName, lastSeq)
+    this.#orphans = [...this.#orphans, ...orphans]
+    for (const segment of sealed) {
+      this.#usage.set(segment.path, segment.bytes)
+      onSealed?.(segment)
+    }
+  }
+
+  async #lastSeq(logName: string): Promise<number> {
+    if (this.#unreadable.has(logName)) await this.#recover(logName)
+    return this.#lastSeqs.get(logName) ?? -1
+  }
+
+  #recovery() {
+    const { files, clock, logger } = this.#options
+    return { files, clock, logger, limits: this.#limits }
+  }
+
+  #onSealed(segment: SegmentFile, openPath: string): void {
+    this.#usage.forget(openPath)
+    this.#usage.set(segment.path, segment.bytes)
+    this.#options.onSealed?.(segment)
+  }
+
+  #onOutcome(logName: string, failure: WalError | undefined): void {
+    if (failure === undefined) {
+      if (this.#failures.delete(logName)) this.#options.logger.info({ log: logName }, 'the log is healthy again')
+      return
+    }
+    const reason = `${failure.reason}: ${failure.message}`
+    if (!this.#failures.has(logName)) this.#options.logger.error({ err: failure, log: logName }, 'the log cannot write')
+    this.#failures.set(logName, reason)
+  }
+
+  #lookLater(): void {
+    this.#cancelLook = this.#options.clock.setTimer(() => {
+      this.#looking = this.#look().then(() => {
+        if (this.#state === 'serving') this.#lookLater()
+      })
+    }, this.#limits.lookIntervalMs)
+  }
+
+  async #look(): Promise<void> {
+    try {
+      await this.#usage.look()
+      await this.#retryOrphans()
+      if (this.#failures.size > 0) await this.#probe()
+    } catch (error) {
+      this.#options.logger.warn({ err: error }, 'looking after the WAL directory failed')
+    }
+  }
+
+  async #retryOrphans(): Promise<void> {
+    const { directory, logger } = this.#options
+    for (const orphan of this.#orphans) {
+      try {
+        const segment = await recoverSegment(this.#recovery(), join(directory, orphan.logName), orphan)
+        this.#orphans = this.#orphans.filter((other) => other !== orphan)
+        if (segment !== undefined) this.#onSealed(segment, orphan.path)
+      } catch (error) {
+        logger.warn({ err: error, path: orphan.path }, 'a segment could not be recovered; trying again later')
+      }
+    }
+  }
+
+  /** Callers that stop appending while the WAL is unhealthy would never see it recover: so it asks the disk itself. */
+  async #probe(): Promise<void> {
+    const { directory, files, logger } = this.#options
+    const path = join(directory, 'probe')
+    try {
+      await writeDurably(files, path, new Uint8Array(this.#limits.probeBytes))
+    } catch {
+      return
+    }
+    await files.remove(path)
+    this.#failures.clear()
+    logger.info('the disk takes writes again')
+  }
+}
+
+function newIncarnation(): string {
+  return Array.from({ length: 10 }, () => incarnationAlphabet[randomInt(incarnationAlphabet.length)]).join('')
+}
