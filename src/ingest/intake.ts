@@ -1,6 +1,7 @@
 import type { Transform } from 'node:stream'
 import { AppError } from '#errors.ts'
 import { ingestLimits, recordLimits } from '#model/limits.ts'
+import type { Layout } from '#wal/frame.ts'
 import { type BodyFormat, createDecoder } from './body-format.ts'
 import { RecordCounter } from './ndjson.ts'
 
@@ -46,6 +47,10 @@ export class Intake {
     this.#counter = new RecordCounter(format.layout)
     const decoderBytes = format.encoding === 'identity' ? 0 : ingestLimits.decoderOverheadBytes
     this.#reserve(ingestLimits.requestOverheadBytes + decoderBytes + declaredBytes)
+  }
+
+  get layout(): Layout {
+    return this.#options.format.layout
   }
 
   get payload(): readonly Buffer[] {

@@ -78,6 +78,9 @@ export const controlLimits = {
   snapshotWaitersMax: 2_000,
   /** How often the epoch is read to see what other processes changed. */
   epochPollMs: 1_000,
+  housekeepingIntervalMs: 3_600_000,
+  /** Buckets of view counters are kept for longer than the day that is shown, for clocks that differ. */
+  viewCountersKeptMs: 26 * 3_600_000,
   /** How often the age of the signing keys is looked at. */
   rotationCheckMs: 600_000,
   /** Time for one step of a validation (assume the role, put, remove). */
@@ -103,7 +106,7 @@ export const ingestLimits = {
   rateWindowBytesMin: 8 * KiB,
   /** What a request costs in memory beside its body, and a decoder beside its output: counted with the bytes in flight. */
   requestOverheadBytes: 4 * KiB,
-  decoderOverheadBytes: 64 * KiB,
+  decoderOverheadBytes: 128 * KiB,
   /** RFC 9659: a zstd body may ask for a window of 8 MiB at most. */
   zstdWindowLogMax: 23,
   /** The rest of a refused body that is read and thrown away so that the connection can go on. */
@@ -116,5 +119,4 @@ export const ingestLimits = {
   /** How often free disk space and the state of the WAL are looked at. */
   pollMs: 1_000,
   heartbeatMs: 2_000,
-  verifiedTokensMax: 10_000,
 } as const

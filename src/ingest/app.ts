@@ -1,0 +1,120 @@
+/** The composition of the ingest process. */
+import { isIPv4, isIPv6 } from 'node:net'
+import type { Clock } from '#lib/clock.ts'
+import { systemFiles } from '#lib/files.ts'
+import { startAll, stopAll } from '#lib/service.ts'
+import { createMetrics, type Logger } from '#lib/telemetry.ts'
+import type { Snapshot } from '#model/snapshot.ts'
+import { ControlClient } from '#node/control-client.ts'
+import { nodeIdentity } from '#node/identity.ts'
+import { SnapshotFeed } from '#node/snapshot-feed.ts'
+import { Wal } from '#wal/wal.ts'
+import { type Config, ConfigurationError, httpUrl } from '../config.ts'
+import { Admission } from './admission.ts'
+import { Authenticator } from './authenticate.ts'
+import { EndpointTable } from './endpoint-table.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { IngestCounters, registerMetrics } from './metrics.ts'
+import { IngestServer } from './server.ts'
+
+export type AppHooks = { readonly logger: Logger; readonly clock: Clock }
+
+/** `url` is where it listens, also where the configuration leaves the port to the system. */
+export type App = { readonly url: string; stop(signal: AbortSignal): Promise<void> }
+
+const controlTimeoutMs = 10_000
+
+export async function startIngest(config: Config, { logger, clock }: AppHooks): Promise<App> {
+  const files = systemFiles
+  const nodeId = await nodeIdentity(files, config.paths.nodeId)
+  const controlUrl = config.controlUrl ?? httpUrl(config.controlListen)
+  const token = config.nodeToken ?? (await storedToken(config))
+  const control = new ControlClient({ url: controlUrl, token, timeoutMs: controlTimeoutMs })
+
+  const wal = new Wal({ directory: config.paths.wal, files, clock, logger })
+  const feed = new SnapshotFeed({
+    client: control,
+    nodeId,
+    path: config.paths.ingestSnapshot,
+    register: {
+      node_id: nodeId,
+      region: config.region,
+      ipv4: config.advertiseAddresses.filter(isIPv4),
+      ipv6: config.advertiseAddresses.filter(isIPv6),
+      ingest_address: httpUrl(config.ingestListen).slice('http://'.length),
+    },
+    files,
+    clock,
+    logger,
+  })
+  const admission = new Admission({
+    storage: wal,
+    freeBytes: () => files.freeBytes(config.paths.wal),
+    maxInFlightBytes: config.maxInFlightBytes,
+    diskBudgetBytes: config.diskBudgetBytes,
+    diskReserveBytes: config.diskReserveBytes,
+    clock,
+    logger,
+  })
+  const authenticator = new Authenticator({ clock })
+  const counters = new IngestCounters()
+  const registry = createMetrics('ingest')
+  let applied: { readonly epoch: number; readonly endpoints: EndpointTable } | undefined
+
+  const apply = (snapshot: Snapshot) => {
+    authenticator.update(snapshot)
+    for (const { id, segment_bytes, segment_max_age_seconds, committed_seq } of snapshot.endpoints) {
+      wal.configure(id, {
+        segmentBytes: segment_bytes,
+        segmentMaxAgeMs: segment_max_age_seconds * 1000,
+        seqAbove: committed_seq,
+      })
+    }
+    applied = { epoch: snapshot.epoch, endpoints: new EndpointTable(snapshot) }
+    logger.info({ epoch: snapshot.epoch, endpoints: snapshot.endpoints.length }, 'a new configuration is in use')
+  }
+  const reasons = () => [...(applied === undefined ? ['no configuration yet'] : []), ...admission.reasons()]
+
+  const server = new IngestServer({
+    listen: config.ingestListen,
+    maxConnections: config.maxConnections,
+    requestTimeoutSeconds: config.requestTimeoutSeconds,
+    ingest: {
+      nodeId,
+      baseUrl: (config.baseUrl ?? httpUrl(config.controlListen)).replace(/\/+$/, ''),
+      maxRequestBytes: config.maxRequestBytes,
+      authenticator,
+      endpoints: () => applied?.endpoints,
+      admission,
+      log: wal,
+      counters,
+      clock,
+      logger,
+    },
+    notReady: reasons,
+    registry,
+  })
+  const appliedEpoch = () => applied?.epoch ?? -1
+  const heartbeat = new Heartbeat({ control, nodeId, appliedEpoch, reasons, clock, logger })
+  registerMetrics(registry, counters, {
+    connections: () => server.connections,
+    inFlightBytes: () => admission.inFlightBytes,
+    walBytesOnDisk: () => wal.bytesOnDisk(),
+    appliedEpoch,
+  })
+
+  feed.subscribe(apply)
+  // Stopped in reverse: the server finishes what it has taken, and the log seals last.
+  const services = [wal, feed, admission, server, heartbeat]
+  await startAll(services)
+  const url = httpUrl(server.address)
+  logger.info({ url, nodeId }, 'ingest serves')
+  return { url, stop: (signal) => stopAll(services, signal) }
+}
+
+/** The secret that control or the supervisor of this data directory made. */
+async function storedToken({ paths }: Config): Promise<string> {
+  const stored = await systemFiles.read(paths.nodeToken)
+  if (stored !== undefined) return Buffer.from(stored).toString('utf8').trim()
+  throw new ConfigurationError(`set INLET_NODE_TOKEN to the secret of control: ${paths.nodeToken} isn't there either`)
+}

@@ -1,0 +1,72 @@
+import type { ServerResponse } from 'node:http'
+import { AppError, type ErrorCode, errorTable, toProblem } from '#errors.ts'
+
+/** The answers of the ingest service, written with prepared heads. */
+
+/** What to tell beside the problem body: RFC 9110 asks for these. */
+const extraHeaders: Partial<Record<ErrorCode, readonly string[]>> = {
+  unauthorized: ['WWW-Authenticate', 'Bearer'],
+  unsupported_media_type: [
+    'Accept-Post',
+    'application/x-ndjson, application/ndjson, application/jsonl, application/json',
+    'Accept-Encoding',
+    'gzip, zstd, deflate, br',
+  ],
+}
+
+export function answerJson(response: ServerResponse, status: number, body: string, close: boolean): void {
+  const headers = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))]
+  if (close) headers.push('Connection', 'close')
+  response.writeHead(status, headers)
+  response.end(body)
+}
+
+export function answerText(response: ServerResponse, contentType: string, body: string): void {
+  response.writeHead(200, ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(body))])
+  response.end(body)
+}
+
+export function answerProblem(
+  response: ServerResponse,
+  error: AppError,
+  { baseUrl, close, allow }: { readonly baseUrl: string; readonly close: boolean; readonly allow?: string | undefined },
+): void {
+  const { status, headers, body } = problem(error, baseUrl)
+  if (allow !== undefined) headers.push('Allow', allow)
+  if (close) headers.push('Connection', 'close')
+  response.writeHead(status, headers)
+  response.end(body)
+}
+
+/** A whole answer as text, for a connection on which no request could be read. */
+export function rawProblem(error: AppError, baseUrl: string, now: number): string {
+  const { status, headers, body } = problem(error, baseUrl)
+  headers.push('Date', new Date(now).toUTCString(), 'Connection', 'close')
+  let head = `HTTP/1.1 ${status} ${errorTable[error.code].title}\r\n`
+  for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`
+  return `${head}\r\n${body}`
+}
+
+/** What a broken request tells its sender. `code` is of node:http and its parser. */
+export function requestError(code: string | undefined): AppError {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new AppError('request_timeout', 'the request did not arrive in time; send it again, smaller or faster')
+    case 'HPE_HEADER_OVERFLOW':
+      return new AppError('headers_too_large', 'the head of the request is too large; send fewer or shorter headers')
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new AppError('payload_too_large', 'the chunk extensions are too long; send chunks without extensions')
+    case 'HPE_INVALID_EOF_STATE':
+      return new AppError('bad_request', 'the connection ended before the request did; nothing of it was kept')
+    default:
+      return new AppError('bad_request', `the bytes sent are no valid HTTP/1.1 request${code === undefined ? '' : ` (${code})`}`)
+  }
+}
+
+function problem(error: AppError, baseUrl: string): { status: number; headers: string[]; body: string } {
+  const body = JSON.stringify(toProblem(error, baseUrl))
+  const headers = ['Content-Type', 'application/problem+json', 'Content-Length', String(Buffer.byteLength(body))]
+  if (error.retryAfterSeconds !== undefined) headers.push('Retry-After', String(error.retryAfterSeconds))
+  headers.push(...(extraHeaders[error.code] ?? []))
+  return { status: errorTable[error.code].status, headers, body }
+}

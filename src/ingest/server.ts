@@ -1,0 +1,220 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Registry } from 'prom-client'
+import { AppError } from '#errors.ts'
+import type { Clock } from '#lib/clock.ts'
+import { errorCode } from '#lib/files.ts'
+import type { Service } from '#lib/service.ts'
+import { ingestLimits } from '#model/limits.ts'
+import { Connection } from './connection.ts'
+import { Exchange, type Ingest } from './exchange.ts'
+import { answerJson, answerText, rawProblem, requestError } from './http.ts'
+import type { IngestCounters } from './metrics.ts'
+
+export type IngestServerOptions = {
+  readonly listen: { readonly host: string; readonly port: number }
+  readonly maxConnections: number
+  readonly requestTimeoutSeconds: number
+  readonly ingest: Omit<Ingest, 'draining'>
+  /** Why this node should get no requests now; empty when it should. */
+  readonly notReady: () => readonly string[]
+  readonly registry: Registry
+}
+
+const backlog = 4096
+const timeoutCheckMs = 1_000
+
+/**
+ * The HTTP service of a node: one route that takes records in, and three that tell how it is.
+ *
+ * Owns: connections, their number and their end, paths and methods. Does not own: what a request means (exchange.ts).
+ * Law: after `stop` nothing is accepted, and what was accepted has been answered or its connection closed.
+ */
+export class IngestServer implements Service {
+  readonly name = 'ingest server'
+  readonly #options: IngestServerOptions
+  readonly #ingest: Ingest
+  readonly #counters: IngestCounters
+  readonly #clock: Clock
+  readonly #connections = new Map<Socket, Connection>()
+  readonly #server: Server
+  #draining = false
+  #cancelSweep = (): void => undefined
+  #stopped: Promise<void> | undefined
+
+  constructor(options: IngestServerOptions) {
+    this.#options = options
+    this.#ingest = { ...options.ingest, draining: () => this.#draining }
+    this.#counters = options.ingest.counters
+    this.#clock = options.ingest.clock
+    this.#server = this.#createServer()
+  }
+
+  get connections(): number {
+    return this.#connections.size
+  }
+
+  get address(): { readonly host: string; readonly port: number } {
+    const { address, port } = this.#server.address() as AddressInfo
+    return { host: address, port }
+  }
+
+  async start(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#server.once('error', reject)
+    this.#server.listen({ ...this.#options.listen, backlog }, resolve)
+    await promise
+    this.#server.off('error', reject)
+    this.#sweep()
+  }
+
+  stop(signal: AbortSignal): Promise<void> {
+    this.#stopped ??= this.#drain(signal)
+    return this.#stopped
+  }
+
+  #createServer(): Server {
+    const requestTimeout = this.#options.requestTimeoutSeconds * 1000
+    const server = createServer({
+      requestTimeout,
+      headersTimeout: Math.min(ingestLimits.headersTimeoutMs, requestTimeout),
+      keepAliveTimeout: ingestLimits.idleConnectionMs,
+      connectionsCheckingInterval: Math.min(timeoutCheckMs, requestTimeout / 4),
+      maxHeaderSize: ingestLimits.headerBytesMax,
+      // Checked in exchange.ts, with an answer that says so.
+      requireHostHeader: false,
+    })
+    // A client may end its side once its request is out, and still read the answer.
+    Object.assign(server, { httpAllowHalfOpen: true })
+    // Bounded by the size of the head. A bound on the number would drop headers in silence.
+    server.maxHeadersCount = 0
+    server.maxConnections = this.#options.maxConnections
+    server.on('connection', (socket) => this.#onConnection(socket))
+    server.on('drop', () => {
+      this.#counters.droppedConnections += 1
+    })
+    server.on('request', (request, response) => this.#onRequest(request, response, false))
+    server.on('checkContinue', (request, response) => this.#onRequest(request, response, true))
+    server.on('checkExpectation', (request, response) => {
+      const detail = `Expect "${request.headers.expect}" can't be met; send 100-continue or leave it out`
+      this.#exchange(request, response, false)?.refuse(new AppError('expectation_failed', detail))
+    })
+    server.on('connect', (_request, stream) => {
+      const error = new AppError('method_not_allowed', 'this is no proxy; send events with POST /v1/ingest')
+      stream.on('error', () => stream.destroy())
+      stream.end(rawProblem(error, this.#ingest.baseUrl, this.#clock.now()))
+    })
+    server.on('clientError', (error, stream) => {
+      const connection = this.#connections.get(stream as Socket)
+      const code = errorCode(error)
+      // The first: the client is gone. The last: it never said a word, so it waits for no answer.
+      if (connection === undefined || code === 'ECONNRESET' || !stream.writable || connection.socket.bytesRead === 0)
+        stream.destroy()
+      else connection.fail(requestError(code))
+    })
+    return server
+  }
+
+  #onConnection(socket: Socket): void {
+    const connection = new Connection({ socket, baseUrl: this.#ingest.baseUrl, clock: this.#clock })
+    this.#connections.set(socket, connection)
+    socket.once('close', () => {
+      this.#connections.delete(socket)
+      connection.receiving?.abort()
+    })
+  }
+
+  /** Undefined when nothing more is taken from this connection. */
+  #exchange(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): Exchange | undefined {
+    const connection = this.#connections.get(request.socket)
+    if (connection === undefined || connection.closing) {
+      request.resume()
+      return undefined
+    }
+    connection.opened()
+    response.on('finish', connection.onAnswered)
+    // RFC 9112 §9.6: nothing after a request with `Connection: close` is looked at.
+    if (!response.shouldKeepAlive) connection.closing = true
+    return new Exchange(this.#ingest, { connection, request, response, awaitsContinue })
+  }
+
+  #onRequest(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
+    const exchange = this.#exchange(request, response, awaitsContinue)
+    if (exchange === undefined) return
+    const { path, query } = targetOf(request.url ?? '')
+    const { method } = request
+    if (path === '/v1/ingest') {
+      if (method === 'POST') exchange.receive(query)
+      else exchange.refuse(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
+      return
+    }
+    if (path !== '/healthz' && path !== '/readyz' && path !== '/metrics') {
+      exchange.refuse(new AppError('not_found', 'there is nothing here; send events with POST /v1/ingest'))
+    } else if (method !== 'GET' && method !== 'HEAD') {
+      exchange.refuse(new AppError('method_not_allowed', `ask for ${path} with GET`), { allow: 'GET, HEAD' })
+    } else {
+      this.#tell(path, response)
+    }
+  }
+
+  #tell(path: '/healthz' | '/readyz' | '/metrics', response: ServerResponse): void {
+    switch (path) {
+      case '/healthz':
+        answerJson(response, 200, '{"status":"alive"}', this.#draining)
+        break
+      case '/readyz': {
+        const reasons = this.#draining ? ['shutting down'] : this.#options.notReady()
+        const ready = reasons.length === 0
+        const body = JSON.stringify(ready ? { status: 'ready' } : { status: 'not ready', reasons })
+        answerJson(response, ready ? 200 : 503, body, this.#draining)
+        break
+      }
+      case '/metrics': {
+        const { registry } = this.#options
+        registry.metrics().then(
+          (text) => answerText(response, registry.contentType, text),
+          (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
+        )
+      }
+    }
+  }
+
+  #sweep(): void {
+    this.#cancelSweep = this.#clock.setTimer(() => {
+      for (const connection of this.#connections.values()) connection.receiving?.checkRate()
+      this.#sweep()
+    }, ingestLimits.rateWindowMs)
+  }
+
+  async #drain(signal: AbortSignal): Promise<void> {
+    this.#draining = true
+    const { promise: closed, resolve } = Promise.withResolvers<void>()
+    this.#server.close(() => resolve())
+    for (const { socket } of this.#connections.values()) if (socket.bytesRead === 0) socket.destroy()
+    // A body that dawdles must not use up the time that the log needs to seal its segments.
+    const cancel = this.#clock.setTimer(() => this.#endUnfinished(), ingestLimits.drainBodyMs)
+    const closeAll = () => this.#server.closeAllConnections()
+    if (signal.aborted) closeAll()
+    else signal.addEventListener('abort', closeAll, { once: true })
+    await closed
+    signal.removeEventListener('abort', closeAll)
+    cancel()
+    this.#cancelSweep()
+  }
+
+  #endUnfinished(): void {
+    const error = new AppError('unavailable', 'this node is shutting down; send the request again', { retryAfterSeconds: 1 })
+    for (const connection of this.#connections.values()) {
+      if (connection.receiving !== undefined && !connection.receiving.complete) connection.receiving.fail(error)
+      else if (!connection.busy) connection.socket.destroy()
+    }
+  }
+}
+
+/** The path and query of a request target: `/path?query`, or the absolute form that RFC 9112 §3.2.2 has us accept. */
+function targetOf(url: string): { readonly path: string; readonly query: string } {
+  const start = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('://') + 3)
+  if (start === -1) return { path: '', query: '' }
+  const mark = url.indexOf('?', start)
+  return mark === -1 ? { path: url.slice(start), query: '' } : { path: url.slice(start, mark), query: url.slice(mark + 1) }
+}
