@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { currentEpoch } from '#store/epoch.ts'
+import { migrate, NewerDatabaseError } from '#store/migrate.ts'
+import { openStore } from '#store/store.ts'
+import { describeDatabases, newDatabase, newStore } from '../support/databases.ts'
+import { runStoreWorkers } from '../support/store-worker.ts'
+
+describeDatabases('migrations', (kind) => {
+  test('a fresh database gets all of them, and none the second time', async () => {
+    await using database = await newDatabase(kind)
+    const store = await openStore(database.url)
+    expect(await migrate(store)).toBeGreaterThan(0)
+    expect(await migrate(store)).toBe(0)
+    expect(await currentEpoch(store.db)).toBe(0)
+    await store.close()
+  })
+
+  test('processes that start at once apply them once', async () => {
+    await using database = await newDatabase(kind)
+    const applied = await runStoreWorkers(4, database.url, 'migrate')
+    expect(applied.toSorted()).toEqual([0, 0, 0, expect.any(Number)])
+    expect(applied.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(0)
+  })
+
+  test('callers of one process apply them once', async () => {
+    await using database = await newDatabase(kind)
+    const store = await openStore(database.url)
+    const applied = await Promise.all([migrate(store), migrate(store), migrate(store)])
+    expect(applied.filter((count) => count > 0)).toHaveLength(1)
+    await store.close()
+  })
+
+  test('a database of a newer release is left as it is', async () => {
+    await using store = await newStore(kind)
+    await store.db.insertInto('schema_migrations').values({ version: 9_999, name: 'from-the-future', applied_at: 0 }).execute()
+    await expect(migrate(store)).rejects.toThrow(NewerDatabaseError)
+    await expect(migrate(store)).rejects.toThrow(/at version 9999, and this release of Inlet knows versions up to \d+/)
+  })
+
+  test('a migration that fails leaves nothing behind', async () => {
+    await using database = await newDatabase(kind)
+    const store = await openStore(database.url)
+    // In the way of the last table of the first migration.
+    await store.db.schema.createTable('view_totals').addColumn('x', 'integer').execute()
+    await expect(migrate(store)).rejects.toThrow(/view_totals/)
+    const tables = await store.db.introspection.getTables()
+    expect(tables.map(({ name }) => name)).toEqual(['view_totals'])
+    await store.close()
+  })
+})

@@ -1,0 +1,85 @@
+/**
+ * Databases for tests: a new one each, removed when the test is over.
+ * Postgres is there when INLET_TEST_POSTGRES has the address of one that may make databases; `npm run test:services` starts one.
+ */
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { describe } from 'vitest'
+import { migrate } from '#store/migrate.ts'
+import { openStore, type Store } from '#store/store.ts'
+
+const postgresUrl = process.env['INLET_TEST_POSTGRES']
+
+export type DatabaseKind = 'sqlite' | 'postgres'
+
+/** An empty database. */
+export type TestDatabase = AsyncDisposable & { readonly url: string }
+
+/** What a suite that needs one database takes: Postgres where there is one. */
+export const preferredDatabase: DatabaseKind = postgresUrl === undefined ? 'sqlite' : 'postgres'
+
+export async function newDatabase(kind: DatabaseKind = preferredDatabase): Promise<TestDatabase> {
+  return kind === 'sqlite' ? newSqlite() : newPostgres()
+}
+
+/** A store with all tables, on a database of its own. */
+export type TestStore = Store & AsyncDisposable & { readonly url: string }
+
+export async function newStore(kind: DatabaseKind): Promise<TestStore> {
+  const database = await newDatabase(kind)
+  const store = await openStore(database.url)
+  await migrate(store)
+  return {
+    ...store,
+    url: database.url,
+    async [Symbol.asyncDispose]() {
+      await store.close()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** One suite, once for each database. */
+export function describeDatabases(name: string, suite: (kind: DatabaseKind) => void): void {
+  describe(`${name} on SQLite`, () => suite('sqlite'))
+  if (postgresUrl !== undefined) describe(`${name} on Postgres`, () => suite('postgres'))
+  else
+    describe.skip(`${name} on Postgres (skipped: INLET_TEST_POSTGRES is not set, see npm run test:services)`, () =>
+      suite('postgres'))
+}
+
+function newSqlite(): TestDatabase {
+  const directory = mkdtempSync(join(tmpdir(), 'inlet-sqlite-'))
+  return {
+    url: join(directory, 'inlet.db'),
+    async [Symbol.asyncDispose]() {
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function newPostgres(): Promise<TestDatabase> {
+  const name = `inlet_test_${randomUUID().replaceAll('-', '')}`
+  await onPostgres(`create database ${name}`)
+  const url = new URL(postgresUrl ?? '')
+  url.pathname = `/${name}`
+  return {
+    url: url.href,
+    async [Symbol.asyncDispose]() {
+      await onPostgres(`drop database ${name} with (force)`)
+    },
+  }
+}
+
+async function onPostgres(statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: postgresUrl })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * Starts real components for tests, each with files, a port and processes of its own.
+ *
+ * Law: what was started is stopped, and its files are gone, when `stop` resolves.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import pg from 'pg'
+
+const postgresInstallations = '/usr/lib/postgresql'
+const startTimeoutMs = 30_000
+const pollMs = 50
+
+export type Postgres = {
+  /** Of its maintenance database, for a user who may make others. */
+  readonly url: string
+  /** Ends it like a power cut, as far as processes can, and starts it again on the same files. */
+  crash(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** With `durable` it syncs as a real one does; without, it is faster and forgets all when the machine stops. */
+export async function startPostgres({ durable = false } = {}): Promise<Postgres> {
+  const binaries = postgresBinaries()
+  const account = postgresAccount()
+  const directory = mkdtempSync(join(tmpdir(), 'inlet-postgres-'))
+  if ('uid' in account) chownSync(directory, account.uid, account.gid)
+  const files = join(directory, 'data')
+  const port = await freePort()
+  const url = `postgres://inlet@127.0.0.1:${port}/postgres`
+  const settings = { listen_addresses: '127.0.0.1', port, unix_socket_directories: directory, max_connections: 200 }
+  const speed = durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+  const options = Object.entries({ ...settings, ...speed }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const run = async () => {
+    const server = spawn(join(binaries, 'postgres'), ['-D', files, ...options], { ...account, cwd: directory, stdio: 'ignore' })
+    await answers(server, url)
+    return server
+  }
+  try {
+    const initialise = ['-D', files, '-U', 'inlet', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']
+    execFileSync(join(binaries, 'initdb'), initialise, { ...account, cwd: directory, stdio: ['ignore', 'ignore', 'inherit'] })
+    let server = await run()
+    return {
+      url,
+      async crash() {
+        await end(server, 'SIGQUIT')
+        server = await run()
+      },
+      async stop() {
+        await end(server, 'SIGINT')
+        rmSync(directory, { recursive: true, force: true })
+      },
+    }
+  } catch (error) {
+    rmSync(directory, { recursive: true, force: true })
+    throw error
+  }
+}
+
+function postgresBinaries(): string {
+  const versions = existsSync(postgresInstallations) ? readdirSync(postgresInstallations).map(Number) : []
+  const newest = versions.filter((version) => existsSync(binariesOf(version))).sort((a, b) => b - a)[0]
+  if (newest === undefined) {
+    throw new Error(`Postgres is not under ${postgresInstallations}: install the Debian package postgresql-15`)
+  }
+  return binariesOf(newest)
+}
+
+function binariesOf(version: number): string {
+  return join(postgresInstallations, String(version), 'bin')
+}
+
+/** Its programs refuse root: then they run as the user that the package made. */
+function postgresAccount(): { readonly uid: number; readonly gid: number } | Record<string, never> {
+  if (process.getuid?.() !== 0) return {}
+  const number = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
+  return { uid: number('-u'), gid: number('-g') }
+}
+
+async function answers(server: ChildProcess, url: string): Promise<void> {
+  const deadline = performance.now() + startTimeoutMs
+  for (;;) {
+    if (server.exitCode !== null) throw new Error(`postgres ended with code ${server.exitCode} at its start`)
+    const client = new pg.Client({ connectionString: url })
+    try {
+      await client.connect()
+      await client.end()
+      return
+    } catch (error) {
+      if (performance.now() > deadline) {
+        await end(server, 'SIGQUIT')
+        throw new Error(`postgres doesn't answer within ${startTimeoutMs / 1000} s`, { cause: error })
+      }
+      await setTimeout(pollMs)
+    }
+  }
+}
+
+async function end(server: ChildProcess, signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return
+  const ended = once(server, 'exit')
+  server.kill(signal)
+  await ended
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no free port')
+  return address.port
+}
