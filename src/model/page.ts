@@ -9,7 +9,7 @@ export type PageQuery = z.infer<typeof PageQuery>
 
 /** The list envelope of offset pagination. */
 export type Page<T> = {
-  readonly items: readonly T[]
+  readonly items: T[]
   readonly total: number
   readonly limit: number
   readonly offset: number
@@ -28,5 +28,5 @@ export function pageOf<T extends z.ZodType>(item: T) {
 
 export function toPage<T>(items: readonly T[], total: number, { limit, offset }: PageQuery): Page<T> {
   const end = offset + items.length
-  return { items, total, limit, offset, next_offset: items.length > 0 && end < total ? end : null }
+  return { items: [...items], total, limit, offset, next_offset: items.length > 0 && end < total ? end : null }
 }
