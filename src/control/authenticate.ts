@@ -1,0 +1,81 @@
+/**
+ * Who may call which route.
+ *
+ * Owns: the scope that every route declares, and the hook that holds callers to it.
+ * Law: a route without a declared scope is not registered: the process refuses to start.
+ */
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import { AppError } from '#errors.ts'
+import { InvariantError, unreachable } from '#lib/assert.ts'
+import type { Principal, Scope } from '#model/api-key.ts'
+
+/**
+ * - `admin`, `metrics`: an access token of that scope (admin holds every scope of the management API)
+ * - `any`: any valid access token
+ * - `node`: the node token
+ * - `public`: no credentials
+ */
+export type RouteScope = 'admin' | 'metrics' | 'any' | 'node' | 'public'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    scope?: RouteScope
+  }
+  interface FastifyRequest {
+    /** Set by the authentication hook on every route whose scope is `admin`, `metrics` or `any`. */
+    principal: Principal
+  }
+}
+
+/** What the hook asks of the rest: declared here, given by the composition. */
+export type Credentials = {
+  /** Throws `unauthorized` for a token that is not good. */
+  readonly verifyToken: (token: string) => Promise<Principal>
+  /** Compares in constant time. */
+  readonly isNodeToken: (token: string) => boolean
+}
+
+const sufficient: Record<'admin' | 'metrics' | 'any', readonly Scope[]> = {
+  admin: ['admin'],
+  metrics: ['admin', 'metrics'],
+  any: ['admin', 'metrics', 'ingest'],
+}
+
+export function requireScopes(app: FastifyInstance): void {
+  app.addHook('onRoute', ({ method, url, config }: RouteOptions) => {
+    if (config?.scope === undefined) throw new InvariantError(`route ${String(method)} ${url} declares no scope`)
+  })
+}
+
+export function authenticate(app: FastifyInstance, credentials: Credentials): void {
+  app.decorateRequest('principal')
+  app.addHook('onRequest', async (request) => {
+    const scope = request.is404 ? 'public' : (request.routeOptions.config.scope ?? 'admin')
+    switch (scope) {
+      case 'public':
+        return
+      case 'node':
+        if (!credentials.isNodeToken(bearerToken(request))) throw new AppError('unauthorized', 'the node token is not known here')
+        return
+      case 'admin':
+      case 'metrics':
+      case 'any':
+        request.principal = await credentials.verifyToken(bearerToken(request))
+        if (!request.principal.scopes.some((held) => sufficient[scope].includes(held))) {
+          throw new AppError('forbidden', `this operation needs a token with scope ${sufficient[scope].join(' or ')}`)
+        }
+        return
+      default:
+        unreachable(scope)
+    }
+  })
+}
+
+/** RFC 6750 §2.1. */
+function bearerToken({ headers }: FastifyRequest): string {
+  const [scheme = '', token = '', ...rest] = (headers.authorization ?? '').split(' ')
+  if (scheme.toLowerCase() !== 'bearer' || token === '' || rest.length > 0) {
+    throw new AppError('unauthorized', 'send the header Authorization: Bearer <access token>')
+  }
+  return token
+}

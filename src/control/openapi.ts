@@ -1,0 +1,165 @@
+/**
+ * The OpenAPI 3.1 description, generated from the schemas that validate.
+ *
+ * Owns: what every operation has in common: its credentials, the errors that follow from its shape, names of components.
+ * Law: no route describes anything twice.
+ */
+import swagger from '@fastify/swagger'
+import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
+import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { errorTable } from '#errors.ts'
+import { ApiKey } from '#model/api-key.ts'
+import { AttachView, Binding } from '#model/binding.ts'
+import { Commit } from '#model/commit.ts'
+import { Column, Definition, Filter } from '#model/definition.ts'
+import { ChangeDestination, CreateDestination, Destination, DestinationWithCount } from '#model/destination.ts'
+import { ChangeEndpoint, CreateEndpoint, Endpoint, MqttConfig } from '#model/endpoint.ts'
+import { AccessToken, ExchangeToken } from '#model/token.ts'
+import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
+import type { RouteScope } from './authenticate.ts'
+import { problemContentType } from './problem.ts'
+
+const errorCodes = Object.keys(errorTable) as (keyof typeof errorTable)[]
+
+export const Problem = z.object({
+  type: z.string().meta({ description: '`{base_url}/errors/<error>`' }),
+  title: z.string(),
+  status: z.int(),
+  error: z.enum(errorCodes),
+  detail: z.string(),
+  retry: z.literal(true).optional().meta({ description: 'the same request may succeed later' }),
+  errors: z
+    .array(z.object({ path: z.string(), message: z.string() }))
+    .optional()
+    .meta({ description: 'with validation_error: every problem; `path` is dotted, empty for the whole body' }),
+})
+
+/** An error answer that a route names itself, since it does not follow from the route's shape. */
+export function problem(description: string) {
+  return { description, content: { [problemContentType]: { schema: Problem } } } as const
+}
+
+const components = {
+  AccessToken,
+  ApiKey,
+  AttachView,
+  Binding,
+  ChangeDestination,
+  ChangeEndpoint,
+  ChangeView,
+  Column,
+  Commit,
+  CreateDestination,
+  CreateEndpoint,
+  CreateView,
+  CreateViewVersion,
+  Definition,
+  Destination,
+  DestinationWithCount,
+  Endpoint,
+  ExchangeToken,
+  Filter,
+  MqttConfig,
+  Problem,
+  View,
+  ViewDetail,
+  ViewWithUsage,
+}
+
+const registry = z.globalRegistry
+for (const [id, schema] of Object.entries(components)) registry.add(schema, { ...registry.get(schema), id })
+
+type Described = {
+  readonly config?: { readonly scope?: RouteScope | undefined } | undefined
+  readonly schema?: FastifySchema | undefined
+}
+
+/** The error answers that follow from a route's shape. */
+function impliedProblems({ config, schema }: Described): Readonly<Record<number, ReturnType<typeof problem>>> {
+  const scope = config?.scope
+  const validated = schema?.body !== undefined || schema?.querystring !== undefined
+  return {
+    ...(scope === 'public' ? {} : { 401: problem('the access token is missing or not valid') }),
+    ...(scope === 'admin' || scope === 'metrics' ? { 403: problem(`the access token lacks the scope ${scope}`) } : {}),
+    ...(schema?.params === undefined ? {} : { 404: problem('there is no such resource in the account') }),
+    406: problem('the client does not accept application/json'),
+    ...(schema?.body === undefined
+      ? {}
+      : { 413: problem('the body is too large'), 415: problem('the body is not application/json') }),
+    ...(validated ? { 422: problem('the request is not valid; `errors` lists every problem') } : {}),
+    429: problem('too many requests; `Retry-After` says when to come back'),
+    500: problem('something went wrong in the service'),
+    503: problem('the service cannot answer now; `Retry-After` says when to come back'),
+  }
+}
+
+type OpenApiObject = ReturnType<typeof jsonSchemaTransformObject> & {
+  readonly paths?: unknown
+  readonly components?: { readonly schemas?: unknown }
+}
+
+export async function describe(app: FastifyInstance, baseUrl: string): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Inlet',
+        version: '1.0.0',
+        description: 'The management API of Inlet.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: baseUrl }],
+      components: {
+        securitySchemes: {
+          accessToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'from POST /v1/token/exchange' },
+        },
+      },
+    },
+    transform: (input) => {
+      const { schema, route } = input
+      const scope = (route as RouteOptions).config?.scope
+      if (scope === 'node' || schema?.operationId === undefined)
+        return jsonSchemaTransform({ ...input, schema: { ...schema, hide: true } })
+      const described = {
+        ...schema,
+        response: { ...impliedProblems(route as RouteOptions), ...(schema.response as object) },
+        security: scope === 'public' ? [] : [{ accessToken: [] }],
+        'x-scope': scope,
+      }
+      return jsonSchemaTransform({ ...input, schema: described })
+    },
+    transformObject: (input) => withoutUnused(jsonSchemaTransformObject(input)),
+  })
+  app.get('/openapi/openapi.json', { config: { scope: 'public' } }, async () => app.swagger())
+  app.get('/openapi/openapi.yaml', { config: { scope: 'public' } }, async (_request, reply) => {
+    reply.type('application/yaml')
+    return app.swagger({ yaml: true })
+  })
+}
+
+/**
+ * Every schema is offered both as `Name` (in answers) and as `NameInput` (in requests). Drops what nothing refers to, and the
+ * suffix where there is only the one.
+ */
+function withoutUnused(description: OpenApiObject): OpenApiObject {
+  const offered = Object.entries((description.components?.schemas ?? {}) as Record<string, unknown>)
+  let schemas = new Map(offered)
+  for (;;) {
+    const text = JSON.stringify([description.paths, [...schemas.values()]])
+    const used = new Map([...schemas].filter(([name]) => text.includes(`"${reference(name)}"`)))
+    if (used.size === schemas.size) break
+    schemas = used
+  }
+  let text = JSON.stringify({ ...description, components: { ...description.components, schemas: Object.fromEntries(schemas) } })
+  for (const name of schemas.keys()) {
+    const short = name.replace(/Input$/, '')
+    if (short === name || schemas.has(short)) continue
+    text = text.replaceAll(`"${reference(name)}"`, `"${reference(short)}"`).replace(`"${name}":`, `"${short}":`)
+  }
+  return JSON.parse(text) as OpenApiObject
+}
+
+function reference(name: string): string {
+  return `#/components/schemas/${name}`
+}

@@ -1,0 +1,110 @@
+/**
+ * Every failure as an RFC 7807 answer.
+ *
+ * Owns: how anything that is thrown on the way of a request becomes an AppError, and how that is sent.
+ * Law: the cause of a failure reaches the log, never the client.
+ */
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifySchemaCompiler } from 'fastify'
+import type { z } from 'zod'
+import { AppError, type ErrorCode, errorTable, type FieldError, toProblem } from '#errors.ts'
+import type { Logger } from '#lib/telemetry.ts'
+
+export const problemContentType = 'application/problem+json'
+
+/** Validation by zod. A path parameter of the wrong shape names nothing that exists: 404. */
+export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
+  ({ schema, httpPart }) =>
+  (input) => {
+    // Fastify hands an absent part over as null.
+    const parsed = schema.safeParse(input ?? undefined)
+    if (parsed.success) return { value: parsed.data }
+    if (httpPart === 'params') return { error: new AppError('not_found', 'there is nothing with this id') }
+    return { error: invalid(parsed.error.issues.flatMap(toFieldErrors)) }
+  }
+
+export function invalid(errors: readonly FieldError[]): AppError {
+  const [first] = errors
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
+  const detail =
+    first === undefined ? 'the request is not valid' : `${first.path === '' ? '' : `${first.path}: `}${first.message}${more}`
+  return new AppError('validation_error', detail, { errors })
+}
+
+function toFieldErrors(issue: z.core.$ZodIssue): readonly FieldError[] {
+  if (issue.code !== 'unrecognized_keys') return [{ path: issue.path.join('.'), message: issue.message }]
+  return issue.keys.map((key) => ({ path: [...issue.path, key].join('.'), message: 'is not a known field' }))
+}
+
+export type ProblemOptions = { readonly baseUrl: string; readonly logger: Logger }
+
+export function answerProblems(app: FastifyInstance, { baseUrl, logger }: ProblemOptions): void {
+  app.setErrorHandler((thrown: FastifyError, request, reply) => {
+    const error = toAppError(thrown)
+    if (errorTable[error.code].status >= 500) {
+      logger.error(
+        { err: thrown, request_id: request.id, method: request.method, route: request.routeOptions.url },
+        'request failed',
+      )
+    }
+    return sendProblem(reply, error, baseUrl)
+  })
+}
+
+export function sendProblem(reply: FastifyReply, error: AppError, baseUrl: string): FastifyReply {
+  const problem = toProblem(error, baseUrl)
+  if (error.retryAfterSeconds !== undefined) reply.header('retry-after', error.retryAfterSeconds)
+  if (error.code === 'unauthorized') reply.header('www-authenticate', 'Bearer')
+  // Serialised here: the route's response schemas are for its answers, and a problem must never fail to be sent.
+  return reply.code(problem.status).type(problemContentType).serializer(JSON.stringify).send(problem)
+}
+
+/** Fastify's own refusals, by its status. What has no place in the table is the client's bad request. */
+const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  408: 'request_timeout',
+  413: 'payload_too_large',
+  414: 'not_found',
+  415: 'unsupported_media_type',
+  429: 'too_many_requests',
+  431: 'headers_too_large',
+  503: 'unavailable',
+}
+
+export function toAppError(thrown: unknown): AppError {
+  if (thrown instanceof AppError) return thrown
+  const { statusCode = 500, code = '', message = '' } = thrown as Partial<FastifyError>
+  if (code === 'FST_ERR_BAD_URL') return new AppError('not_found', 'the path is not well-formed', { cause: thrown })
+  const known = codeOfStatus[statusCode]
+  if (known !== undefined) return new AppError(known, message, { cause: thrown })
+  if (statusCode >= 400 && statusCode < 500)
+    return new AppError('validation_error', message, { cause: thrown, errors: [{ path: '', message }] })
+  return new AppError('internal_error', 'something went wrong on our side; the request id is in the header x-request-id', {
+    cause: thrown,
+  })
+}
+
+/** Errors on a socket before there is a request: Node's HTTP parser and its timeouts. */
+export function answerClientError(baseUrl: string): (error: Error & { code?: string }, socket: Socket) => void {
+  return (error, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const problem = toProblem(ofParser(error.code), baseUrl)
+    const body = JSON.stringify(problem)
+    socket.end(
+      `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\nConnection: close\r\n` +
+        `Content-Type: ${problemContentType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    )
+  }
+}
+
+function ofParser(code: string | undefined): AppError {
+  if (code === 'HPE_HEADER_OVERFLOW') return new AppError('headers_too_large', 'the request headers are too large')
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new AppError('request_timeout', 'the request took too long to arrive')
+  return new AppError('validation_error', 'this is not a well-formed HTTP request')
+}

@@ -1,0 +1,160 @@
+/**
+ * The listener of control: management API, node API, health, description.
+ *
+ * Owns: what holds for every request (limits, timeouts, credentials, the form of errors). Does not own: what routes do.
+ */
+import { isUtf8 } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
+import helmet from '@fastify/helmet'
+import rateLimit from '@fastify/rate-limit'
+import { type FastifyInstance, type FastifyPluginAsync, type FastifyRequest, fastify } from 'fastify'
+import { serializerCompiler } from 'fastify-type-provider-zod'
+import { Histogram, type Registry } from 'prom-client'
+import { AppError } from '#errors.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { controlLimits } from '#model/limits.ts'
+import { authenticate, type Credentials, requireScopes } from './authenticate.ts'
+import { nodeApiRoutes } from './node-api/routes.ts'
+import { describe } from './openapi.ts'
+import { answerClientError, answerProblems, sendProblem, toAppError, validatorCompiler } from './problem.ts'
+import { bindingRoutes } from './routes/bindings.ts'
+import { destinationRoutes } from './routes/destinations.ts'
+import { endpointRoutes } from './routes/endpoints.ts'
+import { healthRoutes } from './routes/health.ts'
+import { keyRoutes } from './routes/keys.ts'
+import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
+import { viewRoutes } from './routes/views.ts'
+import type { Bindings } from './services/bindings.ts'
+import type { Commits } from './services/commits.ts'
+import type { Destinations } from './services/destinations.ts'
+import type { Endpoints } from './services/endpoints.ts'
+import type { Keys } from './services/keys.ts'
+import type { Nodes } from './services/nodes.ts'
+import type { Snapshots } from './services/snapshots.ts'
+import type { Tokens } from './services/tokens.ts'
+import type { Views } from './services/views.ts'
+import { refuseUnacceptable, refuseUnrouted } from './unrouted.ts'
+
+export type ServerOptions = {
+  readonly baseUrl: string
+  readonly logger: Logger
+  readonly metrics: Registry
+  readonly credentials: Credentials
+  readonly isReady: () => Promise<boolean>
+  /** Per API key. */
+  readonly requestsPerMinute: number
+  /** Per client address. */
+  readonly exchangesPerMinute: number
+  readonly services: Services
+}
+
+export type Services = {
+  readonly tokens: Tokens
+  readonly keys: Keys
+  readonly destinations: Destinations
+  readonly endpoints: Endpoints
+  readonly views: Views
+  readonly bindings: Bindings
+  readonly commits: Commits
+  readonly nodes: Nodes
+  readonly snapshots: Snapshots
+}
+
+export async function buildServer(options: ServerOptions): Promise<FastifyInstance> {
+  const { baseUrl, logger, metrics, credentials, services } = options
+  const app = fastify({
+    logger: false,
+    genReqId: () => randomUUID(),
+    bodyLimit: controlLimits.bodyBytesMax,
+    requestTimeout: controlLimits.requestTimeoutMs,
+    keepAliveTimeout: controlLimits.keepAliveTimeoutMs,
+    http: { headersTimeout: controlLimits.headersTimeoutMs, connectionsCheckingInterval: controlLimits.timeoutCheckMs },
+    forceCloseConnections: 'idle',
+    // A stop answers what is in flight; what arrives on a connection that stays open is refused in our own form.
+    return503OnClosing: true,
+    routerOptions: { maxParamLength: controlLimits.paramCharsMax },
+    clientErrorHandler: answerClientError(baseUrl),
+    frameworkErrors: (error, _request, reply) => void sendProblem(reply, toAppError(error), baseUrl),
+  })
+  app.server.maxConnections = controlLimits.connectionsMax
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(serializerCompiler)
+  answerProblems(app, { baseUrl, logger })
+  parseJson(app)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+  })
+  await app.register(helmet, {
+    contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
+  })
+  await app.register(rateLimit, {
+    global: false,
+    timeWindow: 60_000,
+    cache: controlLimits.rateLimitedCallersMax,
+    errorResponseBuilder: (_request, { ttl }) =>
+      new AppError('too_many_requests', 'too many requests; wait before the next one', {
+        retryAfterSeconds: Math.ceil(ttl / 1000),
+      }),
+  })
+  requireScopes(app)
+  refuseUnrouted(app)
+  authenticate(app, credentials)
+  measure(app, metrics)
+  await describe(app, baseUrl)
+  await app.register(healthRoutes({ isReady: options.isReady, metrics }))
+  await app.register(jwksRoutes(services.tokens))
+  await app.register(managementApi(options), { prefix: '/v1' })
+  await app.register(nodeApiRoutes(services), { prefix: '/internal/v1' })
+  return app
+}
+
+function managementApi({ services, requestsPerMinute, exchangesPerMinute }: ServerOptions): FastifyPluginAsync {
+  return async (api) => {
+    refuseUnacceptable(api)
+    await api.register(tokenRoutes({ tokens: services.tokens, exchangesPerMinute }))
+    await api.register(async (byKey) => {
+      byKey.addHook('onRequest', byKey.rateLimit({ max: requestsPerMinute, keyGenerator: ({ principal }) => principal.key_id }))
+      await byKey.register(keyRoutes(services.keys))
+      await byKey.register(destinationRoutes(services.destinations))
+      await byKey.register(endpointRoutes(services.endpoints, services.commits))
+      await byKey.register(viewRoutes(services.views))
+      await byKey.register(bindingRoutes(services.bindings))
+    })
+  }
+}
+
+function measure(app: FastifyInstance, registry: Registry): void {
+  const seconds = new Histogram({
+    name: 'inlet_control_request_seconds',
+    help: 'time to answer, by route',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.005, 0.02, 0.1, 0.5, 2, 10, 30],
+    registers: [registry],
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const labels = { method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode }
+    seconds.observe(labels, reply.elapsedTime / 1000)
+  })
+}
+
+/**
+ * Only JSON, and nothing else, is read. An empty body is no body, whatever the content type says. A `__proto__` is a field like
+ * any other here: the strict schemas refuse it as unknown.
+ */
+function parseJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => {
+    if (body.length === 0) return undefined
+    if (!isUtf8(body)) throw malformed('is not UTF-8')
+    try {
+      return JSON.parse(body.toString('utf8'))
+    } catch (error) {
+      throw malformed(`is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  })
+}
+
+function malformed(what: string): AppError {
+  const message = `the body ${what}`
+  return new AppError('validation_error', message, { errors: [{ path: '', message }] })
+}
