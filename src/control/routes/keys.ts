@@ -1,0 +1,59 @@
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { ApiKey, CreateApiKey, CreatedApiKey } from '#model/api-key.ts'
+import type { Keys } from '../services/keys.ts'
+import { ById } from './parameters.ts'
+
+const tags = ['Keys']
+
+export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post(
+      '/keys',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'createKey',
+          summary: 'Create an API key; the answer is the only time that it is shown',
+          tags,
+          body: CreateApiKey,
+          response: { 201: CreatedApiKey },
+        },
+      },
+      (request, reply) => {
+        reply.code(201).header('cache-control', 'no-store')
+        return keys.create(request.principal, request.body)
+      },
+    )
+
+    app.get(
+      '/keys',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'listKeys',
+          summary: 'List API keys, newest first, revoked ones too',
+          tags,
+          response: { 200: z.object({ items: z.array(ApiKey) }) },
+        },
+      },
+      (request) => keys.list(request.principal),
+    )
+
+    app.post(
+      '/keys/:id/revoke',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'revokeKey',
+          summary: 'Revoke an API key for good',
+          tags,
+          params: ById,
+          response: { 200: ApiKey },
+        },
+      },
+      (request) => keys.revoke(request.principal, request.params.id),
+    )
+    done()
+  }
+}

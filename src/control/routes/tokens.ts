@@ -1,0 +1,46 @@
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { AccessToken, ExchangeToken } from '#model/token.ts'
+import { problem } from '../openapi.ts'
+import type { Tokens } from '../services/tokens.ts'
+
+export type TokenRoutesOptions = { readonly tokens: Tokens; readonly exchangesPerMinute: number }
+
+/** The exchange is limited by the caller's address: there is no key yet to go by, and this is where keys would be guessed. */
+export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post(
+      '/token/exchange',
+      {
+        config: { scope: 'public', rateLimit: { max: exchangesPerMinute } },
+        schema: {
+          operationId: 'exchangeToken',
+          summary: 'Exchange an API key for an access token',
+          tags: ['Token'],
+          body: ExchangeToken,
+          response: {
+            200: AccessToken,
+            401: problem('the API key is not known, or revoked'),
+            403: problem('the API key does not hold the scope'),
+          },
+        },
+      },
+      (request, reply) => {
+        // RFC 6749 §5.1
+        reply.header('cache-control', 'no-store')
+        return tokens.exchange(request.body)
+      },
+    )
+    done()
+  }
+}
+
+/** Where others find the public keys of access tokens. RFC 8414 names no path; this is the customary one. */
+export function jwksRoutes(tokens: Tokens): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.get('/.well-known/jwks.json', { config: { scope: 'public' } }, async (_request, reply) => {
+      reply.header('cache-control', 'public, max-age=60')
+      return tokens.jwks()
+    })
+    done()
+  }
+}

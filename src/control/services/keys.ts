@@ -1,0 +1,34 @@
+import { newApiKey } from '#auth/secrets.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { ApiKey, CreateApiKey, CreatedApiKey, Principal } from '#model/api-key.ts'
+import { newId } from '#model/id.ts'
+import { insertApiKey, listApiKeys, revokeApiKey } from '#store/api-keys.ts'
+import type { Store } from '#store/store.ts'
+import type { Changes } from './changes.ts'
+
+export type KeysOptions = { readonly store: Store; readonly changes: Changes; readonly clock: Clock }
+
+export class Keys {
+  readonly #options: KeysOptions
+
+  constructor(options: KeysOptions) {
+    this.#options = options
+  }
+
+  async create({ account_id }: Principal, { name, scopes }: CreateApiKey): Promise<CreatedApiKey> {
+    const { changes, clock } = this.#options
+    const { secret, prefix, hash } = newApiKey()
+    const key = { id: newId(), account_id, name, prefix, hash, scopes }
+    const created = await changes.run((db) => insertApiKey(db, key, clock.now()))
+    return { ...created, api_key: secret }
+  }
+
+  async list({ account_id }: Principal): Promise<{ items: ApiKey[] }> {
+    return { items: [...(await listApiKeys(this.#options.store.db, account_id))] }
+  }
+
+  revoke({ account_id }: Principal, id: string): Promise<ApiKey> {
+    const { changes, clock } = this.#options
+    return changes.run((db) => revokeApiKey(db, account_id, id, clock.now()))
+  }
+}
