@@ -1,0 +1,92 @@
+/**
+ * The status of an endpoint, computed from facts at each read.
+ *
+ * Owns: the rules. Does not own: where facts come from. DNS and certificates join as further facts.
+ */
+import type { DestinationStatus } from '#model/destination.ts'
+import type { EndpointStatus } from '#model/endpoint.ts'
+import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds } from '#model/limits.ts'
+import type { StoredEndpoint } from '#store/endpoints.ts'
+import type { NodeFacts, NodeLag, ProcessFacts } from '#store/nodes.ts'
+
+export type EndpointFacts = Pick<StoredEndpoint, 'region' | 'desired_state' | 'created_at' | 'since_epoch' | 'destination_status'>
+
+export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
+
+export function computeStatus(
+  endpoint: EndpointFacts,
+  nodes: readonly NodeFacts[],
+  lags: readonly NodeLag[],
+  nowMs: number,
+): ComputedStatus {
+  if (endpoint.desired_state === 'draining') return { status: 'draining', reasons: ['it is being deleted'] }
+  if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['it was paused'] }
+  const serving = servingNodes(endpoint, nodes, nowMs)
+  if (serving.length === 0) return withoutServingNode(endpoint, nodes, nowMs)
+  const reasons = [
+    ...nodes.filter((node) => !serving.includes(node)).map((node) => nodeReason(node, nowMs)),
+    ...destinationReasons(endpoint.destination_status),
+    ...serving.flatMap((node) => deliveryReasons(node, nowMs)),
+    ...lags.flatMap((lag) => lagReasons(lag, nowMs)),
+  ]
+  return reasons.length === 0 ? { status: 'active', reasons } : { status: 'degraded', reasons }
+}
+
+/** The nodes that take data for the endpoint now: healthy, and working by an epoch that has the endpoint. */
+export function servingNodes(
+  { since_epoch }: Pick<EndpointFacts, 'since_epoch'>,
+  nodes: readonly NodeFacts[],
+  nowMs: number,
+): readonly NodeFacts[] {
+  return nodes.filter(
+    ({ ingest }) => ingest?.healthy === true && heardLately(ingest, nowMs) && ingest.applied_epoch >= since_epoch,
+  )
+}
+
+/** Without those that are gone: a machine that was replaced must not keep its endpoints degraded. */
+export function presentNodes(nodes: readonly NodeFacts[], nowMs: number): readonly NodeFacts[] {
+  return nodes.filter((node) => nowMs - lastHeardMs(node) <= nodeGoneSeconds * 1000)
+}
+
+function lastHeardMs({ registered_at, ingest }: NodeFacts): number {
+  return Date.parse(ingest?.last_seen_at ?? registered_at)
+}
+
+function heardLately(process: ProcessFacts | null, nowMs: number): boolean {
+  return process !== null && nowMs - Date.parse(process.last_seen_at) <= nodeHealthySeconds * 1000
+}
+
+function withoutServingNode(endpoint: EndpointFacts, nodes: readonly NodeFacts[], nowMs: number): ComputedStatus {
+  const reasons = nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : nodes.map((node) => nodeReason(node, nowMs))
+  const heardMs = Math.max(Date.parse(endpoint.created_at), ...nodes.map(lastHeardMs))
+  if (nowMs - heardMs > nodeFailedSeconds * 1000) return { status: 'failed', reasons }
+  const wasServed = nodes.some(({ ingest }) => ingest !== null && ingest.applied_epoch >= endpoint.since_epoch)
+  return { status: wasServed ? 'degraded' : 'deploying', reasons }
+}
+
+function nodeReason({ id, ingest }: NodeFacts, nowMs: number): string {
+  if (ingest === null || !heardLately(ingest, nowMs)) return `node ${id} has not been heard of for ${nodeHealthySeconds} s`
+  if (!ingest.healthy) return `node ${id} is not healthy${because(ingest.reasons)}`
+  return `node ${id} does not know the endpoint yet`
+}
+
+function destinationReasons(status: DestinationStatus | null): readonly string[] {
+  if (status === null) return ['no destination is bound: data is kept on the nodes']
+  return status === 'valid' ? [] : ['the destination is not validated']
+}
+
+function deliveryReasons({ id, delivery }: NodeFacts, nowMs: number): readonly string[] {
+  if (delivery === null || !heardLately(delivery, nowMs))
+    return [`delivery of node ${id} has not been heard of for ${nodeHealthySeconds} s`]
+  return delivery.healthy ? [] : [`delivery of node ${id} is not healthy${because(delivery.reasons)}`]
+}
+
+function lagReasons({ node_id, oldest_sealed_at, blocked_by }: NodeLag, nowMs: number): readonly string[] {
+  if (blocked_by !== null) return [blocked_by]
+  const lagMs = oldest_sealed_at === null ? 0 : nowMs - Date.parse(oldest_sealed_at)
+  return lagMs <= deliveryLagSecondsMax * 1000 ? [] : [`delivery of node ${node_id} is ${Math.round(lagMs / 1000)} s behind`]
+}
+
+function because(reasons: readonly string[]): string {
+  return reasons.length === 0 ? '' : `: ${reasons.join('; ')}`
+}

@@ -1,0 +1,65 @@
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { AttachView, Binding } from '#model/binding.ts'
+import { problem } from '../openapi.ts'
+import type { Bindings } from '../services/bindings.ts'
+import { ByBinding, ByEndpoint, Empty } from './parameters.ts'
+
+const tags = ['Bindings']
+
+export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post(
+      '/endpoints/:endpoint_id/views',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'attachView',
+          summary: 'Attach a published view to an endpoint',
+          tags,
+          params: ByEndpoint,
+          body: AttachView,
+          response: { 201: Binding, 409: problem('the view is attached to the endpoint already') },
+        },
+      },
+      (request, reply) => {
+        reply.code(201)
+        return bindings.attach(request.principal, request.params.endpoint_id, request.body)
+      },
+    )
+
+    app.get(
+      '/endpoints/:endpoint_id/views',
+      {
+        config: { scope: 'any' },
+        schema: {
+          operationId: 'listBindings',
+          summary: 'List the views of an endpoint, attached and detached',
+          tags,
+          params: ByEndpoint,
+          response: { 200: z.object({ items: z.array(Binding) }) },
+        },
+      },
+      (request) => bindings.list(request.principal, request.params.endpoint_id),
+    )
+
+    app.delete(
+      '/endpoints/:endpoint_id/views/:binding_id',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'detachView',
+          summary: 'Detach a view from an endpoint',
+          tags,
+          params: ByBinding,
+          response: { 204: Empty },
+        },
+      },
+      async (request, reply) => {
+        await bindings.detach(request.principal, request.params.endpoint_id, request.params.binding_id)
+        return reply.code(204).send()
+      },
+    )
+    done()
+  }
+}

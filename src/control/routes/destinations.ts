@@ -1,0 +1,111 @@
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { ChangeDestination, CreateDestination, Destination, DestinationWithCount } from '#model/destination.ts'
+import { PageQuery, pageOf } from '#model/page.ts'
+import { problem } from '../openapi.ts'
+import type { Destinations } from '../services/destinations.ts'
+import { ById, Empty } from './parameters.ts'
+
+const tags = ['Destinations']
+const nameTaken = problem('another destination of the account has this name')
+
+export function destinationRoutes(destinations: Destinations): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post(
+      '/destinations',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'createDestination',
+          summary: 'Create a destination',
+          tags,
+          body: CreateDestination,
+          response: { 201: Destination, 409: nameTaken },
+        },
+      },
+      (request, reply) => {
+        reply.code(201)
+        return destinations.create(request.principal, request.body)
+      },
+    )
+
+    app.get(
+      '/destinations',
+      {
+        config: { scope: 'metrics' },
+        schema: {
+          operationId: 'listDestinations',
+          summary: 'List destinations, newest first',
+          tags,
+          querystring: PageQuery,
+          response: { 200: pageOf(DestinationWithCount) },
+        },
+      },
+      (request) => destinations.list(request.principal, request.query),
+    )
+
+    app.get(
+      '/destinations/:id',
+      {
+        config: { scope: 'metrics' },
+        schema: {
+          operationId: 'getDestination',
+          summary: 'Get a destination',
+          tags,
+          params: ById,
+          response: { 200: DestinationWithCount },
+        },
+      },
+      (request) => destinations.get(request.principal, request.params.id),
+    )
+
+    app.patch(
+      '/destinations/:id',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'changeDestination',
+          summary: 'Change a destination; anything but a new name makes it pending again',
+          tags,
+          params: ById,
+          body: ChangeDestination,
+          response: { 200: Destination, 409: nameTaken },
+        },
+      },
+      (request) => destinations.change(request.principal, request.params.id, request.body),
+    )
+
+    app.delete(
+      '/destinations/:id',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'deleteDestination',
+          summary: 'Delete a destination that no endpoint uses',
+          tags,
+          params: ById,
+          response: { 204: Empty, 409: problem('an endpoint still uses the destination') },
+        },
+      },
+      async (request, reply) => {
+        await destinations.remove(request.principal, request.params.id)
+        return reply.code(204).send()
+      },
+    )
+
+    app.post(
+      '/destinations/:id/validate',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'validateDestination',
+          summary: 'Write and delete a test object, and keep what came of it',
+          tags,
+          params: ById,
+          response: { 200: Destination, 429: problem('it was validated less than 30 seconds ago, or too many requests') },
+        },
+      },
+      (request) => destinations.validate(request.principal, request.params.id),
+    )
+    done()
+  }
+}

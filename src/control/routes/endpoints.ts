@@ -1,0 +1,95 @@
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { Commit, CommitsQuery } from '#model/commit.ts'
+import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointStatus } from '#model/endpoint.ts'
+import { PageQuery, pageOf } from '#model/page.ts'
+import { Timestamp } from '#model/timestamp.ts'
+import type { Commits } from '../services/commits.ts'
+import type { Endpoints } from '../services/endpoints.ts'
+import { ById } from './parameters.ts'
+
+const tags = ['Endpoints']
+const ListQuery = PageQuery.extend({ status: EndpointStatus.or(z.literal('all')).default('all') })
+const CommitsPage = z.object({
+  items: z.array(Commit),
+  next_cursor: Timestamp.nullable().meta({ description: 'pass it as `before`; null when there is no further page' }),
+})
+
+export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post(
+      '/endpoints',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'createEndpoint',
+          summary: 'Create an endpoint',
+          tags,
+          body: CreateEndpoint,
+          response: { 201: Endpoint },
+        },
+      },
+      (request, reply) => {
+        reply.code(201)
+        return endpoints.create(request.principal, request.body)
+      },
+    )
+
+    app.get(
+      '/endpoints',
+      {
+        config: { scope: 'any' },
+        schema: {
+          operationId: 'listEndpoints',
+          summary: 'List endpoints, newest first',
+          tags,
+          querystring: ListQuery,
+          response: { 200: pageOf(Endpoint) },
+        },
+      },
+      (request) => endpoints.list(request.principal, request.query),
+    )
+
+    app.get(
+      '/endpoints/:id',
+      {
+        config: { scope: 'metrics' },
+        schema: { operationId: 'getEndpoint', summary: 'Get an endpoint', tags, params: ById, response: { 200: Endpoint } },
+      },
+      (request) => endpoints.get(request.principal, request.params.id),
+    )
+
+    app.patch(
+      '/endpoints/:id',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'changeEndpoint',
+          summary: 'Change an endpoint; null returns a setting to its default, unbinds the destination, disables MQTT',
+          tags,
+          params: ById,
+          body: ChangeEndpoint,
+          response: { 200: Endpoint },
+        },
+      },
+      (request) => endpoints.change(request.principal, request.params.id, request.body),
+    )
+
+    app.get(
+      '/endpoints/:id/commits',
+      {
+        config: { scope: 'metrics' },
+        schema: {
+          operationId: 'listCommits',
+          summary: 'List the delivered segments of an endpoint, newest first',
+          tags,
+          params: ById,
+          querystring: CommitsQuery,
+          response: { 200: CommitsPage },
+        },
+      },
+      (request) => commits.list(request.principal, request.params.id, request.query),
+    )
+    done()
+  }
+}

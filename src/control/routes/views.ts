@@ -1,0 +1,154 @@
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { PageQuery, pageOf } from '#model/page.ts'
+import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
+import { problem } from '../openapi.ts'
+import type { Views } from '../services/views.ts'
+import { ById, Empty } from './parameters.ts'
+
+const tags = ['Views']
+const notDraft = problem('the view is not a draft, or the request is not valid')
+
+/** `tag=a&tag=b`: form style, exploded. One alone arrives as a string. */
+const TagFilter = z.preprocess((given) => (typeof given === 'string' ? [given] : given), z.array(z.string()).max(32).optional())
+const ListQuery = PageQuery.extend({
+  status: ViewStatus.or(z.literal('all')).default('published'),
+  name: z.string().optional().meta({ description: 'exact match' }),
+  tag: TagFilter.meta({ description: 'views that have every one of these tags' }),
+})
+
+export function viewRoutes(views: Views): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post(
+      '/views',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'createView',
+          summary: 'Create a view, as a draft',
+          tags,
+          body: CreateView,
+          response: { 201: View },
+        },
+      },
+      (request, reply) => {
+        reply.code(201)
+        return views.create(request.principal, request.body)
+      },
+    )
+
+    app.get(
+      '/views',
+      {
+        config: { scope: 'any' },
+        schema: {
+          operationId: 'listViews',
+          summary: 'List view versions, newest first',
+          tags,
+          querystring: ListQuery,
+          response: { 200: pageOf(ViewWithUsage) },
+        },
+      },
+      (request) => views.list(request.principal, request.query),
+    )
+
+    app.get(
+      '/views/:id',
+      {
+        config: { scope: 'metrics' },
+        schema: {
+          operationId: 'getView',
+          summary: 'Get a view with its versions and endpoints',
+          tags,
+          params: ById,
+          response: { 200: ViewDetail },
+        },
+      },
+      (request) => views.get(request.principal, request.params.id),
+    )
+
+    app.patch(
+      '/views/:id',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'changeView',
+          summary: 'Change a draft',
+          tags,
+          params: ById,
+          body: ChangeView,
+          response: { 200: View, 422: notDraft },
+        },
+      },
+      (request) => views.change(request.principal, request.params.id, request.body),
+    )
+
+    app.delete(
+      '/views/:id',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'deleteView',
+          summary: 'Delete a draft',
+          tags,
+          params: ById,
+          response: { 204: Empty, 422: notDraft },
+        },
+      },
+      async (request, reply) => {
+        await views.remove(request.principal, request.params.id)
+        return reply.code(204).send()
+      },
+    )
+
+    app.post(
+      '/views/:id/publish',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'publishView',
+          summary: 'Publish a draft: its definition is fixed from then on',
+          tags,
+          params: ById,
+          response: { 200: View, 422: notDraft },
+        },
+      },
+      (request) => views.publish(request.principal, request.params.id),
+    )
+
+    app.post(
+      '/views/:id/versions',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'createViewVersion',
+          summary: 'Create the next version of a view, as a draft',
+          tags,
+          params: ById,
+          body: CreateViewVersion.optional(),
+          response: { 201: View },
+        },
+      },
+      (request, reply) => {
+        reply.code(201)
+        return views.createVersion(request.principal, request.params.id, request.body ?? {})
+      },
+    )
+
+    app.post(
+      '/views/:id/archive',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'archiveView',
+          summary: 'Archive a published view: it is detached everywhere, and cannot be attached again',
+          tags,
+          params: ById,
+          response: { 200: View, 422: problem('the view is not published') },
+        },
+      },
+      (request) => views.archive(request.principal, request.params.id),
+    )
+    done()
+  }
+}

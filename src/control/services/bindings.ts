@@ -1,0 +1,36 @@
+import type { Clock } from '#lib/clock.ts'
+import type { Principal } from '#model/api-key.ts'
+import type { AttachView, Binding } from '#model/binding.ts'
+import { newId } from '#model/id.ts'
+import { detachBinding, insertBinding, listBindings } from '#store/bindings.ts'
+import { getEndpoint } from '#store/endpoints.ts'
+import type { Store } from '#store/store.ts'
+import { actorOf } from './actor.ts'
+import type { Changes } from './changes.ts'
+
+export type BindingsOptions = { readonly store: Store; readonly changes: Changes; readonly clock: Clock }
+
+export class Bindings {
+  readonly #options: BindingsOptions
+
+  constructor(options: BindingsOptions) {
+    this.#options = options
+  }
+
+  attach(principal: Principal, endpoint_id: string, attachment: AttachView): Promise<Binding> {
+    const { changes, clock } = this.#options
+    const binding = { ...attachment, id: newId(), endpoint_id, activated_by: actorOf(principal) }
+    return changes.run((db) => insertBinding(db, principal.account_id, binding, clock.now()))
+  }
+
+  async list({ account_id }: Principal, endpoint_id: string): Promise<{ items: Binding[] }> {
+    const { db } = this.#options.store
+    await getEndpoint(db, account_id, endpoint_id)
+    return { items: [...(await listBindings(db, account_id, endpoint_id))] }
+  }
+
+  detach({ account_id }: Principal, endpoint_id: string, binding_id: string): Promise<void> {
+    const { changes, clock } = this.#options
+    return changes.run((db) => detachBinding(db, account_id, endpoint_id, binding_id, clock.now()))
+  }
+}

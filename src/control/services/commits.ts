@@ -1,0 +1,45 @@
+import type { z } from 'zod'
+import type { Clock } from '#lib/clock.ts'
+import type { Principal } from '#model/api-key.ts'
+import type { Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
+import type { CommitsRecorded } from '#model/node-protocol.ts'
+import { listCommits, recordCommit } from '#store/commits.ts'
+import { getEndpoint } from '#store/endpoints.ts'
+import { type Store, transact } from '#store/store.ts'
+
+export type CommitsOptions = { readonly store: Store; readonly clock: Clock }
+
+export class Commits {
+  readonly #options: CommitsOptions
+
+  constructor(options: CommitsOptions) {
+    this.#options = options
+  }
+
+  async list(
+    { account_id }: Principal,
+    endpoint_id: string,
+    query: CommitsQuery,
+  ): Promise<{ items: Commit[]; next_cursor: string | null }> {
+    const { db } = this.#options.store
+    await getEndpoint(db, account_id, endpoint_id)
+    const { items, next_cursor } = await listCommits(db, endpoint_id, query)
+    return { items: [...items], next_cursor }
+  }
+
+  /**
+   * Records what a node delivered, in the order given, each in a transaction of its own: what is answered is durable.
+   * A commit of an endpoint that control does not know (a database restored from an older copy) is recorded like any other: its
+   * objects are in the bucket, and refusing it would only block the node's outbox for ever.
+   */
+  async record(commits: readonly SegmentCommit[]): Promise<z.infer<typeof CommitsRecorded>> {
+    const { store, clock } = this.#options
+    const recorded: string[] = []
+    let fresh = 0
+    for (const commit of commits) {
+      if ((await transact(store, (db) => recordCommit(db, commit, clock.now()))) === 'new') fresh += 1
+      recorded.push(commit.id)
+    }
+    return { recorded, new: fresh }
+  }
+}

@@ -1,0 +1,68 @@
+import type { Clock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { Principal } from '#model/api-key.ts'
+import type { ChangeDestination, CreateDestination, Destination, DestinationWithCount } from '#model/destination.ts'
+import { newId } from '#model/id.ts'
+import type { Page, PageQuery } from '#model/page.ts'
+import type { ObjectStores } from '#objects/object-store.ts'
+import {
+  claimValidation,
+  getDestination,
+  insertDestination,
+  listDestinations,
+  recordValidation,
+  removeDestination,
+  updateDestination,
+} from '#store/destinations.ts'
+import { type Store, transact } from '#store/store.ts'
+import type { Changes } from './changes.ts'
+import { tryDestination } from './try-destination.ts'
+
+export type DestinationsOptions = {
+  readonly store: Store
+  readonly changes: Changes
+  readonly objectStores: ObjectStores
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export class Destinations {
+  readonly #options: DestinationsOptions
+
+  constructor(options: DestinationsOptions) {
+    this.#options = options
+  }
+
+  /** No node sees a destination before an endpoint is bound to it: no new epoch. */
+  create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
+    const { store, clock } = this.#options
+    return insertDestination(store.db, account_id, { ...destination, id: newId() }, clock.now())
+  }
+
+  list({ account_id }: Principal, page: PageQuery): Promise<Page<DestinationWithCount>> {
+    return listDestinations(this.#options.store.db, account_id, page)
+  }
+
+  get({ account_id }: Principal, id: string): Promise<DestinationWithCount> {
+    return getDestination(this.#options.store.db, account_id, id)
+  }
+
+  change({ account_id }: Principal, id: string, change: ChangeDestination): Promise<Destination> {
+    const { changes, clock } = this.#options
+    return changes.run((db) => updateDestination(db, account_id, id, change, clock.now()))
+  }
+
+  remove({ account_id }: Principal, id: string): Promise<void> {
+    return removeDestination(this.#options.store.db, account_id, id)
+  }
+
+  /** Tests the bucket. What comes of it counts only for the settings that were tested. */
+  async validate({ account_id }: Principal, id: string): Promise<Destination> {
+    const { store, objectStores, clock, logger } = this.#options
+    const claim = await transact(store, (db) => claimValidation(db, account_id, id, clock.now()))
+    const error = await tryDestination(objectStores, claim.destination)
+    if (error !== null) logger.warn({ destination_id: id, reason: error }, 'a destination failed its validation')
+    await recordValidation(store.db, account_id, id, { revision: claim.revision, error }, clock.now())
+    return getDestination(store.db, account_id, id)
+  }
+}

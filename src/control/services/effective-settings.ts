@@ -1,0 +1,20 @@
+import { type MqttConfig, type OutputFormat, outputFormatsDefault } from '#model/endpoint.ts'
+import { segmentLimits } from '#model/limits.ts'
+import type { EndpointSettings } from '#store/endpoints.ts'
+
+export type EffectiveSettings = {
+  segment_bytes: number
+  segment_max_age_seconds: number
+  output_formats: OutputFormat[]
+  mqtt_config: MqttConfig | null
+}
+
+/** What holds for an endpoint: where its owner set nothing, the default of this release. */
+export function effectiveSettings(settings: EndpointSettings): EffectiveSettings {
+  return {
+    segment_bytes: settings.segment_bytes ?? segmentLimits.bytesDefault,
+    segment_max_age_seconds: settings.segment_max_age_seconds ?? segmentLimits.maxAgeSecondsDefault,
+    output_formats: [...(settings.output_formats ?? outputFormatsDefault)],
+    mqtt_config: settings.mqtt_config,
+  }
+}

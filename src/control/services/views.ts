@@ -1,0 +1,111 @@
+import { AppError } from '#errors.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Principal } from '#model/api-key.ts'
+import type { Definition } from '#model/definition.ts'
+import { newId } from '#model/id.ts'
+import type { Page, PageQuery } from '#model/page.ts'
+import type { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
+import { type Store, transact } from '#store/store.ts'
+import {
+  archiveView,
+  getView,
+  getViewDetail,
+  insertVersion,
+  insertView,
+  listViews,
+  publishView,
+  removeDraft,
+  updateDraft,
+} from '#store/views.ts'
+import { actorOf } from './actor.ts'
+import type { Changes } from './changes.ts'
+
+/** Refuses, with validation_error, a definition that delivery could not run. */
+export type DefinitionCompiler = (definition: Definition) => Promise<unknown>
+
+export type ViewsQuery = PageQuery & {
+  readonly status: ViewStatus | 'all'
+  readonly name?: string | undefined
+  readonly tag?: readonly string[] | undefined
+}
+
+export type ViewsOptions = {
+  readonly store: Store
+  readonly changes: Changes
+  readonly compile: DefinitionCompiler
+  readonly clock: Clock
+}
+
+/**
+ * View versions and their life: draft, published, archived.
+ *
+ * Law: every definition in the store has been compiled. No node sees a view before it is bound, so only an archive, which
+ * detaches it everywhere, takes a new epoch.
+ */
+export class Views {
+  readonly #options: ViewsOptions
+
+  constructor(options: ViewsOptions) {
+    this.#options = options
+  }
+
+  async create(principal: Principal, view: CreateView): Promise<View> {
+    const { store, clock } = this.#options
+    await this.#compile(view.definition)
+    const created = { ...view, id: newId(), created_by: actorOf(principal) }
+    return transact(store, (db) => insertView(db, principal.account_id, created, clock.now()))
+  }
+
+  list({ account_id }: Principal, { status, name, tag, limit, offset }: ViewsQuery): Promise<Page<ViewWithUsage>> {
+    const filter = { status: status === 'all' ? undefined : status, name, tags: tag }
+    return listViews(this.#options.store.db, account_id, filter, { limit, offset })
+  }
+
+  get({ account_id }: Principal, id: string): Promise<ViewDetail> {
+    return getViewDetail(this.#options.store.db, account_id, id)
+  }
+
+  async change({ account_id }: Principal, id: string, change: ChangeView): Promise<View> {
+    const { store } = this.#options
+    if (change.definition !== undefined) {
+      // Whose view it is comes before what is wrong with its definition.
+      await getView(store.db, account_id, id)
+      await this.#compile(change.definition)
+    }
+    return transact(store, (db) => updateDraft(db, account_id, id, change))
+  }
+
+  remove({ account_id }: Principal, id: string): Promise<void> {
+    return transact(this.#options.store, (db) => removeDraft(db, account_id, id))
+  }
+
+  /** Compiles again: the draft may be older than the rules of this release. */
+  async publish({ account_id }: Principal, id: string): Promise<View> {
+    const { store, clock } = this.#options
+    await this.#compile((await getView(store.db, account_id, id)).definition)
+    return transact(store, (db) => publishView(db, account_id, id, clock.now()))
+  }
+
+  createVersion(principal: Principal, id: string, { copy_from_version, description }: CreateViewVersion): Promise<View> {
+    const { store, clock } = this.#options
+    const version = { id: newId(), created_by: actorOf(principal), description }
+    return transact(store, (db) => insertVersion(db, principal.account_id, id, version, copy_from_version, clock.now()))
+  }
+
+  archive({ account_id }: Principal, id: string): Promise<View> {
+    const { changes, clock } = this.#options
+    return changes.run((db) => archiveView(db, account_id, id, clock.now()))
+  }
+  async #compile(definition: Definition): Promise<void> {
+    try {
+      await this.#options.compile(definition)
+    } catch (error) {
+      if (!(error instanceof AppError) || error.errors === undefined) throw error
+      const errors = error.errors.map(({ path, message }) => ({
+        path: path === '' ? 'definition' : `definition.${path}`,
+        message,
+      }))
+      throw new AppError(error.code, error.message, { cause: error, errors })
+    }
+  }
+}
