@@ -1,0 +1,30 @@
+import type { z } from 'zod'
+import type { Clock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { Heartbeat, Register, Registered } from '#model/node-protocol.ts'
+import { recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { type Store, transact } from '#store/store.ts'
+import type { EpochFeed } from './epoch-feed.ts'
+
+export type NodesOptions = { readonly store: Store; readonly feed: EpochFeed; readonly clock: Clock; readonly logger: Logger }
+
+export class Nodes {
+  readonly #options: NodesOptions
+
+  constructor(options: NodesOptions) {
+    this.#options = options
+  }
+
+  /** A node's place is no part of any snapshot but its own, and it asks for that itself: no new epoch. */
+  async register(node: Register): Promise<z.infer<typeof Registered>> {
+    const { store, feed, clock, logger } = this.#options
+    await registerNode(store.db, node, clock.now())
+    logger.info({ node_id: node.node_id, region: node.region, ingest_address: node.ingest_address }, 'a node registered')
+    return { epoch: await feed.refresh() }
+  }
+
+  heartbeat(heartbeat: Heartbeat): Promise<void> {
+    const { store, clock } = this.#options
+    return transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
+  }
+}
