@@ -1,0 +1,126 @@
+/** The composition of the control process. */
+import { secretsEqual } from '#auth/secrets.ts'
+import type { Clock } from '#lib/clock.ts'
+import { startAll, stopAll } from '#lib/service.ts'
+import { createMetrics, type Logger } from '#lib/telemetry.ts'
+import { DirectoryStores } from '#objects/directory.ts'
+import { currentEpoch } from '#store/epoch.ts'
+import { migrate } from '#store/migrate.ts'
+import { openStore, type Store } from '#store/store.ts'
+import { type Config, httpUrl } from '../config.ts'
+import { readOrMakeNodeToken } from './node-token.ts'
+import { Provisioner } from './provisioning/provisioner.ts'
+import { buildServer } from './server.ts'
+import { Bindings } from './services/bindings.ts'
+import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
+import { Changes } from './services/changes.ts'
+import { Commits } from './services/commits.ts'
+import { Destinations } from './services/destinations.ts'
+import { Endpoints } from './services/endpoints.ts'
+import { EpochFeed } from './services/epoch-feed.ts'
+import { Housekeeping } from './services/housekeeping.ts'
+import { Keys } from './services/keys.ts'
+import { Nodes } from './services/nodes.ts'
+import { Snapshots } from './services/snapshots.ts'
+import { Tokens } from './services/tokens.ts'
+import { type DefinitionCompiler, Views } from './services/views.ts'
+
+export type AppHooks = {
+  readonly logger: Logger
+  readonly clock: Clock
+  /** Called once, at the start that made the first account. */
+  readonly onBootstrap: (made: Bootstrapped) => void
+}
+
+/** `url` is where it listens, also where the configuration leaves the port to the system. */
+export type App = { readonly url: string; stop(signal: AbortSignal): Promise<void> }
+
+export async function startControl(config: Config, hooks: AppHooks): Promise<App> {
+  const store = await openStore(config.databaseUrl || config.paths.database, {
+    onConnectionLost: (error) => hooks.logger.warn({ err: error }, 'a connection to the database was lost'),
+  })
+  try {
+    const applied = await migrate(store)
+    if (applied > 0) hooks.logger.info({ applied }, 'the database was migrated')
+    return await serveStore(store, config, hooks)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+async function serveStore(store: Store, config: Config, { logger, clock, onBootstrap }: AppHooks): Promise<App> {
+  const baseUrl = (config.baseUrl ?? httpUrl(config.controlListen)).replace(/\/+$/, '')
+  const { host, port } = config.ingestListen
+  const hosts = { baseDomain: config.baseDomain, ingestAddressDefault: httpUrl({ host, port }).slice('http://'.length) }
+  const objectStores = new DirectoryStores({ root: config.paths.buckets })
+  const compile: DefinitionCompiler = async () => undefined
+  const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
+
+  const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
+  const changes = new Changes({ store, feed })
+  const tokens = new Tokens({ store, changes, feed, clock, logger, issuer: baseUrl })
+  const provisioner = new Provisioner({ store, clock, hosts })
+  const metrics = createMetrics('control')
+  let stopping = false
+
+  const server = await buildServer({
+    baseUrl,
+    logger,
+    metrics,
+    credentials: {
+      verifyToken: (token) => tokens.verify(token),
+      isNodeToken: (token) => secretsEqual(token, nodeToken),
+    },
+    isReady: async () =>
+      !stopping &&
+      (await currentEpoch(store.db).then(
+        () => true,
+        () => false,
+      )),
+    requestsPerMinute: config.apiRequestsPerMinute,
+    exchangesPerMinute: config.exchangeRequestsPerMinute,
+    services: {
+      tokens,
+      keys: new Keys({ store, changes, clock }),
+      destinations: new Destinations({ store, changes, objectStores, clock, logger }),
+      endpoints: new Endpoints({ store, changes, provisioner, clock }),
+      views: new Views({ store, changes, compile, clock }),
+      bindings: new Bindings({ store, changes, clock }),
+      commits: new Commits({ store, clock }),
+      nodes: new Nodes({ store, feed, clock, logger }),
+      snapshots: new Snapshots({ store, feed, tokens, clock, hosts, issuer: baseUrl }),
+    },
+  })
+
+  // The feed stops first of these, so that long polls end before the listener waits for its requests.
+  const services = [tokens, new Housekeeping({ store, clock, logger }), feed]
+  await startAll(services)
+  const made = await bootstrap({
+    store,
+    changes,
+    compile,
+    objectStores,
+    clock,
+    region: config.region,
+    hosts,
+    apiKey: config.bootstrapApiKey,
+  })
+  if (made !== undefined) onBootstrap(made)
+  const url = await server.listen({ host: config.controlListen.host, port: config.controlListen.port })
+  logger.info({ url, database: store.dialect }, 'control serves')
+
+  return {
+    url,
+    async stop(signal) {
+      stopping = true
+      const cut = () => server.server.closeAllConnections()
+      signal.addEventListener('abort', cut, { once: true })
+      if (signal.aborted) cut()
+      const closed = server.close()
+      await stopAll(services, signal)
+      await closed
+      await store.close()
+    },
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * What a first start makes, so that one command is enough to send data: an account, a key, a destination, a view, an endpoint.
+ *
+ * Law: all of it or nothing, in one transaction; a database that has an account is never touched but for the operator's key.
+ */
+import { apiKeyOf, hashApiKey, newApiKey, newExternalId } from '#auth/secrets.ts'
+import type { Clock } from '#lib/clock.ts'
+import { scopes } from '#model/api-key.ts'
+import type { Definition } from '#model/definition.ts'
+import { CreateDestination } from '#model/destination.ts'
+import { newId, newLabel } from '#model/id.ts'
+import { CreateView } from '#model/view.ts'
+import type { ObjectStores } from '#objects/object-store.ts'
+import { findFirstAccount, insertAccount } from '#store/accounts.ts'
+import { findApiKeyByHash, insertApiKey } from '#store/api-keys.ts'
+import { insertBinding } from '#store/bindings.ts'
+import { claimValidation, insertDestination, recordValidation } from '#store/destinations.ts'
+import { insertEndpoint } from '#store/endpoints.ts'
+import type { Store, Tx } from '#store/store.ts'
+import { insertView, publishView } from '#store/views.ts'
+import { type HostOptions, ingestHost } from '../provisioning/ingest-host.ts'
+import type { Changes } from './changes.ts'
+import { endpointLabelChars } from './endpoints.ts'
+import { tryDestination } from './try-destination.ts'
+import type { DefinitionCompiler } from './views.ts'
+
+export type Bootstrapped = {
+  readonly account_id: string
+  /** The secret, to be shown once; null where the operator brought it. */
+  readonly api_key: string | null
+  readonly endpoint_id: string
+  readonly ingest_host: string
+}
+
+export type BootstrapOptions = {
+  readonly store: Store
+  readonly changes: Changes
+  readonly compile: DefinitionCompiler
+  readonly objectStores: ObjectStores
+  readonly clock: Clock
+  readonly region: string
+  readonly hosts: HostOptions
+  /** A key that shall exist with all scopes. */
+  readonly apiKey: string | null
+}
+
+/** The operator asks for a key that can't be had: the process must not start as if all were well. */
+export class BootstrapError extends Error {
+  override readonly name = 'BootstrapError'
+}
+
+const actor = 'bootstrap'
+
+const destination = CreateDestination.parse({
+  name: 'local',
+  bucket: 'local',
+  region: 'local',
+  role_arn: 'arn:aws:iam::000000000000:role/inlet-local',
+})
+
+const definition: Definition = {
+  columns: [
+    { name: 'event', type: 'VARCHAR', path: '$.event', required: true },
+    { name: 'user_id', type: 'VARCHAR', path: '$.user.id' },
+    { name: 'amount', type: 'DOUBLE', path: '$.amount', cast_failures: 'dlq' },
+    { name: 'at', type: 'TIMESTAMP', path: '$.at' },
+    { name: 'received_at', type: 'TIMESTAMP', path: '$$.ingested_at' },
+  ],
+}
+
+const view = CreateView.parse({
+  name: 'events',
+  definition,
+  description: 'A first view: what happened, who did it, how much, when. Make a version of your own from it.',
+})
+
+/** Answers what was made, or undefined for a database that was in use before. */
+export async function bootstrap(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
+  const { store, apiKey } = options
+  if ((await findFirstAccount(store.db)) === undefined) return makeFirstAccount(options)
+  if (apiKey !== null && (await findUsableKey(store, apiKey)) === undefined) await makeOperatorKey(options, apiKey)
+  return undefined
+}
+
+async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
+  const { changes, compile, objectStores, clock, region, hosts } = options
+  await compile(definition)
+  const made = {
+    account: { id: newId(), name: 'default', external_id: newExternalId() },
+    key: options.apiKey === null ? newApiKey() : apiKeyOf(options.apiKey),
+    destination: { ...destination, id: newId() },
+    endpoint: { id: newId(), region, label: newLabel(endpointLabelChars) },
+  }
+  const target = { ...made.destination, external_id: made.account.external_id }
+  const error = await tryDestination(objectStores, target)
+  const isFirst = await changes.run(async (db, epoch) => {
+    // Another process may have come first; the epoch's lock makes one wait for the other.
+    if ((await findFirstAccount(db)) !== undefined) return false
+    const now = clock.now()
+    await insertAccount(db, made.account, now)
+    const account_id = made.account.id
+    const { prefix, hash } = made.key
+    await insertApiKey(db, { id: newId(), account_id, name: actor, prefix, hash, scopes }, now)
+    await insertDestination(db, account_id, made.destination, now)
+    const { revision } = await claimValidation(db, account_id, made.destination.id, now)
+    await recordValidation(db, account_id, made.destination.id, { revision, error }, now)
+    const settings = {
+      destination_id: made.destination.id,
+      segment_bytes: null,
+      // Short, so that who tries it out sees files within seconds.
+      segment_max_age_seconds: 2,
+      output_formats: ['parquet_views', 'parquet', 'segments'] as const,
+      mqtt_config: null,
+    }
+    await insertEndpoint(db, account_id, { ...made.endpoint, ...settings, since_epoch: epoch }, now)
+    await attachFirstView(db, account_id, made.endpoint.id, now)
+    return true
+  })
+  if (!isFirst) return bootstrap(options)
+  return {
+    account_id: made.account.id,
+    api_key: options.apiKey === null ? made.key.secret : null,
+    endpoint_id: made.endpoint.id,
+    ingest_host: ingestHost(made.endpoint, [], hosts),
+  }
+}
+
+async function attachFirstView(db: Tx, account_id: string, endpoint_id: string, now: number): Promise<void> {
+  const { id: view_id } = await insertView(db, account_id, { ...view, id: newId(), created_by: actor }, now)
+  await publishView(db, account_id, view_id, now)
+  const binding = { id: newId(), endpoint_id, view_id, is_required: false, canary_start_ts: null, activated_by: actor }
+  await insertBinding(db, account_id, binding, now)
+}
+
+async function findUsableKey(store: Store, secret: string): Promise<string | undefined> {
+  const key = await findApiKeyByHash(store.db, hashApiKey(secret))
+  if (key === undefined) return undefined
+  if (key.revoked_at !== null) {
+    throw new BootstrapError(
+      `INLET_BOOTSTRAP_API_KEY is the key ${key.prefix}… that was revoked at ${key.revoked_at}: a revoked key stays revoked, set another one or none`,
+    )
+  }
+  if (!scopes.every((scope) => key.scopes.includes(scope))) {
+    throw new BootstrapError(
+      `INLET_BOOTSTRAP_API_KEY is the key ${key.prefix}… that has only the scopes ${key.scopes.join(', ')}: set another one`,
+    )
+  }
+  return key.id
+}
+
+async function makeOperatorKey({ store, changes, clock }: BootstrapOptions, secret: string): Promise<void> {
+  const { prefix, hash } = apiKeyOf(secret)
+  await changes.run(async (db) => {
+    const account = await findFirstAccount(db)
+    // Two processes with the same key: the second finds it there.
+    if (account === undefined || (await findApiKeyByHash(db, hash)) !== undefined) return
+    await insertApiKey(db, { id: newId(), account_id: account.id, name: actor, prefix, hash, scopes }, clock.now())
+  })
+  await findUsableKey(store, secret)
+}
