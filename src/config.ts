@@ -152,21 +152,24 @@ export type Config = { readonly [Name in keyof typeof options]: (typeof options)
   readonly paths: ReturnType<typeof pathsUnder>
 }
 
+/** The environment of this process, for those it starts. */
+export const environment: Readonly<Record<string, string | undefined>> = process.env
+
 export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError'
 }
 
 /** Reads all options. Throws one ConfigurationError that lists every problem. */
-export function readConfig(environment: Readonly<Record<string, string | undefined>> = process.env): Config {
+export function readConfig(from: Readonly<Record<string, string | undefined>> = environment): Config {
   const problems: string[] = []
   const values: Record<string, unknown> = {}
   for (const [name, { env, type, default: fallback }] of Object.entries(options)) {
-    const parsed = (type as z.ZodType).safeParse(environment[env] || fallback)
+    const parsed = (type as z.ZodType).safeParse(from[env] || fallback)
     if (parsed.success) values[name] = parsed.data
     else problems.push(`${env}: ${parsed.error.issues.map((issue) => issue.message).join('; ')}`)
   }
   const known = new Set<string>(Object.values(options).map(({ env }) => env))
-  for (const name of Object.keys(environment)) {
+  for (const name of Object.keys(from)) {
     if (name.startsWith('INLET_') && !known.has(name)) problems.push(`${name}: no such option`)
   }
   if (problems.length > 0) throw new ConfigurationError(`the configuration has problems:\n  ${problems.join('\n  ')}`)

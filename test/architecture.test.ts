@@ -21,7 +21,7 @@ const mayImport: Record<string, readonly string[]> = {
   ingest: ['auth', 'node', 'wal', 'model', 'lib'],
   delivery: ['node', 'objects', 'views', 'wal', 'model', 'lib'],
   control: ['auth', 'objects', 'store', 'views', 'model', 'lib'],
-  cli: ['auth', 'duckdb', 'node', 'store', 'wal', 'model', 'lib'],
+  cli: ['auth', 'delivery', 'duckdb', 'node', 'store', 'wal', 'model', 'lib'],
 }
 
 /** Files of `src` itself, and the folders that may import them. `app.ts` files compose, and may see the configuration. */
@@ -35,7 +35,7 @@ const rootFiles: Record<string, (importer: string) => boolean> = {
 const fences: readonly { readonly party: RegExp; readonly places: readonly RegExp[] }[] = [
   { party: /^@duckdb\//, places: [/^duckdb\//] },
   { party: /^@aws-sdk\//, places: [/^objects\//, /^control\/provisioning\/dns\/route53\.ts$/] },
-  { party: /^(kysely|pg|node:sqlite)$/, places: [/^store\//] },
+  { party: /^(kysely|pg|node:sqlite)$/, places: [/^store\//, /^lib\/exclusive\.ts$/] },
   { party: /^(mqtt-packet|ws)$/, places: [/^ingest\//] },
   { party: /^jose$/, places: [/^auth\//] },
   { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\//] },

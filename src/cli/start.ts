@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
+import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
-import { type Files, writeDurably } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
 import { type Config, httpUrl } from '../config.ts'
@@ -25,7 +24,6 @@ export type StartOptions = {
   readonly program: string
   readonly children: readonly ChildName[]
   readonly print: (text: string) => void
-  readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -36,7 +34,7 @@ export type StartOptions = {
  */
 export async function startProcesses(options: StartOptions): Promise<App> {
   const { config, environment, program, children, clock, logger, print } = options
-  const nodeToken = config.nodeToken ?? (await sharedNodeToken(options.files, config.paths.nodeToken))
+  const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
   let bootstrapped: Bootstrapped | undefined
   const specs = children.map(
     (name): ChildSpec => ({
@@ -86,15 +84,6 @@ async function isReady(url: string, signal: AbortSignal): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-/** The secret between control and the nodes of this data directory. */
-async function sharedNodeToken(files: Files, path: string): Promise<string> {
-  const known = await files.read(path)
-  if (known !== undefined) return Buffer.from(known).toString('utf8').trim()
-  const token = randomBytes(32).toString('base64url')
-  await writeDurably(files, path, Buffer.from(`${token}\n`))
-  return token
 }
 
 function banner(config: Config, bootstrapped: Bootstrapped | undefined): string {

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
 import { Snapshot } from '#model/snapshot.ts'
@@ -27,6 +28,18 @@ export class ControlClient {
 
   constructor(options: ControlClientOptions) {
     this.#options = options
+  }
+
+  /** Without a token of its own it takes the one of this data directory. */
+  static async open({
+    token,
+    tokenPath,
+    ...rest
+  }: Omit<ControlClientOptions, 'token'> & {
+    readonly token: string | null
+    readonly tokenPath: string
+  }): Promise<ControlClient> {
+    return new ControlClient({ ...rest, token: token ?? (await readOrMakeNodeToken(tokenPath)) })
   }
 
   async register(body: Register, signal: AbortSignal): Promise<number> {

@@ -1,0 +1,16 @@
+const cellMax = 28
+
+/** Rows as an aligned text table, cells cut to a readable width. */
+export function table(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
+  const cells = [columns, ...rows].map((row) => row.map(cell))
+  const widths = columns.map((_, index) => Math.max(...cells.map((row) => row[index]?.length ?? 0)))
+  const lines = cells.map((row) => `  ${row.map((text, index) => text.padEnd(widths[index] ?? 0)).join('  ')}`.trimEnd())
+  const rule = `  ${widths.map((width) => '─'.repeat(width)).join('  ')}`
+  return [lines[0], rule, ...lines.slice(1)].join('\n')
+}
+
+function cell(value: unknown): string {
+  const text = value === null || value === undefined ? '·' : typeof value === 'string' ? value : JSON.stringify(value)
+  const line = text.replaceAll(/\s+/g, ' ')
+  return line.length > cellMax ? `${line.slice(0, cellMax - 1)}…` : line
+}
