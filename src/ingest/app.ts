@@ -26,7 +26,7 @@ const controlTimeoutMs = 10_000
 
 export async function startIngest(config: Config, { logger, clock }: AppHooks): Promise<App> {
   const files = systemFiles
-  const nodeId = await nodeIdentity(files, config.paths.nodeId)
+  const nodeId = await nodeIdentity(config.paths.nodeId)
   const controlUrl = config.controlUrl ?? httpUrl(config.controlListen)
   const token = config.nodeToken ?? (await storedToken(config))
   const control = new ControlClient({ url: controlUrl, token, timeoutMs: controlTimeoutMs })
