@@ -37,6 +37,8 @@ export const definitionLimits = {
   pathCharsMax: 1_024,
   /** Nesting of a filter's expression, as DuckDB's parser reports it. */
   conditionDepthMax: 64,
+  /** How long DuckDB may take to read or check one condition. */
+  compileTimeoutMs: 5_000,
 } as const
 
 export const previewLimits = { samplesMax: 100, sampleBytesMax: 64 * KiB, timeoutMs: 10_000 } as const

@@ -1,0 +1,148 @@
+/**
+ * A walled-in DuckDB in memory, and its connections.
+ *
+ * Owns: the wall (no file but under the directories given, no network, no extension, no setting changed afterwards), the limits of
+ * memory and threads, the end of a statement at its deadline or when its signal aborts. Does not own: what is asked.
+ * Law: a statement that is told to end is told again until it has ended; `run` never settles before DuckDB is done with it.
+ */
+import { type DuckDBAppender, type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { type Clock, systemClock } from '#lib/clock.ts'
+import { MiB } from '#model/limits.ts'
+import { quoteLiteral } from './quote.ts'
+
+export type DatabaseOptions = {
+  /** The only directories that statements may read and write. */
+  readonly directories: readonly string[]
+  /** Where DuckDB may put what doesn't fit in memory; without it nothing is put on disk. */
+  readonly spillDirectory?: string
+  readonly memoryBytes: number
+  readonly threads: number
+  readonly clock?: Clock
+}
+
+export type StatementOptions = { readonly signal?: AbortSignal; readonly timeoutMs?: number }
+
+/** A value as DuckDB's JSON form has it: numbers beyond 2^53 and all other types as text. */
+export type Value = string | number | boolean | null | readonly Value[] | { readonly [key: string]: Value }
+export type Rows = {
+  readonly columns: readonly string[]
+  readonly types: readonly string[]
+  readonly rows: readonly (readonly Value[])[]
+}
+
+export class StatementTimeout extends Error {
+  override readonly name = 'StatementTimeout'
+}
+
+/** An interrupt that comes between the steps of a statement is lost: it is repeated at this pace. */
+const INTERRUPT_EVERY_MS = 5
+
+export class Database {
+  readonly #instance: DuckDBInstance
+  readonly #clock: Clock
+
+  private constructor(instance: DuckDBInstance, clock: Clock) {
+    this.#instance = instance
+    this.#clock = clock
+  }
+
+  static async open({
+    directories,
+    spillDirectory,
+    memoryBytes,
+    threads,
+    clock = systemClock,
+  }: DatabaseOptions): Promise<Database> {
+    const instance = await DuckDBInstance.create(':memory:', {
+      threads: String(threads),
+      memory_limit: `${Math.floor(memoryBytes / MiB)}MiB`,
+      temp_directory: spillDirectory ?? '',
+      autoinstall_known_extensions: 'false',
+      autoload_known_extensions: 'false',
+      allow_community_extensions: 'false',
+    })
+    try {
+      const connection = await instance.connect()
+      await connection.run("SET GLOBAL TimeZone = 'UTC'")
+      await connection.run(`SET allowed_directories = [${directories.map(quoteLiteral).join(', ')}]`)
+      await connection.run('SET enable_external_access = false')
+      await connection.run('SET lock_configuration = true')
+      connection.closeSync()
+    } catch (error) {
+      instance.closeSync()
+      throw error
+    }
+    return new Database(instance, clock)
+  }
+
+  async connect(): Promise<Connection> {
+    return new Connection(await this.#instance.connect(), this.#clock)
+  }
+
+  close(): void {
+    this.#instance.closeSync()
+  }
+}
+
+/** One statement at a time. */
+export class Connection {
+  readonly #connection: DuckDBConnection
+  readonly #clock: Clock
+
+  constructor(connection: DuckDBConnection, clock: Clock) {
+    this.#connection = connection
+    this.#clock = clock
+  }
+
+  /** Runs a statement for what it does. Throws the signal's reason, StatementTimeout, or DuckDB's error. */
+  async run(sql: string, options: StatementOptions = {}): Promise<void> {
+    await this.#bounded(() => this.#connection.run(sql), options)
+  }
+
+  /** Runs a statement and reads all of its rows. For small answers. */
+  async query(sql: string, options: StatementOptions = {}): Promise<Rows> {
+    const reader = await this.#bounded(() => this.#connection.runAndReadAll(sql), options)
+    return {
+      columns: reader.columnNames(),
+      types: reader.columnTypes().map(String),
+      rows: reader.getRowsJson() as unknown as readonly (readonly Value[])[],
+    }
+  }
+
+  /** Rows are appended value by value; `appendVarchar` takes what `Buffer.latin1Slice` gives fastest. */
+  async appender(table: string): Promise<DuckDBAppender> {
+    return this.#connection.createAppender(table)
+  }
+
+  close(): void {
+    this.#connection.closeSync()
+  }
+
+  async #bounded<T>(start: () => Promise<T>, { signal, timeoutMs }: StatementOptions): Promise<T> {
+    signal?.throwIfAborted()
+    let timedOut = false
+    let cancelTimer = (): void => undefined
+    const interrupt = (): void => {
+      this.#connection.interrupt()
+      cancelTimer()
+      cancelTimer = this.#clock.setTimer(interrupt, INTERRUPT_EVERY_MS)
+    }
+    if (timeoutMs !== undefined) {
+      cancelTimer = this.#clock.setTimer(() => {
+        timedOut = true
+        interrupt()
+      }, timeoutMs)
+    }
+    signal?.addEventListener('abort', interrupt, { once: true })
+    try {
+      return await start()
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (timedOut) throw new StatementTimeout(`not done within ${timeoutMs} ms`, { cause: error })
+      throw error
+    } finally {
+      cancelTimer()
+      signal?.removeEventListener('abort', interrupt)
+    }
+  }
+}

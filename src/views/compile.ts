@@ -1,0 +1,137 @@
+/**
+ * Definition → compiled view: everything checked, every path and type parsed, the filters read into conditions.
+ *
+ * Owns: what a definition may say. Does not own: the statements (extraction.ts), the rows (record-table.ts).
+ * Law: definitions are hostile. Every problem is an AppError that names its place; what compiles here runs in delivery.
+ */
+import { type Connection, Database } from '#duckdb/database.ts'
+import { quoteIdentifier } from '#duckdb/quote.ts'
+import { Definition } from '#model/definition.ts'
+import { definitionLimits, MiB } from '#model/limits.ts'
+import { AppError, type FieldError } from '../errors.ts'
+import { extractionSql } from './extraction.ts'
+import { type Condition, ConditionError, parseCondition } from './filter.ts'
+import { type Path, PathError, parsePath } from './json-path.ts'
+import { type ColumnType, parseType, printType, storedType, TypeProblem } from './types.ts'
+
+export type CompiledColumn = {
+  readonly name: string
+  readonly path: Path
+  readonly type: ColumnType
+  readonly required: boolean
+  /** What becomes of a row whose value is not of the type. */
+  readonly castFailures: 'null' | 'dlq'
+}
+
+export type CompiledView = {
+  readonly columns: readonly CompiledColumn[]
+  /** All filters together, or undefined where there are none. */
+  readonly condition: Condition | undefined
+  /** The statement that decides the rows, for people to read. */
+  readonly sql: string
+}
+
+const COMPILER_MEMORY_BYTES = 64 * MiB
+
+let compiler: Promise<Database> | undefined
+const known = new WeakMap<Definition, Promise<CompiledView>>()
+
+/** Throws AppError validation_error with every problem in `errors`. A definition object that compiled is remembered. */
+export function compileView(definition: Definition): Promise<CompiledView> {
+  const remembered = known.get(definition)
+  if (remembered !== undefined) return remembered
+  const compiled = compile(definition)
+  known.set(definition, compiled)
+  compiled.catch(() => known.delete(definition))
+  return compiled
+}
+
+async function compile(input: Definition): Promise<CompiledView> {
+  const parsed = Definition.safeParse(input)
+  if (!parsed.success) throw refused(parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
+  const definition = parsed.data
+  const errors: FieldError[] = []
+  const columns = definition.columns.map((column, index): CompiledColumn | undefined => {
+    const at = `columns.${index}`
+    const type = attempt(errors, `${at}.type`, TypeProblem, () => parseType(column.type))
+    const path = attempt(errors, `${at}.path`, PathError, () => parsePath(column.path))
+    if (type === undefined || path === undefined) return undefined
+    if (path.from === 'record' && path.hasEach && type.depth === 0) {
+      errors.push({ path: `${at}.type`, message: 'must be a list such as VARCHAR[], because the path has [*]' })
+    }
+    if (path.from === 'envelope' && (type.depth > 0 || type.scalar === 'JSON')) {
+      errors.push({
+        path: `${at}.type`,
+        message: 'must be a scalar such as VARCHAR or TIMESTAMP, because the path is of the envelope',
+      })
+    }
+    return { name: column.name, path, type, required: column.required ?? false, castFailures: column.cast_failures ?? 'null' }
+  })
+  const sound = columns.filter((column) => column !== undefined)
+  const conditions = await readConditions(definition, errors.length === 0 ? sound : undefined, errors)
+  if (errors.length > 0) throw refused(errors)
+  const view = {
+    columns: sound,
+    condition:
+      conditions.length === 0
+        ? undefined
+        : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
+  }
+  return { ...view, sql: extractionSql([view], { guarded: true }).sql }
+}
+
+async function readConditions(
+  { columns, filters = [] }: Definition,
+  sound: readonly CompiledColumn[] | undefined,
+  errors: FieldError[],
+): Promise<readonly Condition[]> {
+  if (filters.length === 0) return []
+  compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES, threads: 1 })
+  const connection = await (await compiler).connect()
+  const conditions: Condition[] = []
+  const names = columns.map(({ name }) => name)
+  try {
+    for (const [index, { condition: text }] of filters.entries()) {
+      try {
+        const condition = await parseCondition(connection, text, names, definitionLimits.compileTimeoutMs)
+        if (sound !== undefined) await mustBeBoolean(connection, condition, sound)
+        conditions.push(condition)
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error)
+        if (!(error instanceof ConditionError)) throw error
+        errors.push({ path: `filters.${index}.condition`, message })
+      }
+    }
+  } finally {
+    connection.close()
+  }
+  return conditions
+}
+
+/** DuckDB itself says whether the types fit, by running the condition on one row of NULLs. */
+async function mustBeBoolean(connection: Connection, condition: Condition, columns: readonly CompiledColumn[]): Promise<void> {
+  const nulls = columns.map(({ name, type }) => `CAST(NULL AS ${printType(storedType(type))}) AS ${quoteIdentifier(name)}`)
+  const sql = `SELECT typeof(${condition((index) => quoteIdentifier(columns[index]?.name ?? ''))}) FROM (SELECT ${nulls.join(', ')})`
+  const type = await connection.query(sql, { timeoutMs: definitionLimits.compileTimeoutMs }).then(
+    ({ rows }) => String(rows[0]?.[0]),
+    (error: unknown) => {
+      const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+      throw new ConditionError(`does not fit the columns: ${line}`)
+    },
+  )
+  if (type !== 'BOOLEAN') throw new ConditionError(`must be true or false for a row, such as amount > 5; it is ${type}`)
+}
+
+function attempt<T>(errors: FieldError[], path: string, kind: new (message: string) => Error, parse: () => T): T | undefined {
+  try {
+    return parse()
+  } catch (error) {
+    if (!(error instanceof kind)) throw error
+    errors.push({ path, message: error.message })
+    return undefined
+  }
+}
+
+function refused(errors: readonly FieldError[]): AppError {
+  return new AppError('validation_error', 'the view definition cannot be compiled', { errors })
+}

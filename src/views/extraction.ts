@@ -1,0 +1,186 @@
+/**
+ * The statement that turns records into typed columns and a verdict per view.
+ *
+ * One parse gives all paths of all views; a column that two views share is made once. Layers of subqueries keep every expression
+ * to one place: DuckDB evaluates each layer once per row.
+ *
+ *   records → payload (NULL where it is no JSON) → texts at the paths → values of the types → conditions → verdicts
+ *
+ * Law: exactly one row out for every record in, in the same order.
+ */
+import { quoteLiteral } from '#duckdb/quote.ts'
+import type { CompiledColumn, CompiledView } from './compile.ts'
+import { duckDbPath, type Path } from './json-path.ts'
+import { type ColumnType, castList, castText, portable, printType, takesAnyText } from './types.ts'
+
+/** What became of a row. Positive: an error of column `i`, `missing(i)` or `castFailed(i)`. */
+export const verdicts = { accepted: 0, filteredOut: -1, filterUnknown: -2, unreadable: -3 } as const
+export const missing = (column: number): number => 2 * column + 1
+export const castFailed = (column: number): number => 2 * column + 2
+/** A row goes to the DLQ. `verdict` is SQL. */
+export const isDlq = (verdict: string): string => `(${verdict} > 0 OR ${verdict} = ${verdicts.unreadable})`
+
+export type Extraction = {
+  /** Has the columns `verdict_<view>`, `cast_nulls_<view>` and the values. */
+  readonly sql: string
+  /** The name of the value of each view's columns, in definition order. */
+  readonly values: readonly (readonly string[])[]
+}
+
+export type ExtractionOptions = {
+  /** Ask first whether a payload is JSON. Unguarded, the statement fails at the first that is not, and is an eighth faster. */
+  readonly guarded: boolean
+  /** Only records from `from` up to, not including, `to`. */
+  readonly range?: { readonly from: number; readonly to: number }
+}
+
+/** A value that is made once, however many columns show it. */
+type Slot = { readonly value: string; readonly text: string; readonly make: string; readonly type: ColumnType }
+
+type Uncompiled = Pick<CompiledView, 'columns' | 'condition'>
+
+export function extractionSql(views: readonly Uncompiled[], { guarded, range }: ExtractionOptions): Extraction {
+  const sources = new Sources()
+  const slots = new Map<string, Slot>()
+  const slotOf = (column: CompiledColumn): Slot => {
+    const key = `${JSON.stringify(column.path)} ${printType(column.type)}`
+    const slot = slots.get(key) ?? makeSlot(`value_${slots.size}`, column, sources)
+    slots.set(key, slot)
+    return slot
+  }
+  const columnSlots = views.map(({ columns }) => columns.map(slotOf))
+  const all = [...slots.values()]
+  // Text of the envelope says nothing about the payload, so then the payload has to be asked.
+  const guard = guarded || !sources.readsPayload
+  const where = range === undefined ? '' : ` WHERE rowid >= ${range.from} AND rowid < ${range.to}`
+  const payload = guard ? 'CASE WHEN json_valid(payload) THEN payload END AS payload' : 'payload'
+  const records = `SELECT ${payload}, frame FROM records${where}`
+  const envelope = sources.readsEnvelope ? ' JOIN frames ON frames.rowid = records.frame' : ''
+  const texts = `SELECT payload IS NOT NULL AS readable${sources.sql()} FROM (${records}) AS records${envelope}`
+  const values = `SELECT *, ${all.map(({ make, value }) => `${make} AS ${value}`).join(', ')} FROM (${texts})`
+  const kept = `SELECT * REPLACE (${all.map(({ value, type }) => `${portable(value, type)} AS ${value}`).join(', ')}) FROM (${values})`
+  const conditions = views.map(({ condition }, view) => {
+    const sql = condition?.((index) => columnSlots[view]?.[index]?.value ?? '')
+    // An error in a row, such as an overflow, makes the condition unknown there.
+    return sql === undefined ? '' : `, TRY(${sql}) AS condition_${view}`
+  })
+  const decided = `SELECT *${conditions.join('')} FROM (${kept})`
+  const outcome = views.map(
+    (view, index) =>
+      `${verdict(view, index, columnSlots[index] ?? [])} AS verdict_${index}, ${castNulls(view, columnSlots[index] ?? [])} AS cast_nulls_${index}`,
+  )
+  return {
+    sql: `SELECT ${[...outcome, ...all.map(({ value }) => value)].join(', ')} FROM (${decided})`,
+    values: columnSlots.map((view) => view.map(({ value }) => value)),
+  }
+}
+
+/** The texts that are read from a record, each once. */
+class Sources {
+  readonly #texts: string[] = []
+  readonly #jsons: string[] = []
+  readonly #lists = new Map<string, string>()
+  readonly #envelope = new Set<string>()
+
+  get readsPayload(): boolean {
+    return this.#texts.length + this.#jsons.length + this.#lists.size > 0
+  }
+
+  get readsEnvelope(): boolean {
+    return this.#envelope.size > 0
+  }
+
+  text(path: string): string {
+    return `texts[${position(this.#texts, path)}]`
+  }
+
+  json(path: string): string {
+    return `jsons[${position(this.#jsons, path)}]`
+  }
+
+  list(path: string, extract: 'json_extract' | 'json_extract_string'): string {
+    const sql = `${extract}(payload, ${quoteLiteral(path)})`
+    const name = this.#lists.get(sql) ?? `list_${this.#lists.size}`
+    this.#lists.set(sql, name)
+    return name
+  }
+
+  envelope(field: string): string {
+    this.#envelope.add(field)
+    return `envelope_${field}`
+  }
+
+  sql(): string {
+    const parts = [...[...this.#lists].map(([sql, name]) => `CASE WHEN len(${sql}) > 0 THEN ${sql} END AS ${name}`)]
+    if (this.#texts.length > 0) parts.push(`json_extract_string(payload, [${this.#texts.map(quoteLiteral).join(', ')}]) AS texts`)
+    if (this.#jsons.length > 0) parts.push(`json_extract(payload, [${this.#jsons.map(quoteLiteral).join(', ')}]) AS jsons`)
+    for (const field of this.#envelope) {
+      parts.push(
+        field === 'ingested_at'
+          ? `strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ') AS envelope_ingested_at`
+          : `${field} AS envelope_${field}`,
+      )
+    }
+    return parts.map((part) => `, ${part}`).join('')
+  }
+}
+
+function makeSlot(value: string, { path, type }: CompiledColumn, sources: Sources): Slot {
+  const { text, make } = read(path, type, sources)
+  return { value, text, make, type }
+}
+
+function read(path: Path, type: ColumnType, sources: Sources): { readonly text: string; readonly make: string } {
+  if (path.from === 'envelope') {
+    const text = sources.envelope(path.field)
+    return { text, make: castText(text, type) }
+  }
+  const place = duckDbPath(path.steps)
+  if (path.hasEach) {
+    const text = sources.list(place, type.scalar === 'JSON' ? 'json_extract' : 'json_extract_string')
+    return { text, make: castList(text, type.scalar === 'JSON' ? 'JSON[]' : 'VARCHAR[]', type) }
+  }
+  if (type.depth > 0) {
+    const text = sources.text(place)
+    return { text, make: castList(`CAST(${text} AS JSON)`, 'JSON', type) }
+  }
+  if (type.scalar === 'JSON') {
+    const json = sources.json(place)
+    return { text: json, make: `CASE WHEN ${json} <> 'null' THEN ${json} END` }
+  }
+  const text = sources.text(place)
+  return { text, make: castText(text, type) }
+}
+
+/** The rules of a row, in their order. */
+function verdict({ columns, condition }: Uncompiled, view: number, slots: readonly Slot[]): string {
+  const cases = [`WHEN NOT readable THEN ${verdicts.unreadable}`]
+  if (condition !== undefined) cases.push(`WHEN NOT condition_${view} THEN ${verdicts.filteredOut}`)
+  for (const [index, { required, castFailures, type }] of columns.entries()) {
+    const { value = '', text = '' } = slots[index] ?? {}
+    const canFail = !takesAnyText(type)
+    // A value that is there and is none of its type is no missing one, so that comes first.
+    if (canFail && (required || castFailures === 'dlq')) {
+      cases.push(`WHEN ${value} IS NULL AND ${text} IS NOT NULL THEN ${castFailed(index)}`)
+    }
+    if (required) cases.push(`WHEN ${value} IS NULL THEN ${missing(index)}`)
+  }
+  if (condition !== undefined) cases.push(`WHEN condition_${view} IS NULL THEN ${verdicts.filterUnknown}`)
+  return `CAST(CASE ${cases.join(' ')} ELSE ${verdicts.accepted} END AS SMALLINT)`
+}
+
+/** How many values of the row became NULL because their cast failed. */
+function castNulls({ columns }: Uncompiled, slots: readonly Slot[]): string {
+  const counts = columns.flatMap(({ required, castFailures, type }, index) => {
+    const { value = '', text = '' } = slots[index] ?? {}
+    if (required || castFailures === 'dlq' || takesAnyText(type)) return []
+    return [`CAST(${value} IS NULL AND ${text} IS NOT NULL AS UTINYINT)`]
+  })
+  return counts.length === 0 ? 'CAST(0 AS UTINYINT)' : counts.join(' + ')
+}
+
+/** The place of the text in the list, from 1, as DuckDB counts. */
+function position(texts: string[], text: string): number {
+  const at = texts.indexOf(text)
+  return at === -1 ? texts.push(text) : at + 1
+}

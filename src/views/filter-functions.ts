@@ -1,0 +1,64 @@
+/**
+ * The functions that a condition may call: pure, of one row, and in time and memory linear in their arguments. So nothing that
+ * repeats, pads, replaces or joins text is here.
+ */
+import { quoteLiteral } from '#duckdb/quote.ts'
+
+export const allowedFunctions: ReadonlySet<string> = new Set([
+  ...['lower', 'upper', 'trim', 'ltrim', 'rtrim', 'length', 'strlen', 'len', 'left', 'right', 'substring', 'substr'],
+  ...['starts_with', 'ends_with', 'prefix', 'suffix', 'contains', 'position', 'strpos', 'instr', 'nullif'],
+  ...['abs', 'ceil', 'ceiling', 'floor', 'round', 'trunc', 'sign', 'greatest', 'least', 'isnan', 'isinf', 'isfinite'],
+  ...['date_part', 'date_trunc', 'year', 'quarter', 'month', 'week', 'day', 'dayofweek', 'isodow', 'dayofyear'],
+  ...['hour', 'minute', 'second', 'epoch', 'epoch_ms'],
+  ...['list_contains', 'array_contains', 'list_has', 'list_value', 'array_length'],
+])
+
+export type Pattern = {
+  readonly syntax: 'like' | 'regex-part' | 'regex-whole'
+  readonly negated: boolean
+  readonly ignoresCase: boolean
+  readonly takesEscape: boolean
+}
+
+const like = { syntax: 'like', negated: false, ignoresCase: false, takesEscape: false } as const
+const regex = { negated: false, ignoresCase: false, takesEscape: false } as const
+
+/** As DuckDB's parser names LIKE, ILIKE, SIMILAR TO and ~. */
+export const patternFunctions: Readonly<Record<string, Pattern>> = {
+  '~~': like,
+  '!~~': { ...like, negated: true },
+  '~~*': { ...like, ignoresCase: true },
+  '!~~*': { ...like, negated: true, ignoresCase: true },
+  like_escape: { ...like, takesEscape: true },
+  not_like_escape: { ...like, negated: true, takesEscape: true },
+  ilike_escape: { ...like, ignoresCase: true, takesEscape: true },
+  not_ilike_escape: { ...like, negated: true, ignoresCase: true, takesEscape: true },
+  regexp_matches: { ...regex, syntax: 'regex-part' },
+  regexp_full_match: { ...regex, syntax: 'regex-whole' },
+}
+
+/** SQL that matches `subject`. RE2 takes linear time; DuckDB's own LIKE does so only for patterns of texts and %. */
+export function patternSql({ syntax, negated, ignoresCase }: Pattern, subject: string, pattern: string, escape?: string): string {
+  const not = negated ? 'NOT ' : ''
+  if (syntax === 'regex-part') return `(${not}regexp_matches(${subject}, ${quoteLiteral(pattern)}))`
+  if (syntax === 'regex-whole') return `(${not}regexp_full_match(${subject}, ${quoteLiteral(pattern)}))`
+  if (!ignoresCase && escape === undefined && !pattern.includes('_')) return `(${subject} ${not}LIKE ${quoteLiteral(pattern)})`
+  const options = ignoresCase ? 'si' : 's'
+  return `(${not}regexp_full_match(${subject}, ${quoteLiteral(likeToRegex(pattern, escape))}, '${options}'))`
+}
+
+function likeToRegex(pattern: string, escape: string | undefined): string {
+  let regexText = ''
+  let isEscaped = false
+  for (const character of pattern) {
+    if (!isEscaped && escape !== undefined && escape !== '' && character === escape) {
+      isEscaped = true
+      continue
+    }
+    if (!isEscaped && character === '%') regexText += '.*'
+    else if (!isEscaped && character === '_') regexText += '.'
+    else regexText += character.replace(/[\\^$.|?*+()[\]{}]/, '\\$&')
+    isEscaped = false
+  }
+  return regexText
+}

@@ -1,0 +1,296 @@
+/**
+ * The conditions of a view.
+ *
+ * DuckDB's own parser reads a condition into a tree, an allowlist walks the tree, and the printer here writes it back: no character
+ * of the user's text reaches a statement that runs.
+ *
+ * Owns: which expressions there are. Does not own: whether their types fit (compile.ts asks DuckDB).
+ * Law: what is not listed here is refused, and every listed thing takes time in proportion to the value it looks at.
+ */
+import type { Connection } from '#duckdb/database.ts'
+import { quoteLiteral } from '#duckdb/quote.ts'
+import { definitionLimits } from '#model/limits.ts'
+import { allowedFunctions, type Pattern, patternFunctions, patternSql } from './filter-functions.ts'
+import { parseType, printType } from './types.ts'
+
+/** Writes the condition with the columns named as the caller says. */
+export type Condition = (column: (index: number) => string) => string
+
+export class ConditionError extends Error {
+  override readonly name = 'ConditionError'
+}
+
+type Node = { readonly [key: string]: unknown }
+
+const comparisons: Readonly<Record<string, string>> = {
+  COMPARE_EQUAL: '=',
+  COMPARE_NOTEQUAL: '<>',
+  COMPARE_LESSTHAN: '<',
+  COMPARE_GREATERTHAN: '>',
+  COMPARE_LESSTHANOREQUALTO: '<=',
+  COMPARE_GREATERTHANOREQUALTO: '>=',
+  COMPARE_DISTINCT_FROM: 'IS DISTINCT FROM',
+  COMPARE_NOT_DISTINCT_FROM: 'IS NOT DISTINCT FROM',
+}
+const operators = new Set(['+', '-', '*', '/', '//', '%'])
+const refusals: Readonly<Record<string, string>> = {
+  SUBQUERY: 'a subquery is not allowed',
+  WINDOW: 'a window function is not allowed',
+  LAMBDA: 'a lambda is not allowed',
+  PARAMETER: 'a parameter is not allowed',
+  STAR: '* is not allowed: name a column',
+  COLLATE: 'COLLATE is not allowed',
+  POSITIONAL_REFERENCE: 'a column by its position is not allowed: name the column',
+}
+
+/** Throws ConditionError with a message that names the offending part. */
+export async function parseCondition(
+  connection: Connection,
+  text: string,
+  columns: readonly string[],
+  timeoutMs: number,
+): Promise<Condition> {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) || !text.isWellFormed()) {
+    throw new ConditionError('must not have control characters')
+  }
+  const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(`SELECT ${text}`)})`, { timeoutMs })
+  const parsed = JSON.parse(String(rows[0]?.[0])) as Node
+  if (parsed['error'] === true) throw new ConditionError(`cannot be read: ${parsed['error_message']}`)
+  return new Printer(columns).print(soleExpression(parsed))
+}
+
+/** The expression, if the statement is `SELECT <expression>` and nothing else at all. */
+function soleExpression(parsed: Node): Node {
+  const [statement, ...others] = list(parsed['statements'])
+  const node = object(object(statement)['node'])
+  const [expression, ...more] = list(node['select_list'] ?? [])
+  const isBare =
+    node['type'] === 'SELECT_NODE' &&
+    object(node['from_table'])['type'] === 'EMPTY' &&
+    ['where_clause', 'having', 'qualify', 'sample'].every((part) => (node[part] ?? null) === null) &&
+    ['modifiers', 'group_expressions', 'group_sets'].every((part) => list(node[part] ?? []).length === 0) &&
+    list(object(node['cte_map'])['map'] ?? []).length === 0 &&
+    node['aggregate_handling'] === 'STANDARD_HANDLING'
+  if (others.length > 0 || more.length > 0 || !isBare || expression === undefined) {
+    throw new ConditionError("must be one expression over the view's columns, such as amount > 5, and nothing else")
+  }
+  if (object(expression)['alias'] !== '') throw new ConditionError('must not give the expression a name')
+  return object(expression)
+}
+
+class Printer {
+  readonly #columns: ReadonlyMap<string, number>
+
+  constructor(columns: readonly string[]) {
+    this.#columns = new Map(columns.map((name, index) => [name.toLowerCase(), index]))
+  }
+
+  print(node: Node, depth = 0): Condition {
+    if (depth > definitionLimits.conditionDepthMax) {
+      throw new ConditionError(`is nested too deep: at most ${definitionLimits.conditionDepthMax} levels`)
+    }
+    const inner = (child: unknown): Condition => this.print(object(child), depth + 1)
+    const all = (children: unknown): readonly Condition[] => list(children).map(inner)
+    switch (node['class']) {
+      case 'COLUMN_REF':
+        return this.#column(list(node['column_names']).map(String))
+      case 'CONSTANT':
+        return just(constant(object(node['value'])))
+      case 'COMPARISON': {
+        const operator = comparisons[String(node['type'])]
+        if (operator === undefined) throw new ConditionError(`the comparison ${node['type']} is not allowed`)
+        return joined([inner(node['left']), inner(node['right'])], ` ${operator} `)
+      }
+      case 'CONJUNCTION':
+        return joined(all(node['children']), node['type'] === 'CONJUNCTION_AND' ? ' AND ' : ' OR ')
+      case 'BETWEEN': {
+        const [input, lower, upper] = [inner(node['input']), inner(node['lower']), inner(node['upper'])]
+        return (column) => `(${input(column)} BETWEEN ${lower(column)} AND ${upper(column)})`
+      }
+      case 'CASE': {
+        const checks = list(node['case_checks']).map((check) => [
+          inner(object(check)['when_expr']),
+          inner(object(check)['then_expr']),
+        ])
+        const otherwise = inner(node['else_expr'])
+        return (column) =>
+          `CASE ${checks.map(([when, then]) => `WHEN ${when?.(column)} THEN ${then?.(column)}`).join(' ')} ELSE ${otherwise(column)} END`
+      }
+      case 'CAST':
+        return castTo(node, inner)
+      case 'OPERATOR':
+        return operator(String(node['type']), all(node['children']))
+      case 'FUNCTION':
+        return call(node, all)
+      default:
+        throw new ConditionError(refusals[String(node['class'])] ?? `${String(node['class']).toLowerCase()} is not allowed`)
+    }
+  }
+
+  #column(names: readonly string[]): Condition {
+    const [name = ''] = names
+    const index = names.length === 1 ? this.#columns.get(name.toLowerCase()) : undefined
+    if (index === undefined) throw new ConditionError(`${shown(names.join('.'))} is no column of this view`)
+    return (column) => column(index)
+  }
+}
+
+function operator(type: string, children: readonly Condition[]): Condition {
+  const [first = just('NULL'), ...rest] = children
+  switch (type) {
+    case 'OPERATOR_NOT':
+      return (column) => `(NOT ${first(column)})`
+    case 'OPERATOR_IS_NULL':
+      return (column) => `(${first(column)} IS NULL)`
+    case 'OPERATOR_IS_NOT_NULL':
+      return (column) => `(${first(column)} IS NOT NULL)`
+    case 'COMPARE_IN':
+    case 'COMPARE_NOT_IN':
+      return (column) =>
+        `(${first(column)} ${type === 'COMPARE_IN' ? 'IN' : 'NOT IN'} (${rest.map((child) => child(column)).join(', ')}))`
+    case 'OPERATOR_COALESCE':
+      return (column) => `coalesce(${children.map((child) => child(column)).join(', ')})`
+    case 'ARRAY_EXTRACT':
+      return (column) => `(${first(column)})[${rest.map((child) => child(column)).join(', ')}]`
+    default:
+      throw new ConditionError(`the operator ${type.toLowerCase().replace(/^operator_/, '')} is not allowed`)
+  }
+}
+
+function call(node: Node, all: (children: unknown) => readonly Condition[]): Condition {
+  const name = String(node['function_name']).toLowerCase()
+  const isPlain =
+    (node['schema'] === '' || node['schema'] === 'main') &&
+    node['catalog'] === '' &&
+    node['distinct'] === false &&
+    (node['filter'] ?? null) === null &&
+    list(object(node['order_bys'] ?? {})['orders'] ?? []).length === 0
+  if (!isPlain) throw new ConditionError(`the function ${shown(name)} must be called plainly, as ${name}(…)`)
+  const pattern = Object.hasOwn(patternFunctions, name) ? patternFunctions[name] : undefined
+  if (pattern !== undefined) return match(name, pattern, list(node['children']), all)
+  const children = all(node['children'])
+  if (node['is_operator'] === true && operators.has(name)) {
+    const [only = just('NULL')] = children
+    return children.length === 1 ? (column) => `(${name} ${only(column)})` : joined(children, ` ${name} `)
+  }
+  if (node['is_operator'] === true || !allowedFunctions.has(name)) {
+    throw new ConditionError(
+      `${node['is_operator'] === true ? 'the operator' : 'the function'} ${shown(name)} is not allowed; docs/views.md lists what is`,
+    )
+  }
+  return (column) => `${name}(${children.map((child) => child(column)).join(', ')})`
+}
+
+/** LIKE and its kin: only with constant patterns, which are turned into what takes linear time. */
+function match(
+  name: string,
+  kind: Pattern,
+  children: readonly unknown[],
+  all: (children: unknown) => readonly Condition[],
+): Condition {
+  const [subject = just('NULL')] = all(children.slice(0, 1))
+  const texts = children.slice(1).map((child) => {
+    const value = object(object(child)['value'] ?? {})
+    if (object(child)['class'] !== 'CONSTANT' || typeof value['value'] !== 'string' || value['is_null'] !== false) {
+      throw new ConditionError(`the pattern of ${shown(name)} must be a text constant`)
+    }
+    return value['value']
+  })
+  const [pattern = '', escape, ...more] = texts
+  if (texts.length === 0 || more.length > 0 || (escape !== undefined && !kind.takesEscape)) {
+    throw new ConditionError(`${shown(name)} takes a text and a pattern`)
+  }
+  if (escape !== undefined && escape.length > 1) throw new ConditionError('ESCAPE takes one character')
+  if (texts.some((text) => text.includes('\0'))) throw new ConditionError('a text must not have NUL')
+  return (column) => patternSql(kind, subject(column), pattern, escape)
+}
+
+function castTo(node: Node, inner: (child: unknown) => Condition): Condition {
+  const child = object(node['child'])
+  const value = object(child['value'] ?? {})
+  const type = printType(parseCastType(object(node['cast_type'])))
+  const isConstant = child['class'] === 'CONSTANT' && typeof value['value'] === 'string'
+  // The parser writes TRUE as CAST('t' AS BOOLEAN).
+  if (isConstant && type === 'BOOLEAN' && (value['value'] === 't' || value['value'] === 'f')) {
+    return just(value['value'] === 't' ? 'TRUE' : 'FALSE')
+  }
+  const operand = inner(child)
+  // A constant that is no value of its type is the author's mistake: it fails when the view is compiled. In a row it's a NULL.
+  return (column) => `${isConstant ? 'CAST' : 'TRY_CAST'}(${operand(column)} AS ${type})`
+}
+
+function parseCastType(node: Node): ReturnType<typeof parseType> {
+  try {
+    return parseType(castTypeName(node))
+  } catch (error) {
+    throw new ConditionError(`a cast to ${shown(castTypeName(node))}: that ${error instanceof Error ? error.message : ''}`)
+  }
+}
+
+function castTypeName(node: Node): string {
+  const details = object(node['type_info'] ?? {})
+  switch (node['id']) {
+    case 'LIST':
+      return `${castTypeName(object(details['child_type']))}[]`
+    case 'DECIMAL':
+      return typeof details['width'] === 'number' && details['width'] > 0
+        ? `DECIMAL(${details['width']},${details['scale']})`
+        : 'DECIMAL'
+    case 'UNBOUND':
+      return String(details['name'])
+    default:
+      return String(node['id'])
+  }
+}
+
+/** A constant, from the value that the parser made of it. */
+function constant(node: Node): string {
+  const { id, type_info: details } = object(node['type']) as { id?: unknown; type_info?: unknown }
+  const value = node['value']
+  if (node['is_null'] === true) return 'NULL'
+  if (id === 'VARCHAR' && typeof value === 'string') {
+    if (value.includes('\0')) throw new ConditionError('a text must not have NUL')
+    return quoteLiteral(value)
+  }
+  if (id === 'BOOLEAN') return value === true ? 'TRUE' : 'FALSE'
+  if (typeof value === 'number') {
+    if (id === 'DOUBLE' && Number.isFinite(value)) return `(${value.toExponential()})`
+    if (Number.isSafeInteger(value)) {
+      const scale = id === 'DECIMAL' ? Number(object(details)['scale']) : 0
+      return value < 0 ? `(-${decimalText(-value, scale)})` : decimalText(value, scale)
+    }
+  }
+  // JSON.parse has already rounded it.
+  throw new ConditionError(
+    "a number has too many digits: write it as a cast of a text, such as CAST('12345678901234567890' AS HUGEINT)",
+  )
+}
+
+function decimalText(value: number, scale: number): string {
+  if (scale === 0) return String(value)
+  const digits = String(value).padStart(scale + 1, '0')
+  return `${digits.slice(0, -scale)}.${digits.slice(-scale)}`
+}
+
+function just(sql: string): Condition {
+  return () => sql
+}
+
+function joined(children: readonly Condition[], between: string): Condition {
+  return (column) => `(${children.map((child) => child(column)).join(between)})`
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text)
+}
+
+function object(value: unknown): Node {
+  if (typeof value !== 'object' || value === null) throw new ConditionError('has a form that is not known')
+  return value as Node
+}
+
+function list(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw new ConditionError('has a form that is not known')
+  return value
+}

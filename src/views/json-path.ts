@@ -1,0 +1,100 @@
+/**
+ * The JSONPath subset of a column: `$.a.b`, `$['a']`, `$."a b"`, `$.a[0]`, `$.a[*].b`, and the record's envelope at `$$`.
+ *
+ * Owns: which paths there are, and how DuckDB is told of them. Law: a name reaches DuckDB in quotes, so it is always a name.
+ */
+export type Step = { readonly key: string } | { readonly index: number } | 'each'
+
+export const envelopeFields = ['topic', 'client_id', 'ingested_at', 'protocol'] as const
+export type EnvelopeField = (typeof envelopeFields)[number]
+
+export type Path =
+  | { readonly from: 'record'; readonly steps: readonly Step[]; readonly hasEach: boolean }
+  | { readonly from: 'envelope'; readonly field: EnvelopeField }
+
+export class PathError extends Error {
+  override readonly name = 'PathError'
+}
+
+const STEPS_MAX = 64
+const INDEX_MAX = 2 ** 31 - 1
+
+const bareName = /[^\s.[\]"'*()?@,:$\\]+|[$@][^\s.[\]"'*()?@,:$\\]+/y
+const index = /\[\s*(\d{1,10}|\*)\s*\]/y
+const quotedName = /"((?:[^"\\]|\\["'\\/])*)"|'((?:[^'\\]|\\["'\\/])*)'/y
+
+/** Throws PathError with a message that says what to write instead. */
+export function parsePath(text: string): Path {
+  if (text.startsWith('$$')) return envelope(text)
+  if (!text.startsWith('$')) throw new PathError('must start with $, such as $.user.id')
+  const steps: Step[] = []
+  let at = 1
+  const take = (pattern: RegExp): RegExpExecArray | null => {
+    pattern.lastIndex = at
+    const match = pattern.exec(text)
+    if (match !== null) at = pattern.lastIndex
+    return match
+  }
+  while (at < text.length) {
+    const start = at
+    if (text[at] === '.') {
+      at += 1
+      const quoted = take(quotedName)
+      const bare = quoted === null ? take(bareName) : null
+      if (bare !== null) steps.push({ key: bare[0] })
+      else if (quoted !== null) steps.push({ key: unquote(quoted) })
+      else
+        throw new PathError(
+          `expected a name at character ${at + 1}; write names with other characters in quotes, such as $."a b"`,
+        )
+    } else if (text[at] === '[') {
+      const position = take(index)
+      if (position !== null) steps.push(position[1] === '*' ? 'each' : { index: Number(position[1]) })
+      else {
+        at += 1
+        const quoted = take(quotedName)
+        if (quoted === null || text[at] !== ']') {
+          throw new PathError(`expected an index such as [0], [*] or a quoted name at character ${start + 1}`)
+        }
+        at += 1
+        steps.push({ key: unquote(quoted) })
+      }
+    } else throw new PathError(`expected . or [ at character ${at + 1}`)
+  }
+  check(steps)
+  return { from: 'record', steps, hasEach: steps.includes('each') }
+}
+
+/** The path in DuckDB's own spelling. */
+export function duckDbPath(steps: readonly Step[]): string {
+  const parts = steps.map((step) => {
+    if (step === 'each') return '[*]'
+    if ('index' in step) return `[${step.index}]`
+    return `."${step.key.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+  })
+  return `$${parts.join('')}`
+}
+
+function envelope(text: string): Path {
+  const field = envelopeFields.find((name) => text === `$$.${name}`)
+  if (field === undefined) throw new PathError(`must be one of ${envelopeFields.map((name) => `$$.${name}`).join(', ')}`)
+  return { from: 'envelope', field }
+}
+
+function unquote(match: RegExpExecArray): string {
+  return (match[1] ?? match[2] ?? '').replace(/\\(.)/g, '$1')
+}
+
+function check(steps: readonly Step[]): void {
+  if (steps.length > STEPS_MAX) throw new PathError(`must have at most ${STEPS_MAX} steps`)
+  for (const step of steps) {
+    if (step === 'each') continue
+    if ('index' in step) {
+      if (step.index > INDEX_MAX) throw new PathError(`an index must be at most ${INDEX_MAX}`)
+    } else if (step.key === '') throw new PathError('a name must not be empty')
+    // DuckDB reads a * as a wildcard, in quotes too.
+    else if (step.key.includes('*')) throw new PathError('a name with * in it cannot be addressed')
+    else if (step.key.includes('\0') || !step.key.isWellFormed())
+      throw new PathError('a name must be well-formed text without NUL')
+  }
+}
