@@ -6,9 +6,9 @@
  */
 import { type Connection, Database } from '#duckdb/database.ts'
 import { quoteIdentifier } from '#duckdb/quote.ts'
+import { AppError, type FieldError } from '#errors.ts'
 import { Definition } from '#model/definition.ts'
 import { definitionLimits, MiB } from '#model/limits.ts'
-import { AppError, type FieldError } from '../errors.ts'
 import { extractionSql } from './extraction.ts'
 import { type Condition, ConditionError, parseCondition } from './filter.ts'
 import { type Path, PathError, parsePath } from './json-path.ts'

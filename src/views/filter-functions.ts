@@ -38,20 +38,26 @@ export const patternFunctions: Readonly<Record<string, Pattern>> = {
 }
 
 /** SQL that matches `subject`. RE2 takes linear time; DuckDB's own LIKE does so only for patterns of texts and %. */
-export function patternSql({ syntax, negated, ignoresCase }: Pattern, subject: string, pattern: string, escape?: string): string {
+export function patternSql(
+  { syntax, negated, ignoresCase }: Pattern,
+  subject: string,
+  pattern: string,
+  escapeWith?: string,
+): string {
   const not = negated ? 'NOT ' : ''
   if (syntax === 'regex-part') return `(${not}regexp_matches(${subject}, ${quoteLiteral(pattern)}))`
   if (syntax === 'regex-whole') return `(${not}regexp_full_match(${subject}, ${quoteLiteral(pattern)}))`
-  if (!ignoresCase && escape === undefined && !pattern.includes('_')) return `(${subject} ${not}LIKE ${quoteLiteral(pattern)})`
+  if (!ignoresCase && escapeWith === undefined && !pattern.includes('_'))
+    return `(${subject} ${not}LIKE ${quoteLiteral(pattern)})`
   const options = ignoresCase ? 'si' : 's'
-  return `(${not}regexp_full_match(${subject}, ${quoteLiteral(likeToRegex(pattern, escape))}, '${options}'))`
+  return `(${not}regexp_full_match(${subject}, ${quoteLiteral(likeToRegex(pattern, escapeWith))}, '${options}'))`
 }
 
-function likeToRegex(pattern: string, escape: string | undefined): string {
+function likeToRegex(pattern: string, escapeWith: string | undefined): string {
   let regexText = ''
   let isEscaped = false
   for (const character of pattern) {
-    if (!isEscaped && escape !== undefined && escape !== '' && character === escape) {
+    if (!isEscaped && escapeWith !== undefined && escapeWith !== '' && character === escapeWith) {
       isEscaped = true
       continue
     }

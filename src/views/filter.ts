@@ -197,13 +197,13 @@ function match(
     }
     return value['value']
   })
-  const [pattern = '', escape, ...more] = texts
-  if (texts.length === 0 || more.length > 0 || (escape !== undefined && !kind.takesEscape)) {
+  const [pattern = '', escapeWith, ...more] = texts
+  if (texts.length === 0 || more.length > 0 || (escapeWith !== undefined && !kind.takesEscape)) {
     throw new ConditionError(`${shown(name)} takes a text and a pattern`)
   }
-  if (escape !== undefined && escape.length > 1) throw new ConditionError('ESCAPE takes one character')
+  if (escapeWith !== undefined && escapeWith.length > 1) throw new ConditionError('ESCAPE takes one character')
   if (texts.some((text) => text.includes('\0'))) throw new ConditionError('a text must not have NUL')
-  return (column) => patternSql(kind, subject(column), pattern, escape)
+  return (column) => patternSql(kind, subject(column), pattern, escapeWith)
 }
 
 function castTo(node: Node, inner: (child: unknown) => Condition): Condition {
