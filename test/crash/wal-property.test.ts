@@ -1,0 +1,298 @@
+/**
+ * The log against a disk that forgets (test/support/faulty-files.ts): random appends over several logs, seals, deliveries, faults, full
+ * disks, and power cuts at random operations, also in the middle of a recovery.
+ *
+ * Law: every acknowledged frame is readable exactly once, whole, in order, under the seq it was acknowledged with; nothing is readable
+ * that was never sent; a seq never comes again; and no crash looks like damage.
+ */
+import { Buffer } from 'node:buffer'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Files } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { listSegments, removeSegment, type SegmentFile } from '#wal/directory.ts'
+import type { FrameInput } from '#wal/frame.ts'
+import { openSegment } from '#wal/segment-reader.ts'
+import { Wal } from '#wal/wal.ts'
+import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+
+const directory = '/data/wal'
+const logNames = ['alpha', 'beta', 'gamma'] as const
+type LogName = (typeof logNames)[number]
+
+type Step =
+  | { readonly do: 'append'; readonly log: LogName; readonly sizes: readonly number[]; readonly awaited: boolean }
+  | { readonly do: 'wait'; readonly ms: number }
+  | { readonly do: 'deliver'; readonly share: number }
+  | {
+      readonly do: 'fault'
+      readonly kind: DiskOperation['kind']
+      readonly error: string
+      readonly skip: number
+      readonly times: number
+    }
+  | { readonly do: 'fill'; readonly freeBytes: number }
+  | { readonly do: 'free' }
+  | { readonly do: 'crash'; readonly operations: number; readonly after: boolean }
+  | { readonly do: 'restart' }
+
+const size = fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 9_000 }), fc.constant(40_000))
+const append = fc.record({
+  do: fc.constant('append' as const),
+  log: fc.constantFrom(...logNames),
+  sizes: fc.array(size, { minLength: 1, maxLength: 12 }),
+  awaited: fc.boolean(),
+})
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 8, arbitrary: append },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(1, 400, 1_000, 5_000) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('deliver' as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('fault' as const),
+      kind: fc.constantFrom<DiskOperation['kind'][]>(
+        'write',
+        'sync',
+        'rename',
+        'syncDirectory',
+        'open',
+        'truncate',
+        'remove',
+        'list',
+      ),
+      error: fc.constantFrom('ENOSPC', 'EIO', 'EDQUOT'),
+      skip: fc.integer({ min: 0, max: 6 }),
+      times: fc.integer({ min: 1, max: 4 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('fill' as const), freeBytes: fc.integer({ min: 0, max: 30_000 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('free' as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('crash' as const), operations: fc.integer({ min: 0, max: 60 }), after: fc.boolean() }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+)
+
+test('what was acknowledged is readable exactly once, whatever happens', { timeout: 120_000 }, async () => {
+  const runs = Number(process.env['WAL_PROPERTY_RUNS'] ?? 300)
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), fc.integer(), async (steps, seed) => {
+      const world = new World(seed)
+      await world.start()
+      for (const next of steps) await world.take(next)
+      await world.settle()
+      world.check()
+    }),
+    { numRuns: runs },
+  )
+})
+
+type Sent = { readonly log: LogName; readonly payload: Buffer; ackedSeq: number | undefined }
+
+class World {
+  readonly #disk: FaultyDisk
+  readonly #random: () => number
+  readonly #clock = new ManualClock()
+  readonly #sent: Sent[] = []
+  /** Ids in the order they were read, by segment. A segment that comes again was committed already, and is skipped. */
+  readonly #delivered = new Map<string, { readonly segment: SegmentFile; readonly ids: readonly number[] }>()
+  readonly #pending: Promise<void>[] = []
+  #faults: { readonly kind: DiskOperation['kind']; readonly fault: Fault; skip: number; times: number }[] = []
+  #crashIn: { operations: number; readonly fault: Fault } | undefined
+  #files: Files
+  #wal: Wal
+  #crashes = 0
+
+  constructor(seed: number) {
+    this.#random = seededRandom(seed)
+    this.#disk = new FaultyDisk(this.#random)
+    this.#disk.fault = (operation) => this.#decide(operation)
+    this.#files = this.#disk.mount()
+    this.#wal = this.#newWal()
+  }
+
+  /** A new process on what the disk holds, again and again until no crash comes in between. */
+  async start(): Promise<void> {
+    for (;;) {
+      this.#files = this.#disk.mount()
+      this.#wal = this.#newWal()
+      const crashes = this.#crashes
+      try {
+        await this.#wal.start()
+      } catch (error) {
+        if (!isSystemError(error)) throw error
+        continue
+      }
+      if (crashes !== this.#crashes) continue
+      for (const log of logNames) {
+        this.#wal.configure(log, { segmentBytes: 30_000, segmentMaxAgeMs: 2_000, seqAbove: -1 })
+      }
+      return
+    }
+  }
+
+  async take(next: Step): Promise<void> {
+    const crashes = this.#crashes
+    switch (next.do) {
+      case 'append':
+        for (const bytes of next.sizes) this.#append(next.log, bytes)
+        if (next.awaited) await this.#quiet()
+        break
+      case 'wait':
+        this.#clock.advance(next.ms)
+        await turns(30)
+        break
+      case 'deliver':
+        await this.#deliver(next.share).catch((error: unknown) => {
+          if (crashes === this.#crashes && !isSystemError(error)) throw error
+        })
+        break
+      case 'fault': {
+        const fault: Fault =
+          next.kind === 'write' ? { error: next.error, written: Math.floor(this.#random() * 5_000) } : { error: next.error }
+        this.#faults.push({ kind: next.kind, fault, skip: next.skip, times: next.times })
+        break
+      }
+      case 'fill':
+        this.#disk.capacityBytes = this.#disk.usedBytes() + next.freeBytes
+        break
+      case 'free':
+        this.#disk.capacityBytes = Number.POSITIVE_INFINITY
+        break
+      case 'crash':
+        this.#crashIn = { operations: next.operations, fault: next.after ? 'crash after' : 'crash before' }
+        break
+      case 'restart':
+        await this.#wal.stop(this.#random() < 0.5 ? new AbortController().signal : AbortSignal.abort())
+        await this.#quiet()
+        await this.start()
+        break
+    }
+    if (crashes !== this.#crashes) {
+      await this.#quiet()
+      await this.start()
+    }
+  }
+
+  /** No more faults; everything that lies there is sealed and delivered. */
+  async settle(): Promise<void> {
+    await this.#quiet()
+    this.#faults = []
+    this.#crashIn = undefined
+    this.#disk.capacityBytes = Number.POSITIVE_INFINITY
+    await this.#wal.stop(new AbortController().signal)
+    await this.start()
+    expect(this.#wal.health().healthy).toBe(true)
+    await this.#wal.stop(new AbortController().signal)
+    const segments = await listSegments(this.#files, directory)
+    expect(segments.filter(({ state }) => state !== 'sealed')).toEqual([])
+    expect(this.#wal.bytesOnDisk()).toBe(segments.reduce((sum, { bytes }) => sum + bytes, 0))
+    await this.#deliver(1)
+  }
+
+  check(): void {
+    const segments = [...this.#delivered.values()].sort((a, b) => a.segment.seq - b.segment.seq)
+    const found = new Map<number, number>()
+    for (const log of logNames) {
+      const own = segments.filter(({ segment }) => segment.logName === log)
+      const seqs = own.map(({ segment }) => segment.seq)
+      expect(seqs, 'a seq never comes again').toEqual([...new Set(seqs)])
+      const ids = own.flatMap((entry) => entry.ids)
+      expect(ids, 'in order, and none twice').toEqual([...new Set(ids)].sort((a, b) => a - b))
+      for (const { segment, ids: inSegment } of own) for (const id of inSegment) found.set(id, segment.seq)
+    }
+    for (const [id, { ackedSeq }] of this.#sent.entries()) {
+      if (ackedSeq !== undefined) expect(found.get(id), `frame ${id} was acknowledged`).toBe(ackedSeq)
+    }
+  }
+
+  #newWal(): Wal {
+    return new Wal({
+      directory,
+      files: this.#files,
+      clock: this.#clock,
+      logger: createLogger('test', 'silent'),
+      limits: { groupBytesMax: 12_000, groupFramesMax: 7, copiedPayloadBytesMax: 200, scanBufferBytes: 4_096 },
+    })
+  }
+
+  #append(log: LogName, bytes: number): void {
+    const id = this.#sent.length
+    const payload = Buffer.alloc(bytes + 5, `${id},`)
+    const sent: Sent = { log, payload, ackedSeq: undefined }
+    this.#sent.push(sent)
+    const frame: FrameInput = {
+      protocol: id % 2 === 0 ? 'http' : 'mqtt',
+      layout: 'single',
+      receivedAtMicros: this.#clock.now() * 1_000,
+      recordCount: 1,
+      topic: String(id),
+      clientId: '',
+      attributes: Buffer.alloc(0),
+      payload: [payload.subarray(0, bytes >> 1), payload.subarray(bytes >> 1)],
+    }
+    const answered = this.#wal.append(log, frame).then(
+      ({ seq }) => {
+        sent.ackedSeq = seq
+      },
+      () => undefined,
+    )
+    this.#pending.push(answered)
+  }
+
+  async #deliver(share: number): Promise<void> {
+    const files = this.#files
+    for (const segment of await listSegments(files, directory)) {
+      expect(segment.state, 'a crash leaves no damage').not.toBe('quarantined')
+      if (segment.state !== 'sealed' || this.#random() > share) continue
+      const name = `${segment.logName}/${segment.seq}-${segment.incarnation}`
+      if (!this.#delivered.has(name)) this.#delivered.set(name, { segment, ids: await this.#read(files, segment) })
+      await removeSegment(files, segment)
+    }
+  }
+
+  async #read(files: Files, segment: SegmentFile): Promise<readonly number[]> {
+    const ids: number[] = []
+    const reader = await openSegment(files, segment.path)
+    for await (const frames of reader.frames(2_000)) {
+      for (const { topic, payload } of frames) {
+        const sent = this.#sent[Number(topic)]
+        expect(sent?.log).toBe(segment.logName)
+        expect(sent?.payload.equals(payload), `frame ${topic} is as it was sent`).toBe(true)
+        ids.push(Number(topic))
+      }
+    }
+    expect(ids.length, 'no segment is empty').toBeGreaterThan(0)
+    await reader.close()
+    return ids
+  }
+
+  async #quiet(): Promise<void> {
+    await Promise.all(this.#pending.splice(0))
+  }
+
+  #decide(operation: DiskOperation): Fault | undefined {
+    if (this.#crashIn !== undefined && this.#crashIn.operations-- <= 0) {
+      const { fault } = this.#crashIn
+      this.#crashIn = undefined
+      this.#crashes += 1
+      return fault
+    }
+    const armed = this.#faults.find(({ kind }) => kind === operation.kind)
+    if (armed === undefined || armed.skip-- > 0) return undefined
+    armed.times -= 1
+    if (armed.times <= 0) this.#faults = this.#faults.filter((other) => other !== armed)
+    return armed.fault
+  }
+}
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+function isSystemError(error: unknown): boolean {
+  return error instanceof Error && 'code' in error
+}

@@ -1,0 +1,279 @@
+/**
+ * A disk in memory that forgets: the model of a page cache over a disk, with faults and power cuts.
+ *
+ * - Bytes not synced may vanish, survive, or be torn, each 512-byte sector for itself, and so may a change of the size.
+ * - Names made, renamed or removed without a directory fsync vanish from some point on, in each directory for itself.
+ * - After a failed fdatasync some sectors never reach the disk, and the kernel believes they did: reading shows them, until a crash.
+ */
+import { Buffer } from 'node:buffer'
+import { basename, dirname, join } from 'node:path'
+import type { DirectoryEntry, Files, OpenFile, OpenMode } from '#lib/files.ts'
+
+export type DiskOperation = {
+  readonly kind:
+    | 'open'
+    | 'write'
+    | 'read'
+    | 'sync'
+    | 'truncate'
+    | 'close'
+    | 'rename'
+    | 'remove'
+    | 'list'
+    | 'makeDirectory'
+    | 'syncDirectory'
+  readonly path: string
+  readonly bytes?: number
+}
+
+/** `written`: bytes of a failing write that are in the file all the same. */
+export type Fault = { readonly error: string; readonly written?: number } | 'crash before' | 'crash after'
+
+const SECTOR_BYTES = 512
+
+class Inode {
+  bytes = Buffer.alloc(0)
+  durable = Buffer.alloc(0)
+  readonly dirty = new Set<number>()
+}
+
+type Names = Map<string, Inode | 'directory'>
+type NameChange = (names: Names) => void
+
+export class FaultyDisk {
+  /** Decides what goes wrong with an operation. */
+  fault: (operation: DiskOperation) => Fault | undefined = () => undefined
+  /** Bytes that all files together may take. */
+  capacityBytes = Number.POSITIVE_INFINITY
+  readonly #random: () => number
+  #names: Names = new Map([['/', 'directory']])
+  #durableNames: Names = new Map([['/', 'directory']])
+  readonly #pending = new Map<string, NameChange[]>()
+  #generation = 0
+
+  /** `random` in [0, 1) decides what a crash and a failed fsync leave behind. */
+  constructor(random: () => number) {
+    this.#random = random
+  }
+
+  /** The disk as one run of a program sees it: after a crash every operation of it fails. */
+  mount(): Files {
+    const generation = this.#generation
+    const run = <T>(operation: DiskOperation, effect: (fault: Exclude<Fault, string> | undefined) => T) =>
+      this.#run(generation, operation, effect)
+    return {
+      open: (path, mode) => run({ kind: 'open', path }, () => this.#open(path, mode, run)),
+      read: (path) =>
+        run({ kind: 'read', path }, () => (this.#names.has(path) ? Buffer.from(this.#inode(path).bytes) : undefined)),
+      bytes: (path) =>
+        run({ kind: 'read', path }, () => (this.#names.has(path) ? this.#inode(path).bytes.byteLength : undefined)),
+      list: (path) => run({ kind: 'list', path }, () => this.#list(path)),
+      makeDirectory: (path) => run({ kind: 'makeDirectory', path }, () => this.#makeDirectory(path)),
+      syncDirectory: (path) => run({ kind: 'syncDirectory', path }, () => this.#syncDirectory(path)),
+      rename: (from, to) => run({ kind: 'rename', path: from }, () => this.#rename(from, to)),
+      remove: (path) =>
+        run({ kind: 'remove', path }, () => {
+          if (this.#names.has(path)) this.#change(path, (names) => names.delete(path))
+        }),
+      freeBytes: () => Promise.resolve(this.capacityBytes - this.usedBytes()),
+    }
+  }
+
+  /** Cuts the power. What was mounted before fails from now on. */
+  crash(): void {
+    this.#generation += 1
+    for (const [directory, changes] of this.#pending) {
+      const survive = Math.floor(this.#random() * (changes.length + 1))
+      for (const change of changes.slice(0, survive)) change(this.#durableNames)
+      this.#pending.delete(directory)
+    }
+    for (const path of [...this.#durableNames.keys()].sort()) {
+      if (path !== '/' && !this.#durableNames.has(dirname(path))) this.#durableNames.delete(path)
+    }
+    this.#names = new Map(this.#durableNames)
+    for (const inode of new Set(this.#names.values())) if (inode !== 'directory') this.#lose(inode)
+  }
+
+  /** Changes bytes where they lie, as a failing disk does. */
+  damage(path: string, change: (bytes: Buffer) => void): void {
+    const inode = this.#inode(path)
+    change(inode.bytes)
+    change(inode.durable)
+  }
+
+  paths(): readonly string[] {
+    return [...this.#names.keys()].filter((path) => this.#names.get(path) !== 'directory').sort()
+  }
+
+  async #run<T>(
+    generation: number,
+    operation: DiskOperation,
+    effect: (fault: Exclude<Fault, string> | undefined) => T,
+  ): Promise<T> {
+    await (operation.kind === 'sync' ? new Promise((resolve) => setImmediate(resolve)) : Promise.resolve())
+    if (generation !== this.#generation) throw systemError('ECRASHED', operation)
+    const fault = this.fault(operation)
+    if (fault === 'crash before') this.crash()
+    if (generation !== this.#generation) throw systemError('ECRASHED', operation)
+    const own = typeof fault === 'object' ? fault : undefined
+    if (own !== undefined && operation.kind !== 'write' && operation.kind !== 'sync') throw systemError(own.error, operation)
+    const result = effect(own)
+    if (own !== undefined) throw systemError(own.error, operation)
+    if (fault === 'crash after') {
+      this.crash()
+      throw systemError('ECRASHED', operation)
+    }
+    return result
+  }
+
+  #open(
+    path: string,
+    mode: OpenMode,
+    run: <T>(operation: DiskOperation, effect: (fault: Exclude<Fault, string> | undefined) => T) => Promise<T>,
+  ): OpenFile {
+    if (mode === 'create') {
+      if (this.#names.has(path)) throw systemError('EEXIST', { kind: 'open', path })
+      const made = new Inode()
+      this.#change(path, (names) => names.set(path, made))
+    }
+    const inode = this.#inode(path)
+    let isOpen = true
+    const use = <T>(operation: Omit<DiskOperation, 'path'>, effect: (fault: Exclude<Fault, string> | undefined) => T) => {
+      if (!isOpen) throw new Error(`${operation.kind} of ${path} after it was closed`)
+      return run({ ...operation, path }, effect)
+    }
+    return {
+      path,
+      write: (chunks, position) => {
+        const bytes = Buffer.concat(chunks)
+        return use({ kind: 'write', bytes: bytes.byteLength }, (fault) => {
+          const room = this.capacityBytes - this.usedBytes() + Math.max(inode.bytes.byteLength - position, 0)
+          const fits = Math.max(0, Math.min(fault?.written ?? (fault === undefined ? bytes.byteLength : 0), room))
+          write(inode, bytes.subarray(0, fits), position)
+          if (fault === undefined && fits < bytes.byteLength) throw systemError('ENOSPC', { kind: 'write', path })
+        })
+      },
+      read: (into, position) => use({ kind: 'read' }, () => inode.bytes.copy(into, 0, position)),
+      bytes: () => use({ kind: 'read' }, () => inode.bytes.byteLength),
+      truncate: (bytes) => use({ kind: 'truncate' }, () => truncate(inode, bytes)),
+      sync: () => use({ kind: 'sync' }, (fault) => this.#sync(inode, fault !== undefined)),
+      close: () =>
+        use({ kind: 'close' }, () => {
+          isOpen = false
+        }),
+    }
+  }
+
+  #sync(inode: Inode, fails: boolean): void {
+    const size = fails && this.#random() < 0.5 ? inode.durable.byteLength : inode.bytes.byteLength
+    inode.durable = resized(inode.durable, size)
+    for (const sector of inode.dirty) if (!fails || this.#random() < 0.5) copySector(inode.bytes, inode.durable, sector)
+    inode.dirty.clear()
+  }
+
+  #lose(inode: Inode): void {
+    const [least, most] = [inode.durable.byteLength, inode.bytes.byteLength].sort((a, b) => a - b) as [number, number]
+    const choice = this.#random()
+    const size =
+      choice < 0.3
+        ? inode.durable.byteLength
+        : choice < 0.6
+          ? inode.bytes.byteLength
+          : least + Math.floor(this.#random() * (most - least + 1))
+    const after = resized(inode.durable, size)
+    const share = [0, 0.5, 1][Math.floor(this.#random() * 3)] ?? 0
+    for (const sector of inode.dirty) if (this.#random() < share) copySector(inode.bytes, after, sector)
+    inode.bytes = after
+    inode.durable = Buffer.from(after)
+    inode.dirty.clear()
+  }
+
+  #list(directory: string): readonly DirectoryEntry[] {
+    return [...this.#names]
+      .filter(([path]) => path !== '/' && dirname(path) === directory)
+      .map(([path, node]) => ({ name: basename(path), kind: node === 'directory' ? 'directory' : 'file' }))
+  }
+
+  #makeDirectory(path: string): void {
+    if (this.#names.has(path)) return
+    this.#makeDirectory(dirname(path))
+    this.#change(path, (names) => names.set(path, 'directory'))
+    this.#syncDirectory(dirname(path))
+  }
+
+  #syncDirectory(path: string): void {
+    if (this.#names.get(path) !== 'directory') throw systemError('ENOENT', { kind: 'syncDirectory', path })
+    for (const change of this.#pending.get(path) ?? []) change(this.#durableNames)
+    this.#pending.delete(path)
+  }
+
+  #rename(from: string, to: string): void {
+    if (dirname(from) !== dirname(to)) throw new Error('this disk renames within one directory')
+    const inode = this.#inode(from)
+    this.#change(to, (names) => {
+      names.delete(from)
+      names.set(to, inode)
+    })
+  }
+
+  #change(path: string, change: NameChange): void {
+    const directory = dirname(path)
+    if (this.#names.get(directory) !== 'directory') throw systemError('ENOENT', { kind: 'open', path })
+    change(this.#names)
+    this.#pending.set(directory, [...(this.#pending.get(directory) ?? []), change])
+  }
+
+  #inode(path: string): Inode {
+    const node = this.#names.get(path)
+    if (node === undefined) throw systemError('ENOENT', { kind: 'open', path })
+    if (node === 'directory') throw systemError('EISDIR', { kind: 'open', path })
+    return node
+  }
+
+  usedBytes(): number {
+    let bytes = 0
+    for (const node of this.#names.values()) if (node !== 'directory') bytes += node.bytes.byteLength
+    return bytes
+  }
+}
+
+/** A small seeded generator: the same seed, the same disk. */
+export function seededRandom(seed: number): () => number {
+  let state = seed | 0
+  return () => {
+    state = (state + 0x6d2b_79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000
+  }
+}
+
+export function systemError(code: string, { kind, path }: DiskOperation): Error {
+  return Object.assign(new Error(`${code}: ${kind} '${join(path)}'`), { code })
+}
+
+function write(inode: Inode, bytes: Buffer, position: number): void {
+  if (bytes.byteLength === 0) return
+  const end = position + bytes.byteLength
+  if (end > inode.bytes.byteLength) inode.bytes = resized(inode.bytes, end)
+  bytes.copy(inode.bytes, position)
+  for (let sector = Math.floor(position / SECTOR_BYTES); sector * SECTOR_BYTES < end; sector += 1) inode.dirty.add(sector)
+}
+
+function truncate(inode: Inode, bytes: number): void {
+  inode.bytes = resized(inode.bytes, bytes)
+  for (const sector of inode.dirty) if (sector * SECTOR_BYTES >= bytes) inode.dirty.delete(sector)
+  // The rest of the last sector is zero from now on, and that is a change like any other.
+  if (bytes % SECTOR_BYTES !== 0) inode.dirty.add(Math.floor(bytes / SECTOR_BYTES))
+}
+
+function resized(bytes: Buffer, size: number): Buffer<ArrayBuffer> {
+  const result = Buffer.alloc(size)
+  bytes.copy(result, 0, 0, Math.min(size, bytes.byteLength))
+  return result
+}
+
+function copySector(from: Buffer, to: Buffer, sector: number): void {
+  const start = sector * SECTOR_BYTES
+  if (start < to.byteLength) from.copy(to, start, start, Math.min(start + SECTOR_BYTES, from.byteLength, to.byteLength))
+}

@@ -1,0 +1,44 @@
+import type { Clock } from '#lib/clock.ts'
+
+type Timer = { readonly at: number; readonly callback: () => void }
+
+/** Time that stands still until a test moves it. */
+export class ManualClock implements Clock {
+  #now: number
+  readonly #start: number
+  #timers: readonly Timer[] = []
+
+  constructor(startMs = Date.UTC(2026, 10, 20)) {
+    this.#now = startMs
+    this.#start = startMs
+  }
+
+  now(): number {
+    return this.#now
+  }
+
+  monotonic(): number {
+    return this.#now - this.#start
+  }
+
+  setTimer(callback: () => void, delayMs: number): () => void {
+    const timer = { at: this.#now + delayMs, callback }
+    this.#timers = [...this.#timers, timer]
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer)
+    }
+  }
+
+  /** Moves on, calling what falls due on the way, in order. */
+  advance(ms: number): void {
+    const end = this.#now + ms
+    for (;;) {
+      const due = this.#timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0]
+      if (due === undefined) break
+      this.#timers = this.#timers.filter((other) => other !== due)
+      this.#now = Math.max(this.#now, due.at)
+      due.callback()
+    }
+    this.#now = end
+  }
+}
