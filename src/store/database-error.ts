@@ -32,19 +32,19 @@ export function refusalOf(error: unknown): Refusal | undefined {
 
 export type Explanations = Partial<Readonly<Record<'unique' | 'reference', AppError>>>
 
-/** Awaits `work`. Where the database refuses it for one of the reasons in `explanations`, that error is thrown in its place. */
-export async function explain<T>(work: Promise<T>, explanations: Explanations): Promise<T> {
+/**
+ * Awaits `work`. Where the database refuses it for one of the reasons in `explanations`, that error is thrown in its place.
+ * A text that no database keeps is the client's error wherever it comes from.
+ */
+export async function explain<T>(work: Promise<T>, explanations: Explanations = {}): Promise<T> {
   try {
     return await work
   } catch (error) {
     const refusal = refusalOf(error)
+    if (refusal === 'bad_text') throw new AppError('validation_error', 'a text has the character U+0000', { cause: error })
     const explanation = refusal === 'unique' || refusal === 'reference' ? explanations[refusal] : undefined
-    if (explanation !== undefined)
-      throw new AppError(explanation.code, explanation.message, { ...withErrors(explanation), cause: error })
-    throw error
+    if (explanation === undefined) throw error
+    const { code, message, errors } = explanation
+    throw new AppError(code, message, { cause: error, ...(errors === undefined ? {} : { errors }) })
   }
-}
-
-function withErrors({ errors }: AppError): { errors?: NonNullable<AppError['errors']> } {
-  return errors === undefined ? {} : { errors }
 }

@@ -1,5 +1,6 @@
 import type { Page, PageQuery } from '#model/page.ts'
 import { toPage } from '#model/page.ts'
+import { explain } from './database-error.ts'
 
 /** Reads one page of a list: `count` and `read` are two queries with the same conditions. */
 export async function readPage<Row, Item>(
@@ -8,6 +9,6 @@ export async function readPage<Row, Item>(
   read: Promise<readonly Row[]>,
   toItem: (row: Row) => Item,
 ): Promise<Page<Item>> {
-  const [{ total }, rows] = await Promise.all([count, read])
+  const [{ total }, rows] = await explain(Promise.all([count, read]))
   return toPage(rows.map(toItem), total, page)
 }

@@ -7,7 +7,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { Kysely, type Transaction } from 'kysely'
 import { AppError } from '#errors.ts'
-import { refusalOf } from './database-error.ts'
+import { explain, refusalOf } from './database-error.ts'
 import { storeLimits } from './limits.ts'
 import { type PostgresOptions, postgresDialect } from './postgres.ts'
 import type { Database } from './schema.ts'
@@ -52,10 +52,9 @@ export async function readConsistently<T>(store: Store, work: (db: Tx) => Promis
 async function retryingCollisions<T>(attempt: () => Promise<T>): Promise<T> {
   for (let attempts = 1; ; attempts += 1) {
     try {
-      return await attempt()
+      return await explain(attempt())
     } catch (error) {
       const refusal = refusalOf(error)
-      if (refusal === 'bad_text') throw new AppError('validation_error', 'a text has the character U+0000', { cause: error })
       if (refusal !== 'collision') throw error
       if (attempts >= storeLimits.transactionAttemptsMax)
         throw new AppError('unavailable', 'the database is busy', { cause: error })
