@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process'
+import { resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { ConfigurationError, readConfig } from './config.ts'
+
+describe('readConfig', () => {
+  test('needs nothing', () => {
+    const config = readConfig({})
+    expect(config).toMatchObject({
+      controlListen: { host: '127.0.0.1', port: 8080 },
+      maxRequestBytes: 10 * 1024 * 1024,
+      bootstrapApiKey: null,
+      region: 'loc',
+    })
+    expect(config.paths.wal).toBe(resolve('data/node/wal'))
+    expect(Object.isFrozen(config)).toBe(true)
+  })
+
+  test('reads sizes, addresses and lists', () => {
+    const config = readConfig({
+      INLET_MAX_REQUEST_BYTES: '1.5 MiB',
+      INLET_INGEST_LISTEN: '[::1]:9000',
+      INLET_NODE_ADDRESSES: '10.0.0.1, 10.0.0.2',
+      INLET_DISK_BUDGET_BYTES: '1GB',
+    })
+    expect(config).toMatchObject({
+      maxRequestBytes: 1_572_864,
+      ingestListen: { host: '::1', port: 9000 },
+      advertiseAddresses: ['10.0.0.1', '10.0.0.2'],
+      diskBudgetBytes: 1_000_000_000,
+    })
+  })
+
+  test('lists every problem at once and names what does not exist', () => {
+    const read = () =>
+      readConfig({
+        INLET_INGEST_LISTEN: 'nowhere',
+        INLET_MAX_REQUEST_BYTES: '1',
+        INLET_INGSET_LISTEN: 'x',
+        INLET_REGION: 'Europe',
+      })
+    expect(read).toThrow(ConfigurationError)
+    expect(read).toThrow(
+      /INLET_INGEST_LISTEN: must be host:port[^]*INLET_MAX_REQUEST_BYTES[^]*INLET_INGSET_LISTEN: no such option/,
+    )
+    expect(read).toThrow(/INLET_REGION: must be a region code/)
+  })
+
+  test('an API key of the wrong form is refused without being shown', () => {
+    const read = () => readConfig({ INLET_BOOTSTRAP_API_KEY: 'hunter2' })
+    expect(read).toThrow(/INLET_BOOTSTRAP_API_KEY: must be ing_live_/)
+    expect(read).not.toThrow(/hunter2/)
+  })
+})
+
+test('docs/configuration.md is what the table says', () => {
+  execFileSync(process.execPath, [resolve(import.meta.dirname, '../tools/write-config-docs.ts'), '--check'])
+})
