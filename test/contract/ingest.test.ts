@@ -1,0 +1,423 @@
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { newSigningKey, publicKeys, signAccessToken } from '#auth/access-tokens.ts'
+import { newId } from '#model/id.ts'
+import { KiB, MiB } from '#model/limits.ts'
+import { aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+
+type Sent = { readonly status: number; readonly headers: Headers; readonly body: Record<string, unknown> }
+
+/** Sends `body` as the documented client does; `change` replaces headers, null leaves one out. */
+async function post(
+  node: IngestNode,
+  body: string | Uint8Array<ArrayBuffer>,
+  { headers = {}, query = '' }: { headers?: Record<string, string | null>; query?: string } = {},
+): Promise<Sent> {
+  const all = { 'x-api-key': secretOf('a'), 'content-type': 'application/x-ndjson', ...headers }
+  const present = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== null)
+  const response = await fetch(`${node.url}/v1/ingest${query}`, { method: 'POST', body, headers: present })
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Record<string, unknown> }
+}
+
+const bytes = (text: string) => new Uint8Array(Buffer.from(text))
+const endpoint = anEndpoint()
+const snapshot = aSnapshot({ endpoints: [endpoint] })
+
+describe('202', () => {
+  test('is a receipt, and what it promises is in the WAL byte for byte', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const sent = await post(node, '{"a":1}\r\n\n{"b":2}\n \t\n{"c"')
+    expect(sent).toMatchObject({ status: 202, body: { accepted_records: 3, accepted_bytes: 26, segment_seq: 0 } })
+    expect(sent.headers.get('content-type')).toBe('application/json')
+    expect(sent.body['node_id']).toBe((node.control.registered[0] as { node_id: string }).node_id)
+    expect(await node.stored(endpoint.id)).toEqual([
+      { seq: 0, layout: 'lines', recordCount: 3, payload: Buffer.from('{"a":1}\r\n\n{"b":2}\n \t\n{"c"') },
+    ])
+  })
+
+  test.each([
+    'application/x-ndjson',
+    'application/ndjson',
+    'application/jsonl',
+    'Application/X-NDJSON; charset=UTF-8',
+    'application/x-ndjson;charset="utf-8"',
+  ])('takes lines as %s', async (type) => {
+    await using node = await IngestNode.start({ snapshot })
+    expect(await post(node, '1\n2', { headers: { 'content-type': type } })).toMatchObject({ body: { accepted_records: 2 } })
+  })
+
+  test('takes application/json as one record, line breaks and all', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const sent = await post(node, '{\n  "a": 1\n}\n', { headers: { 'content-type': 'application/json; charset=utf-8' } })
+    expect(sent).toMatchObject({ status: 202, body: { accepted_records: 1, accepted_bytes: 13 } })
+    expect(await node.stored(endpoint.id)).toMatchObject([{ layout: 'single', recordCount: 1 }])
+  })
+
+  test.each([
+    ['a BOM', bytes('\uFEFF{"a":1}\n'), 1],
+    ['NUL bytes', bytes('{"a":"\0"}\n\0'), 2],
+    ['invalid UTF-8', new Uint8Array([0x7b, 0xff, 0xfe, 10, 0xc3, 0x28]), 2],
+    ['malformed JSON', bytes('{"a":\nnull\n]]'), 3],
+  ])('keeps %s as it came', async (_, body, records) => {
+    await using node = await IngestNode.start({ snapshot })
+    expect(await post(node, body)).toMatchObject({ status: 202, body: { accepted_records: records } })
+    expect((await node.stored(endpoint.id))[0]?.payload).toEqual(Buffer.from(body))
+  })
+
+  test.each([
+    ['identity', (text: string) => Buffer.from(text)],
+    ['gzip', gzipSync],
+    ['X-GZIP', gzipSync],
+    ['gzip', (text: string) => Buffer.concat([gzipSync(text.slice(0, 40)), gzipSync(text.slice(40))])],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+    ['zstd', (text: string) => Buffer.concat([zstdCompressSync(text.slice(0, 40)), zstdCompressSync(text.slice(40))])],
+  ])('undoes Content-Encoding: %s (%#)', async (encoding, compress) => {
+    await using node = await IngestNode.start({ snapshot })
+    const text = '{"some":"record","n":123456}\n'.repeat(1_000)
+    const sent = await post(node, new Uint8Array(compress(text)), { headers: { 'content-encoding': encoding } })
+    expect(sent).toMatchObject({ status: 202, body: { accepted_records: 1_000, accepted_bytes: text.length } })
+    expect((await node.stored(endpoint.id))[0]?.payload.toString()).toBe(text)
+  })
+
+  test('takes a record of exactly 1 MiB and a body of exactly the bound', async () => {
+    await using node = await IngestNode.start({ snapshot, environment: { INLET_MAX_REQUEST_BYTES: '2MiB' } })
+    expect(await post(node, `${'1'.repeat(MiB)}\n${'2'.repeat(MiB - 1)}`)).toMatchObject({
+      status: 202,
+      body: { accepted_records: 2, accepted_bytes: 2 * MiB },
+    })
+  })
+
+  test('takes an access token, and an API key as Bearer', async () => {
+    const signer = await newSigningKey(Date.now())
+    const issuer = 'https://control.test'
+    const key = aKey()
+    const principal = { account_id: 'account-a', key_id: key.id, scopes: ['ingest' as const] }
+    const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
+    await using node = await IngestNode.start({
+      snapshot: aSnapshot({ keys: [key], jwks: publicKeys([signer]), token_issuer: issuer }),
+    })
+    for (const bearer of [token, token, secretOf('a')]) {
+      const sent = await post(node, '1', { headers: { 'x-api-key': null, authorization: `Bearer ${bearer}` } })
+      expect(sent.status).toBe(202)
+    }
+  })
+})
+
+describe('which endpoint', () => {
+  const first = anEndpoint({ ingest_host: 'abc123.loc.ingest.test' })
+  const second = anEndpoint({ ingest_host: 'def456.loc.ingest.test' })
+  const foreign = anEndpoint({ ingest_host: 'ghi789.loc.ingest.test', account_id: 'account-b' })
+  const paused = anEndpoint({ desired_state: 'paused', account_id: 'account-c' })
+  const deleted = anEndpoint({ desired_state: 'draining', account_id: 'account-d' })
+  const keys = ['a', 'b', 'c', 'd', 'e'].map((letter) => aKey({ secret: secretOf(letter), account_id: `account-${letter}` }))
+  const many = aSnapshot({ endpoints: [first, second, foreign, paused, deleted], keys })
+  const as = (letter: string, headers = {}) => ({ headers: { 'x-api-key': secretOf(letter), ...headers } })
+
+  test('the host, whatever its case and port', async () => {
+    await using node = await IngestNode.start({ snapshot: many })
+    for (const host of ['def456.loc.ingest.test', 'DEF456.LOC.Ingest.Test:443', 'def456.loc.ingest.test.']) {
+      expect(await post(node, host, as('a', { host }))).toMatchObject({ status: 202 })
+    }
+    expect(await node.stored(second.id)).toHaveLength(3)
+  })
+
+  test('the query, where the host is none of an endpoint', async () => {
+    await using node = await IngestNode.start({ snapshot: many })
+    expect(await post(node, '1', { query: `?endpoint=${second.id}` })).toMatchObject({ status: 202 })
+    expect(await post(node, '1', { query: `?endpoint=${second.id.toUpperCase()}` })).toMatchObject({ status: 202 })
+    expect(await node.stored(second.id)).toHaveLength(2)
+  })
+
+  test('the only one that the account has', async () => {
+    await using node = await IngestNode.start({ snapshot: many })
+    expect(await post(node, '1', as('b'))).toMatchObject({ status: 202 })
+    expect(await node.stored(foreign.id)).toHaveLength(1)
+  })
+
+  test('422 when there are several, naming them', async () => {
+    await using node = await IngestNode.start({ snapshot: many })
+    const sent = await post(node, '1')
+    expect(sent).toMatchObject({ status: 422, body: { error: 'validation_error', errors: [{ path: 'endpoint' }] } })
+    expect(sent.body['detail']).toContain(first.id)
+    expect(sent.body['detail']).toContain(second.id)
+    expect(sent.body['detail']).not.toContain(foreign.id)
+  })
+
+  test.each([
+    ['no endpoint', 'e', '', 'has no endpoint in region loc'],
+    ['an unknown parameter', 'a', '?endpiont=x', '"endpiont"'],
+    ['two of them', 'a', `?endpoint=${first.id}&endpoint=${second.id}`, 'name one endpoint'],
+    ['none but one on its way out', 'd', '', 'has no endpoint in region loc'],
+  ])('422 for %s', async (_, letter, query, detail) => {
+    await using node = await IngestNode.start({ snapshot: many })
+    const sent = await post(node, '1', { ...as(letter), query })
+    expect(sent).toMatchObject({ status: 422, body: { detail: expect.stringContaining(detail) } })
+  })
+
+  test('422 when host and query differ', async () => {
+    await using node = await IngestNode.start({ snapshot: many })
+    const call = { ...as('a', { host: first.ingest_host }), query: `?endpoint=${second.id}` }
+    expect(await post(node, '1', call)).toMatchObject({ status: 422 })
+    expect(await post(node, '1', { ...call, query: `?endpoint=${first.id}` })).toMatchObject({ status: 202 })
+  })
+
+  test('403 with a key of another account', async () => {
+    await using node = await IngestNode.start({ snapshot: many })
+    expect(await post(node, '1', { query: `?endpoint=${foreign.id}` })).toMatchObject({ status: 403 })
+    expect(await post(node, '1', as('a', { host: foreign.ingest_host }))).toMatchObject({ status: 403 })
+    expect(await node.stored(foreign.id)).toEqual([])
+  })
+
+  test('404 for one that is not there, is deleted, or a host of nobody', async () => {
+    await using node = await IngestNode.start({ snapshot: many })
+    expect(await post(node, '1', { query: `?endpoint=${newId()}` })).toMatchObject({ status: 404, body: { error: 'not_found' } })
+    expect(await post(node, '1', { query: '?endpoint=x' })).toMatchObject({ status: 404 })
+    expect(await post(node, '1', as('a', { host: 'zzz999.loc.ingest.test' }))).toMatchObject({ status: 404 })
+    expect(await post(node, '1', { ...as('d'), query: `?endpoint=${deleted.id}` })).toMatchObject({ status: 404 })
+  })
+
+  test('503 while it is paused', async () => {
+    await using node = await IngestNode.start({ snapshot: many })
+    const sent = await post(node, '1', as('c'))
+    expect(sent).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
+    expect(sent.headers.get('retry-after')).toBe('30')
+  })
+})
+
+describe('401', () => {
+  test.each([
+    ['no credentials', { 'x-api-key': null }],
+    ['an unknown key', { 'x-api-key': secretOf('z') }],
+    ['no key at all', { 'x-api-key': 'hello' }],
+    ['basic credentials', { 'x-api-key': null, authorization: 'Basic YTpi' }],
+    ['a token that is none', { 'x-api-key': null, authorization: 'Bearer a.b.c' }],
+    ['an unknown key as Bearer', { 'x-api-key': null, authorization: `Bearer ${secretOf('z')}` }],
+  ])('for %s', async (_, headers) => {
+    await using node = await IngestNode.start({ snapshot })
+    const sent = await post(node, '1', { headers })
+    expect(sent).toMatchObject({
+      status: 401,
+      body: { type: 'http://127.0.0.1:8080/errors/unauthorized', title: 'Unauthorized', status: 401, error: 'unauthorized' },
+    })
+    expect(sent.headers.get('content-type')).toBe('application/problem+json')
+    expect(sent.headers.get('www-authenticate')).toBe('Bearer')
+    expect(await node.stored(endpoint.id)).toEqual([])
+  })
+
+  test('for a key that was revoked, from the next epoch on', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    expect(await post(node, '1')).toMatchObject({ status: 202 })
+    await node.publish({ ...snapshot, epoch: 2, keys: [] })
+    expect(await post(node, '1')).toMatchObject({ status: 401 })
+    await node.publish({ ...snapshot, epoch: 3 })
+    expect(await post(node, '1')).toMatchObject({ status: 202 })
+  })
+})
+
+describe('403', () => {
+  test('for a key or token without the scope ingest', async () => {
+    const signer = await newSigningKey(Date.now())
+    const issuer = 'https://control.test'
+    const principal = { account_id: 'account-a', key_id: newId(), scopes: ['admin' as const] }
+    const token = await signAccessToken(signer, { principal, scope: 'admin', issuer, ttlSeconds: 60, now: Date.now() })
+    await using node = await IngestNode.start({
+      snapshot: aSnapshot({ keys: [aKey({ scopes: ['admin', 'metrics'] })], jwks: publicKeys([signer]), token_issuer: issuer }),
+    })
+    expect(await post(node, '1')).toMatchObject({ status: 403, body: { error: 'forbidden' } })
+    const bearer = { 'x-api-key': null, authorization: `Bearer ${token}` }
+    expect(await post(node, '1', { headers: bearer })).toMatchObject({ status: 403 })
+  })
+})
+
+describe('413', () => {
+  const bound = { INLET_MAX_REQUEST_BYTES: '64KiB' }
+
+  test('for a body over the bound, announced or not', async () => {
+    await using node = await IngestNode.start({ snapshot, environment: bound })
+    const large = new Uint8Array(64 * KiB + 1).fill(10)
+    expect(await post(node, large)).toMatchObject({ status: 413, body: { error: 'payload_too_large' } })
+    const response = await fetch(`${node.url}/v1/ingest`, {
+      method: 'POST',
+      headers: { 'x-api-key': secretOf('a'), 'content-type': 'application/x-ndjson' },
+      body: new Blob([large]).stream(),
+      duplex: 'half',
+    })
+    expect(response.status).toBe(413)
+    expect(await node.stored(endpoint.id)).toEqual([])
+  })
+
+  test.each([
+    ['gzip', gzipSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+    ['deflate', deflateSync],
+  ])('for a bomb in %s, which stops at the bound', async (encoding, compress) => {
+    await using node = await IngestNode.start({ snapshot, environment: { INLET_MAX_IN_FLIGHT_BYTES: '1MiB', ...bound } })
+    const bomb = new Uint8Array(compress(Buffer.alloc(50 * MiB, '{}\n')))
+    const sent = await post(node, bomb, { headers: { 'content-encoding': encoding } })
+    expect(sent).toMatchObject({ status: 413, body: { detail: expect.stringContaining('decompressed') } })
+    expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
+  })
+
+  test('for a record over 1 MiB, naming its line; nothing of the request is kept', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const sent = await post(node, `{"a":1}\n\n${'1'.repeat(MiB + 1)}\n{"b":2}\n`)
+    expect(sent).toMatchObject({ status: 413, body: { detail: expect.stringMatching(/^line 3 is longer/) } })
+    const single = await post(node, '1'.repeat(MiB + 1), { headers: { 'content-type': 'application/json' } })
+    expect(single).toMatchObject({ status: 413, body: { detail: expect.stringMatching(/^the record is longer/) } })
+    expect(await node.stored(endpoint.id)).toEqual([])
+  })
+})
+
+describe('415', () => {
+  test.each([
+    ['text/plain', null, 'text/plain'],
+    ['application/xml; charset=utf-8', null, 'application/xml'],
+    ['application/x-ndjson; charset=utf-16', null, 'utf-16'],
+    ['', null, 'Content-Type'],
+    ['application/json', 'compress', 'compress'],
+    ['application/json', 'gzip, gzip', 'several'],
+  ])('for type %j, encoding %j', async (type, encoding, detail) => {
+    await using node = await IngestNode.start({ snapshot })
+    const sent = await post(node, '1', { headers: { 'content-type': type, 'content-encoding': encoding } })
+    expect(sent).toMatchObject({ status: 415, body: { detail: expect.stringContaining(detail) } })
+    expect(sent.headers.get('accept-post')).toContain('application/x-ndjson')
+    expect(sent.headers.get('accept-encoding')).toContain('zstd')
+  })
+})
+
+describe('422', () => {
+  test.each(['', '\n', ' \r\n\t\n'])('for a body without a record: %j', async (body) => {
+    await using node = await IngestNode.start({ snapshot })
+    for (const type of ['application/x-ndjson', 'application/json']) {
+      expect(await post(node, body, { headers: { 'content-type': type } })).toMatchObject({ status: 422 })
+    }
+    for (const [encoding, compressed] of [['gzip', gzipSync(body)] as const, ['zstd', zstdCompressSync(body)] as const]) {
+      const sent = await post(node, new Uint8Array(compressed), { headers: { 'content-encoding': encoding } })
+      expect(sent).toMatchObject({ status: 422 })
+    }
+    expect(await node.stored(endpoint.id)).toEqual([])
+  })
+
+  const good = '{"a":1}\n'.repeat(100)
+  test.each([
+    ['gzip', 'no gzip at all', Buffer.from(good)],
+    ['gzip', 'cut short', gzipSync(good).subarray(0, -5)],
+    ['gzip', 'a wrong checksum', Buffer.concat([gzipSync(good).subarray(0, -8), Buffer.alloc(8)])],
+    ['gzip', 'rubbish behind it', Buffer.concat([gzipSync(good), Buffer.from('{"b":2}\n')])],
+    ['deflate', 'rubbish behind it', Buffer.concat([deflateSync(good), Buffer.from('{"b":2}\n')])],
+    ['br', 'rubbish behind it', Buffer.concat([brotliCompressSync(good), Buffer.from('{"b":2}\n')])],
+    ['zstd', 'rubbish behind it', Buffer.concat([zstdCompressSync(good), Buffer.from('{"b":2}\n')])],
+    ['zstd', 'cut short', zstdCompressSync(good).subarray(0, -3)],
+    ['zstd', 'nothing', Buffer.alloc(0)],
+  ])('for %s with %s', async (encoding, _, body) => {
+    await using node = await IngestNode.start({ snapshot })
+    const sent = await post(node, new Uint8Array(body), { headers: { 'content-encoding': encoding } })
+    expect(sent).toMatchObject({ status: 422, body: { error: 'validation_error' } })
+    expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
+    expect(await node.stored(endpoint.id)).toEqual([])
+  })
+})
+
+describe('404 and 405', () => {
+  test('name the way', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const lost = await fetch(`${node.url}/v1/events`, { method: 'POST', body: '1' })
+    expect(lost.status).toBe(404)
+    expect(await lost.json()).toMatchObject({ error: 'not_found', detail: expect.stringContaining('POST /v1/ingest') })
+    const got = await fetch(`${node.url}/v1/ingest`)
+    expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST'])
+    expect(await got.json()).toMatchObject({ error: 'method_not_allowed' })
+    const posted = await fetch(`${node.url}/readyz`, { method: 'POST' })
+    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+  })
+})
+
+describe('503', () => {
+  test('with no configuration yet, and it says so; then by itself 202', async () => {
+    await using node = await IngestNode.start({ snapshot: undefined })
+    const sent = await post(node, '1')
+    expect(sent).toMatchObject({
+      status: 503,
+      body: { error: 'unavailable', retry: true, detail: expect.stringContaining('control was never reached') },
+    })
+    expect(sent.headers.get('retry-after')).toBe('2')
+    const ready = await fetch(`${node.url}/readyz`)
+    expect([ready.status, await ready.json()]).toEqual([503, { status: 'not ready', reasons: ['no configuration yet'] }])
+    expect((await fetch(`${node.url}/healthz`)).status).toBe(200)
+    await node.publish(snapshot)
+    expect(await post(node, '1')).toMatchObject({ status: 202 })
+  })
+
+  test('below the disk reserve', async () => {
+    await using node = await IngestNode.start({
+      snapshot: undefined,
+      environment: { INLET_DISK_RESERVE_BYTES: '1024TiB' },
+    }).catch(() => IngestNode.start({ snapshot: undefined, environment: { INLET_DISK_RESERVE_BYTES: '1024GiB' } }))
+    await node.publish(snapshot)
+    const sent = await post(node, '1')
+    expect(sent).toMatchObject({ status: 503, body: { retry: true, detail: expect.stringContaining('reserve') } })
+    expect(sent.headers.get('retry-after')).toBe('5')
+    expect(await (await fetch(`${node.url}/readyz`)).json()).toMatchObject({ status: 'not ready' })
+    expect(await node.stored(endpoint.id)).toEqual([])
+  })
+
+  test('over the disk budget', async () => {
+    await using node = await IngestNode.start({ snapshot, environment: { INLET_DISK_BUDGET_BYTES: '64MiB' } })
+    const batch = new Uint8Array(9 * MiB).fill(10)
+    for (let line = 0; line < batch.length; line += 512 * KiB) batch[line] = 0x31
+    const statuses: number[] = []
+    for (let sent = 0; sent < 8; sent += 1) statuses.push((await post(node, batch)).status)
+    expect(statuses).toEqual([202, 202, 202, 202, 202, 202, 202, 503])
+  })
+})
+
+describe('without control', () => {
+  test('goes on from the stored snapshot', async () => {
+    await using first = await IngestNode.start({ snapshot })
+    expect(await post(first, '1')).toMatchObject({ status: 202, body: { segment_seq: 0 } })
+    await first.stop()
+    await using second = await IngestNode.start({ snapshot, directory: first.directory, controlUrl: 'http://127.0.0.1:1' })
+    expect(await post(second, '2')).toMatchObject({ status: 202, body: { segment_seq: 1 } })
+    expect((await second.stored(endpoint.id)).map(({ payload }) => payload.toString())).toEqual(['1', '2'])
+  })
+
+  test('a seq never goes back behind what control has committed', async () => {
+    await using node = await IngestNode.start({ snapshot: { ...snapshot, endpoints: [{ ...endpoint, committed_seq: 41 }] } })
+    expect(await post(node, '1')).toMatchObject({ body: { segment_seq: 42 } })
+  })
+})
+
+describe('what it tells', () => {
+  test('metrics in Prometheus text', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    await post(node, '1\n2\n')
+    await post(node, '')
+    const response = await fetch(`${node.url}/metrics`)
+    expect(response.headers.get('content-type')).toContain('text/plain')
+    const text = await response.text()
+    expect(text).toContain('inlet_ingest_requests_total{status="202",process="ingest"} 1')
+    expect(text).toContain('inlet_ingest_requests_total{status="422",process="ingest"} 1')
+    expect(text).toContain('inlet_ingest_records_total{process="ingest"} 2')
+    expect(text).toContain('inlet_ingest_accepted_bytes_total{process="ingest"} 4')
+    expect(text).toContain('inlet_ingest_in_flight_bytes{process="ingest"} 0')
+    expect(text).toMatch(/inlet_wal_bytes_on_disk\{process="ingest"\} [1-9]/)
+    expect(text).toMatch(/inlet_ingest_connections\{process="ingest"\} [1-9]/)
+  })
+
+  test('heartbeats to control: what it works by and how it is', async () => {
+    await using node = await IngestNode.start({ snapshot: { ...snapshot, epoch: 7 } })
+    expect(node.control.registered).toEqual([expect.objectContaining({ region: 'loc', ipv4: ['127.0.0.1'], ipv6: [] })])
+    await expect
+      .poll(() => node.control.heartbeats.at(-1), { timeout: 5_000 })
+      .toMatchObject({
+        process: 'ingest',
+        applied_epoch: 7,
+        healthy: true,
+        reasons: [],
+      })
+  })
+})

@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'vitest'
+import { newApiKey } from '#auth/secrets.ts'
+import { revokeApiKey } from '#store/api-keys.ts'
+import { bumpEpoch } from '#store/epoch.ts'
+import { insertSigningKey, listSigningKeys } from '#store/signing-keys.ts'
+import { transact } from '#store/store.ts'
+import { newControl, useControl } from '../support/control.ts'
+import { newDatabase } from '../support/databases.ts'
+
+const control = useControl()
+
+describe('POST /v1/token/exchange', () => {
+  test('200 gives a token of the one scope, for 15 minutes unless said otherwise', async () => {
+    const { call, newAccount } = control()
+    const { api_key } = await newAccount()
+    const answer = await call('POST', '/v1/token/exchange', { api_key })
+    expect(answer).toMatchObject({ status: 200, body: { token_type: 'Bearer', expires_in: 900 } })
+    const claims = JSON.parse(Buffer.from(answer.body.access_token.split('.')[1], 'base64url').toString())
+    expect(claims).toMatchObject({ scope: 'ingest', iss: 'http://inlet.test', aud: 'http://inlet.test' })
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+  })
+
+  test.each([
+    ['1h', 3600],
+    ['15m', 900],
+    ['1m30s', 90],
+    ['45s', 45],
+  ])('200 with ttl %s', async (ttl, expires_in) => {
+    const { api_key } = await control().newAccount()
+    expect(await control().call('POST', '/v1/token/exchange', { api_key, ttl })).toMatchObject({
+      status: 200,
+      body: { expires_in },
+    })
+  })
+
+  test('401 for a key that is not known, or not even a key', async () => {
+    for (const api_key of [newApiKey().secret, 'nonsense']) {
+      const answer = await control().call('POST', '/v1/token/exchange', { api_key })
+      expect(answer).toMatchObject({
+        status: 401,
+        body: { error: 'unauthorized', type: 'http://inlet.test/errors/unauthorized' },
+      })
+    }
+  })
+
+  test('401 for a revoked key', async () => {
+    const { store, clock, call, newAccount } = control()
+    const { api_key, account_id, key_id } = await newAccount()
+    await revokeApiKey(store.db, account_id, key_id, clock.now())
+    expect(await call('POST', '/v1/token/exchange', { api_key })).toMatchObject({ status: 401 })
+  })
+
+  test('403 for a scope that the key does not hold', async () => {
+    const { api_key } = await control().newAccount(['ingest'])
+    const answer = await control().call('POST', '/v1/token/exchange', { api_key, scope: 'admin' })
+    expect(answer).toMatchObject({ status: 403, body: { error: 'forbidden' } })
+  })
+
+  test.each([
+    [{}, 'api_key'],
+    [{ api_key: 'x', scope: 'root' }, 'scope'],
+    [{ api_key: 'x', ttl: '2h' }, 'ttl'],
+    [{ api_key: 'x', ttl: '0s' }, 'ttl'],
+    [{ api_key: 'x', ttl: 'soon' }, 'ttl'],
+    [{ api_key: 'x', ttl: '' }, 'ttl'],
+    [{ api_key: 'x', more: 1 }, 'more'],
+    [{ api_key: 7 }, 'api_key'],
+  ])('422 for %j names %s', async (body, path) => {
+    const answer = await control().call('POST', '/v1/token/exchange', body)
+    expect(answer).toMatchObject({ status: 422, body: { error: 'validation_error' } })
+    expect(answer.body.errors.map((error: { path: string }) => error.path)).toEqual([path])
+  })
+
+  test('429 with Retry-After for too many from one address', async () => {
+    await using limited = await newControl({ environment: { INLET_EXCHANGE_REQUESTS_PER_MINUTE: '2' } })
+    const exchange = () => limited.call('POST', '/v1/token/exchange', { api_key: 'guess' })
+    expect([(await exchange()).status, (await exchange()).status]).toEqual([401, 401])
+    const answer = await exchange()
+    expect(answer).toMatchObject({ status: 429, body: { error: 'too_many_requests', retry: true } })
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+  })
+})
+
+describe('an access token', () => {
+  test('dies 15 minutes after the revocation of its key, though it was to live for an hour', async () => {
+    await using own = await newControl()
+    const account = await own.newAccount()
+    await account.post(`/v1/keys/${account.key_id}/revoke`)
+    expect(await account.get('/v1/destinations')).toMatchObject({ status: 200 })
+    own.clock.advance(14 * 60_000)
+    expect(await account.get('/v1/destinations')).toMatchObject({ status: 200 })
+    own.clock.advance(2 * 60_000)
+    expect(await account.get('/v1/destinations')).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
+  })
+
+  test('expires', async () => {
+    await using own = await newControl()
+    const account = await own.newAccount()
+    own.clock.advance(3_599_000)
+    expect(await account.get('/v1/destinations')).toMatchObject({ status: 200 })
+    own.clock.advance(2_000)
+    expect(await account.get('/v1/destinations')).toMatchObject({ status: 401 })
+  })
+
+  test.each(['', 'Bearer', 'Bearer x', 'Bearer a b', 'Basic dXNlcjpwYXNz', 'Bearer eyJhbGciOiJub25lIn0.e30.'])(
+    'is refused as %j',
+    async (authorization) => {
+      const answer = await control().call('GET', '/v1/destinations', undefined, { authorization })
+      expect(answer).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+    },
+  )
+
+  test('signed with a key that was made for others is refused', async () => {
+    await using other = await newControl()
+    const stranger = await other.newAccount()
+    const { body } = await other.call('POST', '/v1/token/exchange', { api_key: stranger.api_key, scope: 'admin' })
+    const authorization = `Bearer ${body.access_token}`
+    expect(await control().call('GET', '/v1/destinations', undefined, { authorization })).toMatchObject({ status: 401 })
+  })
+})
+
+describe('signing keys', () => {
+  const month = 31 * 86_400_000
+
+  test('GET /.well-known/jwks.json shows public halves only', async () => {
+    const { body } = await control().call('GET', '/.well-known/jwks.json')
+    expect(body.keys).toHaveLength(1)
+    expect(Object.keys(body.keys[0]).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'])
+  })
+
+  test('a start finds the newest too old and makes another, which signs only when everyone can know it', async () => {
+    await using database = await newDatabase()
+    await using first = await newControl({ database })
+    const [old] = await listSigningKeys(first.store.db)
+    const aged = { ...old, kid: 'aged', created_at: new Date(Date.now() - month).toISOString() } as NonNullable<typeof old>
+    await transact(first.store, async (db) => {
+      await db.deleteFrom('signing_keys').execute()
+      await insertSigningKey(db, aged)
+      await bumpEpoch(db)
+    })
+    await using second = await newControl({ database })
+    const kids = (await second.call('GET', '/.well-known/jwks.json')).body.keys.map(({ kid }: { kid: string }) => kid)
+    expect(kids).toHaveLength(2)
+    expect(kids[1]).toBe('aged')
+    const account = await second.newAccount()
+    const kidOf = async () => {
+      const { body } = await second.call('POST', '/v1/token/exchange', { api_key: account.api_key })
+      return JSON.parse(Buffer.from(body.access_token.split('.')[0], 'base64url').toString()).kid
+    }
+    expect(await kidOf()).toBe('aged')
+    second.clock.advance(121_000)
+    expect(await kidOf()).toBe(kids[0])
+  })
+})

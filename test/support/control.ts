@@ -1,0 +1,162 @@
+/** Starts control for tests, on a database of its own, and speaks to it over HTTP. Every answer is held against the description. */
+import { randomInt } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll } from 'vitest'
+import { newApiKey, newExternalId } from '#auth/secrets.ts'
+import { type App, startControl } from '#control/app.ts'
+import type { Bootstrapped } from '#control/services/bootstrap.ts'
+import { must } from '#lib/assert.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { type Scope, scopes } from '#model/api-key.ts'
+import { newId } from '#model/id.ts'
+import { insertAccount } from '#store/accounts.ts'
+import { insertApiKey } from '#store/api-keys.ts'
+import { bumpEpoch } from '#store/epoch.ts'
+import { openStore, type Store, transact } from '#store/store.ts'
+import { readConfig } from '../../src/config.ts'
+import { newDatabase, type TestDatabase } from './databases.ts'
+import { describedBy } from './described.ts'
+
+export const nodeToken = 'a-node-token-of-the-tests-0123456789'
+
+/** The system's clock, moved by hand. Timers run as they are. */
+export class MovableClock implements Clock {
+  #offsetMs = 0
+  now = (): number => Date.now() + this.#offsetMs
+  monotonic = systemClock.monotonic
+  setTimer = systemClock.setTimer
+  advance(ms: number): void {
+    this.#offsetMs += ms
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape, and the description checks them all
+export type Answer = { readonly status: number; readonly headers: Headers; readonly body: any }
+
+export type Call = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
+
+export type ApiClient = {
+  readonly get: (path: string) => Promise<Answer>
+  readonly post: (path: string, body?: unknown) => Promise<Answer>
+  readonly patch: (path: string, body: unknown) => Promise<Answer>
+  readonly delete: (path: string) => Promise<Answer>
+}
+
+export type TestAccount = ApiClient & {
+  readonly account_id: string
+  readonly key_id: string
+  readonly api_key: string
+  /** The same account, with a token of another scope, or with none. */
+  readonly as: (scope: Scope | 'nobody') => ApiClient
+}
+
+export type TestControl = AsyncDisposable & {
+  readonly app: App
+  readonly url: string
+  readonly clock: MovableClock
+  readonly directory: string
+  readonly bootstrapped: Bootstrapped | undefined
+  /** Another connection to its database, as another process has one. */
+  readonly store: Store
+  readonly call: Call
+  readonly newAccount: (held?: readonly Scope[]) => Promise<TestAccount>
+}
+
+export type ControlOptions = {
+  readonly environment?: Record<string, string>
+  readonly database?: TestDatabase
+  readonly directory?: string
+}
+
+export async function newControl({ environment = {}, ...given }: ControlOptions = {}): Promise<TestControl> {
+  const directory = given.directory ?? mkdtempSync(join(tmpdir(), 'inlet-control-'))
+  const database = given.database ?? (await newDatabase())
+  const clock = new MovableClock()
+  let bootstrapped: Bootstrapped | undefined
+  const config = readConfig({
+    INLET_DATA_DIR: directory,
+    INLET_DATABASE_URL: database.url,
+    INLET_CONTROL_LISTEN: '127.0.0.1:0',
+    INLET_BASE_URL: 'http://inlet.test',
+    INLET_NODE_TOKEN: nodeToken,
+    INLET_API_REQUESTS_PER_MINUTE: '100000',
+    INLET_EXCHANGE_REQUESTS_PER_MINUTE: '100000',
+    ...environment,
+  })
+  const logger = createLogger('control', 'silent')
+  const app = await startControl(config, { logger, clock, onBootstrap: (made) => (bootstrapped = made) })
+  const store = await openStore(database.url)
+  const call = callOf(app.url)
+  return {
+    ...{ app, url: app.url, clock, directory, bootstrapped, store, call },
+    newAccount: (held = scopes) => newAccount(store, clock, call, held),
+    async [Symbol.asyncDispose]() {
+      await app.stop(AbortSignal.timeout(5_000))
+      await store.close()
+      if (given.database === undefined) await database[Symbol.asyncDispose]()
+      if (given.directory === undefined) rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** One control for the tests of a file; each test takes accounts of its own. */
+export function useControl(options?: ControlOptions): () => TestControl {
+  let control: TestControl | undefined
+  beforeAll(async () => {
+    control = await newControl(options)
+  })
+  afterAll(() => control?.[Symbol.asyncDispose]())
+  return () => must(control, 'control')
+}
+
+/** Three letters that no other test uses, for nodes of its own. */
+export function newRegion(): string {
+  return Array.from({ length: 3 }, () => String.fromCharCode(97 + randomInt(26))).join('')
+}
+
+function callOf(url: string): Call {
+  return async (method, path, body, headers = {}) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    const isJson = /json/.test(response.headers.get('content-type') ?? '')
+    const answer = { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }
+    await describedBy(url, method, path, answer)
+    return answer
+  }
+}
+
+async function newAccount(store: Store, clock: Clock, call: Call, held: readonly Scope[]): Promise<TestAccount> {
+  const account_id = newId()
+  const key_id = newId()
+  const { secret, prefix, hash } = newApiKey()
+  await transact(store, async (db) => {
+    await bumpEpoch(db)
+    await insertAccount(db, { id: account_id, name: 'test', external_id: newExternalId() }, clock.now())
+    await insertApiKey(db, { id: key_id, account_id, name: 'test', prefix, hash, scopes: held }, clock.now())
+  })
+  const tokens = new Map<string, string>()
+  for (const scope of held) {
+    const { body } = await call('POST', '/v1/token/exchange', { api_key: secret, scope, ttl: '1h' })
+    tokens.set(scope, body.access_token)
+  }
+  const as = (scope: Scope | 'nobody') =>
+    clientOf(call, scope === 'nobody' ? undefined : must(tokens.get(scope), `token ${scope}`))
+  return { ...(held.includes('admin') ? as('admin') : as('nobody')), account_id, key_id, api_key: secret, as }
+}
+
+export function clientOf(call: Call, token: string | undefined): ApiClient {
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  return {
+    get: (path) => call('GET', path, undefined, headers),
+    post: (path, body) => call('POST', path, body, headers),
+    patch: (path, body) => call('PATCH', path, body, headers),
+    delete: (path) => call('DELETE', path, undefined, headers),
+  }
+}

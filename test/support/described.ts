@@ -1,0 +1,60 @@
+/** Holds answers against the OpenAPI description that the service itself gives: status, content type and every value of the body. */
+import { expect } from 'vitest'
+import { z } from 'zod'
+
+type Response = { readonly content?: Record<string, { readonly schema: object }> }
+type Description = {
+  readonly paths: Record<string, Record<string, { readonly operationId: string; readonly responses: Record<string, Response> }>>
+  readonly components: { readonly schemas: Record<string, unknown> }
+}
+
+const descriptions = new Map<string, Promise<Description>>()
+const validators = new Map<string, z.ZodType>()
+
+export async function describedBy(
+  url: string,
+  method: string,
+  path: string,
+  answer: { readonly status: number; readonly headers: Headers; readonly body: unknown },
+): Promise<void> {
+  if (!path.startsWith('/v1/')) return
+  const description = await (descriptions.get(url) ?? remember(url))
+  const operation = findOperation(description, method, path)
+  if (operation === undefined) return
+  const { operationId, responses } = operation
+  const response = responses[answer.status]
+  expect(response, `${operationId} answers an undescribed ${answer.status}: ${JSON.stringify(answer.body)}`).toBeDefined()
+  if (response?.content === undefined) {
+    expect(answer.body, `the body of ${operationId}`).toBe('')
+    return
+  }
+  const type = answer.headers.get('content-type')?.split(';')[0] ?? ''
+  const content = response.content[type]
+  expect(content, `${operationId} answers ${answer.status} as an undescribed ${type}`).toBeDefined()
+  if (content === undefined) return
+  const key = `${operationId} ${answer.status}`
+  const validator = validators.get(key) ?? toValidator(content.schema, description)
+  validators.set(key, validator)
+  const { error } = validator.safeParse(answer.body)
+  expect(error, `${key} differs from its description: ${JSON.stringify(answer.body)}`).toBeUndefined()
+}
+
+function remember(url: string): Promise<Description> {
+  const description = fetch(`${url}/openapi/openapi.json`).then((response) => response.json() as Promise<Description>)
+  descriptions.set(url, description)
+  return description
+}
+
+function findOperation({ paths }: Description, method: string, path: string) {
+  const [bare = ''] = path.split('?')
+  for (const [template, operations] of Object.entries(paths)) {
+    const operation = operations[method.toLowerCase()]
+    if (operation !== undefined && new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(bare)) return operation
+  }
+  return undefined
+}
+
+function toValidator(schema: object, { components }: Description): z.ZodType {
+  const text = JSON.stringify({ ...schema, $defs: components.schemas }).replaceAll('#/components/schemas/', '#/$defs/')
+  return z.fromJSONSchema(JSON.parse(text) as Parameters<typeof z.fromJSONSchema>[0])
+}
