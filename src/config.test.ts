@@ -41,7 +41,7 @@ describe('readConfig', () => {
       })
     expect(read).toThrow(ConfigurationError)
     expect(read).toThrow(
-      /INLET_INGEST_LISTEN: must be host:port[^]*INLET_MAX_REQUEST_BYTES[^]*INLET_INGSET_LISTEN: no such option/,
+      /INLET_INGEST_LISTEN: must be host:port[\s\S]*INLET_MAX_REQUEST_BYTES[\s\S]*INLET_INGSET_LISTEN: no such option/,
     )
     expect(read).toThrow(/INLET_REGION: must be a region code/)
   })
