@@ -57,6 +57,8 @@ const folderOf = (path: string): string => (path.includes('/') ? path.slice(0, p
 
 /** The file in `src` that a specifier names, or undefined for a third party. */
 function target({ importer, specifier }: Import): string | undefined {
+  // What tests share lies outside of src.
+  if (importer.endsWith('.test.ts') && specifier.includes('../test/support/')) return undefined
   if (specifier.startsWith('#')) return specifier.slice(1)
   if (specifier.startsWith('.')) return relative(source, resolve(source, dirname(importer), specifier))
   return undefined

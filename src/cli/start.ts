@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { readOrMakeNodeToken } from '#auth/node-token.ts'
+import { type Config, httpUrl } from '#config.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
-import { type Config, httpUrl } from '../config.ts'
 import type { App } from './serve.ts'
 
 /** What control says when it made the first account. */

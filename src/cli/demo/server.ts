@@ -5,8 +5,8 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { newApiKey } from '#auth/secrets.ts'
+import { environment } from '#config.ts'
 import { sleep, systemClock } from '#lib/clock.ts'
-import { environment } from '../../config.ts'
 
 export type DemoServer = AsyncDisposable & {
   readonly apiUrl: string

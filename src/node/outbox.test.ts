@@ -1,0 +1,103 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import type { SegmentCommit } from '#model/commit.ts'
+import { aCommit } from '../../test/support/commits.ts'
+import { until } from '../../test/support/until.ts'
+import { ControlError } from './control-client.ts'
+import { Outbox } from './outbox.ts'
+
+const inTime = () => AbortSignal.timeout(5_000)
+let directory = ''
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-outbox-'))
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+/** An outbox to a control that answers as `send` does, and what it was told. */
+function open(send: (commits: readonly SegmentCommit[]) => readonly string[]) {
+  const sent: string[][] = []
+  const recorded: string[] = []
+  const outbox = new Outbox({
+    directory,
+    send: async (commits) => {
+      sent.push(commits.map(({ id }) => id))
+      return send(commits)
+    },
+    onRecorded: async ({ id }) => void recorded.push(id),
+    files: systemFiles,
+    clock: systemClock,
+    logger: createLogger('test', 'silent'),
+  })
+  return { outbox, sent, recorded }
+}
+
+const all = (commits: readonly SegmentCommit[]) => commits.map(({ id }) => id)
+const down = () => {
+  throw new ControlError(0, 'down')
+}
+
+describe('Outbox', () => {
+  test('a commit that control has leaves the outbox, after its owner was told', async () => {
+    const { outbox, recorded } = open(all)
+    await outbox.start()
+    const commit = aCommit({ seq: 1 })
+    await outbox.add(commit)
+    await outbox.stop(inTime())
+    expect(recorded).toEqual([commit.id])
+    expect(await readdir(directory)).toEqual([])
+  })
+
+  test('while control is down commits wait on disk, and go out in order after a restart', async () => {
+    const before = open(down)
+    await before.outbox.start()
+    for (const seq of [1, 2, 3]) await before.outbox.add(aCommit({ seq }))
+    await until('a failed attempt', () => before.sent.length > 0)
+    await before.outbox.stop(AbortSignal.abort())
+    expect(before.recorded).toEqual([])
+
+    const after = open(all)
+    await after.outbox.start()
+    await after.outbox.stop(inTime())
+    expect(after.recorded).toEqual([1, 2, 3].map((seq) => aCommit({ seq }).id))
+    expect(after.outbox.size).toBe(0)
+  })
+
+  test('one that control refuses is kept and does not hold back the others', async () => {
+    const refused = aCommit({ seq: 1 }).id
+    const { outbox, recorded } = open((commits) => {
+      if (commits.some(({ id }) => id === refused)) throw new ControlError(422, 'no')
+      return all(commits)
+    })
+    await outbox.start()
+    for (const seq of [1, 2, 3]) await outbox.add(aCommit({ seq }))
+    await until('the others', () => recorded.length === 2)
+    expect(outbox.has(refused)).toBe(true)
+    await outbox.stop(AbortSignal.abort())
+    expect(await readdir(directory)).toEqual([`${refused}.json`])
+  })
+
+  test('an answer that names nothing is a failure, not a reason to ask at once again', async () => {
+    const { outbox, sent } = open(() => [])
+    await outbox.start()
+    await outbox.add(aCommit({ seq: 1 }))
+    await until('two attempts', () => sent.length >= 2)
+    await outbox.stop(AbortSignal.abort())
+    expect(sent.length).toBeLessThan(5)
+    expect(outbox.size).toBe(1)
+  })
+
+  test('a torn file of a crash is removed, an unreadable one set aside', async () => {
+    await writeFile(join(directory, 'a.json.1-0.tmp'), '{"id":')
+    await writeFile(join(directory, 'b.json'), '{"id":1}')
+    const { outbox } = open(all)
+    await outbox.start()
+    expect(await readdir(directory)).toEqual(['b.json.unreadable'])
+    await outbox.stop(inTime())
+  })
+})
