@@ -30,6 +30,12 @@ export type Rows = {
   readonly rows: readonly (readonly Value[])[]
 }
 
+/** Appends to a table, value by value, column by column. */
+export type RowAppender = Pick<
+  DuckDBAppender,
+  'appendInteger' | 'appendBigInt' | 'appendVarchar' | 'appendBlob' | 'appendNull' | 'endRow' | 'flushSync'
+>
+
 export class StatementTimeout extends Error {
   override readonly name = 'StatementTimeout'
 }
@@ -65,6 +71,8 @@ export class Database {
       const connection = await instance.connect()
       await connection.run("SET GLOBAL TimeZone = 'UTC'")
       await connection.run(`SET allowed_directories = [${directories.map(quoteLiteral).join(', ')}]`)
+      // A join keeps the order of its left side only if its right side is the one that is hashed.
+      await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side'")
       await connection.run('SET enable_external_access = false')
       await connection.run('SET lock_configuration = true')
       connection.closeSync()
@@ -110,7 +118,7 @@ export class Connection {
   }
 
   /** Rows are appended value by value; `appendVarchar` takes what `Buffer.latin1Slice` gives fastest. */
-  async appender(table: string): Promise<DuckDBAppender> {
+  async appender(table: string): Promise<RowAppender> {
     return this.#connection.createAppender(table)
   }
 

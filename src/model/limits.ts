@@ -41,6 +41,16 @@ export const definitionLimits = {
   compileTimeoutMs: 5_000,
 } as const
 
+export const buildLimits = {
+  /** One statement over a segment; a view that takes longer fails on it. */
+  statementTimeoutMs: 600_000,
+  /** What is read from a segment at once. */
+  readBytes: 4 * MiB,
+  /** Rows in a row group of Parquet, and the payload bytes that one aims at. */
+  rowGroupRowsMax: 122_880,
+  rowGroupBytes: 32 * MiB,
+} as const
+
 export const previewLimits = { samplesMax: 100, sampleBytesMax: 64 * KiB, timeoutMs: 10_000 } as const
 
 export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const

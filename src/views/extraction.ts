@@ -21,7 +21,7 @@ export const castFailed = (column: number): number => 2 * column + 2
 export const isDlq = (verdict: string): string => `(${verdict} > 0 OR ${verdict} = ${verdicts.unreadable})`
 
 export type Extraction = {
-  /** Has the columns `verdict_<view>`, `cast_nulls_<view>` and the values. */
+  /** Has for each view the columns `verdict_<n>`, `cast_nulls_<n>` and `failed_<n>` (the text whose cast failed), and the values. */
   readonly sql: string
   /** The name of the value of each view's columns, in definition order. */
   readonly values: readonly (readonly string[])[]
@@ -33,6 +33,9 @@ export type ExtractionOptions = {
   /** Only records from `from` up to, not including, `to`. */
   readonly range?: { readonly from: number; readonly to: number }
 }
+
+/** How much of a value a message shows. */
+const FAILED_TEXT_CHARS_MAX = 200
 
 /** A value that is made once, however many columns show it. */
 type Slot = { readonly value: string; readonly text: string; readonly make: string; readonly type: ColumnType }
@@ -65,12 +68,14 @@ export function extractionSql(views: readonly Uncompiled[], { guarded, range }: 
     return sql === undefined ? '' : `, TRY(${sql}) AS condition_${view}`
   })
   const decided = `SELECT *${conditions.join('')} FROM (${kept})`
-  const outcome = views.map(
-    (view, index) =>
-      `${verdict(view, index, columnSlots[index] ?? [])} AS verdict_${index}, ${castNulls(view, columnSlots[index] ?? [])} AS cast_nulls_${index}`,
-  )
+  const verdictsOf = views.map((view, index) => `, ${verdict(view, index, columnSlots[index] ?? [])} AS verdict_${index}`)
+  const judged = `SELECT *${verdictsOf.join('')} FROM (${decided})`
+  const outcome = views.map((view, index) => {
+    const slots = columnSlots[index] ?? []
+    return `verdict_${index}, ${castNulls(view, slots)} AS cast_nulls_${index}, ${failedText(view, index, slots)} AS failed_${index}`
+  })
   return {
-    sql: `SELECT ${[...outcome, ...all.map(({ value }) => value)].join(', ')} FROM (${decided})`,
+    sql: `SELECT ${[...outcome, ...all.map(({ value }) => value)].join(', ')} FROM (${judged})`,
     values: columnSlots.map((view) => view.map(({ value }) => value)),
   }
 }
@@ -177,6 +182,17 @@ function castNulls({ columns }: Uncompiled, slots: readonly Slot[]): string {
     return [`CAST(${value} IS NULL AND ${text} IS NOT NULL AS UTINYINT)`]
   })
   return counts.length === 0 ? 'CAST(0 AS UTINYINT)' : counts.join(' + ')
+}
+
+/** The beginning of the text that is none of its column's type, in a row that the verdict says so of. */
+function failedText({ columns }: Uncompiled, view: number, slots: readonly Slot[]): string {
+  const cases = columns.flatMap(({ type, required, castFailures }, index) =>
+    (required || castFailures === 'dlq') && !takesAnyText(type)
+      ? [`WHEN ${castFailed(index)} THEN left(CAST(${slots[index]?.text} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX})`]
+      : [],
+  )
+  if (cases.length === 0) return 'CAST(NULL AS VARCHAR)'
+  return `CASE WHEN verdict_${view} > 0 THEN CASE verdict_${view} ${cases.join(' ')} END END`
 }
 
 /** The place of the text in the list, from 1, as DuckDB counts. */

@@ -1,0 +1,123 @@
+/**
+ * Makes the files of one sealed segment.
+ *
+ * Owns: which files there are, their kinds and checksums, and that views fail alone. Does not own: how rows are decided (views/),
+ * names in the bucket, uploads, retries.
+ * Law: the records are loaded once for everything that is made of them; when it throws, no file is left behind.
+ */
+import { Buffer } from 'node:buffer'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import type { ViewOutcome } from '#model/commit.ts'
+import type { OutputFormat } from '#model/endpoint.ts'
+import { buildLimits } from '#model/limits.ts'
+import type { BoundView } from '#model/snapshot.ts'
+import { RecordTable } from '#views/record-table.ts'
+import { forEachRecord } from '#wal/records.ts'
+import type { SegmentReader } from '#wal/segment-reader.ts'
+import { buildViews, type FailedView, firstLine } from './build-views.ts'
+import { type BuiltFile, compressFile, contentTypes, describeFile } from './file.ts'
+
+export type BuildOptions = {
+  readonly segment: Pick<SegmentReader, 'header' | 'footer' | 'frames'>
+  /** The segment's file. */
+  readonly segmentPath: string
+  readonly outputFormats: readonly OutputFormat[]
+  /** Those that apply to this segment. */
+  readonly views: readonly BoundView[]
+  /** Files are made in a new directory under it. */
+  readonly scratchDirectory: string
+  /** Of this conversion, all in all; beyond it DuckDB uses scratch space on disk. */
+  readonly memoryBytes: number
+  readonly signal: AbortSignal
+  readonly clock: Clock
+  /** Cores that DuckDB may use. */
+  readonly threads?: number
+  readonly statementTimeoutMs?: number
+}
+
+export type BuiltArtifacts = {
+  readonly directory: string
+  readonly files: readonly BuiltFile[]
+  readonly views: readonly ViewOutcome[]
+  /** Optional views that failed: they have an outcome with the error `view_failed`, and no files. */
+  readonly failed: readonly FailedView[]
+  /** Removes the files. */
+  remove(): Promise<void>
+}
+
+/** A required view failed on the segment as a whole: the segment must not be committed without it. */
+export class RequiredViewFailed extends Error {
+  override readonly name = 'RequiredViewFailed'
+  readonly view: BoundView
+
+  constructor(view: BoundView, cause: unknown) {
+    super(`the required view ${view.name} v${view.version} failed: ${firstLine(cause)}`, { cause })
+    this.view = view
+  }
+}
+
+/** DuckDB's own share of the memory; the rest is for what it doesn't count and for the bytes being read. */
+const DUCKDB_SHARE = 0.7
+
+/** Throws RequiredViewFailed, the signal's reason, SegmentError, or what DuckDB says of a load that failed. */
+export async function buildArtifacts(options: BuildOptions): Promise<BuiltArtifacts> {
+  const directory = await mkdtemp(join(options.scratchDirectory, 'build-'))
+  const remove = () => rm(directory, { recursive: true, force: true })
+  try {
+    return { directory, ...(await build(directory, options)), remove }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
+
+async function build(directory: string, options: BuildOptions): Promise<Omit<BuiltArtifacts, 'directory' | 'remove'>> {
+  const { segment, segmentPath, outputFormats, signal, clock } = options
+  const files: BuiltFile[] = []
+  const rows = segment.footer.records
+  if (outputFormats.includes('segments')) {
+    const path = join(directory, 'segment.wal.zst')
+    await compressFile(segmentPath, path, signal)
+    files.push({ kind: 'segment', rows, contentType: contentTypes.segment, ...(await describeFile(path, signal)) })
+  }
+  const views = outputFormats.includes('parquet_views') ? options.views : []
+  const wantsRaw = outputFormats.includes('parquet')
+  if (rows === 0 || (views.length === 0 && !wantsRaw)) return { files, views: [], failed: [] }
+
+  const table = await RecordTable.open({
+    directory,
+    memoryBytes: Math.floor(options.memoryBytes * DUCKDB_SHARE),
+    threads: options.threads ?? 1,
+    segmentSeq: segment.header.seq,
+    statementTimeoutMs: options.statementTimeoutMs ?? buildLimits.statementTimeoutMs,
+    signal,
+  })
+  try {
+    await load(table, segment)
+    if (wantsRaw) {
+      const path = join(directory, 'records.parquet')
+      await table.writeRaw(path)
+      files.push({ kind: 'parquet', rows, contentType: contentTypes.parquet, ...(await describeFile(path, signal)) })
+    }
+    const onFailure = (view: BoundView, error: unknown): void => {
+      if (view.is_required) throw new RequiredViewFailed(view, error)
+    }
+    const built = await buildViews({ table, views, directory, signal, at: () => isoTimestamp(clock.now()), onFailure })
+    return { ...built, files: [...files, ...built.files] }
+  } finally {
+    table.close()
+    await rm(join(directory, 'spill'), { recursive: true, force: true })
+  }
+}
+
+async function load(table: RecordTable, segment: BuildOptions['segment']): Promise<void> {
+  for await (const frames of segment.frames(buildLimits.readBytes)) {
+    for (const frame of frames) {
+      const { buffer, byteOffset, byteLength } = frame.payload
+      forEachRecord(frame, table.addFrame(frame, Buffer.from(buffer, byteOffset, byteLength)))
+    }
+    table.flush()
+  }
+}
