@@ -14,7 +14,8 @@ import type { SegmentFile } from './directory.ts'
 import { encodedBytes, type FrameInput } from './frame.ts'
 import { writeHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
-import { FOOTER_BYTES, HEADER_BYTES, type SegmentIdentity, segmentName } from './segment-file.ts'
+import { type Orphan, poison } from './orphan.ts'
+import { FOOTER_BYTES, HEADER_BYTES, segmentName } from './segment-file.ts'
 import { SegmentWriter } from './segment-writer.ts'
 import { toWalError, WalError } from './wal-error.ts'
 
@@ -28,9 +29,6 @@ export type LogSettings = {
 }
 
 export type Appended = { readonly seq: number }
-
-/** A segment that was let go before it was sealed. Frames up to `durableBytes` were acknowledged. */
-export type Orphan = SegmentIdentity & { readonly path: string; readonly durableBytes?: number }
 
 export type LogEvents = {
   readonly onGrown: (path: string, bytes: number) => void
@@ -245,23 +243,14 @@ export class Log {
     const { writer } = segment
     const { header, state, frames, durableBytes } = writer
     await writer.close().catch(() => undefined)
-    let { path } = writer
     if (frames === 0) {
       await files
-        .remove(path)
-        .catch((error: unknown) => logger.warn({ err: error, path }, 'an empty segment could not be removed'))
+        .remove(writer.path)
+        .catch((error: unknown) => logger.warn({ err: error, path: writer.path }, 'an empty segment stays'))
       return
     }
-    if (state === 'poisoned') {
-      // The name tells a recovery after a restart not to sync this file. Failing to rename it costs only that hint.
-      const poisoned = join(directory, segmentName(header, 'poisoned'))
-      const renamed = await files.rename(path, poisoned).then(
-        () => true,
-        () => false,
-      )
-      if (renamed) path = poisoned
-      logger.error({ log: header.logName, seq: header.seq, path }, 'segment poisoned: the disk failed while it was written')
-    }
-    onOrphan({ logName: header.logName, incarnation: header.incarnation, seq: header.seq, path, durableBytes })
+    const { logName, incarnation, seq } = header
+    const orphan = { logName, incarnation, seq, path: writer.path, durableBytes, isPoisoned: false }
+    onOrphan(state === 'poisoned' ? await poison(files, logger, directory, orphan) : orphan)
   }
 }

@@ -12,7 +12,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentFile } from './directory.ts'
 import { readHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
-import type { Orphan } from './log.ts'
+import { type Orphan, poison } from './orphan.ts'
 import {
   encodeFooter,
   encodeHeader,
@@ -58,25 +58,35 @@ export async function recoverLog(options: RecoveryOptions, directory: string, lo
         .catch((error: unknown) => logger.warn({ err: error, name }, 'a leftover could not be removed'))
     } else if (parsed?.suffix === 'open' || parsed?.suffix === 'poisoned') {
       const { seq, incarnation } = parsed
-      const orphan = { logName, seq, incarnation, path: join(directory, name) }
-      try {
-        const segment = await recoverSegment(options, directory, orphan)
-        if (segment !== undefined) sealed.push(segment)
-      } catch (error) {
-        logger.error({ err: error, path: orphan.path }, 'a segment could not be recovered; trying again later')
-        orphans.push(orphan)
-      }
+      const path = join(directory, name)
+      const orphan = { logName, seq, incarnation, path, isPoisoned: parsed.suffix === 'poisoned' }
+      const { segment, retry } = await recoverSegment(options, directory, orphan)
+      if (segment !== undefined) sealed.push(segment)
+      if (retry !== undefined) orphans.push(retry)
     }
   }
   return { lastSeq, sealed, orphans }
 }
 
-/** Makes a sealed segment of what is whole in the file, and answers it; undefined if nothing is. Throws what the disk throws. */
-export async function recoverSegment(
-  options: RecoveryOptions,
-  directory: string,
-  orphan: Orphan,
-): Promise<SegmentFile | undefined> {
+export type RecoveredSegment = {
+  /** Absent where nothing in the file was whole. */
+  readonly segment?: SegmentFile
+  /** The disk failed: what to come back with. */
+  readonly retry?: Orphan
+}
+
+/** Makes a sealed segment of what is whole in the file. */
+export async function recoverSegment(options: RecoveryOptions, directory: string, orphan: Orphan): Promise<RecoveredSegment> {
+  try {
+    const segment = await recover(options, directory, orphan)
+    return segment === undefined ? {} : { segment }
+  } catch (error) {
+    options.logger.error({ err: error, path: orphan.path }, 'a segment could not be recovered; trying again later')
+    return { retry: await poison(options.files, options.logger, directory, orphan) }
+  }
+}
+
+async function recover(options: RecoveryOptions, directory: string, orphan: Orphan): Promise<SegmentFile | undefined> {
   const { files, logger } = options
   const { logName, seq, incarnation, path } = orphan
   const sealedPath = join(directory, segmentName(orphan, 'wal'))
@@ -102,10 +112,9 @@ export async function recoverSegment(
     }
     const { frames } = scanned.tally
     const facts = { log: logName, seq, path, frames, lostBytes: scanned.lostBytes }
-    const isPoisoned = path.endsWith('.poisoned') || (orphan.durableBytes !== undefined && !scanned.sealed)
     let bytes = sealedBytes ?? 0
     if (sealedBytes !== undefined || frames === 0) await close()
-    else if (!isPoisoned && scanned.contiguous && !scanned.provenDamage) {
+    else if (!orphan.isPoisoned && scanned.contiguous && !scanned.provenDamage) {
       bytes = await sealInPlace(options, file, orphan, scanned, end)
       await close()
       await files.rename(path, sealedPath)

@@ -16,7 +16,8 @@ import { listLogs, type SegmentFile } from './directory.ts'
 import { DiskUsage } from './disk-usage.ts'
 import type { FrameInput } from './frame.ts'
 import { type WalLimits, walLimits } from './limits.ts'
-import { type Appended, Log, type LogSettings, type Orphan } from './log.ts'
+import { type Appended, Log, type LogSettings } from './log.ts'
+import type { Orphan } from './orphan.ts'
 import { recoverLog, recoverSegment } from './recovery.ts'
 import { isLogName } from './segment-file.ts'
 import type { WalError } from './wal-error.ts'
@@ -199,15 +200,10 @@ export class Wal implements Service {
   }
 
   async #retryOrphans(): Promise<void> {
-    const { directory, logger } = this.#options
     for (const orphan of this.#orphans) {
-      try {
-        const segment = await recoverSegment(this.#recovery(), join(directory, orphan.logName), orphan)
-        this.#orphans = this.#orphans.filter((other) => other !== orphan)
-        if (segment !== undefined) this.#onSealed(segment, orphan.path)
-      } catch (error) {
-        logger.warn({ err: error, path: orphan.path }, 'a segment could not be recovered; trying again later')
-      }
+      const { segment, retry } = await recoverSegment(this.#recovery(), join(this.#options.directory, orphan.logName), orphan)
+      this.#orphans = this.#orphans.flatMap((other) => (other !== orphan ? [other] : retry === undefined ? [] : [retry]))
+      if (segment !== undefined) this.#onSealed(segment, orphan.path)
     }
   }
 
