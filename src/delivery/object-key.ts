@@ -39,9 +39,3 @@ function layout(kind: string): { folder: string; extension: string } {
   if (kind.startsWith('dlq/')) return { folder: kind, extension: 'ndjson.gz' }
   throw new Error(`no such kind of artifact: ${kind}`)
 }
-
-export function contentType(kind: string): string {
-  if (kind === 'manifest') return 'application/json'
-  if (kind === 'segment') return 'application/zstd'
-  return kind.startsWith('dlq/') ? 'application/gzip' : 'application/vnd.apache.parquet'
-}

@@ -1,52 +1,30 @@
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import { type Clock, isoTimestamp, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { type Artifact, commitId, type SegmentCommit, type ViewOutcome } from '#model/commit.ts'
+import { type Artifact, commitId, type SegmentCommit } from '#model/commit.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import type { SegmentFile } from '#wal/directory.ts'
 import { openSegment } from '#wal/segment-reader.ts'
+import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './artifacts/build.ts'
 import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
 import { objectKey, type SegmentName } from './object-key.ts'
 import type { Suspects } from './suspects.ts'
-import { type LocalArtifact, metadataOf, type Uploader } from './uploader.ts'
+import { metadataOf, type Uploader } from './uploader.ts'
 
 /** Failed conversions after which a segment is parked. */
 const buildAttemptsMax = 5
 
-export type BuildRequest = {
-  readonly path: string
-  readonly name: Omit<SegmentName, 'prefix'>
-  readonly formats: readonly OutputFormat[]
-  readonly views: readonly BoundView[]
-  /** A folder of this segment's own. Who asks removes it. */
-  readonly scratch: string
-  readonly signal: AbortSignal
-}
-
-export type Built = {
-  readonly artifacts: readonly LocalArtifact[]
-  readonly views: readonly ViewOutcome[]
-  /** Optional views that failed on this segment as a whole: none of its rows are in their output. */
-  readonly failedViews: readonly string[]
-}
-
-/** A required view failed on the segment: it is held until the view or its binding changes. */
-export class HeldByViewError extends Error {
-  override readonly name = 'HeldByViewError'
-}
-
 export type SegmentDeliveryOptions = {
   readonly nodeId: string
   readonly scratch: string
-  readonly build: (request: BuildRequest) => Promise<Built>
+  /** Of one conversion. */
+  readonly memoryBytes: number
   readonly builds: Semaphore
   readonly uploader: Uploader
   readonly stores: ObjectStores
@@ -95,21 +73,19 @@ export class SegmentDelivery {
 
   /** Throws only when the signal aborts; then everything can be done again. */
   async run(run: DeliveryRun): Promise<'committed' | 'parked'> {
-    const { nodeId, scratch } = this.#options
-    const id = commitId(nodeId, run.segment.incarnation, run.segment.seq)
-    const folder = join(scratch, id)
+    const id = commitId(this.#options.nodeId, run.segment.incarnation, run.segment.seq)
+    const facts = await this.#orPark(id, run, async () => this.#readFacts(run.segment))
+    if (facts === undefined) return 'parked'
+    if (run.recovered && (await this.#adopt(facts, run))) return 'committed'
+    const startedAt = this.#options.clock.monotonic()
+    const built = await this.#orPark(id, run, () => this.#build(id, facts, run))
+    if (built === undefined) return 'parked'
     try {
-      const facts = await this.#orPark(id, run, async () => this.#readFacts(run.segment))
-      if (facts === undefined) return 'parked'
-      if (run.recovered && (await this.#adopt(facts, run))) return 'committed'
-      const startedAt = this.#options.clock.monotonic()
-      const built = await this.#orPark(id, run, () => this.#build(id, facts, folder, run))
-      if (built === undefined) return 'parked'
       await this.#deliver(id, facts, built, startedAt, run)
-      return 'committed'
     } finally {
-      await rm(folder, { recursive: true, force: true })
+      await built.remove()
     }
+    return 'committed'
   }
 
   async #readFacts({ path, logName, incarnation, seq }: SegmentFile): Promise<Facts> {
@@ -141,38 +117,51 @@ export class SegmentDelivery {
     })
   }
 
-  async #build(id: string, facts: Facts, folder: string, run: DeliveryRun): Promise<Built> {
-    const { builds, suspects, endpoint, files } = this.#options
-    const request = async (formats: readonly OutputFormat[]): Promise<Built> => {
-      await rm(folder, { recursive: true, force: true })
-      await files.makeDirectory(folder)
-      const views = formats.includes('parquet_views') ? viewsFor(endpoint(facts.name.endpointId), facts.sealedAt) : []
-      return this.#options.build({
-        path: run.segment.path,
-        name: facts.name,
-        formats,
-        views,
-        scratch: folder,
-        signal: run.signal,
-      })
-    }
+  async #build(id: string, facts: Facts, run: DeliveryRun): Promise<BuiltArtifacts> {
+    const { builds, suspects } = this.#options
     // What may have killed the process is converted with nothing beside it.
     using _slot = await builds.acquire(suspects.isSuspect(id) ? builds.capacity : 1, run.signal)
     await suspects.begin(id)
     try {
-      const wanted = endpoint(facts.name.endpointId)?.output_formats ?? []
+      const endpoint = this.#options.endpoint(facts.name.endpointId)
+      const wanted = endpoint?.output_formats ?? []
+      const views = wanted.includes('parquet_views') ? viewsFor(endpoint, facts.sealedAt) : []
       const keepsRecords = wanted.includes('parquet') || wanted.includes('segments')
-      const bound = viewsFor(endpoint(facts.name.endpointId), facts.sealedAt)
       // Nobody asked for the records to vanish: where no view takes them, they go out as raw Parquet.
-      if (!keepsRecords && bound.length === 0) return await request([...wanted, 'parquet'])
-      const built = await request(wanted)
-      return keepsRecords || built.failedViews.length === 0 ? built : await request([...wanted, 'parquet'])
+      if (!keepsRecords && views.length === 0) return await this.#convert([...wanted, 'parquet'], views, run)
+      const built = await this.#convert(wanted, views, run)
+      if (keepsRecords || built.failed.length === 0) return built
+      await built.remove()
+      return await this.#convert([...wanted, 'parquet'], views, run)
     } finally {
       await suspects.end(id)
     }
   }
 
-  async #deliver(id: string, facts: Facts, built: Built, startedAt: number, run: DeliveryRun): Promise<void> {
+  async #convert(
+    outputFormats: readonly OutputFormat[],
+    views: readonly BoundView[],
+    { segment, signal }: DeliveryRun,
+  ): Promise<BuiltArtifacts> {
+    const { files, scratch, memoryBytes, clock } = this.#options
+    const reader = await openSegment(files, segment.path)
+    try {
+      return await buildArtifacts({
+        segment: reader,
+        segmentPath: segment.path,
+        outputFormats,
+        views,
+        scratchDirectory: scratch,
+        memoryBytes,
+        signal,
+        clock,
+      })
+    } finally {
+      await reader.close()
+    }
+  }
+
+  async #deliver(id: string, facts: Facts, built: BuiltArtifacts, startedAt: number, run: DeliveryRun): Promise<void> {
     const { stores, uploader, clock } = this.#options
     let uploaded: { readonly target: DestinationTarget; readonly artifacts: Readonly<Record<string, Artifact>> } | undefined
     await this.#retry(facts, run, async (target) => {
@@ -180,7 +169,7 @@ export class SegmentDelivery {
       const name: SegmentName = { ...facts.name, prefix: target.prefix }
       // The destination may have been changed while this one waited: then everything goes to the one that is bound now.
       if (uploaded === undefined || !isSamePlace(uploaded.target, target)) {
-        uploaded = { target, artifacts: await uploader.upload(store, name, built.artifacts, run.signal) }
+        uploaded = { target, artifacts: await uploader.upload(store, name, built.files, run.signal) }
         await run.turn
         run.signal.throwIfAborted()
         const now = this.#options.endpoint(facts.name.endpointId)?.destination
@@ -267,7 +256,7 @@ export class SegmentDelivery {
 
 /** A view that holds the segment, or a full disk, is nothing that parking the segment would mend. */
 function mayPassByItself(error: unknown): boolean {
-  if (error instanceof HeldByViewError) return true
+  if (error instanceof RequiredViewFailed) return true
   return /ENOSPC|EDQUOT|EMFILE|No space left|Too many open files/i.test(errorMessage(error))
 }
 

@@ -2,10 +2,8 @@ import { basename } from 'node:path'
 import { Semaphore } from '#lib/semaphore.ts'
 import type { Artifact } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
-import { contentType, objectKey, type SegmentName } from './object-key.ts'
-
-/** An artifact in the scratch directory. */
-export type LocalArtifact = Omit<Artifact, 'key'> & { readonly kind: string; readonly path: string }
+import type { BuiltFile } from './artifacts/file.ts'
+import { objectKey, type SegmentName } from './object-key.ts'
 
 /** Puts artifacts into the bucket, a bounded number at a time over all segments. One attempt a call: who calls tries again. */
 export class Uploader {
@@ -19,17 +17,19 @@ export class Uploader {
   async upload(
     store: ObjectStore,
     segment: SegmentName,
-    artifacts: readonly LocalArtifact[],
+    files: readonly BuiltFile[],
     signal: AbortSignal,
   ): Promise<Readonly<Record<string, Artifact>>> {
     const failed = new AbortController()
     const either = AbortSignal.any([signal, failed.signal])
-    const uploads = artifacts.map(async ({ kind, path, ...facts }): Promise<[string, Artifact]> => {
+    const uploads = files.map(async (file): Promise<[string, Artifact]> => {
+      const { kind, path, contentType, bytes, rows, sha256, view } = file
       try {
         using _slot = await this.#slots.acquire(1, either)
         const key = objectKey(segment, kind)
-        await store.putFile(key, path, { contentType: contentType(kind), metadata: metadataOf(segment, facts), signal: either })
-        return [kind, { key, ...facts }]
+        await store.putFile(key, path, { contentType, metadata: metadataOf(segment, file), signal: either })
+        const ofView = view === undefined ? {} : { view_id: view.id, view_version: view.version }
+        return [kind, { key, bytes, rows, sha256, ...ofView }]
       } catch (error) {
         failed.abort(error)
         throw new Error(`upload of ${basename(path)} failed`, { cause: error })

@@ -79,7 +79,7 @@ export class ControlClient {
         signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs + timeoutMs)]),
       })
     } catch (error) {
-      throw new ControlError(0, `control at ${url} can't be reached: ${causeOf(error)}`, { cause: error })
+      throw new ControlError(0, `control at ${url} can't be reached`, { cause: error })
     }
     if (response.ok) return response
     const answer = await response.text().catch(() => '')
@@ -91,9 +91,3 @@ export class ControlClient {
 }
 
 type Request = { readonly body?: unknown; readonly signal: AbortSignal; readonly waitMs?: number }
-
-/** `fetch` says only "fetch failed"; what failed stands in its cause. */
-function causeOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.cause instanceof Error ? error.cause.message : error.message
-}

@@ -5,6 +5,8 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { Heartbeat as Message } from '#model/node-protocol.ts'
 
 const intervalMs = 2_000
+/** Beats lost in a row that are worth a word: control may be starting beside us. */
+const lostWorthAWord = 3
 
 export interface HeartbeatSink {
   sendHeartbeat(message: Message, signal: AbortSignal): Promise<void>
@@ -40,15 +42,16 @@ export class Heartbeat implements Service {
 
   async #beat(signal: AbortSignal): Promise<void> {
     const { control, message, clock, logger } = this.#options
-    let heard = true
+    let lost = 0
     while (!signal.aborted) {
       try {
         await control.sendHeartbeat(message(), signal)
-        if (!heard) logger.info('control hears of this node again')
-        heard = true
+        if (lost >= lostWorthAWord) logger.info('control hears of this node again')
+        lost = 0
       } catch (error) {
-        if (heard && !signal.aborted) logger.warn({ reason: errorMessage(error) }, 'control does not hear of this node')
-        heard = false
+        lost += 1
+        if (lost === lostWorthAWord && !signal.aborted)
+          logger.warn({ reason: errorMessage(error) }, 'control does not hear of this node')
       }
       await sleep(clock, intervalMs, signal)
     }

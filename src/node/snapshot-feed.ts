@@ -9,6 +9,8 @@ import { Snapshot } from '#model/snapshot.ts'
 import { type ControlClient, ControlError } from './control-client.ts'
 
 const waitMs = 20_000
+/** Failures in a row that are worth a word: control may be starting beside us. */
+const failuresWorthAWord = 5
 
 export type SnapshotFeedOptions = {
   readonly client: ControlClient
@@ -74,7 +76,7 @@ export class SnapshotFeed implements Service {
         registered = true
         // The first answer is taken whatever its epoch: a control that was restored from a backup may be behind our copy.
         const snapshot = await client.fetchSnapshot(nodeId, known, known < 0 ? 0 : waitMs, signal)
-        if (backoff.attempts > 0) logger.info({ epoch: snapshot?.epoch ?? known }, 'control is back')
+        if (backoff.attempts >= failuresWorthAWord) logger.info({ epoch: snapshot?.epoch ?? known }, 'control is back')
         backoff.reset()
         if (snapshot === undefined) continue
         known = snapshot.epoch

@@ -1,0 +1,120 @@
+/** The composition of the delivery process. */
+import { join } from 'node:path'
+import { type Config, httpUrl } from '#config.ts'
+import type { Clock } from '#lib/clock.ts'
+import { holdExclusively } from '#lib/exclusive.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
+import { Semaphore } from '#lib/semaphore.ts'
+import { startAll, stopAll } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { ControlClient } from '#node/control-client.ts'
+import { Heartbeat } from '#node/heartbeat.ts'
+import { nodeIdentity } from '#node/identity.ts'
+import { Outbox } from '#node/outbox.ts'
+import { SnapshotFeed } from '#node/snapshot-feed.ts'
+import { DirectoryStores } from '#objects/directory.ts'
+import type { ObjectStores } from '#objects/object-store.ts'
+import { Janitor } from './janitor.ts'
+import { Pipeline } from './pipeline.ts'
+import { SegmentDelivery } from './segment-delivery.ts'
+import { Suspects } from './suspects.ts'
+import { Uploader } from './uploader.ts'
+
+export type AppHooks = {
+  readonly logger: Logger
+  readonly clock: Clock
+  /** Stand-ins that fail on purpose. */
+  readonly files?: Files
+  readonly stores?: ObjectStores
+}
+export type App = { stop(signal: AbortSignal): Promise<void> }
+
+const controlTimeoutMs = 10_000
+const parallelUploads = 8
+
+export async function startDelivery(config: Config, hooks: AppHooks): Promise<App> {
+  const { paths } = config
+  const { logger, clock, files = systemFiles, stores = new DirectoryStores({ root: paths.buckets }) } = hooks
+  const nodeId = await nodeIdentity(paths.nodeId)
+  await files.makeDirectory(paths.suspects)
+  const lock = holdExclusively(join(paths.suspects, 'lock'))
+  const control = await ControlClient.open({
+    url: config.controlUrl ?? httpUrl(config.controlListen),
+    token: config.nodeToken,
+    tokenPath: paths.nodeToken,
+    timeoutMs: controlTimeoutMs,
+  })
+
+  const feed = new SnapshotFeed({ client: control, nodeId, path: paths.deliverySnapshot, files, clock, logger })
+  let endpoints: ReadonlyMap<string, SnapshotEndpoint> = new Map()
+  let next = new AbortController()
+  feed.subscribe((snapshot) => {
+    endpoints = new Map(snapshot.endpoints.map((endpoint) => [endpoint.id, endpoint]))
+    next.abort()
+    next = new AbortController()
+  })
+
+  const janitor = new Janitor({ files, walDirectory: paths.wal })
+  const outbox = new Outbox({
+    directory: paths.outbox,
+    send: (commits, signal) => control.sendCommits(commits, signal),
+    onRecorded: (commit) => janitor.removeDelivered(commit),
+    files,
+    clock,
+    logger,
+  })
+  const suspects = new Suspects({ directory: paths.suspects, files, clock })
+  const builds = new Semaphore(config.deliveryParallel)
+  const delivery = new SegmentDelivery({
+    nodeId,
+    scratch: paths.scratch,
+    memoryBytes: Math.floor(config.deliveryMemoryBytes / config.deliveryParallel),
+    builds,
+    uploader: new Uploader({ parallel: parallelUploads }),
+    stores,
+    suspects,
+    commit: (commit) => outbox.add(commit),
+    endpoint: (id) => endpoints.get(id),
+    nextSnapshot: () => next.signal,
+    clock,
+    files,
+    logger,
+  })
+  const pipeline = new Pipeline({
+    nodeId,
+    walDirectory: paths.wal,
+    suspectsDirectory: paths.suspects,
+    deliver: (run) => delivery.run(run),
+    isReported: (id) => outbox.has(id),
+    files,
+    clock,
+    logger,
+  })
+  const heartbeat = new Heartbeat({
+    control,
+    message: () => ({
+      process: 'delivery',
+      node_id: nodeId,
+      applied_epoch: feed.current()?.epoch ?? -1,
+      healthy: true,
+      reasons: [],
+      lag: [...pipeline.lag()],
+    }),
+    clock,
+    logger,
+  })
+
+  await janitor.clearScratch(paths.scratch)
+  await suspects.load()
+  // Stopped in reverse: the pipeline works off what it can, and the outbox is there to the end for its commits.
+  const services = [feed, outbox, pipeline, heartbeat]
+  await startAll(services)
+  logger.info({ nodeId }, 'delivery works')
+  return {
+    async stop(signal) {
+      await stopAll(services, signal)
+      lock[Symbol.dispose]()
+    },
+  }
+}
