@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import type { EndpointLag } from '#model/node-protocol.ts'
+import { getNodeRegion, listLags, listNodes, recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { transact } from '#store/store.ts'
+import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { iso, t0 } from './fixtures.ts'
+
+const aNode = (change = {}) => {
+  const node_id = newId()
+  return { node_id, region: 'loc', ipv4: ['127.0.0.1'], ipv6: [], ingest_address: '127.0.0.1:8081', ...change }
+}
+const beat = { applied_epoch: 3, healthy: true, reasons: [] }
+const aLag = (endpoint_id: string, change: Partial<EndpointLag> = {}): EndpointLag => ({
+  ...{ endpoint_id, undelivered_segments: 2, undelivered_bytes: 9_000_000_000, oldest_sealed_at: iso(t0), blocked_by: null },
+  ...change,
+})
+
+async function registered(store: TestStore, change = {}): Promise<string> {
+  const node = aNode(change)
+  await registerNode(store.db, node, t0)
+  return node.node_id
+}
+
+describeDatabases('nodes', (kind) => {
+  test('register with where they are, and again from another place', async () => {
+    await using store = await newStore(kind)
+    const node_id = await registered(store)
+    expect(await listNodes(store.db, 'loc')).toEqual([
+      {
+        ...{ id: node_id, region: 'loc', ipv4: ['127.0.0.1'], ipv6: [], ingest_address: '127.0.0.1:8081' },
+        ...{ registered_at: iso(t0), ingest: null, delivery: null },
+      },
+    ])
+    await registerNode(store.db, aNode({ node_id, region: 'fra', ipv6: ['::1'] }), t0 + 1)
+    expect(await listNodes(store.db, 'loc')).toEqual([])
+    expect(await listNodes(store.db, 'fra')).toMatchObject([{ id: node_id, ipv6: ['::1'], registered_at: iso(t0 + 1) }])
+    expect(await getNodeRegion(store.db, node_id)).toBe('fra')
+  })
+
+  test('keep the last word of each process', async () => {
+    await using store = await newStore(kind)
+    const node_id = await registered(store)
+    await registered(store, { region: 'fra' })
+    const say = (heartbeat: Parameters<typeof recordHeartbeat>[1], now: number) =>
+      transact(store, (db) => recordHeartbeat(db, heartbeat, now))
+    await say({ process: 'ingest', node_id, ...beat }, t0)
+    await say({ process: 'ingest', node_id, applied_epoch: 4, healthy: false, reasons: ['the disk is full'] }, t0 + 1)
+    await say({ process: 'delivery', node_id, ...beat, lag: [] }, t0 + 2)
+    expect(await listNodes(store.db, 'loc')).toMatchObject([
+      {
+        id: node_id,
+        ingest: { applied_epoch: 4, healthy: false, reasons: ['the disk is full'], last_seen_at: iso(t0 + 1) },
+        delivery: { applied_epoch: 3, healthy: true, reasons: [], last_seen_at: iso(t0 + 2) },
+      },
+    ])
+  })
+
+  test('a node that never registered is not found', async () => {
+    await using store = await newStore(kind)
+    const stranger = { process: 'ingest', node_id: newId(), ...beat } as const
+    await expect(transact(store, (db) => recordHeartbeat(db, stranger, t0))).rejects.toThrow(
+      expect.objectContaining({ code: 'not_found' }),
+    )
+    await expect(getNodeRegion(store.db, newId())).rejects.toThrow(expect.objectContaining({ code: 'not_found' }))
+  })
+
+  test('a heartbeat of delivery replaces what the node said of its lag', async () => {
+    await using store = await newStore(kind)
+    const [one, two] = [await registered(store), await registered(store)]
+    const [first, second, third] = [newId(), newId(), newId()]
+    const say = (node_id: string, lag: readonly EndpointLag[]) =>
+      transact(store, (db) => recordHeartbeat(db, { process: 'delivery', node_id, ...beat, lag: [...lag] }, t0))
+    await say(one, [aLag(first), aLag(second)])
+    await say(two, [aLag(first, { oldest_sealed_at: null, blocked_by: 'a \0 in words' })])
+    await say(one, [aLag(second, { undelivered_segments: 1 }), aLag(third), aLag(third, { undelivered_segments: 7 })])
+    const lags = await listLags(store.db, [first, second, third, newId()])
+    expect(new Set(lags)).toEqual(
+      new Set([
+        { ...aLag(first, { oldest_sealed_at: null, blocked_by: 'a \uFFFD in words' }), node_id: two },
+        { ...aLag(second, { undelivered_segments: 1 }), node_id: one },
+        { ...aLag(third, { undelivered_segments: 7 }), node_id: one },
+      ]),
+    )
+    await say(one, [])
+    expect(await listLags(store.db, [second, third])).toEqual([])
+  })
+
+  test('ten thousand endpoints lag at once', async () => {
+    await using store = await newStore(kind)
+    const node_id = await registered(store)
+    const ids = Array.from({ length: 10_000 }, newId)
+    const lag = ids.map((id) => aLag(id))
+    await transact(store, (db) => recordHeartbeat(db, { process: 'delivery', node_id, ...beat, lag }, t0))
+    expect(await listLags(store.db, ids)).toHaveLength(10_000)
+    expect(await listLags(store.db, [])).toEqual([])
+  })
+})
