@@ -8,7 +8,7 @@
 import { join } from 'node:path'
 import { InvariantError } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
-import type { Files } from '#lib/files.ts'
+import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentFile } from './directory.ts'
 import { encodedBytes, type FrameInput } from './frame.ts'
@@ -178,8 +178,7 @@ export class Log {
     const seq = Math.max(this.#lastSeq, settings.seqAbove) + 1
     const header = { logName, incarnation, seq, createdAtMicros: clock.now() * 1_000 }
     const path = join(directory, segmentName(header, 'open'))
-    await files.makeDirectory(directory)
-    const file = await files.open(path, 'create')
+    const file = await createIn(files, directory, path)
     try {
       await writeHighWater(files, directory, seq)
     } catch (error) {
@@ -253,4 +252,15 @@ export class Log {
     const orphan = { logName, incarnation, seq, path: writer.path, durableBytes, isPoisoned: false }
     onOrphan(state === 'poisoned' ? await poison(files, logger, directory, orphan) : orphan)
   }
+}
+
+/** A log's directory is made with its first segment. */
+async function createIn(files: Files, directory: string, path: string): Promise<OpenFile> {
+  try {
+    return await files.open(path, 'create')
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+  }
+  await files.makeDirectory(directory)
+  return await files.open(path, 'create')
 }
