@@ -1,0 +1,74 @@
+/**
+ * A process that appends frames one after the other, says on standard output what was acknowledged, and dies at a named moment:
+ * `node wal-child.ts DIRECTORY MOMENT`.
+ */
+import { Buffer } from 'node:buffer'
+import { writeSync } from 'node:fs'
+import { systemClock } from '#lib/clock.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { Wal } from '#wal/wal.ts'
+import { deadlyFiles, type Moment } from '../support/deadly-files.ts'
+
+const isSegment = (path: string) => path.endsWith('.open')
+const nth = (n: number) => {
+  let seen = 0
+  return (path: string) => isSegment(path) && seen++ === n
+}
+
+const moments: Readonly<Record<string, Moment>> = {
+  'written, before fsync': { operation: 'sync', when: 'before', matches: nth(3) },
+  'fsync, before the answer': { operation: 'sync', when: 'after', matches: nth(3) },
+  // Five groups are synced before the footer.
+  'footer, before rename': { operation: 'rename', when: 'before', matches: isSegment },
+  'footer written, before its fsync': { operation: 'sync', when: 'before', matches: nth(5) },
+  'rename, before the directory fsync': { operation: 'rename', when: 'after', matches: isSegment },
+}
+
+const [directory = '', name = ''] = process.argv.slice(2)
+const moment = moments[name]
+const tornWrite = name === 'inside a write'
+const files = moment === undefined ? (tornWrite ? tearing(systemFiles) : systemFiles) : deadlyFiles(systemFiles, moment)
+const wal = new Wal({ directory, files, clock: systemClock, logger: createLogger('child', 'silent') })
+await wal.start()
+wal.configure('log', { segmentBytes: 1_000_000, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
+for (let id = 0; id < 5; id += 1) {
+  const { seq } = await wal.append('log', {
+    protocol: 'http',
+    layout: 'lines',
+    receivedAtMicros: 1_795_000_000_000_000 + id,
+    recordCount: 1,
+    topic: '',
+    clientId: '',
+    attributes: Buffer.alloc(0),
+    payload: [Buffer.from(`{"id":${id},"filler":"${'x'.repeat(10_000)}"}\n`)],
+  })
+  writeSync(1, `${id} ${seq}\n`)
+}
+await wal.stop(new AbortController().signal)
+
+/** Only the first half of the fourth group reaches the file. */
+function tearing(real: Files): Files {
+  return {
+    ...deadlyFiles(real, { operation: 'write', when: 'after', matches: () => false }),
+    async open(path, mode) {
+      const file = await real.open(path, mode)
+      let writes = 0
+      return {
+        path,
+        async write(chunks, position) {
+          if (!isSegment(path) || writes++ !== 3) return await file.write(chunks, position)
+          const bytes = Buffer.concat(chunks)
+          await file.write([bytes.subarray(0, bytes.byteLength >> 1)], position)
+          process.kill(process.pid, 'SIGKILL')
+          return await new Promise(() => undefined)
+        },
+        read: (into, position) => file.read(into, position),
+        bytes: () => file.bytes(),
+        truncate: (bytes) => file.truncate(bytes),
+        sync: () => file.sync(),
+        close: () => file.close(),
+      }
+    },
+  }
+}

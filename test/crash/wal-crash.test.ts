@@ -1,0 +1,108 @@
+/** The first rows of the crash table: a real process, ended with SIGKILL at a named moment, and what the next one makes of it. */
+import { spawn } from 'node:child_process'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { listSegments } from '#wal/directory.ts'
+import { openSegment } from '#wal/segment-reader.ts'
+import { Wal } from '#wal/wal.ts'
+
+let directory = ''
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-crash-'))
+})
+afterEach(async () => {
+  await rm(directory, { recursive: true, force: true })
+})
+
+describe('process dies after', () => {
+  test('bytes written, before fsync: the frame was not acknowledged, all before it are delivered', async () => {
+    const child = await run('written, before fsync')
+    expect(child).toEqual({ signal: 'SIGKILL', acknowledged: [0, 1, 2], left: ['high-water', 'open'] })
+    // The page cache outlives the process, so the frame is there all the same. It was sent, and may be delivered.
+    expect(await recovered()).toEqual({ ids: [0, 1, 2, 3], seqs: [0] })
+  })
+
+  test('half of the bytes written: the torn tail is cut', async () => {
+    const child = await run('inside a write')
+    expect(child).toEqual({ signal: 'SIGKILL', acknowledged: [0, 1, 2], left: ['high-water', 'open'] })
+    expect(await recovered()).toEqual({ ids: [0, 1, 2], seqs: [0] })
+  })
+
+  test('fsync, before the answer: the frame is kept', async () => {
+    const child = await run('fsync, before the answer')
+    expect(child).toEqual({ signal: 'SIGKILL', acknowledged: [0, 1, 2], left: ['high-water', 'open'] })
+    expect(await recovered()).toEqual({ ids: [0, 1, 2, 3], seqs: [0] })
+  })
+
+  test('footer written, before its fsync: the seal is finished', async () => {
+    const child = await run('footer written, before its fsync')
+    expect(child).toEqual({ signal: 'SIGKILL', acknowledged: [0, 1, 2, 3, 4], left: ['high-water', 'open'] })
+    expect(await recovered()).toEqual({ ids: [0, 1, 2, 3, 4], seqs: [0] })
+  })
+
+  test('footer, before rename: the seal is finished', async () => {
+    const child = await run('footer, before rename')
+    expect(child).toEqual({ signal: 'SIGKILL', acknowledged: [0, 1, 2, 3, 4], left: ['high-water', 'open'] })
+    expect(await recovered()).toEqual({ ids: [0, 1, 2, 3, 4], seqs: [0] })
+  })
+
+  test('rename, before the directory fsync: it is sealed', async () => {
+    const child = await run('rename, before the directory fsync')
+    expect(child).toEqual({ signal: 'SIGKILL', acknowledged: [0, 1, 2, 3, 4], left: ['high-water', 'wal'] })
+    expect(await recovered()).toEqual({ ids: [0, 1, 2, 3, 4], seqs: [0] })
+  })
+
+  test('everything: a clean stop seals', async () => {
+    const child = await run('never')
+    expect(child).toEqual({ signal: null, acknowledged: [0, 1, 2, 3, 4], left: ['high-water', 'wal'] })
+    expect(await recovered()).toEqual({ ids: [0, 1, 2, 3, 4], seqs: [0] })
+  })
+
+  test('a crash, another one in the middle of the recovery, and a third: the seq goes on', async () => {
+    await run('fsync, before the answer')
+    const second = await run('footer, before rename')
+    expect(second.acknowledged, 'it died while it recovered').toEqual([])
+    await run('written, before fsync')
+    await run('never')
+    expect((await recovered()).seqs).toEqual([0, 1, 2])
+  })
+})
+
+async function run(moment: string) {
+  const script = join(import.meta.dirname, 'wal-child.ts')
+  const child = spawn(process.execPath, [script, directory, moment], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let output = ''
+  child.stdout.on('data', (chunk) => {
+    output += chunk
+  })
+  const signal = await new Promise<NodeJS.Signals | null>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (_, by) => resolve(by))
+  })
+  const lines = output.split('\n').filter((line) => line !== '')
+  const left = (await readdir(join(directory, 'log'))).map((name) => name.split('.').at(-1) ?? '').sort()
+  return { signal, acknowledged: lines.map((line) => Number(line.split(' ')[0])), left }
+}
+
+/** A new process on the same directory; then everything that lies there is sealed, whole, and readable. */
+async function recovered(): Promise<{ readonly ids: readonly number[]; readonly seqs: readonly number[] }> {
+  const wal = new Wal({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
+  await wal.start()
+  await wal.stop(new AbortController().signal)
+  const segments = await listSegments(systemFiles, directory)
+  expect(segments.map(({ state }) => state)).toEqual(segments.map(() => 'sealed'))
+  const ids: number[] = []
+  for (const { path } of segments) {
+    const reader = await openSegment(systemFiles, path)
+    for await (const frames of reader.frames(100_000)) {
+      for (const { payload } of frames) ids.push((JSON.parse(Buffer.from(payload).toString()) as { id: number }).id)
+    }
+    await reader.close()
+  }
+  return { ids, seqs: segments.map(({ seq }) => seq) }
+}

@@ -1,0 +1,44 @@
+/** Files over the real disk that end the whole process with SIGKILL at a chosen operation. */
+import type { Files, OpenFile } from '#lib/files.ts'
+
+export type Moment = {
+  readonly operation: 'write' | 'sync' | 'rename' | 'syncDirectory'
+  readonly when: 'before' | 'after'
+  /** Called for each operation of that kind; the first that it answers true for is the last. */
+  readonly matches: (path: string, call: number) => boolean
+}
+
+export function deadlyFiles(files: Files, { operation, when, matches }: Moment): Files {
+  let calls = 0
+  const deadly = async <T>(name: Moment['operation'], path: string, act: () => Promise<T>): Promise<T> => {
+    if (name !== operation || !matches(path, calls++)) return await act()
+    if (when === 'before') return await die()
+    await act()
+    return await die()
+  }
+  const deadlyFile = (file: OpenFile): OpenFile => ({
+    path: file.path,
+    write: (chunks, position) => deadly('write', file.path, () => file.write(chunks, position)),
+    read: (into, position) => file.read(into, position),
+    bytes: () => file.bytes(),
+    truncate: (bytes) => file.truncate(bytes),
+    sync: () => deadly('sync', file.path, () => file.sync()),
+    close: () => file.close(),
+  })
+  return {
+    open: async (path, mode) => deadlyFile(await files.open(path, mode)),
+    read: (path) => files.read(path),
+    bytes: (path) => files.bytes(path),
+    list: (path) => files.list(path),
+    makeDirectory: (path) => files.makeDirectory(path),
+    syncDirectory: (path) => deadly('syncDirectory', path, () => files.syncDirectory(path)),
+    rename: (from, to) => deadly('rename', from, () => files.rename(from, to)),
+    remove: (path) => files.remove(path),
+    freeBytes: (path) => files.freeBytes(path),
+  }
+}
+
+function die(): Promise<never> {
+  process.kill(process.pid, 'SIGKILL')
+  return new Promise(() => undefined)
+}
