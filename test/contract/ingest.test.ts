@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { newSigningKey, publicKeys, signAccessToken } from '#auth/access-tokens.ts'
 import { newId } from '#model/id.ts'
 import { KiB, MiB } from '#model/limits.ts'
-import { aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 
 type Sent = { readonly status: number; readonly headers: Headers; readonly body: Record<string, unknown> }
 
@@ -27,7 +27,7 @@ describe('202', () => {
   test('is a receipt, and what it promises is in the WAL byte for byte', async () => {
     await using node = await IngestNode.start({ snapshot })
     const sent = await post(node, '{"a":1}\r\n\n{"b":2}\n \t\n{"c"')
-    expect(sent).toMatchObject({ status: 202, body: { accepted_records: 3, accepted_bytes: 26, segment_seq: 0 } })
+    expect(sent).toMatchObject({ status: 202, body: { accepted_records: 3, accepted_bytes: 25, segment_seq: 0 } })
     expect(sent.headers.get('content-type')).toBe('application/json')
     expect(sent.body['node_id']).toBe((node.control.registered[0] as { node_id: string }).node_id)
     expect(await node.stored(endpoint.id)).toEqual([
@@ -94,7 +94,7 @@ describe('202', () => {
     const signer = await newSigningKey(Date.now())
     const issuer = 'https://control.test'
     const key = aKey()
-    const principal = { account_id: 'account-a', key_id: key.id, scopes: ['ingest' as const] }
+    const principal = { account_id: accountId('a'), key_id: key.id, scopes: ['ingest' as const] }
     const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
     await using node = await IngestNode.start({
       snapshot: aSnapshot({ keys: [key], jwks: publicKeys([signer]), token_issuer: issuer }),
@@ -109,10 +109,10 @@ describe('202', () => {
 describe('which endpoint', () => {
   const first = anEndpoint({ ingest_host: 'abc123.loc.ingest.test' })
   const second = anEndpoint({ ingest_host: 'def456.loc.ingest.test' })
-  const foreign = anEndpoint({ ingest_host: 'ghi789.loc.ingest.test', account_id: 'account-b' })
-  const paused = anEndpoint({ desired_state: 'paused', account_id: 'account-c' })
-  const deleted = anEndpoint({ desired_state: 'draining', account_id: 'account-d' })
-  const keys = ['a', 'b', 'c', 'd', 'e'].map((letter) => aKey({ secret: secretOf(letter), account_id: `account-${letter}` }))
+  const foreign = anEndpoint({ ingest_host: 'ghi789.loc.ingest.test', account_id: accountId('b') })
+  const paused = anEndpoint({ desired_state: 'paused', account_id: accountId('c') })
+  const deleted = anEndpoint({ desired_state: 'draining', account_id: accountId('d') })
+  const keys = ['a', 'b', 'c', 'd', 'e'].map((letter) => aKey({ secret: secretOf(letter), account_id: accountId(letter) }))
   const many = aSnapshot({ endpoints: [first, second, foreign, paused, deleted], keys })
   const as = (letter: string, headers = {}) => ({ headers: { 'x-api-key': secretOf(letter), ...headers } })
 
@@ -221,7 +221,7 @@ describe('403', () => {
   test('for a key or token without the scope ingest', async () => {
     const signer = await newSigningKey(Date.now())
     const issuer = 'https://control.test'
-    const principal = { account_id: 'account-a', key_id: newId(), scopes: ['admin' as const] }
+    const principal = { account_id: accountId('a'), key_id: newId(), scopes: ['admin' as const] }
     const token = await signAccessToken(signer, { principal, scope: 'admin', issuer, ttlSeconds: 60, now: Date.now() })
     await using node = await IngestNode.start({
       snapshot: aSnapshot({ keys: [aKey({ scopes: ['admin', 'metrics'] })], jwks: publicKeys([signer]), token_issuer: issuer }),

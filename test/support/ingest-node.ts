@@ -1,0 +1,223 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { apiKeyOf } from '#auth/secrets.ts'
+import { readConfig } from '#config.ts'
+import { type App, startIngest } from '#ingest/app.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import type { Scope } from '#model/api-key.ts'
+import { newId } from '#model/id.ts'
+import { segmentLimits } from '#model/limits.ts'
+import { Heartbeat } from '#model/node-protocol.ts'
+import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
+import { listSegments } from '#wal/directory.ts'
+import { openSegment } from '#wal/segment-reader.ts'
+
+export const nodeToken = 'a-node-token-of-the-tests-0123456789'
+
+/** A key that every test knows; `letter` makes different ones. */
+export function secretOf(letter: string): string {
+  return `ing_live_${letter.repeat(32)}`
+}
+
+/** The account that every test knows by this letter, of a to f. */
+export function accountId(letter: string): string {
+  return `${letter.repeat(8)}-${letter.repeat(4)}-4${letter.repeat(3)}-a${letter.repeat(3)}-${letter.repeat(12)}`
+}
+
+export function aKey(change: Partial<SnapshotKey> & { readonly secret?: string; readonly scopes?: Scope[] } = {}): SnapshotKey {
+  const { secret = secretOf('a'), ...rest } = change
+  return { id: newId(), account_id: accountId('a'), hash: apiKeyOf(secret).hash, scopes: ['ingest'], ...rest }
+}
+
+export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndpoint {
+  return {
+    id: newId(),
+    account_id: accountId('a'),
+    ingest_host: '127.0.0.1:8081',
+    desired_state: 'active',
+    segment_bytes: segmentLimits.bytesDefault,
+    segment_max_age_seconds: 3600,
+    output_formats: ['parquet'],
+    mqtt_config: null,
+    destination: null,
+    views: [],
+    committed_seq: -1,
+    ...change,
+  }
+}
+
+export function aSnapshot(change: Partial<Snapshot> = {}): Snapshot {
+  return {
+    epoch: 1,
+    region: 'loc',
+    keys: [aKey()],
+    revoked_keys: [],
+    jwks: { keys: [] },
+    token_issuer: 'http://control.test',
+    endpoints: [anEndpoint()],
+    ...change,
+  }
+}
+
+/** The half of `/internal/v1` that ingest talks to. */
+export class ControlStandIn implements AsyncDisposable {
+  readonly heartbeats: Heartbeat[] = []
+  readonly registered: unknown[] = []
+  #snapshot: Snapshot | undefined
+  readonly #waiting = new Set<ServerResponse>()
+  readonly #server = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://control')
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const body = Buffer.concat(chunks).toString()
+      if (request.headers.authorization !== `Bearer ${nodeToken}`) response.writeHead(401).end()
+      else if (url.pathname === '/internal/v1/register') {
+        this.registered.push(JSON.parse(body))
+        response.end(JSON.stringify({ epoch: this.#snapshot?.epoch ?? 0 }))
+      } else if (url.pathname === '/internal/v1/heartbeat') {
+        this.heartbeats.push(Heartbeat.parse(JSON.parse(body)))
+        response.writeHead(204).end()
+      } else if (this.#snapshot !== undefined && this.#snapshot.epoch > Number(url.searchParams.get('after'))) {
+        response.end(JSON.stringify(this.#snapshot))
+      } else {
+        this.#waiting.add(response)
+        response.on('close', () => this.#waiting.delete(response))
+      }
+    })
+  })
+
+  static async start(): Promise<ControlStandIn> {
+    const control = new ControlStandIn()
+    await new Promise<void>((resolve) => control.#server.listen(0, '127.0.0.1', resolve))
+    return control
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  publish(snapshot: Snapshot): void {
+    this.#snapshot = snapshot
+    for (const response of this.#waiting) response.end(JSON.stringify(snapshot))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}
+
+export type StoredFrame = {
+  readonly seq: number
+  readonly layout: string
+  readonly recordCount: number
+  readonly payload: Buffer
+}
+
+export type IngestNodeOptions = {
+  /** Undefined starts without a configuration. */
+  readonly snapshot?: Snapshot | undefined
+  readonly environment?: Readonly<Record<string, string>>
+  readonly clock?: Clock
+  /** Keeps the data of an earlier node. */
+  readonly directory?: string
+  /** An address where nobody answers stands for a control that is down. */
+  readonly controlUrl?: string
+}
+
+/** The whole ingest process, in this one, with a real WAL in a directory of its own. */
+export class IngestNode implements AsyncDisposable {
+  readonly url: string
+  readonly directory: string
+  readonly control: ControlStandIn
+  readonly #app: App
+  readonly #ownsDirectory: boolean
+  #stopped: Promise<void> | undefined
+
+  private constructor(made: { app: App; control: ControlStandIn; directory: string; ownsDirectory: boolean }) {
+    this.#app = made.app
+    this.url = made.app.url
+    this.control = made.control
+    this.directory = made.directory
+    this.#ownsDirectory = made.ownsDirectory
+  }
+
+  static async start(options: IngestNodeOptions = {}): Promise<IngestNode> {
+    const { environment = {}, clock = systemClock } = options
+    const snapshot = 'snapshot' in options ? options.snapshot : aSnapshot()
+    const control = await ControlStandIn.start()
+    if (snapshot !== undefined) control.publish(snapshot)
+    const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'inlet-ingest-')))
+    const config = readConfig({
+      INLET_DATA_DIR: directory,
+      INLET_NODE_TOKEN: nodeToken,
+      INLET_CONTROL_URL: options.controlUrl ?? control.url,
+      INLET_INGEST_LISTEN: '127.0.0.1:0',
+      INLET_DISK_RESERVE_BYTES: '0B',
+      INLET_LOG_LEVEL: 'silent',
+      ...environment,
+    })
+    const app = await startIngest(config, { logger: createLogger('ingest', config.logLevel), clock })
+    const node = new IngestNode({ app, control, directory, ownsDirectory: options.directory === undefined })
+    if (snapshot !== undefined) await node.until('/readyz', ({ status }) => status === 200)
+    return node
+  }
+
+  /** Asks until the answer is as it should be. */
+  async until(path: string, isThere: (response: Response, body: string) => boolean): Promise<void> {
+    const deadline = performance.now() + 10_000
+    for (;;) {
+      const response = await fetch(`${this.url}${path}`)
+      const body = await response.text()
+      if (isThere(response, body)) return
+      if (performance.now() > deadline) throw new Error(`${path} still answers ${response.status} ${body}`)
+    }
+  }
+
+  /** Publishes a snapshot and waits until the node works by it. */
+  async publish(snapshot: Snapshot): Promise<void> {
+    this.control.publish(snapshot)
+    await this.until('/metrics', (_, body) => body.includes(`\ninlet_applied_epoch{process="ingest"} ${snapshot.epoch}\n`))
+  }
+
+  async metric(name: string): Promise<number> {
+    const text = await (await fetch(`${this.url}/metrics`)).text()
+    const line = text.split('\n').find((candidate) => candidate.startsWith(`${name}{`))
+    return Number(line?.split(' ').at(-1))
+  }
+
+  stop(signal: AbortSignal = AbortSignal.timeout(10_000)): Promise<void> {
+    this.#stopped ??= this.#app.stop(signal)
+    return this.#stopped
+  }
+
+  /** Stops, and reads back everything that is in the WAL of an endpoint. */
+  async stored(endpointId: string): Promise<readonly StoredFrame[]> {
+    await this.stop()
+    const found: StoredFrame[] = []
+    for (const { path, logName, state } of await listSegments(systemFiles, join(this.directory, 'node', 'wal'))) {
+      if (logName !== endpointId) continue
+      if (state !== 'sealed') throw new Error(`${path} is ${state}`)
+      const reader = await openSegment(systemFiles, path)
+      for await (const frames of reader.frames(1024 * 1024)) {
+        for (const { layout, recordCount, payload } of frames) {
+          found.push({ seq: reader.header.seq, layout, recordCount, payload: Buffer.from(payload) })
+        }
+      }
+      await reader.close()
+    }
+    return found
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+    await this.control[Symbol.asyncDispose]()
+    if (this.#ownsDirectory) await rm(this.directory, { recursive: true, force: true })
+  }
+}
