@@ -179,7 +179,8 @@ function castNulls({ columns }: Uncompiled, slots: readonly Slot[]): string {
   const counts = columns.flatMap(({ required, castFailures, type }, index) => {
     const { value = '', text = '' } = slots[index] ?? {}
     if (required || castFailures === 'dlq' || takesAnyText(type)) return []
-    return [`CAST(${value} IS NULL AND ${text} IS NOT NULL AS UTINYINT)`]
+    // Most values are there, and a CASE looks at the text only where one is not.
+    return [`CASE WHEN ${value} IS NULL THEN CAST(${text} IS NOT NULL AS UTINYINT) ELSE 0 END`]
   })
   return counts.length === 0 ? 'CAST(0 AS UTINYINT)' : counts.join(' + ')
 }

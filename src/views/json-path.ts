@@ -65,14 +65,27 @@ export function parsePath(text: string): Path {
   return { from: 'record', steps, hasEach: steps.includes('each') }
 }
 
-/** The path in DuckDB's own spelling. */
+/**
+ * The path as DuckDB takes it. A JSON pointer is found in less than half the time of DuckDB's own JSONPath, but can't tell an index
+ * from a name of digits, and has no wildcards.
+ */
 export function duckDbPath(steps: readonly Step[]): string {
+  if (steps.length > 0 && steps.every(isPlainName)) return steps.map(({ key }) => `/${escapePointer(key)}`).join('')
   const parts = steps.map((step) => {
     if (step === 'each') return '[*]'
     if ('index' in step) return `[${step.index}]`
     return `."${step.key.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
   })
   return `$${parts.join('')}`
+}
+
+function isPlainName(step: Step): step is { readonly key: string } {
+  return step !== 'each' && 'key' in step && !/^[\d-]/.test(step.key)
+}
+
+/** RFC 6901 §3. */
+function escapePointer(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
 function envelope(text: string): Path {
@@ -86,15 +99,17 @@ function unquote(match: RegExpExecArray): string {
 }
 
 function check(steps: readonly Step[]): void {
+  const isPointer = steps.every(isPlainName)
   if (steps.length > STEPS_MAX) throw new PathError(`must have at most ${STEPS_MAX} steps`)
   for (const step of steps) {
     if (step === 'each') continue
     if ('index' in step) {
       if (step.index > INDEX_MAX) throw new PathError(`an index must be at most ${INDEX_MAX}`)
     } else if (step.key === '') throw new PathError('a name must not be empty')
-    // DuckDB reads a * as a wildcard, in quotes too.
-    else if (step.key.includes('*')) throw new PathError('a name with * in it cannot be addressed')
-    else if (step.key.includes('\0') || !step.key.isWellFormed())
+    // DuckDB's JSONPath reads a * as a wildcard, in quotes too.
+    else if (!isPointer && step.key.includes('*')) {
+      throw new PathError('a name with * in it cannot stand beside an index, [*] or a name that begins with a digit')
+    } else if (step.key.includes('\0') || !step.key.isWellFormed())
       throw new PathError('a name must be well-formed text without NUL')
   }
 }

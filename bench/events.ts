@@ -1,0 +1,97 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Definition } from '#model/definition.ts'
+import { forEachRecord } from '#wal/records.ts'
+
+/** Records to measure with, and a view of ten columns that fits them. */
+export type Workload = {
+  readonly name: string
+  readonly lines: Buffer
+  readonly records: number
+  readonly definition: Definition
+}
+
+/** Events of about 275 bytes, the same at every run. */
+export function generatedEvents(bytes: number): Workload {
+  let state = 1
+  const random = (below: number): number => {
+    state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff
+    return state % below
+  }
+  const parts: string[] = []
+  for (let size = 0, index = 0; size < bytes; index += 1) {
+    const line = `${JSON.stringify({
+      event_id: `${random(1e9).toString(16).padStart(8, '0')}-1111-4111-8111-${String(index).padStart(12, '0')}`,
+      event_type: ['view', 'click', 'purchase', 'search'][random(4)],
+      created_at: new Date(1.7e12 + index * 37).toISOString(),
+      user: { id: random(1e6), name: `user${random(10_000)}`, country: ['DE', 'US', 'FR'][random(3)] },
+      amount: random(100_000) / 100,
+      ok: random(2) === 1,
+      referrer: `https://example.com/${random(1e7)}`,
+      session: { pages: random(50), ms: random(100_000) },
+    })}\n`
+    parts.push(line)
+    size += line.length
+  }
+  return {
+    name: 'generated events',
+    lines: Buffer.from(parts.join('')),
+    records: parts.length,
+    definition: {
+      columns: [
+        column('event_id', 'UUID', '$.event_id'),
+        column('event_type', 'VARCHAR', '$.event_type'),
+        column('created_at', 'TIMESTAMP', '$.created_at'),
+        column('user_id', 'BIGINT', '$.user.id'),
+        column('user_name', 'VARCHAR', '$.user.name'),
+        column('country', 'VARCHAR', '$.user.country'),
+        column('amount', 'DOUBLE', '$.amount'),
+        column('ok', 'BOOLEAN', '$.ok'),
+        column('referrer', 'VARCHAR', '$.referrer'),
+        column('pages', 'INTEGER', '$.session.pages'),
+      ],
+    },
+  }
+}
+
+/** Public GitHub events, repeated; undefined, said aloud, where the file isn't. */
+export function githubEvents(bytes: number): Workload | undefined {
+  const path = process.env['BENCH_GITHUB_EVENTS'] ?? join(import.meta.dirname, '../../shared/data/github-events.ndjson')
+  if (!existsSync(path)) {
+    console.log(`skipped: the GitHub events are not at ${path} (BENCH_GITHUB_EVENTS)`)
+    return undefined
+  }
+  const once = readFileSync(path)
+  const lines = Buffer.concat(Array.from({ length: Math.ceil(bytes / once.length) }, () => once))
+  return {
+    name: 'GitHub events',
+    lines,
+    records: forEachRecord({ layout: 'lines', payload: lines }, () => undefined),
+    definition: {
+      columns: [
+        column('id', 'BIGINT', '$.id'),
+        column('type', 'VARCHAR', '$.type'),
+        column('created_at', 'TIMESTAMP', '$.created_at'),
+        column('actor_id', 'BIGINT', '$.actor.id'),
+        column('actor', 'VARCHAR', '$.actor.login'),
+        column('repo_id', 'BIGINT', '$.repo.id'),
+        column('repo', 'VARCHAR', '$.repo.name'),
+        column('public', 'BOOLEAN', '$.public'),
+        column('push_id', 'BIGINT', '$.payload.push_id'),
+        column('size', 'INTEGER', '$.payload.size'),
+      ],
+    },
+  }
+}
+
+/** A view of ten columns on the same records, half of them other columns. */
+export function otherView({ columns }: Definition): Definition {
+  return {
+    columns: columns.map((each, index) => (index % 2 === 0 ? each : { ...each, name: `${each.name}_text`, type: 'VARCHAR' })),
+    filters: [{ condition: `${JSON.stringify(columns[1]?.name)}_text <> 'PushEvent'`.replace('"_text', '_text"') }],
+  }
+}
+
+function column(name: string, type: string, path: string) {
+  return { name, type, path }
+}
