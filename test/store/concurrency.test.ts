@@ -1,0 +1,237 @@
+/** Callers at once: what must happen once happens once, and what must be ordered is. */
+import { expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { listBindings } from '#store/bindings.ts'
+import { listCommits, recordCommit } from '#store/commits.ts'
+import { claimValidation, findDestination, insertDestination, removeDestination, updateDestination } from '#store/destinations.ts'
+import { getEndpoint, updateEndpoint } from '#store/endpoints.ts'
+import { bumpEpoch } from '#store/epoch.ts'
+import { recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { type Db, type Tx, transact } from '#store/store.ts'
+import { getViewMetrics } from '#store/view-counters.ts'
+import { archiveView, findView, getViewDetail, insertVersion, insertView, publishView, removeDraft } from '#store/views.ts'
+import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { runStoreWorkers } from '../support/store-worker.ts'
+import {
+  aCommit,
+  aDestination,
+  anAccount,
+  anOutcome,
+  aPublishedView,
+  aStoredDestination,
+  aStoredEndpoint,
+  attach,
+  aView,
+  iso,
+  t0,
+} from './fixtures.ts'
+
+const rounds = 5
+
+/** What became of each: its value, or the code of its error. */
+async function outcomes<T>(work: readonly Promise<T>[]): Promise<(T | string)[]> {
+  const settled = await Promise.allSettled(work)
+  return settled.map((result) => (result.status === 'fulfilled' ? result.value : String(result.reason.code ?? result.reason)))
+}
+
+const times = <T>(count: number, work: (index: number) => Promise<T>) => Array.from({ length: count }, (_, index) => work(index))
+const aDraft = (store: TestStore, account: string) => transact(store, (db) => insertView(db, account, aView(), t0))
+
+describeDatabases('callers at once', (kind) => {
+  test('publish the same draft: one does', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const { id } = await aDraft(store, account)
+    const results = await outcomes(times(8, () => transact(store, (db) => publishView(db, account, id, t0))))
+    expect(results.filter((result) => result !== 'validation_error')).toEqual([expect.objectContaining({ status: 'published' })])
+  })
+
+  test('delete the same draft: one does', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const { id } = await aDraft(store, account)
+    const results = await outcomes(times(8, () => transact(store, (db) => removeDraft(db, account, id))))
+    expect(results.toSorted()).toEqual([...Array(7).fill('not_found'), undefined])
+  })
+
+  test('publish and delete the same draft: one of the two happens, whole', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    for (let round = 0; round < rounds; round += 1) {
+      const { id } = await aDraft(store, account)
+      const [published, removed] = await outcomes<unknown>([
+        transact(store, (db) => publishView(db, account, id, t0)),
+        transact(store, (db) => removeDraft(db, account, id)),
+      ])
+      const left = await findView(store.db, account, id)
+      if (left === undefined) expect([published, removed]).toEqual(['not_found', undefined])
+      else expect([left.status, removed]).toEqual(['published', 'validation_error'])
+    }
+  })
+
+  test('attach the same view: one does', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
+    const results = await outcomes(times(8, () => attach(store, account, endpoint.id, view.id)))
+    expect(results.filter((result) => result !== 'view_already_attached')).toHaveLength(1)
+    expect(await listBindings(store.db, account, endpoint.id)).toHaveLength(1)
+  })
+
+  test('attach and archive: no archived view stays attached', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    for (let round = 0; round < rounds; round += 1) {
+      const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
+      await outcomes<unknown>([
+        attach(store, account, endpoint.id, view.id),
+        transact(store, (db) => archiveView(db, account, view.id, t0)),
+      ])
+      expect(await getViewDetail(store.db, account, view.id)).toMatchObject({ status: 'archived', endpoints: [] })
+    }
+  })
+
+  test('make versions: each gets a number of its own, without a gap', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const { id } = await aDraft(store, account)
+    const made = await Promise.all(
+      times(8, () => transact(store, (db) => insertVersion(db, account, id, { id: newId(), created_by: 'me' }, undefined, t0))),
+    )
+    expect(made.map(({ version }) => version).toSorted((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9])
+  })
+
+  test('make views of one name: one does', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const results = await outcomes(
+      times(6, () => transact(store, (db) => insertView(db, account, aView({ name: 'events' }), t0))),
+    )
+    expect(results.filter((result) => result !== 'validation_error')).toHaveLength(1)
+  })
+
+  test('make destinations of one name: one does', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const results = await outcomes(times(6, () => insertDestination(store.db, account, aDestination({ name: 'lake' }), t0)))
+    expect(results.filter((result) => result !== 'conflict')).toHaveLength(1)
+  })
+
+  test('delete a destination that an endpoint takes: no endpoint points to nothing', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    for (let round = 0; round < rounds; round += 1) {
+      const [destination, endpoint] = [await aStoredDestination(store, account), await aStoredEndpoint(store, account)]
+      const take = (db: Db) => updateEndpoint(db, account, endpoint.id, { destination_id: destination.id })
+      const [taken, removed] = await outcomes<unknown>([
+        transact(store, take),
+        transact(store, (db) => removeDestination(db, account, destination.id)),
+      ])
+      const left = await findDestination(store.db, account, destination.id)
+      const { destination_id } = await getEndpoint(store.db, account, endpoint.id)
+      if (left === undefined) expect([taken, removed, destination_id]).toEqual(['validation_error', undefined, null])
+      else expect([removed, destination_id]).toEqual(['conflict', destination.id])
+    }
+  })
+
+  test('validate the same destination: one does', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const { id } = await aStoredDestination(store, account)
+    const results = await outcomes(times(8, () => transact(store, (db) => claimValidation(db, account, id, t0))))
+    expect(results.filter((result) => result !== 'too_many_requests')).toHaveLength(1)
+  })
+
+  test('change the same destination: every change that counts raises the revision', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const { id } = await aStoredDestination(store, account)
+    await Promise.all(
+      times(8, (index) => transact(store, (db) => updateDestination(db, account, id, { prefix: `p${index}` }, t0))),
+    )
+    expect(await transact(store, (db) => claimValidation(db, account, id, t0))).toMatchObject({ revision: 9 })
+  })
+
+  test('record commits of one endpoint: uploaded_at differs and goes up', async () => {
+    await using store = await newStore(kind)
+    const endpoint = newId()
+    await Promise.all(times(50, (seq) => transact(store, (db) => recordCommit(db, aCommit(endpoint, seq), t0))))
+    const { items } = await listCommits(store.db, endpoint, { limit: 100 })
+    expect(items.map(({ uploaded_at }) => uploaded_at)).toEqual(Array.from({ length: 50 }, (_, index) => iso(t0 + 49 - index)))
+    expect(new Set(items.map(({ seq }) => seq)).size).toBe(50)
+  })
+
+  test('report the same commit: it counts once', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
+    const commit = aCommit(endpoint.id, 1, { views: [anOutcome(view.id)] })
+    const results = await Promise.all(times(5, () => transact(store, (db) => recordCommit(db, commit, t0))))
+    expect(results.toSorted()).toEqual(['known', 'known', 'known', 'known', 'new'])
+    const { aggregated } = await getViewMetrics(store.db, account, view.id, t0)
+    expect(aggregated).toMatchObject({ last_24h: { processed: 10 }, all_time: { processed: 10 }, total_error_count_24h: 3 })
+  })
+
+  test('a page read while commits come in misses none of those before it', async () => {
+    await using store = await newStore(kind)
+    const endpoint = newId()
+    const record = times(40, (seq) => transact(store, (db) => recordCommit(db, aCommit(endpoint, seq), t0)))
+    const seen: string[][] = []
+    for (let looked = 0; looked < 10; looked += 1) {
+      const { items } = await listCommits(store.db, endpoint, { limit: 200 })
+      seen.push(items.map(({ uploaded_at }) => uploaded_at))
+    }
+    await Promise.all(record)
+    const last = (await listCommits(store.db, endpoint, { limit: 200 })).items.map(({ uploaded_at }) => uploaded_at)
+    // Whoever saw a commit saw all the older ones: nothing appears behind a cursor.
+    for (const page of seen) expect(page).toEqual(last.slice(last.length - page.length))
+  })
+
+  test('transactions that lock in opposite order: one is run again, both end', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const [one, two] = [await aStoredDestination(store, account), await aStoredDestination(store, account)]
+    const both = (first: string, second: string) => async (db: Tx) => {
+      await updateDestination(db, account, first, { prefix: newId() }, t0)
+      await updateDestination(db, account, second, { prefix: newId() }, t0)
+      return bumpEpoch(db)
+    }
+    const results = await outcomes(
+      times(6, (index) => transact(store, index % 2 === 0 ? both(one.id, two.id) : both(two.id, one.id))),
+    )
+    expect(results.toSorted()).toEqual([1, 2, 3, 4, 5, 6])
+  })
+
+  test('heartbeats of one node: the lag of one of them is left', async () => {
+    await using store = await newStore(kind)
+    const node_id = newId()
+    await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'a:1' }, t0)
+    const endpoints = Array.from({ length: 3 }, newId)
+    const beats = times(8, (index) => {
+      const lag = endpoints.map((endpoint_id) => ({
+        ...{ endpoint_id, undelivered_segments: index, undelivered_bytes: 0, oldest_sealed_at: null, blocked_by: null },
+      }))
+      const heartbeat = { process: 'delivery' as const, node_id, applied_epoch: index, healthy: true, reasons: [], lag }
+      return transact(store, (db) => recordHeartbeat(db, heartbeat, t0 + index))
+    })
+    await Promise.all(beats)
+    const lags = await store.db.selectFrom('endpoint_lags').select('undelivered_segments').execute()
+    expect(lags).toHaveLength(3)
+    expect(new Set(lags.map(({ undelivered_segments }) => undelivered_segments)).size).toBe(1)
+  })
+
+  test('processes of their own record commits of one endpoint, some of them the same', async () => {
+    await using store = await newStore(kind)
+    const endpoint = newId()
+    // Every worker reports 10 of its own and the 5 that all report.
+    const commits = (worker: number) =>
+      [...Array(10).keys()]
+        .map((seq) => aCommit(endpoint, 100 + worker * 10 + seq))
+        .concat([0, 1, 2, 3, 4].map((seq) => aCommit(endpoint, seq)))
+    const recorded = await runStoreWorkers(4, store.url, 'record', commits)
+    expect(recorded.reduce((sum, count) => sum + count, 0)).toBe(45)
+    const { items } = await listCommits(store.db, endpoint, { limit: 200 })
+    expect(new Set(items.map(({ uploaded_at }) => uploaded_at)).size).toBe(45)
+    expect(new Set(items.map(({ seq }) => seq)).size).toBe(45)
+  })
+})
