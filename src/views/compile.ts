@@ -10,7 +10,7 @@ import { AppError, type FieldError } from '#errors.ts'
 import { Definition } from '#model/definition.ts'
 import { definitionLimits, MiB } from '#model/limits.ts'
 import { extractionSql } from './extraction.ts'
-import { type Condition, ConditionError, parseCondition } from './filter.ts'
+import { type Condition, ConditionError, type ParsedCondition, parseCondition } from './filter.ts'
 import { type Path, PathError, parsePath } from './json-path.ts'
 import { type ColumnType, parseType, printType, storedType, TypeProblem } from './types.ts'
 
@@ -89,13 +89,13 @@ async function readConditions(
   compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES, threads: 1 })
   const connection = await (await compiler).connect()
   const conditions: Condition[] = []
-  const names = columns.map(({ name }) => name)
+  const named = columns.map(({ name }, index) => ({ name, type: sound?.[index]?.type }))
   try {
     for (const [index, { condition: text }] of filters.entries()) {
       try {
-        const condition = await parseCondition(connection, text, names, definitionLimits.compileTimeoutMs)
-        if (sound !== undefined) await mustBeBoolean(connection, condition, sound)
-        conditions.push(condition)
+        const parsed = await parseCondition(connection, text, named, definitionLimits.compileTimeoutMs)
+        if (sound !== undefined) await mustFit(connection, parsed, sound)
+        conditions.push(parsed.condition)
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error)
         if (!(error instanceof ConditionError)) throw error
@@ -108,17 +108,24 @@ async function readConditions(
   return conditions
 }
 
-/** DuckDB itself says whether the types fit, by running the condition on one row of NULLs. */
-async function mustBeBoolean(connection: Connection, condition: Condition, columns: readonly CompiledColumn[]): Promise<void> {
+/** DuckDB itself says whether the types fit, by working out the constants, and the condition on one row of NULLs. */
+async function mustFit(
+  connection: Connection,
+  { condition, constants }: ParsedCondition,
+  columns: readonly CompiledColumn[],
+): Promise<void> {
+  const ask = (sql: string): Promise<unknown> =>
+    connection.query(sql, { timeoutMs: definitionLimits.compileTimeoutMs }).then(
+      ({ rows }) => rows[0]?.[0],
+      (error: unknown) => {
+        const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+        throw new ConditionError(`does not fit the columns: ${line}`)
+      },
+    )
+  if (constants.length > 0) await ask(`SELECT ${constants.join(', ')}`)
   const nulls = columns.map(({ name, type }) => `CAST(NULL AS ${printType(storedType(type))}) AS ${quoteIdentifier(name)}`)
-  const sql = `SELECT typeof(${condition((index) => quoteIdentifier(columns[index]?.name ?? ''))}) FROM (SELECT ${nulls.join(', ')})`
-  const type = await connection.query(sql, { timeoutMs: definitionLimits.compileTimeoutMs }).then(
-    ({ rows }) => String(rows[0]?.[0]),
-    (error: unknown) => {
-      const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-      throw new ConditionError(`does not fit the columns: ${line}`)
-    },
-  )
+  const sql = condition((index) => quoteIdentifier(columns[index]?.name ?? ''))
+  const type = await ask(`SELECT typeof(${sql}) FROM (SELECT ${nulls.join(', ')})`)
   if (type !== 'BOOLEAN') throw new ConditionError(`must be true or false for a row, such as amount > 5; it is ${type}`)
 }
 

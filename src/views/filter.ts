@@ -11,10 +11,19 @@ import type { Connection } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { allowedFunctions, type Pattern, patternFunctions, patternSql } from './filter-functions.ts'
-import { parseType, printType } from './types.ts'
+import { type ColumnType, parseType, printType, storedType } from './types.ts'
 
 /** Writes the condition with the columns named as the caller says. */
 export type Condition = (column: (index: number) => string) => string
+
+export type ParsedCondition = {
+  readonly condition: Condition
+  /** SQL of the constants that are cast: one that is no value of its type is the author's mistake. */
+  readonly constants: readonly string[]
+}
+
+/** The type is undefined where it could not be read. */
+export type ConditionColumn = { readonly name: string; readonly type: ColumnType | undefined }
 
 export class ConditionError extends Error {
   override readonly name = 'ConditionError'
@@ -47,9 +56,9 @@ const refusals: Readonly<Record<string, string>> = {
 export async function parseCondition(
   connection: Connection,
   text: string,
-  columns: readonly string[],
+  columns: readonly ConditionColumn[],
   timeoutMs: number,
-): Promise<Condition> {
+): Promise<ParsedCondition> {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
   if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) || !text.isWellFormed()) {
     throw new ConditionError('must not have control characters')
@@ -57,7 +66,8 @@ export async function parseCondition(
   const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(`SELECT ${text}`)})`, { timeoutMs })
   const parsed = JSON.parse(String(rows[0]?.[0])) as Node
   if (parsed['error'] === true) throw new ConditionError(`cannot be read: ${parsed['error_message']}`)
-  return new Printer(columns).print(soleExpression(parsed))
+  const printer = new Printer(columns)
+  return { condition: printer.print(soleExpression(parsed)), constants: printer.constants }
 }
 
 /** The expression, if the statement is `SELECT <expression>` and nothing else at all. */
@@ -80,10 +90,15 @@ function soleExpression(parsed: Node): Node {
 }
 
 class Printer {
-  readonly #columns: ReadonlyMap<string, number>
+  readonly #columns: readonly ConditionColumn[]
+  readonly #constants: string[] = []
 
-  constructor(columns: readonly string[]) {
-    this.#columns = new Map(columns.map((name, index) => [name.toLowerCase(), index]))
+  constructor(columns: readonly ConditionColumn[]) {
+    this.#columns = columns
+  }
+
+  get constants(): readonly string[] {
+    return this.#constants
   }
 
   print(node: Node, depth = 0): Condition {
@@ -100,13 +115,13 @@ class Printer {
       case 'COMPARISON': {
         const operator = comparisons[String(node['type'])]
         if (operator === undefined) throw new ConditionError(`the comparison ${node['type']} is not allowed`)
-        return joined([inner(node['left']), inner(node['right'])], ` ${operator} `)
+        return joined(this.#alike([node['left'], node['right']], inner), ` ${operator} `)
       }
       case 'CONJUNCTION':
         return joined(all(node['children']), node['type'] === 'CONJUNCTION_AND' ? ' AND ' : ' OR ')
       case 'BETWEEN': {
-        const [input, lower, upper] = [inner(node['input']), inner(node['lower']), inner(node['upper'])]
-        return (column) => `(${input(column)} BETWEEN ${lower(column)} AND ${upper(column)})`
+        const [input, lower, upper] = this.#alike([node['input'], node['lower'], node['upper']], inner)
+        return (column) => `(${input?.(column)} BETWEEN ${lower?.(column)} AND ${upper?.(column)})`
       }
       case 'CASE': {
         const checks = list(node['case_checks']).map((check) => [
@@ -118,9 +133,11 @@ class Printer {
           `CASE ${checks.map(([when, then]) => `WHEN ${when?.(column)} THEN ${then?.(column)}`).join(' ')} ELSE ${otherwise(column)} END`
       }
       case 'CAST':
-        return castTo(node, inner)
-      case 'OPERATOR':
-        return operator(String(node['type']), all(node['children']))
+        return this.#cast(node, inner)
+      case 'OPERATOR': {
+        const isIn = node['type'] === 'COMPARE_IN' || node['type'] === 'COMPARE_NOT_IN'
+        return operator(String(node['type']), isIn ? this.#alike(list(node['children']), inner) : all(node['children']))
+      }
       case 'FUNCTION':
         return call(node, all)
       default:
@@ -129,11 +146,51 @@ class Printer {
   }
 
   #column(names: readonly string[]): Condition {
-    const [name = ''] = names
-    const index = names.length === 1 ? this.#columns.get(name.toLowerCase()) : undefined
-    if (index === undefined) throw new ConditionError(`${shown(names.join('.'))} is no column of this view`)
+    const index = this.#indexOf(names)
+    if (index === -1) throw new ConditionError(`${shown(names.join('.'))} is no column of this view`)
     return (column) => column(index)
   }
+
+  #indexOf(names: readonly string[]): number {
+    if (names.length !== 1) return -1
+    return this.#columns.findIndex(({ name }) => name.toLowerCase() === names[0]?.toLowerCase())
+  }
+
+  /** Things that are compared: a text constant beside a column is a value of the column's type. */
+  #alike(nodes: readonly unknown[], inner: (child: unknown) => Condition): readonly Condition[] {
+    const column = nodes.map(object).find((node) => node['class'] === 'COLUMN_REF')
+    const type = column && this.#columns[this.#indexOf(list(column['column_names']).map(String))]?.type
+    const isText = type === undefined || type.scalar === 'VARCHAR' || type.scalar === 'JSON'
+    return nodes.map((node) => {
+      const printed = inner(node)
+      return isText || textConstant(node) === undefined ? printed : this.#castConstant(printed, printType(storedType(type)))
+    })
+  }
+
+  #cast(node: Node, inner: (child: unknown) => Condition): Condition {
+    const type = printType(parseCastType(object(node['cast_type'])))
+    const text = textConstant(node['child'])
+    // The parser writes TRUE as CAST('t' AS BOOLEAN).
+    if (type === 'BOOLEAN' && (text === 't' || text === 'f')) return just(text === 't' ? 'TRUE' : 'FALSE')
+    const operand = inner(node['child'])
+    if (text !== undefined) return this.#castConstant(operand, type)
+    // In a row, what is no value is a NULL.
+    return (column) => `TRY_CAST(${operand(column)} AS ${type})`
+  }
+
+  #castConstant(constantSql: Condition, type: string): Condition {
+    const sql = `CAST(${constantSql(() => '')} AS ${type})`
+    this.#constants.push(sql)
+    return just(sql)
+  }
+}
+
+/** The text, if the expression is a text constant. */
+function textConstant(node: unknown): string | undefined {
+  const { class: kind, value } = object(node)
+  if (kind !== 'CONSTANT') return undefined
+  const { is_null: isNull, value: text } = object(value)
+  return isNull === false && typeof text === 'string' ? text : undefined
 }
 
 function operator(type: string, children: readonly Condition[]): Condition {
@@ -191,11 +248,9 @@ function match(
 ): Condition {
   const [subject = just('NULL')] = all(children.slice(0, 1))
   const texts = children.slice(1).map((child) => {
-    const value = object(object(child)['value'] ?? {})
-    if (object(child)['class'] !== 'CONSTANT' || typeof value['value'] !== 'string' || value['is_null'] !== false) {
-      throw new ConditionError(`the pattern of ${shown(name)} must be a text constant`)
-    }
-    return value['value']
+    const text = textConstant(child)
+    if (text === undefined) throw new ConditionError(`the pattern of ${shown(name)} must be a text constant`)
+    return text
   })
   const [pattern = '', escapeWith, ...more] = texts
   if (texts.length === 0 || more.length > 0 || (escapeWith !== undefined && !kind.takesEscape)) {
@@ -204,20 +259,6 @@ function match(
   if (escapeWith !== undefined && escapeWith.length > 1) throw new ConditionError('ESCAPE takes one character')
   if (texts.some((text) => text.includes('\0'))) throw new ConditionError('a text must not have NUL')
   return (column) => patternSql(kind, subject(column), pattern, escapeWith)
-}
-
-function castTo(node: Node, inner: (child: unknown) => Condition): Condition {
-  const child = object(node['child'])
-  const value = object(child['value'] ?? {})
-  const type = printType(parseCastType(object(node['cast_type'])))
-  const isConstant = child['class'] === 'CONSTANT' && typeof value['value'] === 'string'
-  // The parser writes TRUE as CAST('t' AS BOOLEAN).
-  if (isConstant && type === 'BOOLEAN' && (value['value'] === 't' || value['value'] === 'f')) {
-    return just(value['value'] === 't' ? 'TRUE' : 'FALSE')
-  }
-  const operand = inner(child)
-  // A constant that is no value of its type is the author's mistake: it fails when the view is compiled. In a row it's a NULL.
-  return (column) => `${isConstant ? 'CAST' : 'TRY_CAST'}(${operand(column)} AS ${type})`
 }
 
 function parseCastType(node: Node): ReturnType<typeof parseType> {
