@@ -213,8 +213,8 @@ async function nodeTables(db: Db): Promise<void> {
     .addColumn('bucket', 'text', (column) => column.notNull())
     .addColumn('region', 'text', (column) => column.notNull())
     .addColumn('artifacts', 'text', (column) => column.notNull())
-    .addUniqueConstraint('commits_in_order', ['endpoint_id', 'uploaded_at'])
     .execute()
+  await schema.createIndex('commits_in_order').unique().on('commits').columns(['endpoint_id', 'uploaded_at']).execute()
 
   await schema
     .createTable('commit_heads')

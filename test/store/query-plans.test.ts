@@ -1,0 +1,201 @@
+/** The lists that clients page through must find their rows by an index, at any size: asked of the databases' planners. */
+import { CompiledQuery, type KyselyPlugin, type PluginTransformQueryArgs, sql } from 'kysely'
+import { expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { listBindings } from '#store/bindings.ts'
+import { listCommits, recordCommit } from '#store/commits.ts'
+import { listDestinations } from '#store/destinations.ts'
+import { listDlqFiles } from '#store/dlq-files.ts'
+import { getEndpoint, listEndpoints } from '#store/endpoints.ts'
+import { listLags, registerNode } from '#store/nodes.ts'
+import { listRegionEndpoints } from '#store/snapshot-endpoints.ts'
+import { type Db, type Tx, transact } from '#store/store.ts'
+import { getViewMetrics } from '#store/view-counters.ts'
+import { getView, listViews } from '#store/views.ts'
+import { type DatabaseKind, describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { aCommit, anAccount, aPublishedView, aStoredEndpoint, t0 } from './fixtures.ts'
+
+const page = { limit: 50, offset: 0 }
+const accounts = 20
+const rowsPerAccount = 200
+
+/** The statements that `work` runs. */
+async function statementsOf(db: Db, work: (db: Tx) => Promise<unknown>): Promise<readonly CompiledQuery[]> {
+  const nodes: PluginTransformQueryArgs[] = []
+  const watch: KyselyPlugin = {
+    transformQuery(args) {
+      nodes.push(args)
+      return args.node
+    },
+    transformResult: async ({ result }) => result,
+  }
+  await work(db.withPlugin(watch) as Tx)
+  return nodes.map(({ node, queryId }) => db.getExecutor().compileQuery(node, queryId))
+}
+
+/** Of every statement, what the planner says it does, a line each. */
+async function plansOf(store: TestStore, work: (db: Tx) => Promise<unknown>): Promise<string> {
+  const explain = store.dialect === 'sqlite' ? 'explain query plan' : 'explain (costs off)'
+  const plans: string[] = []
+  for (const { sql: text, parameters } of await statementsOf(store.db, work)) {
+    const { rows } = await store.db.executeQuery<Record<string, unknown>>(
+      CompiledQuery.raw(`${explain} ${text}`, [...parameters]),
+    )
+    plans.push(rows.map((row) => row['detail'] ?? row['QUERY PLAN']).join('\n'))
+  }
+  return plans.join('\n\n')
+}
+
+/** What a plan says when it reads a whole table, or sorts what an index could have given in order. */
+const wholeTable = (kind: DatabaseKind, table: string) =>
+  new RegExp(kind === 'sqlite' ? `SCAN ${table}(?! USING)` : `Seq Scan on ${table}\\b`)
+const sorting = (kind: DatabaseKind) => (kind === 'sqlite' ? /USE TEMP B-TREE FOR ORDER BY/ : /\bSort\b/)
+
+/** Rows in plenty and statistics of them; the first account and its own things. */
+async function filled(kind: DatabaseKind) {
+  const store = await newStore(kind)
+  const { node_id } = aCommit('', 0)
+  await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)
+  const made: { account: string; endpoint: string; view: string }[] = []
+  for (let index = 0; index < accounts; index += 1) {
+    const account = await anAccount(store)
+    const endpoint = await aStoredEndpoint(store, account)
+    const view = await aPublishedView(store, account)
+    await transact(store, (db) => recordCommit(db, aCommit(endpoint.id, 0), t0))
+    made.push({ account, endpoint: endpoint.id, view: view.id })
+    await multiply(store, { account, endpoint: endpoint.id, view: view.id })
+  }
+  await sql`analyze`.execute(store.db)
+  const [first] = made
+  if (first === undefined) throw new Error('nothing was made')
+  return { store, ...first }
+}
+
+async function multiply(store: TestStore, { account, endpoint, view }: { account: string; endpoint: string; view: string }) {
+  const rows = Array.from({ length: rowsPerAccount }, (_, index) => ({ id: newId(), at: t0 + 1 + index }))
+  const destination = { account_id: account, bucket: 'lake', prefix: '', region: 'eu', role_arn: 'r', path_style: 0 }
+  const numbers = { bytes: 1, rows: 1 }
+  const none = { processed: 1, accepted: 1, dropped: 0, dlq: 0, cast_nulls: 0, errors: 0 }
+  await transact(store, async (db) => {
+    const commit = await db.selectFrom('commits').selectAll().where('endpoint_id', '=', endpoint).executeTakeFirstOrThrow()
+    const like = await db.selectFrom('endpoints').selectAll().where('id', '=', endpoint).executeTakeFirstOrThrow()
+    const version = await db.selectFrom('views').selectAll().where('id', '=', view).executeTakeFirstOrThrow()
+    await db
+      .insertInto('destinations')
+      .values(
+        rows.map(({ id, at }) => ({
+          ...destination,
+          id,
+          name: id,
+          status: 'valid',
+          revision: 1,
+          created_at: at,
+          updated_at: at,
+        })),
+      )
+      .execute()
+    await db
+      .insertInto('endpoints')
+      .values(rows.map(({ id, at }) => ({ ...like, id, label: id, created_at: at })))
+      .execute()
+    await db
+      .insertInto('views')
+      .values(
+        rows.map(({ id, at }) => ({ ...version, id, name: id, created_at: at, status: at % 2 === 0 ? 'draft' : 'archived' })),
+      )
+      .execute()
+    await db
+      .insertInto('commits')
+      .values(rows.map(({ id, at }) => ({ ...commit, id, seq: at, uploaded_at: at })))
+      .execute()
+    await db
+      .insertInto('bindings')
+      .values(
+        rows.map(({ id, at }) => ({
+          ...{ id, account_id: account, endpoint_id: id, view_id: id, is_required: 0, activated_at: at, activated_by: 'ci' },
+        })),
+      )
+      .execute()
+    await db
+      .insertInto('dlq_files')
+      .values(
+        rows.map(({ id, at }) => ({
+          ...{ commit_id: id, view_id: view, endpoint_id: endpoint, segment_seq: at, destination_id: id, ...numbers },
+          ...{ s3_bucket: 'lake', s3_key: id, region: 'eu', created_at: at },
+        })),
+      )
+      .execute()
+    await db
+      .insertInto('view_counters')
+      .values(rows.map(({ at }) => ({ ...none, view_id: view, endpoint_id: endpoint, bucket_start: at })))
+      .execute()
+    await db
+      .insertInto('view_totals')
+      .values(rows.map(({ id, at }) => ({ ...none, view_id: view, endpoint_id: id, updated_at: at })))
+      .execute()
+    await db
+      .insertInto('committed_seqs')
+      .values(rows.map(({ id, at }) => ({ node_id: commit.node_id, endpoint_id: id, seq: at })))
+      .execute()
+    await db
+      .insertInto('endpoint_lags')
+      .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, undelivered_segments: 1, undelivered_bytes: 1 })))
+      .execute()
+  })
+}
+
+describeDatabases('query plans', (kind) => {
+  test('no list reads a whole table, and none sorts what it pages through', async () => {
+    const { store, account, endpoint, view } = await filled(kind)
+    try {
+      const commits = await plansOf(store, async (db) => {
+        await listCommits(db, endpoint, { limit: 50 })
+        await listCommits(db, endpoint, { limit: 50, before: new Date(t0 + 100).toISOString() })
+      })
+      expect(commits).toContain('commits_in_order')
+      expect(commits).not.toMatch(wholeTable(kind, 'commits'))
+      expect(commits).not.toMatch(sorting(kind))
+
+      const paged: readonly [string, (db: Tx) => Promise<unknown>, string][] = [
+        ['destinations', (db) => listDestinations(db, account, page), 'destinations_by_account'],
+        ['endpoints', (db) => listEndpoints(db, account, page), 'endpoints_by_account'],
+        ['views', (db) => listViews(db, account, {}, page), 'views_by_account'],
+        ['views', (db) => listViews(db, account, { status: 'draft' }, page), 'views_by_status'],
+        ['bindings', (db) => listBindings(db, account, endpoint), 'bindings_by_endpoint'],
+      ]
+      for (const [table, work, index] of paged) {
+        const plans = await plansOf(store, work)
+        expect(plans).toContain(index)
+        expect(plans).not.toMatch(wholeTable(kind, table))
+        expect(plans).not.toMatch(sorting(kind))
+      }
+
+      const found: readonly [string, (db: Tx) => Promise<unknown>][] = [
+        ['endpoints', (db) => getEndpoint(db, account, endpoint)],
+        ['views', (db) => getView(db, account, view)],
+        ['views', (db) => listViews(db, account, { name: 'events' }, page)],
+        ['dlq_files', (db) => listDlqFiles(db, account, view, 100)],
+        ['view_counters', (db) => getViewMetrics(db, account, view, t0)],
+        ['view_totals', (db) => getViewMetrics(db, account, view, t0)],
+        ['endpoint_lags', (db) => listLags(db, [endpoint])],
+        ['commits', (db) => recordCommit(db, aCommit(endpoint, 99_999), t0 + 60_000)],
+      ]
+      for (const [table, work] of found) expect(await plansOf(store, work)).not.toMatch(wholeTable(kind, table))
+    } finally {
+      await store[Symbol.asyncDispose]()
+    }
+  })
+
+  test('the snapshot of one region leaves the other regions alone', async () => {
+    const { store, account } = await filled(kind)
+    try {
+      await aStoredEndpoint(store, account, { region: 'fra' })
+      await sql`analyze`.execute(store.db)
+      const plans = await plansOf(store, (db) => listRegionEndpoints(db, 'fra', newId()))
+      expect(plans).toContain('endpoints_by_region')
+      for (const table of ['endpoints', 'bindings', 'committed_seqs']) expect(plans).not.toMatch(wholeTable(kind, table))
+    } finally {
+      await store[Symbol.asyncDispose]()
+    }
+  })
+})
