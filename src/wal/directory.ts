@@ -29,17 +29,23 @@ const states: Record<SegmentSuffix, SegmentState | undefined> = {
 /** All segments, by log name, then seq, then incarnation. Those that vanish while it looks are left out. */
 export async function listSegments(files: Files, directory: string): Promise<readonly SegmentFile[]> {
   const segments: SegmentFile[] = []
-  for (const logName of await listLogs(files, directory)) {
-    for (const { name, kind } of await files.list(join(directory, logName))) {
-      const parsed = kind === 'file' ? parseSegmentName(name) : undefined
-      const state = parsed === undefined ? undefined : states[parsed.suffix]
-      if (parsed === undefined || state === undefined) continue
-      const path = join(directory, logName, name)
-      const bytes = await files.bytes(path)
-      if (bytes !== undefined) segments.push({ logName, seq: parsed.seq, incarnation: parsed.incarnation, path, bytes, state })
-    }
+  for (const logName of await listLogs(files, directory)) segments.push(...(await listLogSegments(files, directory, logName)))
+  return segments
+}
+
+/** The segments of one log, in the same order. */
+export async function listLogSegments(files: Files, directory: string, logName: string): Promise<readonly SegmentFile[]> {
+  const segments: SegmentFile[] = []
+  for (const { name, kind } of await files.list(join(directory, logName))) {
+    const parsed = kind === 'file' ? parseSegmentName(name) : undefined
+    const state = parsed === undefined ? undefined : states[parsed.suffix]
+    if (parsed === undefined || state === undefined) continue
+    const path = join(directory, logName, name)
+    const bytes = await files.bytes(path)
+    if (bytes !== undefined) segments.push({ logName, seq: parsed.seq, incarnation: parsed.incarnation, path, bytes, state })
   }
-  return segments.sort(bySeq)
+  // The path is the seq with leading zeros, then the incarnation.
+  return segments.sort((a, b) => (a.path < b.path ? -1 : 1))
 }
 
 /** Names of the logs that have a directory, in order. */
@@ -54,9 +60,4 @@ export async function listLogs(files: Files, directory: string): Promise<readonl
 /** For delivery, once the segment's commit is durable. Removing one that is gone is fine. */
 export async function removeSegment(files: Files, segment: SegmentFile): Promise<void> {
   await files.remove(segment.path)
-}
-
-function bySeq(a: SegmentFile, b: SegmentFile): number {
-  if (a.logName !== b.logName) return a.logName < b.logName ? -1 : 1
-  return a.seq - b.seq || (a.incarnation < b.incarnation ? -1 : 1)
 }

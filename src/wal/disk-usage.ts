@@ -4,7 +4,7 @@
  */
 import { basename, dirname } from 'node:path'
 import type { Files } from '#lib/files.ts'
-import { listSegments } from './directory.ts'
+import { listLogSegments } from './directory.ts'
 
 export class DiskUsage {
   readonly #files: Files
@@ -32,9 +32,9 @@ export class DiskUsage {
     this.#forget(dirname(path), basename(path))
   }
 
-  /** Counts all that lies there: once, at the start. */
-  async count(walDirectory: string): Promise<void> {
-    for (const { path, bytes } of await listSegments(this.#files, walDirectory)) this.set(path, bytes)
+  /** Counts all that lies in the directory of a log. */
+  async count(walDirectory: string, logName: string): Promise<void> {
+    for (const { path, bytes } of await listLogSegments(this.#files, walDirectory, logName)) this.set(path, bytes)
   }
 
   /** Forgets files that are gone. Reads only the directories of logs that have files. */

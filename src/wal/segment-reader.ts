@@ -139,7 +139,7 @@ async function readSource(path: string, source: ByteSource, into: Uint8Array): P
 }
 
 function unpackingError(path: string, error: unknown): unknown {
-  if (!(error instanceof Error) || !('code' in error) || !String(error.code).startsWith('ZSTD')) return error
+  if (!(error instanceof Error) || !('code' in error) || !/^Z(STD)?_/.test(String(error.code))) return error
   return new SegmentError(path, 'damaged', 0, `the zstd compression is damaged: ${error.message}`)
 }
 

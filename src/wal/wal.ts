@@ -70,7 +70,6 @@ export class Wal implements Service {
       for (let name = names.shift(); name !== undefined; name = names.shift()) await this.#recoverUnlessUnreadable(name)
     }
     await Promise.all(Array.from({ length: this.#limits.recoveryParallel }, recoverNext))
-    await this.#usage.count(directory)
     this.#state = 'serving'
     this.#lookLater()
   }
@@ -146,13 +145,11 @@ export class Wal implements Service {
   async #recover(logName: string): Promise<void> {
     const { directory, onSealed } = this.#options
     const { lastSeq, sealed, orphans } = await recoverLog(this.#recovery(), join(directory, logName), logName)
+    await this.#usage.count(directory, logName)
     this.#unreadable.delete(logName)
     this.#lastSeqs.set(logName, lastSeq)
     this.#orphans = [...this.#orphans, ...orphans]
-    for (const segment of sealed) {
-      this.#usage.set(segment.path, segment.bytes)
-      onSealed?.(segment)
-    }
+    for (const segment of sealed) onSealed?.(segment)
   }
 
   async #lastSeq(logName: string): Promise<number> {
@@ -190,12 +187,8 @@ export class Wal implements Service {
   }
 
   async #look(): Promise<void> {
-    try {
-      await this.#usage.look()
-      await this.#retryOrphans()
-      if (this.#failures.size > 0) await this.#probe()
-    } catch (error) {
-      this.#options.logger.warn({ err: error }, 'looking after the WAL directory failed')
+    for (const part of [() => this.#usage.look(), () => this.#retryOrphans(), () => this.#probe()]) {
+      await part().catch((error: unknown) => this.#options.logger.warn({ err: error }, 'looking after the WAL directory failed'))
     }
   }
 
@@ -209,6 +202,7 @@ export class Wal implements Service {
 
   /** Callers that stop appending while the WAL is unhealthy would never see it recover: so it asks the disk itself. */
   async #probe(): Promise<void> {
+    if (this.#failures.size === 0) return
     const { directory, files, logger } = this.#options
     const path = join(directory, 'probe')
     try {

@@ -1,0 +1,107 @@
+import { Buffer } from 'node:buffer'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { decodeFrame, encodedBytes, encodeFrame, type FrameInput } from './frame.ts'
+
+const frames: fc.Arbitrary<FrameInput> = fc.record({
+  protocol: fc.constantFrom('http', 'mqtt'),
+  layout: fc.constantFrom('lines', 'single'),
+  receivedAtMicros: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+  recordCount: fc.integer({ min: 0, max: 0xffff_ffff }),
+  topic: fc.string({ unit: 'grapheme', maxLength: 40 }),
+  clientId: fc.string({ unit: 'grapheme', maxLength: 40 }),
+  attributes: fc.uint8Array({ maxLength: 40 }),
+  payload: fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 4 }),
+})
+const salts = fc.integer({ min: 0, max: 0xffff_fffe })
+
+describe('a frame', () => {
+  test('comes back as it was', () => {
+    fc.assert(
+      fc.property(frames, salts, fc.boolean(), (frame, salt, startsGroup) => {
+        const before = Buffer.from('before')
+        const bytes = Buffer.concat([before, encodeFrame(frame, salt, startsGroup), Buffer.from('behind')])
+        const decoded = decodeFrame(bytes, before.byteLength, salt)
+        expect(decoded).toMatchObject({ bytes: encodedBytes(frame), startsGroup })
+        if (typeof decoded === 'string') return
+        expect({ ...decoded.frame, attributes: [...decoded.frame.attributes], payload: [...decoded.frame.payload] }).toEqual({
+          ...frame,
+          attributes: [...frame.attributes],
+          payload: frame.payload.flatMap((chunk) => [...chunk]),
+        })
+      }),
+    )
+  })
+
+  test('cut short anywhere is short', () => {
+    fc.assert(
+      fc.property(frames, salts, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), (frame, salt, share) => {
+        const bytes = encodeFrame(frame, salt, true)
+        expect(decodeFrame(bytes.subarray(0, Math.floor(share * bytes.byteLength)), 0, salt)).toBe('short')
+      }),
+    )
+  })
+
+  test('with one bit flipped anywhere is corrupt, also in its length', () => {
+    fc.assert(
+      fc.property(frames, salts, fc.nat(), (frame, salt, at) => {
+        const bytes = encodeFrame(frame, salt, false)
+        flip(bytes, at)
+        expect(decodeFrame(bytes, 0, salt)).toBe('corrupt')
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('with many bits flipped, and cut, is never a frame', () => {
+    const flips = fc.array(fc.nat(), { minLength: 1, maxLength: 20 })
+    fc.assert(
+      fc.property(frames, salts, flips, fc.integer({ min: 0, max: 3 }), (frame, salt, places, cut) => {
+        const original = encodeFrame(frame, salt, false)
+        const bytes = Buffer.from(original)
+        for (const at of places) flip(bytes, at)
+        const kept = bytes.subarray(0, bytes.byteLength - cut)
+        if (!kept.equals(original)) expect(decodeFrame(kept, 0, salt)).toBeTypeOf('string')
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('of another segment is corrupt', () => {
+    fc.assert(
+      fc.property(frames, salts, salts, (frame, salt, other) => {
+        fc.pre(salt !== other)
+        expect(decodeFrame(encodeFrame(frame, salt, true), 0, other)).toBe('corrupt')
+      }),
+    )
+  })
+
+  test('random bytes and zeros are no frame', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), salts, (bytes, salt) => {
+        expect(decodeFrame(Buffer.from(bytes), 0, salt)).toBe(bytes.byteLength < 8 ? 'short' : 'corrupt')
+      }),
+    )
+    expect(decodeFrame(Buffer.alloc(4_096), 0, 0)).toBe('corrupt')
+  })
+
+  test('that its header cannot describe is refused', () => {
+    const frame: FrameInput = {
+      protocol: 'mqtt',
+      layout: 'single',
+      receivedAtMicros: 0,
+      recordCount: 1,
+      topic: 'é'.repeat(40_000),
+      clientId: '',
+      attributes: new Uint8Array(),
+      payload: [],
+    }
+    expect(() => encodedBytes(frame)).toThrow('longer than 65535 bytes')
+    expect(() => encodedBytes({ ...frame, topic: '', recordCount: 2 ** 32 })).toThrow('u32')
+  })
+})
+
+function flip(bytes: Buffer, place: number): void {
+  const at = place % (bytes.byteLength * 8)
+  bytes[at >> 3] = (bytes[at >> 3] ?? 0) ^ (1 << (at & 7))
+}

@@ -1,0 +1,53 @@
+import { Buffer } from 'node:buffer'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { countRecords, forEachRecord } from './records.ts'
+
+const records = (text: string, layout: 'lines' | 'single' = 'lines') => {
+  const payload = Buffer.from(text)
+  const found: string[] = []
+  forEachRecord({ layout, payload }, (start, end, index) => {
+    expect(index).toBe(found.length)
+    found.push(payload.toString('utf8', start, end))
+  })
+  return found
+}
+
+describe('records of lines', () => {
+  test.each([
+    ['', []],
+    ['\n', []],
+    ['a', ['a']],
+    ['a\n', ['a']],
+    ['a\nb', ['a', 'b']],
+    ['a\r\nb\r\n', ['a', 'b']],
+    ['a\r\r\n', ['a\r']],
+    ['\r\n\r\na\n\n \t\r\nb', ['a', 'b']],
+    [' a \n', [' a ']],
+    ['a\rb\n', ['a\rb']],
+    ['\0\n', ['\0']],
+    ['\uFEFF{}\n', ['\uFEFF{}']],
+    ['\u2028\n', ['\u2028']],
+  ])('%j', (text, expected) => {
+    expect(records(text)).toEqual(expected)
+    expect(countRecords({ layout: 'lines', payload: Buffer.from(text) })).toBe(expected.length)
+  })
+
+  test('as splitting the text says', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom('a', ' ', '\t', '\r', '\n', '\r\n', '{}', 'é')), (parts) => {
+        const text = parts.join('')
+        const expected = text
+          .split('\n')
+          .map((line) => line.replace(/\r$/, ''))
+          .filter((line) => !/^[ \t\r]*$/.test(line))
+        expect(records(text)).toEqual(expected)
+      }),
+    )
+  })
+})
+
+test('a single record is the payload, also when it is empty or blank', () => {
+  expect(records('', 'single')).toEqual([''])
+  expect(records(' \n\n', 'single')).toEqual([' \n\n'])
+})

@@ -1,0 +1,399 @@
+/** What the log does when the disk fails, fills up, or lies; and when segments are sealed. Each on the disk of faulty-files.ts. */
+import { Buffer } from 'node:buffer'
+import { dirname } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Files } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { listSegments, removeSegment } from '#wal/directory.ts'
+import type { FrameInput } from '#wal/frame.ts'
+import { openSegment } from '#wal/segment-reader.ts'
+import { Wal, type WalOptions } from '#wal/wal.ts'
+import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+
+const directory = '/data/wal'
+const never = new AbortController().signal
+let disk: FaultyDisk
+let clock: ManualClock
+let files: Files
+let wal: Wal
+
+beforeEach(async () => {
+  disk = new FaultyDisk(seededRandom(7))
+  clock = new ManualClock()
+  wal = await newWal()
+})
+
+describe('sealing', () => {
+  test('by age, also a single record', async () => {
+    await append('lone')
+    clock.advance(59_999)
+    await turns()
+    expect(await states()).toEqual(['open'])
+    clock.advance(1)
+    await turns()
+    expect(await states()).toEqual(['sealed'])
+    expect(await delivered()).toEqual({ lone: 0 })
+  })
+
+  test('age counts from the first frame, and an idle log makes no segment', async () => {
+    clock.advance(600_000)
+    await turns()
+    expect(await states()).toEqual([])
+    await append('late')
+    clock.advance(59_999)
+    await turns()
+    expect(await states()).toEqual(['open'])
+  })
+
+  test('by size, before it grows beyond it', async () => {
+    for (let id = 0; id < 6; id += 1) await append(String(id), 3_000)
+    await wal.stop(never)
+    const segments = await listSegments(files, directory)
+    expect(segments.map(({ seq }) => seq)).toEqual([0, 1])
+    for (const { bytes } of segments) expect(bytes).toBeLessThanOrEqual(10_000)
+    expect(await delivered()).toEqual({ 0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 1 })
+  })
+
+  test('a frame larger than a segment gets one of its own, sealed at once', async () => {
+    await append('small')
+    await append('large', 50_000)
+    await turns()
+    expect(await states()).toEqual(['sealed', 'sealed'])
+    expect(await delivered()).toEqual({ small: 0, large: 1 })
+  })
+
+  test('changed settings apply from the next segment on', async () => {
+    await append('a')
+    wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 1_000, seqAbove: 40 })
+    clock.advance(2_000)
+    await turns()
+    expect(await states()).toEqual(['open'])
+    clock.advance(58_000)
+    await turns()
+    expect(await append('b')).toBe(41)
+    clock.advance(1_000)
+    await turns()
+    expect(await states()).toEqual(['sealed', 'sealed'])
+  })
+
+  test('stop seals; then nothing is taken any more', async () => {
+    await append('a')
+    const waiting = append('b')
+    await wal.stop(never)
+    await wal.stop(never)
+    expect(await waiting).toBe(0)
+    await expect(append('c')).rejects.toMatchObject({ reason: 'stopping' })
+    expect(await states()).toEqual(['sealed'])
+  })
+})
+
+describe('group commit', () => {
+  test('frames of one turn share one write and one fdatasync', async () => {
+    const operations = counting()
+    await Promise.all(Array.from({ length: 50 }, (_, id) => append(String(id))))
+    expect(operations.filter(({ kind, path }) => kind === 'sync' && path.endsWith('.open')).length).toBe(1)
+    expect(operations.filter(({ kind, path }) => kind === 'write' && path.endsWith('.open')).length).toBe(1)
+  })
+
+  test('what waits is bounded', async () => {
+    wal = await newWal({ limits: { waitingBytesMax: 5_000 } })
+    const answers = await Promise.allSettled(Array.from({ length: 4 }, (_, id) => append(String(id), 2_000)))
+    expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'rejected'])
+    expect(answers[2]).toMatchObject({ reason: { reason: 'overloaded' } })
+    expect(await append('z', 4_000)).toBe(0)
+  })
+
+  test('an unconfigured log is an error of the caller’s', () => {
+    expect(() => wal.append('other', frame('a', 1))).toThrow('never configured')
+  })
+
+  test('a frame is acknowledged after the name of its file and the high-water mark are durable', async () => {
+    const operations = counting()
+    await append('first')
+    const order = operations.map(
+      ({ kind, path }) => `${kind} ${path.replace(/.*\//, '').replace(/\d+-\w+(\.tmp)?$|-\w{10}/, '')}`,
+    )
+    const last = (start: string) => order.findLastIndex((line) => line.startsWith(start))
+    expect(last('sync high-water')).toBeLessThan(last('rename high-water'))
+    expect(last('rename high-water')).toBeLessThan(last('syncDirectory log'))
+    expect(last('syncDirectory log')).toBeLessThan(last('write 000000000000.open'))
+    expect(last('write 000000000000.open')).toBeLessThan(last('sync 000000000000.open'))
+  })
+})
+
+describe('an fdatasync that fails', () => {
+  test('poisons the segment: never synced again, the log goes on in a new one, and what was acknowledged is delivered', async () => {
+    await append('before')
+    fail('sync', '.open', { error: 'EIO' })
+    await expect(append('lost')).rejects.toMatchObject({ reason: 'io_error' })
+    expect(wal.health()).toMatchObject({ healthy: false, reasons: [expect.stringContaining('io_error')] })
+    const operations = counting()
+    expect(await append('after')).toBe(1)
+    expect(wal.health().healthy).toBe(true)
+    clock.advance(1_000)
+    await turns()
+    expect(operations.filter(({ kind, path }) => kind === 'sync' && /000000000000.*(open|poisoned)$/.test(path))).toEqual([])
+    disk.crash()
+    wal = await newWal()
+    await wal.stop(never)
+    expect(await delivered()).toEqual({ before: 0, after: 1 })
+  })
+
+  test('of the very first group leaves no file behind', async () => {
+    fail('sync', '.open', { error: 'EIO' })
+    await expect(append('lost')).rejects.toMatchObject({ reason: 'io_error' })
+    expect(await states()).toEqual([])
+    expect(await append('after')).toBe(1)
+  })
+
+  test('while it seals costs nothing but a copy', async () => {
+    await append('a')
+    fail('sync', '.open', { error: 'EIO' })
+    clock.advance(60_000)
+    await turns()
+    expect(disk.paths().filter((path) => path.endsWith('.poisoned')).length).toBe(1)
+    clock.advance(1_000)
+    await turns()
+    expect(await states()).toEqual(['sealed'])
+    expect(await delivered()).toEqual({ a: 0 })
+  })
+
+  test('in a recovery is not repeated on the same file', async () => {
+    await append('a')
+    disk.crash()
+    fail('sync', '.open', { error: 'EIO' })
+    wal = await newWal()
+    expect(await states()).toEqual(['open'])
+    clock.advance(1_000)
+    await turns()
+    disk.crash()
+    files = disk.mount()
+    expect(await delivered()).toEqual({ a: 0 })
+  })
+})
+
+describe('a full disk', () => {
+  test.each(['ENOSPC', 'EDQUOT'])('%s: the frame is refused, the file is cut back and goes on', async (error) => {
+    await append('a')
+    fail('write', '.open', { error, written: 700 })
+    await expect(append('refused', 2_000)).rejects.toMatchObject({ reason: 'disk_full' })
+    expect(wal.health()).toMatchObject({ healthy: false, reasons: [expect.stringContaining('disk_full')] })
+    expect(await append('b')).toBe(0)
+    expect(wal.health().healthy).toBe(true)
+    await wal.stop(never)
+    expect(await delivered()).toEqual({ a: 0, b: 0 })
+  })
+
+  test('refuses all, delivers what there is, and recovers by itself, also when nobody appends', async () => {
+    await append('a')
+    disk.capacityBytes = disk.usedBytes()
+    for (let time = 0; time < 20; time += 1) await expect(append('refused')).rejects.toMatchObject({ reason: 'disk_full' })
+    clock.advance(60_000)
+    await turns()
+    expect(wal.health().healthy).toBe(false)
+    expect(await states()).toEqual(['open'])
+    disk.capacityBytes = Number.POSITIVE_INFINITY
+    clock.advance(1_000)
+    await turns()
+    expect(wal.health().healthy).toBe(true)
+    expect(await states()).toEqual(['sealed'])
+    expect(await append('b')).toBe(1)
+    expect(disk.paths().filter((path) => path.endsWith('probe'))).toEqual([])
+  })
+
+  test('before the first segment burns no seq', async () => {
+    disk.capacityBytes = disk.usedBytes()
+    for (let time = 0; time < 5; time += 1) await expect(append('refused')).rejects.toMatchObject({ reason: 'disk_full' })
+    disk.capacityBytes = Number.POSITIVE_INFINITY
+    expect(await append('a')).toBe(0)
+  })
+
+  test('that cannot even be cut back poisons the segment', async () => {
+    await append('a')
+    fail('write', '.open', { error: 'ENOSPC', written: 700 })
+    fail('truncate', '.open', { error: 'EIO' })
+    await expect(append('refused')).rejects.toMatchObject({ reason: 'disk_full' })
+    expect(await append('b')).toBe(1)
+    await wal.stop(never)
+    expect(await delivered()).toEqual({ a: 0, b: 1 })
+  })
+})
+
+describe('damage', () => {
+  test.each([
+    ['a frame in the middle', (bytes: Buffer) => bytes.fill(0, 600, 700), ['a', 'c']],
+    ['a length', (bytes: Buffer) => bytes.fill(0xff, frameAt(bytes, 1), frameAt(bytes, 1) + 4), ['a', 'c']],
+    ['the header', (bytes: Buffer) => bytes.fill(0, 0, 128), ['a', 'b', 'c']],
+    ['header and first frame', (bytes: Buffer) => bytes.fill(0, 0, 300), ['b', 'c']],
+  ] as const)('of %s: the rest is delivered, the file is kept in quarantine', async (_, change, expected) => {
+    for (const name of ['a', 'b', 'c']) await append(name, 400)
+    const [path = ''] = disk.paths().filter((name) => name.endsWith('.open'))
+    disk.crash()
+    disk.damage(path, change)
+    wal = await newWal()
+    expect(await states()).toEqual(['quarantined', 'sealed'])
+    expect(Object.keys(await delivered())).toEqual(expected)
+    expect(await append('next')).toBe(1)
+  })
+
+  test('of the last frame is a torn tail: it is cut', async () => {
+    for (const name of ['a', 'b', 'c']) await append(name, 400)
+    const [path = ''] = disk.paths().filter((name) => name.endsWith('.open'))
+    disk.crash()
+    disk.damage(path, (bytes) => bytes.fill(0, bytes.byteLength - 5))
+    wal = await newWal()
+    expect(await states()).toEqual(['sealed'])
+    expect(await delivered()).toEqual({ a: 0, b: 0 })
+  })
+
+  test('of a frame before a footer that was not renamed', async () => {
+    for (const name of ['a', 'b']) await append(name, 400)
+    fail('rename', '.open', 'crash before')
+    await wal.stop(never)
+    const [path = ''] = disk.paths().filter((name) => name.endsWith('.open'))
+    disk.damage(path, (bytes) => bytes.fill(0, frameAt(bytes, 1) + 40, frameAt(bytes, 1) + 50))
+    wal = await newWal()
+    expect(await states()).toEqual(['quarantined', 'sealed'])
+    expect(await delivered()).toEqual({ a: 0 })
+  })
+})
+
+describe('the seq', () => {
+  test('goes on when every segment was deleted, from the high-water mark', async () => {
+    await append('a')
+    await wal.stop(never)
+    await delivered()
+    wal = await newWal()
+    expect(await append('b')).toBe(1)
+  })
+
+  test('goes on when the high-water mark is lost or damaged, from the file names', async () => {
+    await append('a')
+    await wal.stop(never)
+    await files.remove(`${directory}/log/high-water`)
+    wal = await newWal()
+    expect(await append('b')).toBe(1)
+    await wal.stop(never)
+    disk.damage(`${directory}/log/high-water`, (bytes) => bytes.fill(0))
+    wal = await newWal()
+    expect(await append('c')).toBe(2)
+  })
+
+  test('goes on when all is lost, from what control has committed', async () => {
+    wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: 76 })
+    expect(await append('a')).toBe(77)
+  })
+
+  test('a log whose directory cannot be read refuses, and serves when it can be', async () => {
+    await append('a')
+    disk.crash()
+    // The start asks first, then the append.
+    fail('list', '/log', { error: 'EIO' })
+    fail('list', '/log', { error: 'EIO' })
+    wal = await newWal()
+    await expect(append('refused')).rejects.toMatchObject({ reason: 'io_error' })
+    expect(await append('b')).toBe(1)
+  })
+})
+
+describe('bytes on disk', () => {
+  test('follow appends, seals and what delivery deletes', async () => {
+    expect(wal.bytesOnDisk()).toBe(0)
+    await append('a', 1_000)
+    expect(wal.bytesOnDisk()).toBe(await bytesThere())
+    clock.advance(60_000)
+    await turns()
+    await append('b', 500)
+    expect(wal.bytesOnDisk()).toBe(await bytesThere())
+    await delivered()
+    clock.advance(1_000)
+    await turns()
+    expect(wal.bytesOnDisk()).toBe(await bytesThere())
+    disk.crash()
+    wal = await newWal()
+    expect(wal.bytesOnDisk()).toBe(await bytesThere())
+  })
+})
+
+async function newWal(options: Partial<WalOptions> = {}): Promise<Wal> {
+  files = disk.mount()
+  const made = new Wal({ directory, files, clock, logger: createLogger('test', 'silent'), ...options })
+  await made.start()
+  made.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
+  return made
+}
+
+function frame(name: string, bytes: number): FrameInput {
+  return {
+    protocol: 'http',
+    layout: 'single',
+    receivedAtMicros: clock.now() * 1_000,
+    recordCount: 1,
+    topic: name,
+    clientId: '',
+    attributes: Buffer.alloc(0),
+    payload: [Buffer.alloc(bytes, name)],
+  }
+}
+
+async function append(name: string, bytes = 100): Promise<number> {
+  return (await wal.append('log', frame(name, bytes))).seq
+}
+
+/** The next operation of this kind on such a path fails. Calls add up. */
+function fail(kind: DiskOperation['kind'], suffix: string, fault: Fault): void {
+  const others = disk.fault
+  let isDue = true
+  disk.fault = (operation) => {
+    if (!isDue || operation.kind !== kind || !operation.path.endsWith(suffix)) return others(operation)
+    isDue = false
+    return fault
+  }
+}
+
+function counting(): readonly DiskOperation[] {
+  const operations: DiskOperation[] = []
+  const others = disk.fault
+  disk.fault = (operation) => {
+    operations.push(operation)
+    return others(operation)
+  }
+  return operations
+}
+
+async function states(): Promise<readonly string[]> {
+  return (await listSegments(files, directory)).map(({ state }) => state)
+}
+
+/** Reads and removes what is sealed: the seq of each frame by its name. */
+async function delivered(): Promise<Record<string, number>> {
+  const found: Record<string, number> = {}
+  for (const segment of await listSegments(files, directory)) {
+    if (segment.state !== 'sealed') continue
+    const reader = await openSegment(files, segment.path)
+    for await (const frames of reader.frames(1_000)) for (const { topic } of frames) found[topic] = segment.seq
+    await reader.close()
+    await removeSegment(files, segment)
+  }
+  return found
+}
+
+async function bytesThere(): Promise<number> {
+  let bytes = 0
+  for (const path of disk.paths()) {
+    if (dirname(path) === `${directory}/log` && !path.endsWith('high-water')) bytes += (await files.bytes(path)) ?? 0
+  }
+  return bytes
+}
+
+/** Where the frame with this index starts. */
+function frameAt(bytes: Buffer, index: number): number {
+  let at = 128
+  for (let before = 0; before < index; before += 1) at += 12 + bytes.readUInt32LE(at)
+  return at
+}
+
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 60; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}
