@@ -1,3 +1,4 @@
+import { errorMessage } from '#lib/error-message.ts'
 import type { Logger } from '#lib/telemetry.ts'
 
 export type App = { stop(signal: AbortSignal): Promise<void> }
@@ -36,25 +37,22 @@ export async function serve({ name, shutdownSeconds, logger, start }: ServeOptio
 
   // Timers of ours don't hold the process; while it serves, this one does.
   const alive = setInterval(() => undefined, 0x7fffffff)
-  let app: App
   try {
-    app = await start()
+    const app = await start()
+    if (supervised) process.send?.({ type: 'ready' })
+    logger.info({}, `${name} is up`)
+    logger.info({ reason: await told.promise }, `${name} is stopping`)
+    await app.stop(AbortSignal.timeout(shutdownSeconds * 1000))
+    return 0
   } catch (error) {
-    logger.fatal({ reason: error instanceof Error ? error.message : String(error), err: error }, `${name} could not start`)
-    return 1
-  }
-  if (supervised) process.send?.({ type: 'ready' })
-  logger.info({}, `${name} is up`)
-  const reason = await told.promise
-  logger.info({ reason }, `${name} is stopping`)
-  const deadline = AbortSignal.timeout(shutdownSeconds * 1000)
-  try {
-    await app.stop(deadline)
-  } catch (error) {
-    logger.error({ err: error }, `${name} did not stop cleanly`)
+    logger.fatal(
+      { reason: errorMessage(error), err: error },
+      signals > 0 ? `${name} did not stop cleanly` : `${name} could not start`,
+    )
     return 1
   } finally {
     clearInterval(alive)
+    // An open channel to the supervisor would hold the process, too.
+    if (process.connected) process.disconnect()
   }
-  return 0
 }

@@ -124,7 +124,10 @@ export class SegmentDelivery {
     await suspects.begin(id)
     try {
       const endpoint = this.#options.endpoint(facts.name.endpointId)
-      const wanted = endpoint?.output_formats ?? []
+      // What to make of it, and whether anything can go anywhere, is known only from the configuration.
+      if (endpoint === undefined) throw new NotYetError('the configuration of the endpoint is not here yet')
+      if (endpoint.destination === null) throw new NotYetError('no destination is bound to the endpoint')
+      const wanted = endpoint.output_formats
       const views = wanted.includes('parquet_views') ? viewsFor(endpoint, facts.sealedAt) : []
       const keepsRecords = wanted.includes('parquet') || wanted.includes('segments')
       // Nobody asked for the records to vanish: where no view takes them, they go out as raw Parquet.
@@ -210,7 +213,7 @@ export class SegmentDelivery {
       const snapshotSignal = this.#options.nextSnapshot()
       try {
         const target = this.#options.endpoint(endpointId)?.destination ?? undefined
-        if (target === undefined) throw new Error('no destination is bound to the endpoint')
+        if (target === undefined) throw new NotYetError('no destination is bound to the endpoint')
         const result = await attempt(target)
         run.report(null)
         return result
@@ -247,16 +250,23 @@ export class SegmentDelivery {
           logger.error({ segment: id, endpoint: run.segment.logName, reason }, 'a segment cannot be converted and is parked')
           return undefined
         }
-        logger.warn({ segment: id, endpoint: run.segment.logName, reason }, 'a segment could not be converted; trying again')
+        if (backoff.attempts % 10 === 0) {
+          logger.warn({ segment: id, endpoint: run.segment.logName, reason }, 'a segment could not be converted; trying again')
+        }
         await sleep(clock, backoff.next(), AbortSignal.any([run.signal, snapshotSignal]))
       }
     }
   }
 }
 
+/** Something is missing that the next snapshot may bring. */
+class NotYetError extends Error {
+  override readonly name = 'NotYetError'
+}
+
 /** A view that holds the segment, or a full disk, is nothing that parking the segment would mend. */
 function mayPassByItself(error: unknown): boolean {
-  if (error instanceof RequiredViewFailed) return true
+  if (error instanceof RequiredViewFailed || error instanceof NotYetError) return true
   return /ENOSPC|EDQUOT|EMFILE|No space left|Too many open files/i.test(errorMessage(error))
 }
 
