@@ -8,6 +8,7 @@ import { DirectoryStores } from '#objects/directory.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { migrate } from '#store/migrate.ts'
 import { openStore, type Store } from '#store/store.ts'
+import { compileView } from '#views/compile.ts'
 import { readOrMakeNodeToken } from './node-token.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
@@ -54,7 +55,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const { host, port } = config.ingestListen
   const hosts = { baseDomain: config.baseDomain, ingestAddressDefault: httpUrl({ host, port }).slice('http://'.length) }
   const objectStores = new DirectoryStores({ root: config.paths.buckets })
-  const compile: DefinitionCompiler = async () => undefined
+  const compile: DefinitionCompiler = compileView
   const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
 
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })

@@ -1,0 +1,280 @@
+import { readdirSync, writeFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { type TestAccount, useControl } from '../support/control.ts'
+
+const control = useControl()
+
+const aDestination = (more: object = {}) => ({
+  name: 'lake',
+  bucket: `bucket-${newId()}`,
+  region: 'eu-central-1',
+  role_arn: 'arn:aws:iam::123456789012:role/ingest',
+  ...more,
+})
+
+async function made(account: TestAccount, more: object = {}) {
+  const { status, body } = await account.post('/v1/destinations', aDestination(more))
+  expect(status).toBe(201)
+  return body
+}
+
+describe('POST /v1/destinations', () => {
+  test('201 starts pending, with defaults', async () => {
+    const account = await control().newAccount()
+    const answer = await account.post('/v1/destinations', aDestination())
+    expect(answer).toMatchObject({
+      status: 201,
+      body: { status: 'pending', validated_at: null, last_error: null, prefix: '', path_style: false, kms_key_arn: null },
+    })
+    expect(answer.body).not.toHaveProperty('ref_count')
+    expect(answer.body.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  })
+
+  test('201 gives all destinations of an account one external id, which no other account has', async () => {
+    const [one, two] = [await control().newAccount(), await control().newAccount()]
+    const [a, b, c] = [await made(one), await made(one, { name: 'second' }), await made(two)]
+    expect(a.external_id).toBe(b.external_id)
+    expect(a.external_id).not.toBe(c.external_id)
+  })
+
+  test.each([
+    ['/a//b/', 'a/b'],
+    ['///', ''],
+    ['a', 'a'],
+  ])('201 normalises the prefix %s', async (prefix, normalized) => {
+    expect((await made(await control().newAccount(), { prefix })).prefix).toBe(normalized)
+  })
+
+  test('401 without a token', async () => {
+    expect(await (await control().newAccount()).as('nobody').post('/v1/destinations', aDestination())).toMatchObject({
+      status: 401,
+    })
+  })
+
+  test.each(['metrics', 'ingest'] as const)('403 with a token of scope %s', async (scope) => {
+    const answer = await (await control().newAccount()).as(scope).post('/v1/destinations', aDestination())
+    expect(answer).toMatchObject({ status: 403, body: { error: 'forbidden' } })
+  })
+
+  test('409 when the name is taken in the account, and only there', async () => {
+    const account = await control().newAccount()
+    await made(account)
+    expect(await account.post('/v1/destinations', aDestination())).toMatchObject({ status: 409, body: { error: 'conflict' } })
+    await made(await control().newAccount())
+  })
+
+  test('422 names each bad field', async () => {
+    const account = await control().newAccount()
+    const bad = {
+      name: ' ',
+      bucket: 'No_Bucket',
+      region: 'EU!',
+      role_arn: 'nobody',
+      prefix: 'a/../b',
+      path_style: 'yes',
+      surprise: 1,
+    }
+    const answer = await account.post('/v1/destinations', bad)
+    expect(answer).toMatchObject({ status: 422, body: { error: 'validation_error' } })
+    expect(answer.body.errors.map(({ path }: { path: string }) => path).sort()).toEqual(Object.keys(bad).sort())
+  })
+})
+
+describe('GET /v1/destinations', () => {
+  test('200 pages newest first, with ref_count, to a null next_offset', async () => {
+    const account = await control().newAccount()
+    for (const name of ['a', 'b', 'c']) await made(account, { name })
+    const first = await account.get('/v1/destinations?limit=2')
+    expect(first).toMatchObject({ status: 200, body: { total: 3, limit: 2, offset: 0, next_offset: 2 } })
+    expect(first.body.items[0].ref_count).toBe(0)
+    const last = await account.get('/v1/destinations?limit=2&offset=2')
+    expect(last).toMatchObject({ status: 200, body: { total: 3, next_offset: null } })
+    const names = [...first.body.items, ...last.body.items].map(({ name }) => name)
+    expect(names.toSorted()).toEqual(['a', 'b', 'c'])
+    expect(await account.get('/v1/destinations?offset=99')).toMatchObject({ status: 200, body: { items: [], next_offset: null } })
+  })
+
+  test('200 for scope metrics; 401; 403 for scope ingest', async () => {
+    const account = await control().newAccount()
+    expect(await account.as('metrics').get('/v1/destinations')).toMatchObject({ status: 200 })
+    expect(await account.as('nobody').get('/v1/destinations')).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get('/v1/destinations')).toMatchObject({ status: 403 })
+  })
+
+  test.each(['limit=0', 'limit=201', 'limit=x', 'limit=1.5', 'offset=-1', 'page=2', 'limit=1&limit=2'])(
+    '422 for ?%s',
+    async (query) => {
+      expect(await (await control().newAccount()).get(`/v1/destinations?${query}`)).toMatchObject({ status: 422 })
+    },
+  )
+})
+
+describe('GET /v1/destinations/{id}', () => {
+  test('200 counts the endpoints that refer to it', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.get(`/v1/destinations/${id}`)).toMatchObject({ status: 200, body: { id, ref_count: 0 } })
+    await account.post('/v1/endpoints', { region: 'loc', destination_id: id })
+    expect(await account.get(`/v1/destinations/${id}`)).toMatchObject({ status: 200, body: { ref_count: 1 } })
+  })
+
+  test('401, 403, 404', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('nobody').get(`/v1/destinations/${id}`)).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get(`/v1/destinations/${id}`)).toMatchObject({ status: 403 })
+    for (const other of [newId(), 'no-uuid']) {
+      expect(await account.get(`/v1/destinations/${other}`)).toMatchObject({ status: 404, body: { error: 'not_found' } })
+    }
+  })
+})
+
+describe('PATCH /v1/destinations/{id}', () => {
+  async function validated() {
+    const account = await control().newAccount()
+    const { id } = await made(account, { prefix: 'p' })
+    expect(await account.post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 200, body: { status: 'valid' } })
+    return { account, path: `/v1/destinations/${id}` }
+  }
+
+  test('200 with only a name keeps the status', async () => {
+    const { account, path } = await validated()
+    expect(await account.patch(path, { name: 'new' })).toMatchObject({ status: 200, body: { name: 'new', status: 'valid' } })
+  })
+
+  test.each([
+    { bucket: 'another' },
+    { prefix: 'q' },
+    { region: 'us-east-1' },
+    { role_arn: 'arn:aws:iam::123456789012:role/other' },
+    { kms_key_arn: 'arn:aws:kms:eu-central-1:123456789012:key/abc' },
+    { path_style: true },
+  ])('200 with %j makes it pending', async (change) => {
+    const { account, path } = await validated()
+    const answer = await account.patch(path, change)
+    expect(answer).toMatchObject({ status: 200, body: { ...change, status: 'pending', validated_at: null } })
+  })
+
+  test('200 with the values it has keeps the status', async () => {
+    const { account, path } = await validated()
+    expect(await account.patch(path, { prefix: '/p/', path_style: false })).toMatchObject({
+      status: 200,
+      body: { status: 'valid' },
+    })
+    expect(await account.patch(path, {})).toMatchObject({ status: 200, body: { status: 'valid' } })
+  })
+
+  test('200 with kms_key_arn null goes back to SSE-S3', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account, { kms_key_arn: 'arn:aws:kms:eu-central-1:123456789012:key/abc' })
+    expect(await account.patch(`/v1/destinations/${id}`, { kms_key_arn: null })).toMatchObject({ body: { kms_key_arn: null } })
+  })
+
+  test('401, 403, 404, 409, 422', async () => {
+    const account = await control().newAccount()
+    await made(account, { name: 'taken' })
+    const { id } = await made(account)
+    const path = `/v1/destinations/${id}`
+    expect(await account.as('nobody').patch(path, {})).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').patch(path, {})).toMatchObject({ status: 403 })
+    expect(await account.patch(`/v1/destinations/${newId()}`, {})).toMatchObject({ status: 404 })
+    expect(await account.patch(path, { name: 'taken' })).toMatchObject({ status: 409, body: { error: 'conflict' } })
+    expect(await account.patch(path, { external_id: 'mine', bucket: '!' })).toMatchObject({ status: 422 })
+    expect(await account.patch(path, [])).toMatchObject({ status: 422 })
+  })
+})
+
+describe('DELETE /v1/destinations/{id}', () => {
+  test('204, and 404 from then on', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.delete(`/v1/destinations/${id}`)).toMatchObject({ status: 204, body: '' })
+    expect(await account.delete(`/v1/destinations/${id}`)).toMatchObject({ status: 404 })
+  })
+
+  test('401, 403', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('nobody').delete(`/v1/destinations/${id}`)).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').delete(`/v1/destinations/${id}`)).toMatchObject({ status: 403 })
+  })
+
+  test('409 while an endpoint refers to it', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc', destination_id: id })
+    expect(await account.delete(`/v1/destinations/${id}`)).toMatchObject({ status: 409, body: { error: 'conflict' } })
+    await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id: null })
+    expect(await account.delete(`/v1/destinations/${id}`)).toMatchObject({ status: 204 })
+  })
+
+  test('of two at once, deleting it and binding it, only one succeeds', async () => {
+    const account = await control().newAccount()
+    for (let round = 0; round < 10; round += 1) {
+      const { id } = await made(account, { name: `round ${round}` })
+      const [removal, binding] = await Promise.all([
+        account.delete(`/v1/destinations/${id}`),
+        account.post('/v1/endpoints', { region: 'loc', destination_id: id }),
+      ])
+      expect([
+        [204, 422],
+        [409, 201],
+      ]).toContainEqual([removal.status, binding.status])
+    }
+  })
+})
+
+describe('POST /v1/destinations/{id}/validate', () => {
+  test('200 writes and deletes a test object', async () => {
+    const account = await control().newAccount()
+    const { id, bucket } = await made(account, { prefix: 'deep/down' })
+    const answer = await account.post(`/v1/destinations/${id}/validate`)
+    expect(answer).toMatchObject({ status: 200, body: { status: 'valid', last_error: null } })
+    expect(Date.parse(answer.body.validated_at)).toBeGreaterThan(0)
+    expect(answer.body).not.toHaveProperty('ref_count')
+    const left = readdirSync(join(control().directory, 'buckets', bucket), { recursive: true, withFileTypes: true })
+    expect(left.filter((entry) => entry.isFile())).toEqual([])
+  })
+
+  test('200 with last_error, still pending, when the bucket refuses', async () => {
+    const account = await control().newAccount()
+    const { id, bucket } = await made(account)
+    const buckets = join(control().directory, 'buckets')
+    await mkdir(buckets, { recursive: true })
+    // A file where the bucket's folder would be.
+    writeFileSync(join(buckets, bucket), '')
+    const answer = await account.post(`/v1/destinations/${id}/validate`)
+    expect(answer).toMatchObject({ status: 200, body: { status: 'pending', validated_at: null } })
+    expect(answer.body.last_error).toMatch(/^writing .* failed \([A-Z]+\); check/)
+    expect(answer.body.last_error).not.toContain(control().directory)
+  })
+
+  test('429 within 30 seconds, with Retry-After; then again', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 200 })
+    const answer = await account.post(`/v1/destinations/${id}/validate`)
+    expect(answer).toMatchObject({ status: 429, body: { error: 'too_many_requests', retry: true } })
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+    control().clock.advance(30_001)
+    expect(await account.post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 200 })
+  })
+
+  test('of two at once one is refused', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    const both = await Promise.all([1, 2].map(() => account.post(`/v1/destinations/${id}/validate`)))
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 429])
+  })
+
+  test('401, 403, 404', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('nobody').post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 403 })
+    expect(await account.post(`/v1/destinations/${newId()}/validate`)).toMatchObject({ status: 404 })
+  })
+})

@@ -1,0 +1,300 @@
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+
+async function aDestination(account: TestAccount, name = 'lake') {
+  const { body } = await account.post('/v1/destinations', {
+    name,
+    bucket: 'lake',
+    region: 'eu-central-1',
+    role_arn: 'arn:aws:iam::123456789012:role/ingest',
+  })
+  return body
+}
+
+async function made(account: TestAccount, more: object = {}) {
+  const { status, body } = await account.post('/v1/endpoints', { region: 'loc', ...more })
+  expect(status).toBe(201)
+  return body
+}
+
+const mqtt = { enabled: true, max_connections: 1000, keepalive_max_s: 300, qos_max: 1 }
+
+describe('POST /v1/endpoints', () => {
+  test('201 is deploying, with defaults', async () => {
+    const account = await control().newAccount()
+    const region = newRegion()
+    expect(await account.post('/v1/endpoints', { region })).toMatchObject({
+      status: 201,
+      body: {
+        region,
+        status: 'deploying',
+        destination_id: null,
+        destination_name: null,
+        destination_status: null,
+        dns_ipv4: [],
+        dns_ipv6: [],
+        segment_bytes: 67_108_864,
+        segment_max_age_seconds: 60,
+        output_formats: ['parquet_views', 'parquet'],
+        mqtt_config: null,
+      },
+    })
+  })
+
+  test('201 with everything given', async () => {
+    const account = await control().newAccount()
+    const { id: destination_id } = await aDestination(account)
+    const given = {
+      region: 'loc',
+      destination_id,
+      segment_bytes: 8_000_000,
+      segment_max_age_seconds: 1,
+      output_formats: ['segments'],
+      mqtt_config: { enabled: true, max_connections: 1, keepalive_max_s: 10, qos_max: 0 },
+    }
+    const answer = await account.post('/v1/endpoints', given)
+    expect(answer).toMatchObject({ status: 201, body: { ...given, destination_name: 'lake', destination_status: 'pending' } })
+  })
+
+  test('201 fills in what mqtt_config leaves out', async () => {
+    expect(await made(await control().newAccount(), { mqtt_config: {} })).toMatchObject({ mqtt_config: mqtt })
+  })
+
+  test('201 has a host of its own under the base domain', async () => {
+    await using own = await newControl({ environment: { INLET_BASE_DOMAIN: 'ingest.example' } })
+    const account = await own.newAccount()
+    const [one, two] = [await made(account), await made(account)]
+    expect(one.ingest_host).toMatch(/^[a-z][a-z0-9]+\.loc\.ingest\.example$/)
+    expect(one.ingest_host).not.toBe(two.ingest_host)
+  })
+
+  test('401, 403', async () => {
+    const account = await control().newAccount()
+    expect(await account.as('nobody').post('/v1/endpoints', { region: 'loc' })).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').post('/v1/endpoints', { region: 'loc' })).toMatchObject({ status: 403 })
+  })
+
+  test.each([
+    [{}, 'region'],
+    [{ region: 'LOC' }, 'region'],
+    [{ region: 'loc', segment_bytes: 7_999_999 }, 'segment_bytes'],
+    [{ region: 'loc', segment_bytes: 1_073_741_825 }, 'segment_bytes'],
+    [{ region: 'loc', segment_max_age_seconds: 0 }, 'segment_max_age_seconds'],
+    [{ region: 'loc', segment_max_age_seconds: 3601 }, 'segment_max_age_seconds'],
+    [{ region: 'loc', output_formats: [] }, 'output_formats'],
+    [{ region: 'loc', output_formats: ['csv'] }, 'output_formats.0'],
+    [{ region: 'loc', output_formats: ['parquet', 'parquet'] }, 'output_formats'],
+    [{ region: 'loc', destination_id: 'x' }, 'destination_id'],
+    [{ region: 'loc', destination_id: newId() }, 'destination_id'],
+    [{ region: 'loc', mqtt_config: { max_connections: 0 } }, 'mqtt_config.max_connections'],
+    [{ region: 'loc', mqtt_config: { qos_max: 2 } }, 'mqtt_config.qos_max'],
+    [{ region: 'loc', mqtt_config: { keepalive_max_s: 9 } }, 'mqtt_config.keepalive_max_s'],
+    [{ region: 'loc', segmentBytes: 1 }, 'segmentBytes'],
+  ])('422 for %j names %s', async (body, path) => {
+    const answer = await (await control().newAccount()).post('/v1/endpoints', body)
+    expect(answer).toMatchObject({ status: 422, body: { errors: [{ path }] } })
+  })
+})
+
+describe('GET /v1/endpoints', () => {
+  test('200 for any token, newest first', async () => {
+    const account = await control().newAccount()
+    const ids = [(await made(account)).id, (await made(account)).id, (await made(account)).id]
+    for (const scope of ['admin', 'metrics', 'ingest'] as const) {
+      const { status, body } = await account.as(scope).get('/v1/endpoints?limit=2')
+      expect({ status, total: body.total, next_offset: body.next_offset }).toEqual({ status: 200, total: 3, next_offset: 2 })
+      const rest = await account.as(scope).get('/v1/endpoints?offset=2')
+      expect([...body.items, ...rest.body.items].map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
+      expect(rest.body.next_offset).toBeNull()
+    }
+  })
+
+  test('200 filters by the computed status, and pages the result', async () => {
+    const account = await control().newAccount()
+    for (let index = 0; index < 3; index += 1) await made(account, { region: newRegion() })
+    expect(await account.get('/v1/endpoints?status=deploying&limit=2')).toMatchObject({
+      status: 200,
+      body: { total: 3, next_offset: 2, items: [{ status: 'deploying' }, { status: 'deploying' }] },
+    })
+    expect(await account.get('/v1/endpoints?status=active')).toMatchObject({ body: { total: 0, items: [], next_offset: null } })
+    expect(await account.get('/v1/endpoints?status=all')).toMatchObject({ body: { total: 3 } })
+  })
+
+  test('401, 422', async () => {
+    const account = await control().newAccount()
+    expect(await account.as('nobody').get('/v1/endpoints')).toMatchObject({ status: 401 })
+    expect(await account.get('/v1/endpoints?status=broken')).toMatchObject({
+      status: 422,
+      body: { errors: [{ path: 'status' }] },
+    })
+  })
+})
+
+describe('GET /v1/endpoints/{id}', () => {
+  test('200, 401, 403, 404', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('metrics').get(`/v1/endpoints/${id}`)).toMatchObject({ status: 200, body: { id } })
+    expect(await account.as('nobody').get(`/v1/endpoints/${id}`)).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get(`/v1/endpoints/${id}`)).toMatchObject({ status: 403 })
+    expect(await account.get(`/v1/endpoints/${newId()}`)).toMatchObject({ status: 404 })
+  })
+})
+
+describe('PATCH /v1/endpoints/{id}', () => {
+  test('200 changes what is given, and null goes back to the default', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account, { segment_bytes: 8_000_000, segment_max_age_seconds: 5, mqtt_config: {} })
+    const { id: destination_id } = await aDestination(account)
+    const path = `/v1/endpoints/${id}`
+    expect(await account.patch(path, { destination_id, output_formats: ['segments'] })).toMatchObject({
+      status: 200,
+      body: {
+        destination_id,
+        destination_name: 'lake',
+        output_formats: ['segments'],
+        segment_bytes: 8_000_000,
+        mqtt_config: mqtt,
+      },
+    })
+    const nulls = { destination_id: null, segment_bytes: null, segment_max_age_seconds: null, mqtt_config: null }
+    expect(await account.patch(path, nulls)).toMatchObject({
+      status: 200,
+      body: { destination_id: null, segment_bytes: 67_108_864, segment_max_age_seconds: 60, mqtt_config: null },
+    })
+    expect(await account.get(path)).toMatchObject({ body: { output_formats: ['segments'] } })
+    expect(await account.patch(path, {})).toMatchObject({ status: 200 })
+  })
+
+  test('401, 403, 404, 422', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    const path = `/v1/endpoints/${id}`
+    expect(await account.as('nobody').patch(path, {})).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').patch(path, {})).toMatchObject({ status: 403 })
+    expect(await account.patch(`/v1/endpoints/${newId()}`, {})).toMatchObject({ status: 404 })
+    expect(await account.patch(path, { region: 'xyz' })).toMatchObject({ status: 422, body: { errors: [{ path: 'region' }] } })
+    expect(await account.patch(path, { destination_id: newId() })).toMatchObject({ status: 422 })
+  })
+})
+
+describe('the status of an endpoint', () => {
+  async function served() {
+    const account = await control().newAccount()
+    const region = newRegion()
+    const { id: destination_id } = await aDestination(account)
+    await account.post(`/v1/destinations/${destination_id}/validate`)
+    const endpoint = await made(account, { region, destination_id })
+    const node = await TestNode.register(control(), region)
+    const read = async () => (await account.get(`/v1/endpoints/${endpoint.id}`)).body
+    return { account, region, endpoint, node, read }
+  }
+
+  test('deploying until a healthy node has applied the epoch that has it; then active, with the addresses of the node', async () => {
+    const { node, read } = await served()
+    expect(await read()).toMatchObject({ status: 'deploying', dns_ipv4: [] })
+    await node.heartbeat({ applied_epoch: 0 })
+    expect(await read()).toMatchObject({
+      status: 'deploying',
+      dns_ipv4: [],
+      status_reasons: [expect.stringContaining('does not know')],
+    })
+    await node.heartbeat()
+    expect(await read()).toMatchObject({
+      status: 'active',
+      status_reasons: [],
+      dns_ipv4: ['127.0.0.1'],
+      dns_ipv6: ['::1'],
+      ingest_host: '127.0.0.1:9999',
+    })
+  })
+
+  test('degraded without a destination, and with one that is not valid', async () => {
+    const { account, endpoint, node, read } = await served()
+    await node.heartbeat()
+    await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id: null })
+    expect(await read()).toMatchObject({ status: 'degraded', status_reasons: [expect.stringContaining('no destination')] })
+    const { id: destination_id } = await aDestination(account, 'pending')
+    await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id })
+    expect(await read()).toMatchObject({ status: 'degraded', status_reasons: [expect.stringContaining('not validated')] })
+  })
+
+  test('degraded when delivery is blocked, lags, is unhealthy or silent', async () => {
+    const { endpoint, node, read } = await served()
+    const lag = (more: object) => ({
+      lag: [
+        {
+          endpoint_id: endpoint.id,
+          undelivered_segments: 1,
+          undelivered_bytes: 9,
+          oldest_sealed_at: null,
+          blocked_by: null,
+          ...more,
+        },
+      ],
+    })
+    await node.heartbeat({}, lag({ blocked_by: 'view events fails: out of memory' }))
+    expect(await read()).toMatchObject({ status: 'degraded', status_reasons: ['view events fails: out of memory'] })
+    await node.heartbeat({}, lag({ oldest_sealed_at: new Date(Date.now() - 400_000).toISOString() }))
+    expect(await read()).toMatchObject({ status: 'degraded', status_reasons: [expect.stringMatching(/is 4\d\d s behind/)] })
+    await node.heartbeat({}, { healthy: false, reasons: ['the disk is full'] })
+    expect(await read()).toMatchObject({ status: 'degraded', status_reasons: [expect.stringContaining('the disk is full')] })
+    await node.heartbeat()
+    expect(await read()).toMatchObject({ status: 'active' })
+  })
+
+  test('degraded when one of two nodes is not healthy, with the addresses of the other', async () => {
+    const { region, node, read } = await served()
+    const other = await TestNode.register(control(), region, { ipv4: ['127.0.0.2'], ipv6: [] })
+    await node.heartbeat()
+    await other.heartbeat()
+    expect(await read()).toMatchObject({ status: 'active' })
+    await other.heartbeat({ healthy: false, reasons: ['fsync failed'] })
+    expect(await read()).toMatchObject({
+      status: 'degraded',
+      dns_ipv4: ['127.0.0.1'],
+      status_reasons: [expect.stringContaining('fsync')],
+    })
+  })
+
+  test('degraded at once when its only node falls silent, failed after a minute, active again when it is back', async () => {
+    await using own = await newControl()
+    const account = await own.newAccount()
+    const { id: destination_id } = await aDestination(account)
+    await account.post(`/v1/destinations/${destination_id}/validate`)
+    const { id } = await made(account, { destination_id })
+    const node = await TestNode.register(own, 'loc')
+    const status = async () => (await account.get(`/v1/endpoints/${id}`)).body.status
+    await node.heartbeat()
+    expect(await status()).toBe('active')
+    own.clock.advance(16_000)
+    expect(await status()).toBe('degraded')
+    own.clock.advance(45_000)
+    expect(await status()).toBe('failed')
+    await node.heartbeat()
+    expect(await status()).toBe('active')
+    // A node that has been gone for an hour is counted no more.
+    const replaced = await TestNode.register(own, 'loc')
+    await replaced.heartbeat()
+    own.clock.advance(3_601_000)
+    await node.heartbeat()
+    const { body } = await own.call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'metrics' })
+    const authorization = `Bearer ${body.access_token}`
+    expect(await own.call('GET', `/v1/endpoints/${id}`, undefined, { authorization })).toMatchObject({
+      body: { status: 'active' },
+    })
+  })
+
+  test('failed when no node ever came', async () => {
+    await using own = await newControl()
+    const account = await own.newAccount()
+    const { id } = await made(account, { region: 'xyz' })
+    own.clock.advance(61_000)
+    const { body } = await account.get(`/v1/endpoints/${id}`)
+    expect(body).toMatchObject({ status: 'failed', status_reasons: ['no node serves region xyz'] })
+  })
+})
