@@ -63,13 +63,13 @@ export class Admission implements Service, Memory {
 
   /** Why nothing more is taken in; empty while it is. A node that is merely busy is not unhealthy. */
   reasons(): readonly string[] {
-    const full = this.#diskFull()
+    const full = this.#diskFull(0)
     return full === undefined ? this.#reasons : [full, ...this.#reasons]
   }
 
-  /** Throws `unavailable` when disk or WAL can't take another request. */
-  admit(): void {
-    const [reason] = this.reasons()
+  /** Throws `unavailable` when disk or WAL can't take another request of so many bytes. */
+  admit(bytes: number): void {
+    const reason = this.#diskFull(bytes) ?? this.#reasons[0]
     if (reason !== undefined) throw unavailable(reason, retryStorageSeconds)
   }
 
@@ -84,10 +84,10 @@ export class Admission implements Service, Memory {
     this.#inFlightBytes -= bytes
   }
 
-  #diskFull(): string | undefined {
+  #diskFull(moreBytes: number): string | undefined {
     const { storage, diskBudgetBytes, diskReserveBytes } = this.#options
     const walBytes = storage.bytesOnDisk()
-    if (walBytes + this.#inFlightBytes > diskBudgetBytes) {
+    if (walBytes + this.#inFlightBytes + moreBytes > diskBudgetBytes) {
       return `${walBytes} bytes wait on disk for delivery, with a budget of ${diskBudgetBytes}`
     }
     const freeBytes = this.#freeBytes - Math.max(0, walBytes - this.#walBytesThen)

@@ -30,7 +30,7 @@ export type Ingest = {
   readonly authenticator: Pick<Authenticator, 'authenticate'>
   /** Undefined until the first snapshot. */
   readonly endpoints: () => EndpointTable | undefined
-  readonly admission: Memory & { admit(): void }
+  readonly admission: Memory & { admit(bytes: number): void }
   readonly log: AppendLog
   readonly draining: () => boolean
   readonly counters: IngestCounters
@@ -153,10 +153,11 @@ export class Exchange implements Receiving {
     }
     this.#endpoint = table.resolve(principal, hostOf(request), query)
     const format = bodyFormat(request.headers)
-    admission.admit()
+    const declared = declaredBytes(request)
+    admission.admit(declared ?? 0)
     this.#intake = new Intake({
       format,
-      declaredBytes: declaredBytes(request),
+      declaredBytes: declared,
       maxBytes: maxRequestBytes,
       memory: admission,
       done: (error) => (error === undefined ? this.#store() : this.refuse(error)),
