@@ -1,0 +1,89 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { MiB } from '#model/limits.ts'
+import { type Connection, Database, StatementTimeout } from './database.ts'
+import { queryParquet } from './query-parquet.ts'
+
+/** Runs for minutes if nothing stops it. */
+const endless = 'SELECT count(*) FROM range(1000000000) a, range(1000000) b WHERE a.range * b.range = 7'
+
+describe('a walled-in DuckDB', () => {
+  let root: string
+  let inside: string
+  let database: Database
+  let connection: Connection
+
+  beforeAll(async () => {
+    root = await mkdtemp(join(tmpdir(), 'inlet-duckdb-'))
+    inside = join(root, "in'side")
+    await writeFile(join(root, 'secret.csv'), 'a\n1\n')
+    database = await Database.open({
+      directories: [inside],
+      spillDirectory: join(inside, 'spill'),
+      memoryBytes: 64 * MiB,
+      threads: 1,
+    })
+    connection = await database.connect()
+  })
+  afterAll(async () => {
+    database.close()
+    await rm(root, { recursive: true })
+  })
+
+  test.each([
+    ['a file elsewhere', () => `SELECT * FROM read_csv('${join(root, 'secret.csv')}')`],
+    ['the way out by ..', () => `SELECT * FROM read_text('${root}/in''side/../secret.csv')`],
+    ['a file of the system', () => `SELECT * FROM read_text('/etc/hostname')`],
+    ['writing elsewhere', () => `COPY (SELECT 1) TO '${join(root, 'out.csv')}'`],
+    ['another database', () => `ATTACH '${join(root, 'other.db')}'`],
+    ['an extension', () => 'INSTALL httpfs'],
+    ['a loaded extension', () => "LOAD 'httpfs'"],
+    ['the network', () => "SELECT * FROM read_text('http://127.0.0.1:1/x')"],
+    ['opening the wall', () => 'SET enable_external_access = true'],
+    ['another directory', () => "SET allowed_directories = ['/']"],
+    ['more memory', () => "SET memory_limit = '100GB'"],
+    ['unlocking', () => 'SET lock_configuration = false'],
+  ])('refuses %s', async (_, sql) => {
+    await expect(connection.run(sql())).rejects.toThrow()
+    expect(await readdir(root)).toEqual(['secret.csv'])
+  })
+
+  test('a deadline ends a statement, and the connection goes on', async () => {
+    await expect(connection.run(endless, { timeoutMs: 20 })).rejects.toThrow(StatementTimeout)
+    expect((await connection.query('SELECT 1')).rows).toEqual([[1]])
+  })
+
+  test('a signal ends a statement with its reason', async () => {
+    const controller = new AbortController()
+    const running = connection.run(endless, { signal: controller.signal })
+    setImmediate(() => controller.abort(new Error('enough')))
+    await expect(running).rejects.toThrow('enough')
+    await expect(connection.run('SELECT 1', { signal: controller.signal })).rejects.toThrow('enough')
+    expect((await connection.query('SELECT 2')).rows).toEqual([[2]])
+  })
+
+  test('memory has its limit', async () => {
+    await expect(connection.run(`SELECT list(range::VARCHAR || repeat('x', 1000)) FROM range(1000000)`)).rejects.toThrow(
+      /memory|limit/i,
+    )
+  })
+})
+
+test('queryParquet reads what lies under its directories and nothing else', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'inlet-query-'))
+  try {
+    const database = await Database.open({ directories: [root], memoryBytes: 64 * MiB, threads: 1 })
+    await (await database.connect()).run(`COPY (SELECT 1 AS a, 'x' AS b) TO '${root}/a.parquet'`)
+    database.close()
+    expect(await queryParquet({ directories: [root], sql: `SELECT * FROM '${root}/*.parquet'` })).toEqual({
+      columns: ['a', 'b'],
+      types: ['INTEGER', 'VARCHAR'],
+      rows: [[1, 'x']],
+    })
+    await expect(queryParquet({ directories: [join(root, 'other')], sql: `SELECT * FROM '${root}/a.parquet'` })).rejects.toThrow()
+  } finally {
+    await rm(root, { recursive: true })
+  }
+})

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest'
+import { duckDbPath, PathError, parsePath } from './json-path.ts'
+
+describe('paths', () => {
+  test.each([
+    ['$', '$'],
+    ['$.a.b', '/a/b'],
+    ["$['a']", '/a'],
+    ['$["a b"].c', '/a b/c'],
+    ['$."a b"', '/a b'],
+    ["$['it\\'s']", "/it's"],
+    ['$."a\\"b"', '/a"b'],
+    ['$.a/b~c', '/a~1b~0c'],
+    ['$.user-id', '/user-id'],
+    ['$.@timestamp', '/@timestamp'],
+    ['$.größe', '/größe'],
+    ["$['a*']", '/a*'],
+    // An index, [*] or a name of digits: a pointer would take one for the other.
+    ['$.a[0]', '$."a"[0]'],
+    ['$.a[ 12 ].b', '$."a"[12]."b"'],
+    ['$.a[*].b', '$."a"[*]."b"'],
+    ['$.a.0', '$."a"."0"'],
+    ["$['-']", '$."-"'],
+    ['$["q\\"uo\\\\te"][0]', '$."q\\"uo\\\\te"[0]'],
+  ])('%s', (text, expected) => {
+    const path = parsePath(text)
+    expect(path.from === 'record' && duckDbPath(path.steps)).toBe(expected)
+  })
+
+  test.each(['topic', 'client_id', 'ingested_at', 'protocol'])('$$.%s is of the envelope', (field) => {
+    expect(parsePath(`$$.${field}`)).toEqual({ from: 'envelope', field })
+  })
+
+  test.each([
+    ['', 'must start with $'],
+    ['a.b', 'must start with $'],
+    ['$a', 'expected . or ['],
+    ['$.', 'expected a name'],
+    ['$..a', 'expected a name'],
+    ['$.a b', 'expected . or ['],
+    ['$.*', 'expected a name'],
+    ['$[-1]', 'expected an index'],
+    ['$[#-1]', 'expected an index'],
+    ['$[0:2]', 'expected an index'],
+    ['$[?(@.a)]', 'expected an index'],
+    ["$['a", 'expected an index'],
+    ["$['a'", 'expected an index'],
+    ['$."a', 'expected a name'],
+    ['$.""', 'must not be empty'],
+    ["$['a*'][0]", 'with * in it'],
+    ['$[9999999999]', 'at most'],
+    ['$$', 'must be one of'],
+    ['$$.payload', 'must be one of $$.topic'],
+    ['$."a\0"', 'without NUL'],
+    ['$."\ud800"', 'well-formed'],
+    [`$${'.a'.repeat(65)}`, 'at most 64 steps'],
+    [`$${'['.repeat(1000)}`, 'expected an index'],
+  ])('%j is refused', (text, message) => {
+    expect(() => parsePath(text)).toThrow(PathError)
+    expect(() => parsePath(text)).toThrow(message)
+  })
+})
