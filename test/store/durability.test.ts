@@ -1,0 +1,48 @@
+/** What is committed is on the disk: the settings that promise it, and on Postgres a server that dies. */
+import { sql } from 'kysely'
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { listCommits, recordCommit } from '#store/commits.ts'
+import { migrate } from '#store/migrate.ts'
+import { openStore, transact } from '#store/store.ts'
+import { startPostgres } from '../../tools/services.ts'
+import { newStore } from '../support/databases.ts'
+import { aCommit, t0 } from './fixtures.ts'
+
+describe('durability on SQLite', () => {
+  test('a commit is synced before it returns, and references are enforced', async () => {
+    await using store = await newStore('sqlite')
+    const pragma = async (name: string) => (await sql<Record<string, unknown>>`pragma ${sql.raw(name)}`.execute(store.db)).rows[0]
+    expect(await pragma('journal_mode')).toEqual({ journal_mode: 'wal' })
+    // 2 is FULL. https://www.sqlite.org/pragma.html#pragma_synchronous
+    expect(await pragma('synchronous')).toEqual({ synchronous: 2 })
+    expect(await pragma('foreign_keys')).toEqual({ foreign_keys: 1 })
+  })
+})
+
+const postgres = describe.skipIf(process.env['INLET_TEST_POSTGRES'] === undefined)
+const reason = process.env['INLET_TEST_POSTGRES'] === undefined ? ' (skipped: INLET_TEST_POSTGRES is not set)' : ''
+
+postgres(`durability on Postgres with its own settings${reason}`, () => {
+  test('what was recorded is there after the server died, and the store goes on without being opened again', async () => {
+    const server = await startPostgres({ durable: true })
+    const lost: Error[] = []
+    const store = await openStore(server.url, { onConnectionLost: (error) => lost.push(error) })
+    try {
+      await migrate(store)
+      const { rows } = await sql<{ fsync: string }>`select current_setting('fsync') as fsync`.execute(store.db)
+      expect(rows).toEqual([{ fsync: 'on' }])
+      const endpoint = newId()
+      const record = (seq: number) => transact(store, (db) => recordCommit(db, aCommit(endpoint, seq), t0))
+      for (let seq = 0; seq < 5; seq += 1) await record(seq)
+      await server.crash()
+      expect(lost.length).toBeGreaterThan(0)
+      expect((await listCommits(store.db, endpoint, { limit: 50 })).items).toHaveLength(5)
+      expect(await record(4)).toBe('known')
+      expect(await record(5)).toBe('new')
+    } finally {
+      await store.close()
+      await server.stop()
+    }
+  })
+})
