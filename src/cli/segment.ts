@@ -4,7 +4,6 @@
  * Exit codes: 0 it is whole, 1 it is damaged, not sealed, or no segment, 2 the command was wrong.
  */
 import { Buffer, isUtf8 } from 'node:buffer'
-import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { isoTimestamp } from '#lib/clock.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
@@ -31,6 +30,9 @@ export async function segmentCommand(
     stderr.write(usage)
     return 2
   }
+  stdout.on('error', (error) => {
+    if (errorCode(error) !== 'EPIPE') throw error
+  })
   let scan: SegmentScan | undefined
   try {
     scan = await scanSegment(systemFiles, path)
@@ -64,10 +66,16 @@ async function cat(scan: SegmentScan, stdout: Writable): Promise<number> {
       })
       // A reader such as `head` may go at any time: then there is nobody left to print for.
       if (stdout.destroyed || stdout.closed) return 0
-      if (!stdout.write(lines)) await Promise.race([once(stdout, 'drain'), once(stdout, 'close')])
+      if (!stdout.write(lines)) await drained(stdout)
     }
   }
   return 0
+}
+
+function drained(stdout: Writable): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  stdout.once('drain', resolve).once('close', resolve)
+  return promise
 }
 
 function payloadOf(bytes: Uint8Array): { readonly payload: string } | { readonly payload_base64: string } {

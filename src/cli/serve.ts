@@ -53,6 +53,6 @@ export async function serve({ name, shutdownSeconds, logger, start }: ServeOptio
   } finally {
     clearInterval(alive)
     // An open channel to the supervisor would hold the process, too.
-    if (process.connected) process.disconnect()
+    if (process.connected) process.disconnect?.()
   }
 }
