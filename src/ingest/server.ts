@@ -86,8 +86,8 @@ export class IngestServer implements Service {
     })
     // A client may end its side once its request is out, and still read the answer.
     Object.assign(server, { httpAllowHalfOpen: true })
-    // Bounded by the size of the head. A bound on the number would drop headers in silence.
-    server.maxHeadersCount = 0
+    // node:http drops what is over the bound in silence. One more than the bound is kept, to tell.
+    server.maxHeadersCount = ingestLimits.headersMax + 1
     server.maxConnections = this.#options.maxConnections
     server.on('connection', (socket) => this.#onConnection(socket))
     server.on('drop', () => {
@@ -141,6 +141,11 @@ export class IngestServer implements Service {
   #onRequest(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
     const exchange = this.#exchange(request, response, awaitsContinue)
     if (exchange === undefined) return
+    if (request.rawHeaders.length > 2 * ingestLimits.headersMax) {
+      const detail = `the request has more than ${ingestLimits.headersMax} headers; send fewer`
+      exchange.refuse(new AppError('headers_too_large', detail), { close: true })
+      return
+    }
     const { path, query } = targetOf(request.url ?? '')
     const { method } = request
     if (path === '/v1/ingest') {

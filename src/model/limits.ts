@@ -109,6 +109,7 @@ export const signingKeyLimits = {
 /** Bounds of the HTTP ingest service beside those in `config.ts`. */
 export const ingestLimits = {
   headerBytesMax: 16 * KiB,
+  headersMax: 100,
   /** From the connection, or the first byte of a later request, to the end of its head. */
   headersTimeoutMs: 15_000,
   /** How long a connection may wait between two requests. */
