@@ -1,0 +1,193 @@
+/** The golden files of version 1: written once (test/fixtures/wal/write.ts), readable for ever. */
+import { Buffer } from 'node:buffer'
+import { createHash } from 'node:crypto'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { listSegments } from './directory.ts'
+import { decodeFrame, type Frame } from './frame.ts'
+import { HEADER_BYTES, segmentSalt } from './segment-file.ts'
+import { openSegment, scanSegment } from './segment-reader.ts'
+import { Wal } from './wal.ts'
+
+const fixtures = resolve(import.meta.dirname, '../../test/fixtures/wal')
+const golden = (name: string) => join(fixtures, name)
+const endpoint = '0b8fbf52-0d6e-4f0f-9a83-7f8f9c1d2e3f'
+const incarnation = 'k3v9x0q2ab'
+const receivedAtMicros = 1_795_162_530_123_456
+
+const http = (after: number, recordCount: number, payload: string) => ({
+  protocol: 'http',
+  layout: 'lines',
+  receivedAtMicros: receivedAtMicros + after,
+  recordCount,
+  topic: '',
+  clientId: '',
+  attributes: '',
+  payload: Buffer.from(payload).toString('latin1'),
+})
+const ndjson = [
+  http(0, 2, '{"id":1,"city":"Zürich"}\n{"id":2}\n'),
+  http(1_500_000, 2, '{"id":3}\r\n\r\n  \t\n{"id":4}'),
+  http(1_499_999, 2, 'not json\n\n{"id":5}\n'),
+]
+const footer = {
+  frames: 3,
+  records: 6,
+  payloadBytes: 78,
+  firstReceivedAtMicros: receivedAtMicros,
+  lastReceivedAtMicros: receivedAtMicros + 1_500_000,
+  sealedAtMicros: receivedAtMicros + 60_000_000,
+}
+
+let directory = ''
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-golden-'))
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+test('the golden files are the ones that were written', async () => {
+  const hashes: Record<string, string> = {}
+  for (const name of (await readdir(fixtures)).filter((file) => !file.endsWith('.ts'))) {
+    hashes[name] = createHash('sha256')
+      .update(await readFile(golden(name)))
+      .digest('hex')
+      .slice(0, 16)
+  }
+  expect(hashes).toEqual({
+    'damaged.wal': 'f4255a9281df66fc',
+    'http-ndjson.wal': '858e1e4828d9a817',
+    'http-ndjson.wal.zst': 'd8d7d962a4611616',
+    'mqtt-single.wal': 'edeec1e49774c32e',
+    'torn.open': '17bccaf3fe80e83f',
+  })
+})
+
+describe('sealed', () => {
+  test('NDJSON over HTTP', async () => {
+    const reader = await openSegment(systemFiles, golden('http-ndjson.wal'))
+    expect(reader.header).toEqual({ logName: endpoint, incarnation, seq: 41, createdAtMicros: receivedAtMicros - 1_000_000 })
+    expect(reader.footer).toEqual({ ...footer, offset: 314, chain: 0xf9fd_4cbc })
+    expect(reader.bytes).toBe(394)
+    expect(await all(reader.frames(1_000))).toEqual(ndjson)
+    await reader.close()
+  })
+
+  test('group flags of the frames', async () => {
+    const bytes = await readFile(golden('http-ndjson.wal'))
+    const salt = segmentSalt({ logName: endpoint, incarnation, seq: 41 })
+    const flags: boolean[] = []
+    for (let at = HEADER_BYTES; at < 314; ) {
+      const decoded = decodeFrame(bytes, at, salt)
+      if (typeof decoded === 'string') throw new Error(decoded)
+      flags.push(decoded.startsGroup)
+      at += decoded.bytes
+    }
+    expect(flags).toEqual([true, false, true])
+  })
+
+  test('NDJSON, compressed with zstd', async () => {
+    const scan = await scanSegment(systemFiles, golden('http-ndjson.wal.zst'))
+    expect(scan.header.seq).toBe(41)
+    expect(await all(scan.frames(1_000))).toEqual(ndjson)
+    expect(scan.footer()).toMatchObject(footer)
+    await scan.close()
+  })
+
+  test('single records over MQTT', async () => {
+    const reader = await openSegment(systemFiles, golden('mqtt-single.wal'))
+    expect(reader.header).toEqual({ logName: 'devices', incarnation, seq: 7, createdAtMicros: receivedAtMicros - 1_000_000 })
+    expect(reader.footer).toMatchObject({ frames: 3, records: 3, payloadBytes: 21, lastReceivedAtMicros: receivedAtMicros + 2 })
+    const single = { protocol: 'mqtt', layout: 'single', recordCount: 1 }
+    expect(await all(reader.frames(1_000))).toEqual([
+      {
+        ...single,
+        receivedAtMicros,
+        topic: 'plant/küche/temperature',
+        clientId: 'sensor-7',
+        attributes: '\x26\0\x01a\0\x01b',
+        payload: '{"celsius":21.5}',
+      },
+      {
+        ...single,
+        receivedAtMicros: receivedAtMicros + 1,
+        topic: 'plant/raw',
+        clientId: '',
+        attributes: '',
+        payload: '\0\xff\xfe\n\x80',
+      },
+      {
+        ...single,
+        receivedAtMicros: receivedAtMicros + 2,
+        topic: 'plant/empty',
+        clientId: 'sensor-8',
+        attributes: '',
+        payload: '',
+      },
+    ])
+    await reader.close()
+  })
+})
+
+describe('not whole', () => {
+  test('a damaged segment gives the frames before the damage, and says where it is', async () => {
+    const reader = await openSegment(systemFiles, golden('damaged.wal'))
+    const frames: unknown[] = []
+    const reading = (async () => {
+      for await (const group of reader.frames(1_000)) frames.push(...group.map(plain))
+    })()
+    await expect(reading).rejects.toMatchObject({ problem: 'damaged', offset: 199 })
+    expect(frames).toEqual(ndjson.slice(0, 1))
+    await reader.close()
+  })
+
+  test('an open segment with a torn tail is sealed by a recovery without it', async () => {
+    await mkdir(join(directory, endpoint))
+    await copyFile(golden('torn.open'), join(directory, endpoint, `000000000042-${incarnation}.open`))
+    expect(await recovered()).toMatchObject([{ seq: 42, incarnation, state: 'sealed', frames: ndjson.slice(0, 2) }])
+  })
+
+  test('an open segment with damage in the middle is sealed around it, and kept', async () => {
+    await mkdir(join(directory, endpoint))
+    await copyFile(golden('damaged.wal'), join(directory, endpoint, `000000000043-${incarnation}.open`))
+    expect(await recovered()).toMatchObject([
+      { seq: 43, state: 'quarantined' },
+      { seq: 43, incarnation, state: 'sealed', frames: [ndjson[0], ndjson[2]] },
+    ])
+    const kept = await readFile(join(directory, endpoint, `000000000043-${incarnation}.quarantine`))
+    expect(kept.equals(await readFile(golden('damaged.wal')))).toBe(true)
+  })
+})
+
+async function recovered() {
+  const wal = new Wal({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
+  await wal.start()
+  await wal.stop(new AbortController().signal)
+  const segments = []
+  for (const segment of await listSegments(systemFiles, directory)) {
+    if (segment.state !== 'sealed') {
+      segments.push(segment)
+      continue
+    }
+    const reader = await openSegment(systemFiles, segment.path)
+    segments.push({ ...segment, frames: await all(reader.frames(1_000)) })
+    await reader.close()
+  }
+  return segments
+}
+
+async function all(groups: AsyncIterable<readonly Frame[]>) {
+  const frames: unknown[] = []
+  for await (const group of groups) frames.push(...group.map(plain))
+  return frames
+}
+
+/** Bytes as text, one character a byte. */
+function plain(frame: Frame) {
+  const { attributes, payload, ...envelope } = frame
+  return { ...envelope, attributes: Buffer.from(attributes).toString('latin1'), payload: Buffer.from(payload).toString('latin1') }
+}
