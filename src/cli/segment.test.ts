@@ -1,0 +1,105 @@
+import { join, resolve } from 'node:path'
+import { Writable } from 'node:stream'
+import { describe, expect, test } from 'vitest'
+import { segmentCommand } from './segment.ts'
+
+const fixtures = resolve(import.meta.dirname, '../../test/fixtures/wal')
+
+describe('segment cat', () => {
+  test.each(['http-ndjson.wal', 'http-ndjson.wal.zst'])('prints a line for each record of %s', async (name) => {
+    const { code, out } = await run('cat', name)
+    expect(code).toBe(0)
+    const lines = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(lines.map(({ payload }) => payload)).toEqual([
+      '{"id":1,"city":"Zürich"}',
+      '{"id":2}',
+      '{"id":3}',
+      '{"id":4}',
+      'not json',
+      '{"id":5}',
+    ])
+    expect(lines[3]).toEqual({
+      seq: 41,
+      record_index: 3,
+      received_at: '2026-11-20T08:15:31.623456Z',
+      protocol: 'http',
+      topic: '',
+      client_id: '',
+      payload: '{"id":4}',
+    })
+  })
+
+  test('prints what is no UTF-8 as base64', async () => {
+    const { out } = await run('cat', 'mqtt-single.wal')
+    expect(JSON.parse(out.split('\n')[1] ?? '')).toMatchObject({ topic: 'plant/raw', payload_base64: 'AP/+CoA=' })
+  })
+
+  test.each([
+    ['damaged.wal', 2, 'is damaged at byte 199'],
+    ['torn.open', 4, 'ends inside a frame that starts at byte 259'],
+  ])('prints what is whole in %s, and what is wrong', async (name, records, problem) => {
+    const { code, out, err } = await run('cat', name)
+    expect({ code, records: out.trimEnd().split('\n').length }).toEqual({ code: 1, records })
+    expect(err).toContain(problem)
+  })
+})
+
+describe('segment check', () => {
+  test.each(['http-ndjson.wal', 'http-ndjson.wal.zst'])('says what is in %s', async (name) => {
+    const { code, out, err } = await run('check', name)
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toContain('3 frames, 6 records, 78 payload bytes')
+    expect(out).toContain('every checksum matches')
+    expect(out).toContain('2026-11-20T08:16:30.123456Z')
+  })
+
+  test('says what is damaged', async () => {
+    const { code, out, err } = await run('check', 'damaged.wal')
+    expect(code).toBe(1)
+    expect(out).toContain('1 frames, 2 records')
+    expect(out).not.toContain('every checksum')
+    expect(err).toContain('is damaged at byte 199')
+  })
+})
+
+describe('what is no segment', () => {
+  test.each([
+    ['write.ts', 'is not a segment of Inlet'],
+    ['absent.wal', 'there is no such file'],
+    ['.', 'is a directory'],
+  ])('%s', async (name, message) => {
+    const { code, err } = await run('check', name)
+    expect(code).toBe(1)
+    expect(err).toContain(message)
+  })
+
+  test('a wrong command', async () => {
+    for (const args of [[], ['cat'], ['dump', 'x'], ['cat', 'x', 'y']]) {
+      const out = collecting()
+      const err = collecting()
+      expect(await segmentCommand(args, out.stream, err.stream)).toBe(2)
+      expect(err.text()).toContain('usage: inlet segment cat FILE')
+    }
+  })
+})
+
+async function run(action: string, name: string) {
+  const out = collecting()
+  const err = collecting()
+  const code = await segmentCommand([action, join(fixtures, name)], out.stream, err.stream)
+  return { code, out: out.text(), err: err.text() }
+}
+
+function collecting() {
+  const chunks: Buffer[] = []
+  const stream = new Writable({
+    write(chunk, _, done) {
+      chunks.push(chunk as Buffer)
+      done()
+    },
+  })
+  return { stream, text: () => Buffer.concat(chunks).toString() }
+}
