@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { useControl } from '../support/control.ts'
+
+const control = useControl()
+
+const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
+
+async function attachable() {
+  const account = await control().newAccount()
+  const { body: view } = await account.post('/v1/views', { name: 'events', definition })
+  await account.post(`/v1/views/${view.id}/publish`)
+  const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc' })
+  return { account, view, endpoint, path: `/v1/endpoints/${endpoint.id}/views` }
+}
+
+describe('POST /v1/endpoints/{endpoint_id}/views', () => {
+  test('201 is active, optional and without a canary unless said otherwise', async () => {
+    const { account, view, endpoint, path } = await attachable()
+    expect(await account.post(path, { view_id: view.id })).toMatchObject({
+      status: 201,
+      body: {
+        ...{ endpoint_id: endpoint.id, view_id: view.id, view_name: 'events', view_version: 1, is_required: false },
+        ...{ status: 'active', deactivated_at: null, canary_start_ts: null, activated_by: `key:${account.key_id}` },
+      },
+    })
+  })
+
+  test('201 with a canary start in any offset', async () => {
+    const { account, view, path } = await attachable()
+    const answer = await account.post(path, { view_id: view.id, is_required: true, canary_start_ts: '2026-11-20T09:15:30+01:00' })
+    expect(answer).toMatchObject({ status: 201, body: { is_required: true, canary_start_ts: '2026-11-20T08:15:30.000Z' } })
+  })
+
+  test('201 for two versions of one view at once', async () => {
+    const { account, view, path } = await attachable()
+    await account.post(path, { view_id: view.id })
+    const { body: next } = await account.post(`/v1/views/${view.id}/versions`)
+    await account.post(`/v1/views/${next.id}/publish`)
+    expect(await account.post(path, { view_id: next.id })).toMatchObject({ status: 201, body: { view_version: 2 } })
+  })
+
+  test('409 when it is attached already; 201 again once it is detached', async () => {
+    const { account, view, path } = await attachable()
+    const { body: binding } = await account.post(path, { view_id: view.id })
+    const again = await account.post(path, { view_id: view.id })
+    expect(again).toMatchObject({ status: 409, body: { error: 'view_already_attached', title: 'Conflict' } })
+    await account.delete(`${path}/${binding.id}`)
+    expect(await account.post(path, { view_id: view.id })).toMatchObject({ status: 201 })
+  })
+
+  test('of ten at once, one succeeds', async () => {
+    const { account, view, path } = await attachable()
+    const all = await Promise.all(Array.from({ length: 10 }, () => account.post(path, { view_id: view.id })))
+    expect(all.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(409)])
+  })
+
+  test('of attaching and archiving at once, nothing archived stays attached', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const { account, view, path } = await attachable()
+      await Promise.all([account.post(path, { view_id: view.id }), account.post(`/v1/views/${view.id}/archive`)])
+      const { body } = await account.get(path)
+      expect(body.items.filter(({ status }: { status: string }) => status === 'active')).toEqual([])
+    }
+  })
+
+  test('401, 403, 404', async () => {
+    const { account, view, path } = await attachable()
+    expect(await account.as('nobody').post(path, { view_id: view.id })).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').post(path, { view_id: view.id })).toMatchObject({ status: 403 })
+    expect(await account.post(`/v1/endpoints/${newId()}/views`, { view_id: view.id })).toMatchObject({ status: 404 })
+  })
+
+  test('422 for a draft, a view that is not there, and bad fields', async () => {
+    const { account, path } = await attachable()
+    const { body: draft } = await account.post('/v1/views', { name: 'draft', definition })
+    for (const body of [{ view_id: draft.id }, { view_id: newId() }, { view_id: 'x' }, {}]) {
+      expect(await account.post(path, body)).toMatchObject({ status: 422, body: { errors: [{ path: 'view_id' }] } })
+    }
+    const answer = await account.post(path, { view_id: draft.id, is_required: 'yes', canary_start_ts: 'tomorrow', extra: 1 })
+    expect(answer.body.errors.map(({ path }: { path: string }) => path)).toEqual(['is_required', 'canary_start_ts', 'extra'])
+  })
+})
+
+describe('GET /v1/endpoints/{endpoint_id}/views', () => {
+  test('200 has active and detached ones, for any token', async () => {
+    const { account, view, path } = await attachable()
+    const { body: first } = await account.post(path, { view_id: view.id })
+    await account.delete(`${path}/${first.id}`)
+    const { body: second } = await account.post(path, { view_id: view.id })
+    const answer = await account.as('ingest').get(path)
+    expect(Object.keys(answer.body)).toEqual(['items'])
+    const byId = Object.fromEntries(answer.body.items.map((item: { id: string; status: string }) => [item.id, item.status]))
+    expect(byId).toEqual({ [first.id]: 'detached', [second.id]: 'active' })
+  })
+
+  test('401, 404', async () => {
+    const { account, path } = await attachable()
+    expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })
+    expect(await account.get(`/v1/endpoints/${newId()}/views`)).toMatchObject({ status: 404 })
+  })
+})
+
+describe('DELETE /v1/endpoints/{endpoint_id}/views/{binding_id}', () => {
+  test('204 detaches and leaves the view as it is; 404 after it', async () => {
+    const { account, view, path } = await attachable()
+    const { body: binding } = await account.post(path, { view_id: view.id })
+    expect(await account.delete(`${path}/${binding.id}`)).toMatchObject({ status: 204 })
+    expect(await account.delete(`${path}/${binding.id}`)).toMatchObject({ status: 404 })
+    expect(await account.get(`/v1/views/${view.id}`)).toMatchObject({ body: { status: 'published', endpoints: [] } })
+  })
+
+  test('401, 403, 404 also under another endpoint', async () => {
+    const { account, view, path } = await attachable()
+    const { body: binding } = await account.post(path, { view_id: view.id })
+    const { body: other } = await account.post('/v1/endpoints', { region: 'loc' })
+    expect(await account.as('nobody').delete(`${path}/${binding.id}`)).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').delete(`${path}/${binding.id}`)).toMatchObject({ status: 403 })
+    expect(await account.delete(`/v1/endpoints/${other.id}/views/${binding.id}`)).toMatchObject({ status: 404 })
+    expect(await account.delete(`${path}/${newId()}`)).toMatchObject({ status: 404 })
+  })
+})

@@ -1,0 +1,347 @@
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { newRegion, type TestAccount, useControl } from '../support/control.ts'
+
+const control = useControl()
+
+const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }], filters: [{ condition: "event != 'x'" }] }
+
+async function made(account: TestAccount, more: object = {}) {
+  const { status, body } = await account.post('/v1/views', { name: 'events', definition, ...more })
+  expect(status).toBe(201)
+  return body
+}
+
+async function published(account: TestAccount, more: object = {}) {
+  const { id } = await made(account, more)
+  const { status, body } = await account.post(`/v1/views/${id}/publish`)
+  expect(status).toBe(200)
+  return body
+}
+
+describe('POST /v1/views', () => {
+  test('201 is a draft, version 1, with defaults', async () => {
+    const account = await control().newAccount()
+    expect(await account.post('/v1/views', { name: 'events', definition })).toMatchObject({
+      status: 201,
+      body: {
+        ...{
+          name: 'events',
+          version: 1,
+          definition,
+          format: 'json',
+          status: 'draft',
+          description: '',
+          tags: [],
+          published_at: null,
+        },
+        created_by: `key:${account.key_id}`,
+      },
+    })
+  })
+
+  test('201 with everything given; the same name in another account', async () => {
+    const given = { name: 'events', definition, description: 'd', format: 'yaml', tags: ['a', 'b'] }
+    expect(await made(await control().newAccount(), given)).toMatchObject(given)
+    expect(await made(await control().newAccount(), given)).toMatchObject(given)
+  })
+
+  test('401, 403', async () => {
+    const account = await control().newAccount()
+    expect(await account.as('nobody').post('/v1/views', { name: 'a', definition })).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').post('/v1/views', { name: 'a', definition })).toMatchObject({ status: 403 })
+  })
+
+  test.each([
+    [{ definition }, ['name']],
+    [{ name: 'Events', definition }, ['name']],
+    [{ name: '1st', definition }, ['name']],
+    [{ name: 'a' }, ['definition']],
+    [{ name: 'a', definition: { columns: [] } }, ['definition.columns']],
+    [{ name: 'a', definition, format: 'xml' }, ['format']],
+    [{ name: 'a', definition, tags: 'x' }, ['tags']],
+    [{ name: 'a', definition, owner: 'me' }, ['owner']],
+    [
+      { name: 'a', definition: { columns: [{ name: 'c', type: 'VARCHAR', path: '$.a', nullable: true }] } },
+      ['definition.columns.0.nullable'],
+    ],
+    [{ name: 'a', definition: { columns: [{ name: 'c', type: 'NUMBER', path: '$.a' }] } }, ['definition.columns.0.type']],
+    [{ name: 'a', definition: { columns: [{ name: 'c', type: 'VARCHAR', path: 'a' }] } }, ['definition.columns.0.path']],
+    [
+      { name: 'a', definition: { ...definition, filters: [{ condition: "read_text('/etc/passwd') = ''" }] } },
+      ['definition.filters.0.condition'],
+    ],
+    [{ name: 'a', definition: { ...definition, filters: [{ condition: 'nosuch > 1' }] } }, ['definition.filters.0.condition']],
+  ])('422 for %j names %j', async (body, paths) => {
+    const answer = await (await control().newAccount()).post('/v1/views', body)
+    expect(answer).toMatchObject({ status: 422, body: { error: 'validation_error' } })
+    expect(answer.body.errors.map(({ path }: { path: string }) => path)).toEqual(paths)
+  })
+
+  test('422 for a name that another view of the account has', async () => {
+    const account = await control().newAccount()
+    await made(account)
+    expect(await account.post('/v1/views', { name: 'events', definition })).toMatchObject({
+      status: 422,
+      body: { errors: [{ path: 'name' }] },
+    })
+  })
+})
+
+describe('GET /v1/views', () => {
+  test('200 shows published ones unless asked for others, to any token', async () => {
+    const account = await control().newAccount()
+    await made(account, { name: 'draft' })
+    await published(account, { name: 'published' })
+    const { id } = await published(account, { name: 'archived' })
+    await account.post(`/v1/views/${id}/archive`)
+    const names = async (query: string) =>
+      (await account.as('ingest').get(`/v1/views${query}`)).body.items.map(({ name }: { name: string }) => name).toSorted()
+    expect(await names('')).toEqual(['published'])
+    expect(await names('?status=draft')).toEqual(['draft'])
+    expect(await names('?status=archived')).toEqual(['archived'])
+    expect(await names('?status=all')).toEqual(['archived', 'draft', 'published'])
+  })
+
+  test('200 filters by name and by every tag', async () => {
+    const account = await control().newAccount()
+    await published(account, { name: 'one', tags: ['a', 'b'] })
+    await published(account, { name: 'two', tags: ['b'] })
+    const names = async (query: string) =>
+      (await account.get(`/v1/views?${query}`)).body.items.map(({ name }: { name: string }) => name).toSorted()
+    expect(await names('name=two')).toEqual(['two'])
+    expect(await names('name=tw')).toEqual([])
+    expect(await names('tag=b')).toEqual(['one', 'two'])
+    expect(await names('tag=a&tag=b')).toEqual(['one'])
+    expect(await names('tag=c')).toEqual([])
+  })
+
+  test('200 pages, and counts where views are used', async () => {
+    const account = await control().newAccount()
+    const { id } = await published(account, { name: 'used' })
+    await published(account, { name: 'idle' })
+    const { body: endpoint } = await account.post('/v1/endpoints', { region: newRegion() })
+    await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: id })
+    const answer = await account.get('/v1/views?limit=1')
+    expect(answer).toMatchObject({ status: 200, body: { total: 2, limit: 1, next_offset: 1 } })
+    const { body } = await account.get('/v1/views')
+    const counts = Object.fromEntries(
+      body.items.map((view: { name: string; usage_count: number }) => [view.name, view.usage_count]),
+    )
+    expect(counts).toEqual({ used: 1, idle: 0 })
+  })
+
+  test('401, 422', async () => {
+    const account = await control().newAccount()
+    expect(await account.as('nobody').get('/v1/views')).toMatchObject({ status: 401 })
+    expect(await account.get('/v1/views?status=gone&limit=500')).toMatchObject({
+      status: 422,
+      body: {
+        errors: expect.arrayContaining([expect.objectContaining({ path: 'status' }), expect.objectContaining({ path: 'limit' })]),
+      },
+    })
+  })
+})
+
+describe('GET /v1/views/{id}', () => {
+  test('200 has the versions of the lineage and the endpoints of this one', async () => {
+    const account = await control().newAccount()
+    const first = await published(account)
+    const { body: second } = await account.post(`/v1/views/${first.id}/versions`)
+    const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc' })
+    const { body: binding } = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: first.id, is_required: true })
+    const answer = await account.as('metrics').get(`/v1/views/${first.id}`)
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        id: first.id,
+        versions: [
+          { id: second.id, version: 2, status: 'draft', published_at: null },
+          { id: first.id, version: 1, status: 'published', published_at: first.published_at },
+        ],
+        endpoints: [{ id: endpoint.id, region: 'loc', binding_id: binding.id, is_required: true, canary_start_ts: null }],
+      },
+    })
+    expect(answer.body).not.toHaveProperty('usage_count')
+    expect((await account.get(`/v1/views/${second.id}`)).body.endpoints).toEqual([])
+  })
+
+  test('401, 403, 404', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('nobody').get(`/v1/views/${id}`)).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get(`/v1/views/${id}`)).toMatchObject({ status: 403 })
+    expect(await account.get(`/v1/views/${newId()}`)).toMatchObject({ status: 404 })
+  })
+})
+
+describe('PATCH /v1/views/{id}', () => {
+  test('200 changes a draft', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account, { tags: ['old'] })
+    const change = {
+      description: 'new',
+      tags: ['a'],
+      definition: { columns: [{ name: 'n', type: 'DOUBLE', path: '$.n', cast_failures: 'dlq' }] },
+    }
+    expect(await account.patch(`/v1/views/${id}`, change)).toMatchObject({ status: 200, body: { ...change, status: 'draft' } })
+    expect(await account.get('/v1/views?status=all&tag=a')).toMatchObject({ body: { total: 1 } })
+    expect(await account.get('/v1/views?status=all&tag=old')).toMatchObject({ body: { total: 0 } })
+    expect(await account.patch(`/v1/views/${id}`, {})).toMatchObject({ status: 200, body: change })
+  })
+
+  test('422 for what is published, for a bad definition, for another field', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    const path = `/v1/views/${id}`
+    expect(await account.patch(path, { name: 'other' })).toMatchObject({ status: 422, body: { errors: [{ path: 'name' }] } })
+    const bad = { columns: [{ name: 'c', type: 'NUMBER', path: '$.a' }] }
+    expect(await account.patch(path, { definition: bad })).toMatchObject({
+      status: 422,
+      body: { errors: [{ path: 'definition.columns.0.type' }] },
+    })
+    await account.post(`${path}/publish`)
+    expect(await account.patch(path, { description: 'x' })).toMatchObject({ status: 422 })
+    expect(await account.patch(path, { definition })).toMatchObject({ status: 422 })
+  })
+
+  test('401, 403, 404', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('nobody').patch(`/v1/views/${id}`, {})).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').patch(`/v1/views/${id}`, {})).toMatchObject({ status: 403 })
+    expect(await account.patch(`/v1/views/${newId()}`, { definition })).toMatchObject({ status: 404 })
+  })
+})
+
+describe('DELETE /v1/views/{id}', () => {
+  test('204 for a draft; 404 after it; 422 when published or archived', async () => {
+    const account = await control().newAccount()
+    const draft = await made(account, { name: 'draft' })
+    expect(await account.delete(`/v1/views/${draft.id}`)).toMatchObject({ status: 204 })
+    expect(await account.delete(`/v1/views/${draft.id}`)).toMatchObject({ status: 404 })
+    const { id } = await published(account)
+    expect(await account.delete(`/v1/views/${id}`)).toMatchObject({ status: 422, body: { error: 'validation_error' } })
+    await account.post(`/v1/views/${id}/archive`)
+    expect(await account.delete(`/v1/views/${id}`)).toMatchObject({ status: 422 })
+  })
+
+  test('401, 403', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('nobody').delete(`/v1/views/${id}`)).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').delete(`/v1/views/${id}`)).toMatchObject({ status: 403 })
+  })
+})
+
+describe('POST /v1/views/{id}/publish', () => {
+  test('200 once; 422 from then on', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    const answer = await account.post(`/v1/views/${id}/publish`)
+    expect(answer).toMatchObject({ status: 200, body: { status: 'published', published_at: expect.any(String) } })
+    expect(await account.post(`/v1/views/${id}/publish`)).toMatchObject({ status: 422 })
+  })
+
+  test('401, 403, 404', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('nobody').post(`/v1/views/${id}/publish`)).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').post(`/v1/views/${id}/publish`)).toMatchObject({ status: 403 })
+    expect(await account.post(`/v1/views/${newId()}/publish`)).toMatchObject({ status: 404 })
+  })
+
+  test('of publishing and deleting at once, one succeeds', async () => {
+    const account = await control().newAccount()
+    for (let round = 0; round < 10; round += 1) {
+      const { id } = await made(account, { name: `round_${round}` })
+      const both = [account.post(`/v1/views/${id}/publish`), account.delete(`/v1/views/${id}`)]
+      const [publication, deletion] = (await Promise.all(both)).map(({ status }) => status)
+      expect([
+        [200, 422],
+        [404, 204],
+      ]).toContainEqual([publication, deletion])
+    }
+  })
+
+  test('of ten at once, one succeeds', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    const all = await Promise.all(Array.from({ length: 10 }, () => account.post(`/v1/views/${id}/publish`)))
+    expect(all.map(({ status }) => status).toSorted()).toEqual([200, ...Array(9).fill(422)])
+  })
+})
+
+describe('POST /v1/views/{id}/versions', () => {
+  test('201 copies the latest version, or the one that is chosen', async () => {
+    const account = await control().newAccount()
+    const first = await published(account, { description: 'first', tags: ['t'] })
+    const path = `/v1/views/${first.id}/versions`
+    const second = await account.post(path)
+    expect(second).toMatchObject({
+      status: 201,
+      body: { name: 'events', version: 2, status: 'draft', definition, description: 'first', tags: ['t'], published_at: null },
+    })
+    expect(second.body.id).not.toBe(first.id)
+    const other = { columns: [{ name: 'n', type: 'DOUBLE', path: '$.n' }] }
+    await account.patch(`/v1/views/${second.body.id}`, { definition: other })
+    expect(await account.post(path, {})).toMatchObject({ status: 201, body: { version: 3, definition: other } })
+    expect(
+      await account.post(`/v1/views/${second.body.id}/versions`, { copy_from_version: 1, description: 'again' }),
+    ).toMatchObject({
+      status: 201,
+      body: { version: 4, definition, description: 'again' },
+    })
+  })
+
+  test('201 gives ten at once ten numbers', async () => {
+    const account = await control().newAccount()
+    const { id } = await published(account)
+    const all = await Promise.all(Array.from({ length: 10 }, () => account.post(`/v1/views/${id}/versions`)))
+    expect(all.map(({ body }) => body.version).toSorted((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+  })
+
+  test('401, 403, 404, 422', async () => {
+    const account = await control().newAccount()
+    const { id } = await published(account)
+    const path = `/v1/views/${id}/versions`
+    expect(await account.as('nobody').post(path)).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').post(path)).toMatchObject({ status: 403 })
+    expect(await account.post(`/v1/views/${newId()}/versions`)).toMatchObject({ status: 404 })
+    for (const copy_from_version of [9, 0, 'one']) {
+      expect(await account.post(path, { copy_from_version })).toMatchObject({
+        status: 422,
+        body: { errors: [{ path: 'copy_from_version' }] },
+      })
+    }
+  })
+})
+
+describe('POST /v1/views/{id}/archive', () => {
+  test('200 detaches it everywhere, and it cannot be attached again', async () => {
+    const account = await control().newAccount()
+    const { id } = await published(account)
+    const endpoints = []
+    for (const region of ['loc', 'abc']) endpoints.push((await account.post('/v1/endpoints', { region })).body)
+    for (const endpoint of endpoints) await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: id })
+    expect(await account.post(`/v1/views/${id}/archive`)).toMatchObject({ status: 200, body: { status: 'archived' } })
+    for (const endpoint of endpoints) {
+      const { body } = await account.get(`/v1/endpoints/${endpoint.id}/views`)
+      expect(body.items).toMatchObject([{ status: 'detached', deactivated_at: expect.any(String) }])
+    }
+    const again = await account.post(`/v1/endpoints/${endpoints[0].id}/views`, { view_id: id })
+    expect(again).toMatchObject({ status: 422, body: { errors: [{ path: 'view_id' }] } })
+  })
+
+  test('401, 403, 404, 422', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('nobody').post(`/v1/views/${id}/archive`)).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').post(`/v1/views/${id}/archive`)).toMatchObject({ status: 403 })
+    expect(await account.post(`/v1/views/${newId()}/archive`)).toMatchObject({ status: 404 })
+    expect(await account.post(`/v1/views/${id}/archive`)).toMatchObject({ status: 422 })
+    await account.post(`/v1/views/${id}/publish`)
+    await account.post(`/v1/views/${id}/archive`)
+    expect(await account.post(`/v1/views/${id}/archive`)).toMatchObject({ status: 422 })
+  })
+})
