@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { newRegion, useControl } from '../support/control.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+
+async function delivered(count: number) {
+  const account = await control().newAccount()
+  const region = newRegion()
+  const { body: endpoint } = await account.post('/v1/endpoints', { region })
+  const node = await TestNode.register(control(), region)
+  const commits = Array.from({ length: count }, (_, seq) => aCommit(node.id, endpoint.id, seq))
+  if (count > 0) expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200, body: { new: count } })
+  return { account, endpoint, node, commits, path: `/v1/endpoints/${endpoint.id}/commits` }
+}
+
+describe('GET /v1/endpoints/{id}/commits', () => {
+  test('200 shows what was delivered', async () => {
+    const { account, node, commits, path } = await delivered(1)
+    const answer = await account.as('metrics').get(path)
+    expect(answer).toMatchObject({ status: 200, body: { next_cursor: null } })
+    const { id } = commits[0] ?? {}
+    expect(answer.body.items).toEqual([
+      {
+        ...{ id, node_id: node.id, seq: 0, wal_bytes: 1000, duration_ms: 5 },
+        uploaded_at: expect.stringMatching(/\.\d{3}Z$/),
+        artifacts: { parquet: { key: `p/${id}.parquet`, bytes: 400 } },
+      },
+    ])
+  })
+
+  test('200 pages newest first; commits of one moment are neither repeated nor lost', async () => {
+    const { account, commits, path } = await delivered(25)
+    const seen: string[] = []
+    let before = ''
+    for (let page = 0; page < 10 && (page === 0 || before !== ''); page += 1) {
+      const { status, body } = await account.get(`${path}?limit=4${before === '' ? '' : `&before=${encodeURIComponent(before)}`}`)
+      expect(status).toBe(200)
+      seen.push(...body.items.map(({ id }: { id: string }) => id))
+      before = body.next_cursor ?? ''
+    }
+    expect(seen).toEqual(commits.map(({ id }) => id).toReversed())
+  })
+
+  test('200 has no cursor where the last page is full, and nothing on an endpoint without commits', async () => {
+    const { account, path } = await delivered(4)
+    expect(await account.get(`${path}?limit=4`)).toMatchObject({ status: 200, body: { next_cursor: null } })
+    const none = await delivered(0)
+    expect(await none.account.get(none.path)).toMatchObject({ status: 200, body: { items: [], next_cursor: null } })
+  })
+
+  test('401, 403, 404', async () => {
+    const { account, path } = await delivered(0)
+    expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get(path)).toMatchObject({ status: 403 })
+    expect(await account.get(`/v1/endpoints/${newId()}/commits`)).toMatchObject({ status: 404 })
+  })
+
+  test.each(['limit=0', 'limit=201', 'before=yesterday', 'before=2026-11-20', 'offset=1'])('422 for ?%s', async (query) => {
+    const { account, path } = await delivered(0)
+    expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422 })
+  })
+})
+
+describe('POST /internal/v1/commits', () => {
+  test('200 says of a batch that comes again that it is durable and not new', async () => {
+    const { account, node, commits, path } = await delivered(3)
+    expect(await node.call('POST', 'commits', { commits })).toMatchObject({
+      status: 200,
+      body: { recorded: commits.map(({ id }) => id), new: 0 },
+    })
+    expect((await account.get(path)).body.items).toHaveLength(3)
+  })
+
+  test('200 records a batch that comes twice at once only once', async () => {
+    const { account, endpoint, node, path } = await delivered(0)
+    const commits = Array.from({ length: 10 }, (_, seq) => aCommit(node.id, endpoint.id, seq))
+    const all = await Promise.all([1, 2, 3].map(() => node.call('POST', 'commits', { commits })))
+    expect(all.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(all.reduce((sum, { body }) => sum + body.new, 0)).toBe(10)
+    expect((await account.get(path)).body.items).toHaveLength(10)
+  })
+
+  test('200 takes commits of an endpoint that is not known: they must not hold up those behind them', async () => {
+    const { account, endpoint, node, path } = await delivered(0)
+    const commits = [aCommit(node.id, newId(), 0), aCommit(node.id, endpoint.id, 1)]
+    expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200, body: { new: 2 } })
+    expect((await account.get(path)).body.items).toHaveLength(1)
+  })
+
+  test('the seq that is committed shows in the snapshot of that node, and only there', async () => {
+    const { endpoint, node } = await delivered(3)
+    const other = await TestNode.register(control(), node.region)
+    const seqOf = async (asking: TestNode) =>
+      (await asking.snapshot()).endpoints.find(({ id }) => id === endpoint.id)?.committed_seq
+    expect(await seqOf(node)).toBe(2)
+    expect(await seqOf(other)).toBe(-1)
+  })
+
+  test('422 for a batch that is empty, too long, or not of commits', async () => {
+    const { endpoint, node } = await delivered(0)
+    const many = Array.from({ length: 101 }, (_, seq) => aCommit(node.id, endpoint.id, seq))
+    for (const commits of [[], many, [{}]]) expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 422 })
+  })
+
+  test('takes bodies beyond the bound of the management API', async () => {
+    const { endpoint, node } = await delivered(0)
+    const artifacts = Object.fromEntries(
+      Array.from({ length: 100 }, (_, index) => [
+        `views/view_${index}/v1`,
+        { key: 'k'.repeat(300), bytes: 1, rows: 1, sha256: 'a'.repeat(64) },
+      ]),
+    )
+    const commits = Array.from({ length: 100 }, (_, seq) => aCommit(node.id, endpoint.id, seq, { artifacts }))
+    expect(JSON.stringify({ commits }).length).toBeGreaterThan(2 ** 20)
+    expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200, body: { new: 100 } })
+  })
+})

@@ -1,0 +1,299 @@
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { revokeApiKey } from '#store/api-keys.ts'
+import { bumpEpoch } from '#store/epoch.ts'
+import { transact } from '#store/store.ts'
+import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+
+const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
+
+async function published(account: TestAccount, name = 'events') {
+  const { body } = await account.post('/v1/views', { name, definition })
+  await account.post(`/v1/views/${body.id}/publish`)
+  return body
+}
+
+async function aDestination(account: TestAccount) {
+  const { body } = await account.post('/v1/destinations', {
+    ...{ name: 'lake', bucket: 'lake', prefix: 'p', region: 'eu-central-1' },
+    role_arn: 'arn:aws:iam::123456789012:role/ingest',
+  })
+  return body
+}
+
+describe('the node token', () => {
+  test.each([
+    ['POST', 'register'],
+    ['GET', 'snapshot?node_id=x&after=0&wait_ms=0'],
+    ['POST', 'heartbeat'],
+    ['POST', 'commits'],
+  ])('401 without it: %s %s', async (method, path) => {
+    const account = await control().newAccount()
+    const { body } = await control().call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin' })
+    for (const authorization of ['', 'Bearer wrong', `Bearer ${body.access_token}`]) {
+      const answer = await control().call(method, `/internal/v1/${path}`, method === 'POST' ? {} : undefined, { authorization })
+      expect(answer).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
+    }
+  })
+
+  test('opens nothing of the management API', async () => {
+    const answer = await control().call('GET', '/v1/endpoints', undefined, {
+      authorization: 'Bearer a-node-token-of-the-tests-0123456789',
+    })
+    expect(answer).toMatchObject({ status: 401 })
+  })
+})
+
+describe('POST /internal/v1/register', () => {
+  test('200 again moves the node', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    const place = { node_id: node.id, region: 'mov', ipv4: [], ipv6: [], ingest_address: 'node.example:443' }
+    expect(await node.call('POST', 'register', place)).toMatchObject({ status: 200 })
+    expect((await node.snapshot()).region).toBe('mov')
+  })
+
+  test('422 for addresses that are none', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    const place = { node_id: node.id, region: 'abc', ipv4: ['localhost'], ipv6: ['127.0.0.1'], ingest_address: 'x' }
+    expect(await node.call('POST', 'register', place)).toMatchObject({ status: 422 })
+  })
+})
+
+describe('POST /internal/v1/heartbeat', () => {
+  test('404 for a node that never registered', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    const heartbeat = { process: 'ingest', node_id: newId(), applied_epoch: 0, healthy: true, reasons: [] }
+    expect(await node.call('POST', 'heartbeat', heartbeat)).toMatchObject({ status: 404, body: { error: 'not_found' } })
+  })
+
+  test('422 for a process that there is not', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    expect(await node.call('POST', 'heartbeat', { process: 'other', node_id: node.id })).toMatchObject({ status: 422 })
+  })
+})
+
+describe('GET /internal/v1/snapshot', () => {
+  test('200 has all that a node of the region needs, and nothing of another region', async () => {
+    const account = await control().newAccount()
+    const region = newRegion()
+    const destination = await aDestination(account)
+    const view = await published(account)
+    const { body: endpoint } = await account.post('/v1/endpoints', {
+      region,
+      destination_id: destination.id,
+      segment_max_age_seconds: 2,
+    })
+    await account.post('/v1/endpoints', { region: newRegion() })
+    const { body: binding } = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id, is_required: true })
+    const node = await TestNode.register(control(), region)
+    const snapshot = await node.snapshot()
+    const { id, bucket, prefix, region: bucketRegion, role_arn, external_id, kms_key_arn, path_style } = destination
+    expect(snapshot.endpoints).toEqual([
+      {
+        ...{ id: endpoint.id, account_id: account.account_id, ingest_host: '127.0.0.1:9999', desired_state: 'active' },
+        ...{
+          segment_bytes: 67_108_864,
+          segment_max_age_seconds: 2,
+          output_formats: ['parquet_views', 'parquet'],
+          mqtt_config: null,
+        },
+        destination: { id, bucket, prefix, region: bucketRegion, role_arn, external_id, kms_key_arn, path_style },
+        views: [
+          {
+            binding_id: binding.id,
+            view_id: view.id,
+            name: 'events',
+            version: 1,
+            definition,
+            is_required: true,
+            canary_start_ts: null,
+          },
+        ],
+        committed_seq: -1,
+      },
+    ])
+    expect(snapshot.token_issuer).toBe('http://inlet.test')
+    expect(snapshot.jwks.keys).toHaveLength(1)
+    expect(snapshot.keys).toContainEqual(expect.objectContaining({ id: account.key_id, scopes: ['ingest', 'metrics', 'admin'] }))
+  })
+
+  test('a revoked key leaves it, and is named for as long as a token of it can live', async () => {
+    const account = await control().newAccount()
+    const node = await TestNode.register(control(), newRegion())
+    await account.post(`/v1/keys/${account.key_id}/revoke`)
+    const { keys, revoked_keys } = await node.snapshot()
+    expect(keys.map(({ id }) => id)).not.toContain(account.key_id)
+    expect(revoked_keys.map(({ id }) => id)).toContain(account.key_id)
+  })
+
+  test('404 for a node that never registered', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    expect(await node.call('GET', `snapshot?node_id=${newId()}&after=-1&wait_ms=0`)).toMatchObject({ status: 404 })
+  })
+
+  test.each(['after=-2&wait_ms=0', 'after=0&wait_ms=60001', 'after=0'])('422 for %s', async (query) => {
+    const node = await TestNode.register(control(), newRegion())
+    expect(await node.call('GET', `snapshot?node_id=${node.id}&${query}`)).toMatchObject({ status: 422 })
+  })
+
+  test('204 when nothing newer came in time; 200 at once for a node that is ahead of a restored database', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    const { epoch } = await node.snapshot()
+    expect(await node.askSnapshot(epoch, 20)).toMatchObject({ status: 204 })
+    expect(await node.askSnapshot(epoch + 1_000, 20_000)).toMatchObject({ status: 200, body: { epoch } })
+  })
+})
+
+describe('the epoch', () => {
+  const account = () => control().newAccount()
+
+  /** What nodes must see, as a change and how it shows in the snapshot. */
+  test('goes up with each change that nodes must see', async () => {
+    const owner = await account()
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    const destination = await aDestination(owner)
+    const view = await published(owner)
+    let { epoch } = await node.snapshot()
+    let endpointId = ''
+    let bindingId = ''
+    const endpoint = async () => (await node.snapshot()).endpoints.find(({ id }) => id === endpointId)
+    const changes: readonly [string, () => Promise<unknown>, () => Promise<unknown>, unknown][] = [
+      [
+        'endpoint created',
+        async () => (endpointId = (await owner.post('/v1/endpoints', { region })).body.id),
+        async () => (await endpoint())?.destination,
+        null,
+      ],
+      [
+        'destination bound',
+        () => owner.patch(`/v1/endpoints/${endpointId}`, { destination_id: destination.id }),
+        async () => (await endpoint())?.destination?.bucket,
+        'lake',
+      ],
+      [
+        'destination changed',
+        () => owner.patch(`/v1/destinations/${destination.id}`, { bucket: 'pond' }),
+        async () => (await endpoint())?.destination?.bucket,
+        'pond',
+      ],
+      [
+        'segments changed',
+        () => owner.patch(`/v1/endpoints/${endpointId}`, { segment_bytes: 9_000_000 }),
+        async () => (await endpoint())?.segment_bytes,
+        9_000_000,
+      ],
+      [
+        'formats changed',
+        () => owner.patch(`/v1/endpoints/${endpointId}`, { output_formats: ['segments'] }),
+        async () => (await endpoint())?.output_formats,
+        ['segments'],
+      ],
+      [
+        'MQTT enabled',
+        () => owner.patch(`/v1/endpoints/${endpointId}`, { mqtt_config: {} }),
+        async () => (await endpoint())?.mqtt_config?.enabled,
+        true,
+      ],
+      [
+        'view attached',
+        async () => (bindingId = (await owner.post(`/v1/endpoints/${endpointId}/views`, { view_id: view.id })).body.id),
+        async () => (await endpoint())?.views.length,
+        1,
+      ],
+      [
+        'view detached',
+        () => owner.delete(`/v1/endpoints/${endpointId}/views/${bindingId}`),
+        async () => (await endpoint())?.views.length,
+        0,
+      ],
+      [
+        'view attached again',
+        () => owner.post(`/v1/endpoints/${endpointId}/views`, { view_id: view.id }),
+        async () => (await endpoint())?.views.length,
+        1,
+      ],
+      ['view archived', () => owner.post(`/v1/views/${view.id}/archive`), async () => (await endpoint())?.views.length, 0],
+    ]
+    for (const [what, change, read, expected] of changes) {
+      await change()
+      const next = (await node.snapshot()).epoch
+      expect(next, what).toBeGreaterThan(epoch)
+      expect(await read(), what).toEqual(expected)
+      epoch = next
+    }
+    const { body: key } = await owner.post('/v1/keys', { name: 'k', scopes: ['ingest'] })
+    const withKey = await node.snapshot()
+    expect(withKey.epoch).toBeGreaterThan(epoch)
+    expect(withKey.keys.map(({ id }) => id)).toContain(key.id)
+    await owner.post(`/v1/keys/${key.id}/revoke`)
+    expect((await node.snapshot()).epoch).toBeGreaterThan(withKey.epoch)
+  })
+
+  test('stays where nothing that nodes see changes', async () => {
+    await using own = await newControl()
+    const owner = await own.newAccount()
+    const node = await TestNode.register(own, 'loc')
+    const { epoch } = await node.snapshot()
+    const { id } = await aDestination(owner)
+    await owner.post(`/v1/destinations/${id}/validate`)
+    await published(owner)
+    await owner.post('/v1/endpoints', { region: 'NO' })
+    expect((await node.snapshot()).epoch).toBe(epoch)
+  })
+})
+
+describe('the long poll', () => {
+  test('wakes at once when this process changes something', async () => {
+    const owner = await control().newAccount()
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    const { epoch } = await node.snapshot()
+    const started = performance.now()
+    const [{ body }] = await Promise.all([node.askSnapshot(epoch, 30_000), owner.post('/v1/endpoints', { region })])
+    expect(body.epoch).toBeGreaterThan(epoch)
+    expect(performance.now() - started).toBeLessThan(2_000)
+  })
+
+  test('wakes when another process changes something', async () => {
+    const { store, clock, newAccount } = control()
+    const { account_id, key_id } = await newAccount()
+    const node = await TestNode.register(control(), newRegion())
+    const { epoch, keys } = await node.snapshot()
+    expect(keys.map(({ id }) => id)).toContain(key_id)
+    const polled = node.snapshot(epoch, 30_000)
+    await transact(store, async (db) => {
+      await bumpEpoch(db)
+      await revokeApiKey(db, account_id, key_id, clock.now())
+    })
+    expect((await polled).keys.map(({ id }) => id)).not.toContain(key_id)
+  })
+
+  test('is cut by a stop, which does not wait for it', async () => {
+    const own = await newControl()
+    const node = await TestNode.register(own, 'loc')
+    const { epoch } = await node.snapshot()
+    const polled = node.askSnapshot(epoch, 60_000).catch(() => 'cut')
+    await node.snapshot()
+    const started = performance.now()
+    await own[Symbol.asyncDispose]()
+    expect(performance.now() - started).toBeLessThan(2_000)
+    const answer = await polled
+    expect(answer === 'cut' || (answer as { status: number }).status === 204).toBe(true)
+  })
+
+  test('of two hundred nodes are all answered', async () => {
+    const owner = await control().newAccount()
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    const { epoch } = await node.snapshot()
+    const polls = Array.from({ length: 200 }, () => node.askSnapshot(epoch, 30_000))
+    const change = owner.post('/v1/endpoints', { region })
+    const answers = await Promise.all(polls)
+    await change
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+  })
+})
