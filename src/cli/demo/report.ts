@@ -37,7 +37,7 @@ export async function report({ bucket, prefix, endpointId, viewName }: ReportOpt
 
   const sections: string[] = []
   if (viewFiles.length > 0) {
-    const from = `read_parquet(${sqlList(viewFiles)})`
+    const from = `read_parquet(${sqlList(viewFiles)}, hive_partitioning = false)`
     const count = await queryParquet({ directories: [bucket], sql: `SELECT count(*) FROM ${from}` })
     const rows = await queryParquet({ directories: [bucket], sql: `SELECT * FROM ${from} USING SAMPLE 8 ROWS (reservoir, 7)` })
     sections.push(

@@ -1,16 +1,20 @@
 const cellMax = 28
+/** The last columns have the line's end to themselves. */
+const lastCellMax = 56
 
 /** Rows as an aligned text table, cells cut to a readable width. */
 export function table(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
-  const cells = [columns, ...rows].map((row) => row.map(cell))
+  const cells = [columns, ...rows].map((row) =>
+    row.map((value, index) => cell(value, index >= row.length - 2 ? lastCellMax : cellMax)),
+  )
   const widths = columns.map((_, index) => Math.max(...cells.map((row) => row[index]?.length ?? 0)))
   const lines = cells.map((row) => `  ${row.map((text, index) => text.padEnd(widths[index] ?? 0)).join('  ')}`.trimEnd())
   const rule = `  ${widths.map((width) => '─'.repeat(width)).join('  ')}`
   return [lines[0], rule, ...lines.slice(1)].join('\n')
 }
 
-function cell(value: unknown): string {
+function cell(value: unknown, charsMax: number): string {
   const text = value === null || value === undefined ? '·' : typeof value === 'string' ? value : JSON.stringify(value)
   const line = text.replaceAll(/\s+/g, ' ')
-  return line.length > cellMax ? `${line.slice(0, cellMax - 1)}…` : line
+  return line.length > charsMax ? `${line.slice(0, charsMax - 1)}…` : line
 }
