@@ -1,0 +1,137 @@
+/**
+ * HTTP ingest against its floor: a bare node:http server that reads the body and answers 202 after a writev and an fdatasync shared
+ * by all that wait. Both run in the same rounds, one after the other, on one core; the load comes from another.
+ *
+ * `node bench/http-ingest.ts [rounds]`. INLET_BENCH_PROFILE=DIRECTORY writes a CPU profile of the Inlet server there.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdir } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import type { Job, LoadMessage, Outcome } from './http-ingest-load.ts'
+import type { Question, ServerMessage } from './http-ingest-servers.ts'
+import { inScratch } from './measure.ts'
+
+const eventBytes = 250
+const cases = [
+  { events: 1, connections: 256 },
+  { events: 100, connections: 64 },
+  { events: 4_000, connections: 12 },
+] as const
+const kinds = ['floor', 'inlet'] as const
+const goal = 0.85
+const warmUpMs = 500
+const measureMs = 1_500
+
+type Round = { readonly requestsPerSecond: number; readonly cpuMicrosPerRequest: number }
+
+const rounds = Number(process.argv[2] ?? 5)
+const profileDirectory = process.env['INLET_BENCH_PROFILE']
+const pinned = availableParallelism() > 1 && hasTaskset()
+
+console.log(`HTTP ingest, ${eventBytes} B an event, durable before the answer, ${rounds} interleaved rounds`)
+console.log(pinned ? '  server on core 0, load on core 1 (taskset)' : '  cores not pinned: no taskset, or one core only')
+
+await inScratch(async (scratch) => {
+  const load = start(1, [join(import.meta.dirname, 'http-ingest-load.ts')])
+  const servers = new Map<(typeof kinds)[number], { child: ChildProcess; url: string }>()
+  for (const kind of kinds) {
+    const directory = join(scratch, kind)
+    await mkdir(directory)
+    const profile = kind === 'inlet' && profileDirectory !== undefined ? ['--cpu-prof', '--cpu-prof-dir', profileDirectory] : []
+    const child = start(0, [...profile, join(import.meta.dirname, 'http-ingest-servers.ts'), kind, directory])
+    const { ready: url } = (await next(child)) as ServerMessage & { ready: string }
+    servers.set(kind, { child, url })
+  }
+
+  console.log('  events   floor req/s  inlet req/s  ratio    inlet events/s    MB/s   CPU/request floor, inlet')
+  for (const { events, connections } of cases) {
+    const results: Record<(typeof kinds)[number], Round[]> = { floor: [], inlet: [] }
+    for (let round = 0; round < rounds; round += 1) {
+      for (const [kind, { child, url }] of servers) {
+        results[kind].push(await measure(load, child, { url, connections, events, eventBytes, warmUpMs, measureMs }))
+      }
+    }
+    print(events, results)
+  }
+
+  for (const { child } of servers.values()) await stop(child)
+  load.kill()
+})
+
+async function measure(load: ChildProcess, server: ChildProcess, job: Job): Promise<Round> {
+  load.send(job)
+  await next(load)
+  const before = await ask(server, 'usage')
+  const { outcome } = (await next(load)) as LoadMessage & { outcome: Outcome }
+  const after = await ask(server, 'usage')
+  await ask(server, 'clean')
+  return {
+    requestsPerSecond: outcome.requests / outcome.seconds,
+    cpuMicrosPerRequest: (usageOf(after) - usageOf(before)) / outcome.requests,
+  }
+}
+
+function print(events: number, { floor, inlet }: Record<(typeof kinds)[number], readonly Round[]>): void {
+  const of = (results: readonly Round[], what: keyof Round) => median(results.map((result) => result[what]))
+  const [floorRate, inletRate] = [of(floor, 'requestsPerSecond'), of(inlet, 'requestsPerSecond')]
+  const [floorCpu, inletCpu] = [of(floor, 'cpuMicrosPerRequest'), of(inlet, 'cpuMicrosPerRequest')]
+  const ratio = inletRate / floorRate
+  console.log(
+    [
+      String(events).padStart(8),
+      floorRate.toFixed(0).padStart(13),
+      inletRate.toFixed(0).padStart(13),
+      ratio.toFixed(2).padStart(7),
+      (inletRate * events).toFixed(0).padStart(18),
+      ((inletRate * events * eventBytes) / 1e6).toFixed(0).padStart(8),
+      `${floorCpu.toFixed(0)} µs, ${inletCpu.toFixed(0)} µs (${(floorCpu / inletCpu).toFixed(2)})`.padStart(26),
+      ratio >= goal ? '' : `  below the goal of ${goal}`,
+    ].join(''),
+  )
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}
+
+function start(core: number, args: readonly string[]): ChildProcess {
+  const [command, ...rest] = pinned ? ['taskset', '-c', String(core), process.execPath, ...args] : [process.execPath, ...args]
+  return spawn(command ?? process.execPath, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+}
+
+function next(child: ChildProcess): Promise<unknown> {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+  const onExit = (code: number | null) => reject(new Error(`a process of the benchmark ended early (${code})`))
+  child.once('exit', onExit)
+  child.once('message', (message) => {
+    child.off('exit', onExit)
+    resolve(message)
+  })
+  return promise
+}
+
+function ask(child: ChildProcess, question: Question): Promise<unknown> {
+  const answer = next(child)
+  child.send(question)
+  return answer
+}
+
+function usageOf(message: unknown): number {
+  return (message as ServerMessage & { usage: number }).usage
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.send('stop' satisfies Question)
+  await ended
+}
+
+function hasTaskset(): boolean {
+  try {
+    execFileSync('taskset', ['-c', '1', 'true'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
