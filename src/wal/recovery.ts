@@ -16,6 +16,7 @@ import { type Orphan, poison } from './orphan.ts'
 import {
   encodeFooter,
   encodeHeader,
+  FOOTER_BYTES,
   HEADER_BYTES,
   parseSegmentName,
   type SegmentIdentity,
@@ -140,25 +141,24 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
   }
 }
 
-/** Cuts the torn tail and writes the footer that is missing. Answers the bytes of the file. */
+/**
+ * Cuts the torn tail and writes the footer that is missing. Answers the bytes of the file. The last group and the footer are written
+ * again as they are: if the process before this one died of a failed fdatasync, the kernel takes them for written, and only bytes that
+ * are new to it reach the disk.
+ */
 async function sealInPlace(
-  { clock }: RecoveryOptions,
+  { clock, limits }: RecoveryOptions,
   file: OpenFile,
   identity: SegmentIdentity,
-  { runs, tally, sealed }: SegmentScanned,
+  { runs, tally, sealed, lastGroupStart }: SegmentScanned,
   end: number,
 ): Promise<number> {
-  let bytes = end
-  if (!sealed) {
-    const offset = runs.at(-1)?.end ?? HEADER_BYTES
-    const footer = encodeFooter(tally.footer(offset, clock.now() * 1_000), segmentSalt(identity))
-    await file.truncate(offset)
-    await file.write([footer], offset)
-    bytes = offset + footer.byteLength
-  }
-  // A footer that was there may never have been synced.
+  const framesEnd = runs.at(-1)?.end ?? HEADER_BYTES
+  if (!sealed) await file.truncate(framesEnd)
+  await copyBytes(file, { start: lastGroupStart, end: sealed ? end : framesEnd }, file, lastGroupStart, limits.scanBufferBytes)
+  if (!sealed) await file.write([encodeFooter(tally.footer(framesEnd, clock.now() * 1_000), segmentSalt(identity))], framesEnd)
   await file.sync()
-  return bytes
+  return sealed ? end : framesEnd + FOOTER_BYTES
 }
 
 /** Copies every whole frame into a new file and seals that. Answers its bytes. */
@@ -178,16 +178,7 @@ async function copyWhole(
     const first = tally.footer(0, 0).firstReceivedAtMicros
     const { logName, seq, incarnation } = identity
     await file.write([encodeHeader({ logName, seq, incarnation, createdAtMicros: createdAtMicros ?? first })], 0)
-    const buffer = new Uint8Array(limits.scanBufferBytes)
-    for (const { start, end } of runs) {
-      for (let position = start; position < end; ) {
-        const got = await from.read(buffer.subarray(0, Math.min(buffer.byteLength, end - position)), position)
-        if (got === 0) throw new Error(`${from.path} ended while it was copied`)
-        await file.write([buffer.subarray(0, got)], at)
-        position += got
-        at += got
-      }
-    }
+    for (const run of runs) at = await copyBytes(from, run, file, at, limits.scanBufferBytes)
     const footer = encodeFooter(tally.footer(at, clock.now() * 1_000), segmentSalt(identity))
     await file.write([footer], at)
     at += footer.byteLength
@@ -200,5 +191,25 @@ async function copyWhole(
   await file.close()
   await files.rename(path, sealedPath)
   await files.syncDirectory(directory)
+  return at
+}
+
+/** Answers where the copy ends. */
+async function copyBytes(
+  from: OpenFile,
+  { start, end }: { readonly start: number; readonly end: number },
+  to: OpenFile,
+  position: number,
+  bufferBytes: number,
+): Promise<number> {
+  const buffer = new Uint8Array(Math.min(bufferBytes, end - start))
+  let at = position
+  for (let reading = start; reading < end; ) {
+    const got = await from.read(buffer.subarray(0, Math.min(buffer.byteLength, end - reading)), reading)
+    if (got === 0) throw new Error(`${from.path} ended while it was copied`)
+    await to.write([buffer.subarray(0, got)], at)
+    reading += got
+    at += got
+  }
   return at
 }

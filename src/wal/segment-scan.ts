@@ -28,6 +28,8 @@ export type SegmentScanned = {
   readonly tally: SegmentTally
   /** Everything is whole and sealed: only the rename is missing. */
   readonly sealed: boolean
+  /** Where the last group starts: all before it was durable before it was written. 0 if it is the first, which has the header. */
+  readonly lastGroupStart: number
   /** One run, right behind a good header. */
   readonly contiguous: boolean
   readonly provenDamage: boolean
@@ -51,6 +53,7 @@ export async function scanOpenSegment(
 
   const tally = new SegmentTally(salt)
   const runs: { readonly start: number; readonly end: number }[] = []
+  let lastGroupStart = 0
   let groupsBehindHole = false
   let footer: FooterRecord | undefined
   let at = Math.min(HEADER_BYTES, end)
@@ -66,8 +69,11 @@ export async function scanOpenSegment(
       }
       for (const { frame, bytes, crc, startsGroup } of step.value) {
         tally.add(frame, frame.payload.byteLength, crc)
-        // The first group starts right behind the header, so it proves nothing about the header's own durability.
-        if (startsGroup && lostBytes > 0 && at > HEADER_BYTES) groupsBehindHole = true
+        // The first group starts right behind the header and became durable with it: it proves nothing about that.
+        if (startsGroup && at > HEADER_BYTES) {
+          lastGroupStart = at
+          groupsBehindHole ||= lostBytes > 0
+        }
         at += bytes
       }
     }
@@ -83,6 +89,7 @@ export async function scanOpenSegment(
     runs,
     tally,
     sealed: matches && headerIsGood && lostBytes === 0,
+    lastGroupStart,
     contiguous: headerIsGood && (runs.length === 0 || (runs.length === 1 && runs[0]?.start === HEADER_BYTES)),
     provenDamage: groupsBehindHole || (closing !== undefined && !(matches && headerIsGood)),
     lostBytes,

@@ -129,7 +129,7 @@ export class Wal implements Service {
     this.#cancelLook?.()
     await this.#looking
     await Promise.all([...this.#logs.values()].map((log) => log.stop(signal)))
-    await this.#retryOrphans()
+    if (!signal.aborted) await this.#retryOrphans()
   }
 
   /** One directory that can't be read must not keep the others from serving; its log can't be appended to until it can. */

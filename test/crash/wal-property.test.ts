@@ -1,6 +1,6 @@
 /**
  * The log against a disk that forgets (test/support/faulty-files.ts): random appends over several logs, seals, deliveries, faults, full
- * disks, and power cuts at random operations, also in the middle of a recovery.
+ * disks, and kills and power cuts at random operations, also in the middle of a recovery.
  *
  * Law: every acknowledged frame is readable exactly once, whole, in order, under the seq it was acknowledged with; nothing is readable
  * that was never sent; a seq never comes again; and no crash looks like damage.
@@ -34,7 +34,7 @@ type Step =
     }
   | { readonly do: 'fill'; readonly freeBytes: number }
   | { readonly do: 'free' }
-  | { readonly do: 'crash'; readonly operations: number; readonly after: boolean }
+  | { readonly do: 'crash'; readonly operations: number; readonly fault: Fault }
   | { readonly do: 'restart' }
 
 const size = fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 9_000 }), fc.constant(40_000))
@@ -71,7 +71,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('free' as const) }) },
   {
     weight: 2,
-    arbitrary: fc.record({ do: fc.constant('crash' as const), operations: fc.integer({ min: 0, max: 60 }), after: fc.boolean() }),
+    arbitrary: fc.record({
+      do: fc.constant('crash' as const),
+      operations: fc.integer({ min: 0, max: 60 }),
+      fault: fc.constantFrom<Fault[]>('crash before', 'crash after', 'kill before', 'kill after'),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
 )
@@ -163,7 +167,7 @@ class World {
         this.#disk.capacityBytes = Number.POSITIVE_INFINITY
         break
       case 'crash':
-        this.#crashIn = { operations: next.operations, fault: next.after ? 'crash after' : 'crash before' }
+        this.#crashIn = { operations: next.operations, fault: next.fault }
         break
       case 'restart':
         await this.#wal.stop(this.#random() < 0.5 ? new AbortController().signal : AbortSignal.abort())

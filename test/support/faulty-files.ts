@@ -27,7 +27,12 @@ export type DiskOperation = {
 }
 
 /** `written`: bytes of a failing write that are in the file all the same. */
-export type Fault = { readonly error: string; readonly written?: number } | 'crash before' | 'crash after'
+export type Fault =
+  | { readonly error: string; readonly written?: number }
+  | 'crash before'
+  | 'crash after'
+  | 'kill before'
+  | 'kill after'
 
 const SECTOR_BYTES = 512
 
@@ -79,6 +84,11 @@ export class FaultyDisk {
     }
   }
 
+  /** Ends the program: what was mounted fails from now on, but the page cache stays as it is. */
+  kill(): void {
+    this.#generation += 1
+  }
+
   /** Cuts the power. What was mounted before fails from now on. */
   crash(): void {
     this.#generation += 1
@@ -114,13 +124,15 @@ export class FaultyDisk {
     if (generation !== this.#generation) throw systemError('ECRASHED', operation)
     const fault = this.fault(operation)
     if (fault === 'crash before') this.crash()
+    if (fault === 'kill before') this.kill()
     if (generation !== this.#generation) throw systemError('ECRASHED', operation)
     const own = typeof fault === 'object' ? fault : undefined
     if (own !== undefined && operation.kind !== 'write' && operation.kind !== 'sync') throw systemError(own.error, operation)
     const result = effect(own)
     if (own !== undefined) throw systemError(own.error, operation)
-    if (fault === 'crash after') {
-      this.crash()
+    if (fault === 'crash after' || fault === 'kill after') {
+      if (fault === 'crash after') this.crash()
+      else this.kill()
       throw systemError('ECRASHED', operation)
     }
     return result
