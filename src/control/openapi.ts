@@ -140,24 +140,31 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
 
 /**
  * Every schema is offered both as `Name` (in answers) and as `NameInput` (in requests). Drops what nothing refers to, and the
- * suffix where there is only the one.
+ * suffix where there is only the one or both are the same.
  */
 function withoutUnused(description: OpenApiObject): OpenApiObject {
   const offered = Object.entries((description.components?.schemas ?? {}) as Record<string, unknown>)
-  let schemas = new Map(offered)
+  const schemas = new Map(offered.map(([name, schema]) => [name, JSON.stringify(schema)]))
+  let text = JSON.stringify(description.paths)
   for (;;) {
-    const text = JSON.stringify([description.paths, [...schemas.values()]])
-    const used = new Map([...schemas].filter(([name]) => text.includes(`"${reference(name)}"`)))
-    if (used.size === schemas.size) break
-    schemas = used
+    const all = [text, ...schemas.values()].join()
+    const unused = [...schemas.keys()].filter((name) => !all.includes(`"${reference(name)}"`))
+    if (unused.length === 0) break
+    for (const name of unused) schemas.delete(name)
   }
-  let text = JSON.stringify({ ...description, components: { ...description.components, schemas: Object.fromEntries(schemas) } })
-  for (const name of schemas.keys()) {
-    const short = name.replace(/Input$/, '')
-    if (short === name || schemas.has(short)) continue
-    text = text.replaceAll(`"${reference(name)}"`, `"${reference(short)}"`).replace(`"${name}":`, `"${short}":`)
+  const alike = (name: string) => schemas.get(name)?.replace(/Input"/g, '"')
+  for (const name of [...schemas.keys()].filter((name) => name.endsWith('Input'))) {
+    const short = name.slice(0, -'Input'.length)
+    if (schemas.has(short) && alike(short) !== alike(name)) continue
+    const renamed = (json: string) => json.replaceAll(`"${reference(name)}"`, `"${reference(short)}"`)
+    schemas.set(short, schemas.get(short) ?? schemas.get(name) ?? '')
+    schemas.delete(name)
+    text = renamed(text)
+    for (const [key, json] of schemas) schemas.set(key, renamed(json))
   }
-  return JSON.parse(text) as OpenApiObject
+  const named = [...schemas].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, json]) => [name, JSON.parse(json)])
+  const components = { ...description.components, schemas: Object.fromEntries(named) }
+  return { ...description, components, paths: JSON.parse(text) } as OpenApiObject
 }
 
 function reference(name: string): string {

@@ -1,7 +1,9 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { Id } from '#model/id.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
+import { ViewMetrics } from '#model/view-metrics.ts'
 import { problem } from '../openapi.ts'
 import type { Views } from '../services/views.ts'
 import { ById, Empty } from './parameters.ts'
@@ -16,6 +18,8 @@ const ListQuery = PageQuery.extend({
   name: z.string().optional().meta({ description: 'exact match' }),
   tag: TagFilter.meta({ description: 'views that have every one of these tags' }),
 })
+
+const Metrics = ViewMetrics.extend({ view_id: Id, view_name: z.string(), view_version: z.int() })
 
 export function viewRoutes(views: Views): FastifyPluginCallbackZod {
   return (app, _options, done) => {
@@ -148,6 +152,21 @@ export function viewRoutes(views: Views): FastifyPluginCallbackZod {
         },
       },
       (request) => views.archive(request.principal, request.params.id),
+    )
+
+    app.get(
+      '/views/:id/metrics',
+      {
+        config: { scope: 'metrics' },
+        schema: {
+          operationId: 'getViewMetrics',
+          summary: 'What a view did with the records of its endpoints, over 24 hours and in all',
+          tags,
+          params: ById,
+          response: { 200: Metrics },
+        },
+      },
+      (request) => views.metrics(request.principal, request.params.id),
     )
     done()
   }

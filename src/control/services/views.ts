@@ -5,7 +5,9 @@ import type { Definition } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
+import type { ViewMetrics } from '#model/view-metrics.ts'
 import { type Store, transact } from '#store/store.ts'
+import { getViewMetrics } from '#store/view-counters.ts'
 import {
   archiveView,
   getView,
@@ -27,6 +29,12 @@ export type ViewsQuery = PageQuery & {
   readonly status: ViewStatus | 'all'
   readonly name?: string | undefined
   readonly tag?: readonly string[] | undefined
+}
+
+export type ViewMetricsOfVersion = ViewMetrics & {
+  readonly view_id: string
+  readonly view_name: string
+  readonly view_version: number
 }
 
 export type ViewsOptions = {
@@ -96,6 +104,13 @@ export class Views {
     const { changes, clock } = this.#options
     return changes.run((db) => archiveView(db, account_id, id, clock.now()))
   }
+  async metrics({ account_id }: Principal, id: string): Promise<ViewMetricsOfVersion> {
+    const { store, clock } = this.#options
+    const { name, version } = await getView(store.db, account_id, id)
+    const { endpoints, aggregated } = await getViewMetrics(store.db, account_id, id, clock.now())
+    return { view_id: id, view_name: name, view_version: version, endpoints, aggregated }
+  }
+
   async #compile(definition: Definition): Promise<void> {
     try {
       await this.#options.compile(definition)
