@@ -1,0 +1,87 @@
+/** Accounts are walls: every id of another account is 404, in every operation of the description. */
+import { describe, expect, test } from 'vitest'
+import { newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+
+const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event' }] }
+const role_arn = 'arn:aws:iam::123456789012:role/ingest'
+
+async function furnished() {
+  const account = await control().newAccount()
+  const region = newRegion()
+  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket: 'lake', region: 'eu', role_arn })
+  const { body: view } = await account.post('/v1/views', { name: 'events', definition })
+  await account.post(`/v1/views/${view.id}/publish`)
+  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
+  const { body: binding } = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
+  const node = await TestNode.register(control(), region)
+  await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, 0)] })
+  return { account, destination, view, endpoint, binding }
+}
+
+type Furnished = Awaited<ReturnType<typeof furnished>>
+
+/** The id that a path parameter stands for. */
+function idOf({ account, destination, view, endpoint, binding }: Furnished, template: string, parameter: string): string {
+  if (parameter === 'binding_id') return binding.id
+  if (parameter === 'endpoint_id' || template.startsWith('/v1/endpoints')) return endpoint.id
+  if (template.startsWith('/v1/destinations')) return destination.id
+  if (template.startsWith('/v1/keys')) return account.key_id
+  return view.id
+}
+
+const bodies: Readonly<Record<string, (others: Furnished) => object>> = {
+  attachView: ({ view }) => ({ view_id: view.id }),
+  changeView: () => ({ definition }),
+}
+
+const state = async (account: TestAccount) => {
+  const paths = ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all', '/v1/keys']
+  return JSON.stringify(await Promise.all(paths.map(async (path) => (await account.get(path)).body)))
+}
+
+describe('two accounts', () => {
+  test('see 404 at every id of the other, and change nothing there', async () => {
+    const [mine, theirs] = [await furnished(), await furnished()]
+    const before = await state(theirs.account)
+    const { body: description } = await control().call('GET', '/openapi/openapi.json')
+    let operations = 0
+    for (const [template, methods] of Object.entries<Record<string, { operationId: string }>>(description.paths)) {
+      if (!template.includes('{')) continue
+      for (const [method, { operationId }] of Object.entries(methods)) {
+        const path = template.replace(/\{(\w+)\}/g, (_, parameter) => idOf(theirs, template, parameter))
+        const body = method === 'post' || method === 'patch' ? (bodies[operationId]?.(mine) ?? {}) : undefined
+        const { body: token } = await control().call('POST', '/v1/token/exchange', {
+          api_key: mine.account.api_key,
+          scope: 'admin',
+        })
+        const authorization = `Bearer ${token.access_token}`
+        const answer = await control().call(method.toUpperCase(), path, body, { authorization })
+        expect(answer, `${operationId} ${path}`).toMatchObject({ status: 404, body: { error: 'not_found' } })
+        operations += 1
+      }
+    }
+    expect(operations).toBeGreaterThanOrEqual(18)
+    expect(await state(theirs.account)).toBe(before)
+  })
+
+  test('cannot name what is the other’s in a body', async () => {
+    const [mine, theirs] = [await furnished(), await furnished()]
+    const destination_id = theirs.destination.id
+    const path = `/v1/endpoints/${mine.endpoint.id}`
+    expect(await mine.account.post('/v1/endpoints', { region: 'loc', destination_id })).toMatchObject({ status: 422 })
+    expect(await mine.account.patch(path, { destination_id })).toMatchObject({ status: 422 })
+    expect(await mine.account.post(`${path}/views`, { view_id: theirs.view.id })).toMatchObject({ status: 422 })
+    expect(await mine.account.delete(`${path}/views/${theirs.binding.id}`)).toMatchObject({ status: 404 })
+  })
+
+  test('list and count only what is theirs', async () => {
+    const [mine] = [await furnished(), await furnished()]
+    for (const path of ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all']) {
+      expect((await mine.account.get(path)).body).toMatchObject({ total: 1, items: [expect.anything()] })
+    }
+    expect((await mine.account.get('/v1/keys')).body.items).toHaveLength(1)
+  })
+})

@@ -1,0 +1,101 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { useControl } from '../support/control.ts'
+
+const control = useControl()
+
+type Operation = {
+  readonly operationId: string
+  readonly summary: string
+  readonly tags: readonly string[]
+  readonly security: readonly object[]
+  readonly 'x-scope': string
+  readonly responses: Record<string, { readonly description: string; readonly content?: object }>
+}
+
+async function described() {
+  const { status, body } = await control().call('GET', '/openapi/openapi.json')
+  expect(status).toBe(200)
+  const operations = Object.entries<Record<string, Operation>>(body.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
+  )
+  return { body, operations }
+}
+
+/** The operations of the specification and their success. */
+const specified: Readonly<Record<string, string>> = {
+  'POST /v1/token/exchange': '200',
+  'POST /v1/endpoints': '201',
+  'GET /v1/endpoints': '200',
+  'PATCH /v1/endpoints/{id}': '200',
+  'GET /v1/endpoints/{id}/commits': '200',
+  'POST /v1/destinations': '201',
+  'GET /v1/destinations': '200',
+  'GET /v1/destinations/{id}': '200',
+  'PATCH /v1/destinations/{id}': '200',
+  'DELETE /v1/destinations/{id}': '204',
+  'POST /v1/destinations/{id}/validate': '200',
+  'POST /v1/views': '201',
+  'GET /v1/views': '200',
+  'GET /v1/views/{id}': '200',
+  'PATCH /v1/views/{id}': '200',
+  'DELETE /v1/views/{id}': '204',
+  'POST /v1/views/{id}/publish': '200',
+  'POST /v1/views/{id}/versions': '201',
+  'POST /v1/views/{id}/archive': '200',
+  'GET /v1/views/{id}/metrics': '200',
+  'POST /v1/endpoints/{endpoint_id}/views': '201',
+  'GET /v1/endpoints/{endpoint_id}/views': '200',
+  'DELETE /v1/endpoints/{endpoint_id}/views/{binding_id}': '204',
+}
+
+describe('the description', () => {
+  test('is the one that is committed: `npm run openapi` writes it', async () => {
+    const { body } = await described()
+    const committed = JSON.parse(readFileSync(resolve(import.meta.dirname, '../../openapi/openapi.json'), 'utf8'))
+    expect({ ...body, servers: [] }).toEqual({ ...committed, servers: [] })
+  })
+
+  test('has the operations of the specification', async () => {
+    const { operations } = await described()
+    const success = Object.fromEntries(
+      operations.map(({ name, operation }) => [name, Object.keys(operation.responses).find((status) => status.startsWith('2'))]),
+    )
+    expect(success).toMatchObject(specified)
+  })
+
+  test('gives each operation an id of its own, a summary, its scope and its errors', async () => {
+    const { operations } = await described()
+    expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length)
+    for (const { name, operation } of operations) {
+      const { summary, tags, security, responses } = operation
+      expect({ summary, tags }, name).toEqual({ summary: expect.stringMatching(/.{8}/), tags: [expect.any(String)] })
+      const scope = operation['x-scope']
+      expect(['admin', 'metrics', 'any', 'public'], name).toContain(scope)
+      expect(security, name).toEqual(scope === 'public' ? [] : [{ accessToken: [] }])
+      const statuses = Object.keys(responses)
+      expect(statuses, name).toEqual(expect.arrayContaining(scope === 'public' ? ['429', '500'] : ['401', '429', '500']))
+      if (scope === 'admin' || scope === 'metrics') expect(statuses, name).toContain('403')
+      if (name.includes('{')) expect(statuses, name).toContain('404')
+      for (const [status, { content = {} }] of Object.entries(responses)) {
+        if (Number(status) >= 400) expect(Object.keys(content), `${name} ${status}`).toEqual(['application/problem+json'])
+      }
+    }
+  })
+
+  test('refers to nothing that it does not have, and has nothing that it does not refer to', async () => {
+    const { body } = await described()
+    const references = new Set([...JSON.stringify(body).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name))
+    expect([...references].toSorted()).toEqual(Object.keys(body.components.schemas).toSorted())
+    expect(body.components.schemas).toHaveProperty('CreateDestination')
+    expect(Object.keys(body.components.schemas).filter((name) => name.endsWith('Input'))).toEqual(['MqttConfigInput'])
+  })
+
+  test('is there as YAML too', async () => {
+    const { status, headers, body } = await control().call('GET', '/openapi/openapi.yaml')
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toContain('yaml')
+    expect(body).toMatch(/^openapi: 3\.1\.0/)
+  })
+})

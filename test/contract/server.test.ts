@@ -1,0 +1,176 @@
+import { connect } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { controlLimits } from '#model/limits.ts'
+import { newControl, type TestAccount, useControl } from '../support/control.ts'
+
+const control = useControl()
+
+const problemType = 'application/problem+json'
+
+/** Sends bytes as they are, and answers all that comes back until the other side closes. */
+function raw(url: string, text: string): Promise<string> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    let received = ''
+    const socket = connect(Number(port), hostname, () => socket.write(text))
+    socket.setEncoding('utf8')
+    socket.on('data', (part) => (received += part))
+    socket.on('close', () => resolve(received))
+    socket.on('error', reject)
+  })
+}
+
+async function authorized(account: TestAccount): Promise<Record<string, string>> {
+  const { body } = await control().call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin' })
+  return { authorization: `Bearer ${body.access_token}` }
+}
+
+describe('what no route takes', () => {
+  test.each(['/', '/v1', '/v1/nothing', '/v2/endpoints', '/internal/v1/other', '/v1/%zz', `/v1/views/${'x'.repeat(500)}`])(
+    '404 at %s',
+    async (path) => {
+      const answer = await control().call('GET', path)
+      expect(answer).toMatchObject({ status: 404, body: { error: 'not_found', status: 404, title: 'Not Found' } })
+      expect(answer.headers.get('content-type')).toBe(problemType)
+    },
+  )
+
+  test('405 with Allow for a method that the path does not have', async () => {
+    const answer = await control().call('PUT', '/v1/destinations')
+    expect(answer).toMatchObject({ status: 405, body: { error: 'method_not_allowed' } })
+    expect(answer.headers.get('allow')?.split(', ').toSorted()).toEqual(['GET', 'HEAD', 'POST'])
+    expect((await control().call('GET', '/v1/token/exchange')).headers.get('allow')).toBe('POST')
+  })
+
+  test('406 for a client that rules out JSON', async () => {
+    const headers = await authorized(await control().newAccount())
+    const accepting = (accept: string) => control().call('GET', '/v1/endpoints', undefined, { ...headers, accept })
+    for (const accept of ['text/html', 'application/json;q=0', 'image/*, text/*;q=0.5']) {
+      expect(await accepting(accept)).toMatchObject({ status: 406, body: { error: 'not_acceptable' } })
+    }
+    for (const accept of [
+      '*/*',
+      'text/html, application/*;q=0.1',
+      'application/json; charset=utf-8',
+      'application/problem+json',
+    ]) {
+      expect(await accepting(accept)).toMatchObject({ status: 200 })
+    }
+  })
+})
+
+describe('request bodies', () => {
+  test.each(['{', '{"name":}', 'null', '[]', '7', '""', '{"__proto__": {"name": "x"}}', '\u0000', ''])(
+    '422 for %j',
+    async (text) => {
+      const headers = await authorized(await control().newAccount())
+      const answer = await control().call('POST', '/v1/destinations', text, headers)
+      expect(answer).toMatchObject({ status: 422, body: { error: 'validation_error', errors: expect.any(Array) } })
+      expect(answer.body.errors.length).toBeGreaterThan(0)
+    },
+  )
+
+  test('422 for bytes that are not UTF-8', async () => {
+    const headers = { ...(await authorized(await control().newAccount())), 'content-type': 'application/json' }
+    const body = new Uint8Array([0x22, 0xff, 0x22])
+    const response = await fetch(`${control().url}/v1/destinations`, { method: 'POST', headers, body })
+    expect(response.status).toBe(422)
+    expect(await response.json()).toMatchObject({ detail: 'the body is not UTF-8' })
+  })
+
+  test('413 beyond the bound', async () => {
+    const headers = await authorized(await control().newAccount())
+    const answer = await control().call(
+      'POST',
+      '/v1/destinations',
+      `{"name":"${'x'.repeat(controlLimits.bodyBytesMax)}"}`,
+      headers,
+    )
+    expect(answer).toMatchObject({ status: 413, body: { error: 'payload_too_large' } })
+  })
+
+  test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/xml'])('415 for %s', async (type) => {
+    const headers = { ...(await authorized(await control().newAccount())), 'content-type': type }
+    expect(await control().call('POST', '/v1/destinations', 'a=b', headers)).toMatchObject({
+      status: 415,
+      body: { error: 'unsupported_media_type' },
+    })
+  })
+
+  test('an operation without a body takes an empty one that says it is JSON', async () => {
+    const account = await control().newAccount()
+    const headers = { ...(await authorized(account)), 'content-type': 'application/json' }
+    expect(await control().call('POST', `/v1/keys/${account.key_id}/revoke`, '', headers)).toMatchObject({ status: 200 })
+  })
+
+  test('a text with U+0000 is refused, not stored', async () => {
+    const account = await control().newAccount()
+    const answer = await account.post('/v1/keys', { name: 'a\u0000b', scopes: ['ingest'] })
+    expect(answer).toMatchObject({ status: 422, body: { error: 'validation_error' } })
+  })
+})
+
+describe('limits', () => {
+  test('429 with Retry-After for a key that calls too often; another key goes on', async () => {
+    await using own = await newControl({ environment: { INLET_API_REQUESTS_PER_MINUTE: '3' } })
+    const [busy, calm] = [await own.newAccount(), await own.newAccount()]
+    const statuses = []
+    for (let call = 0; call < 4; call += 1) statuses.push((await busy.get('/v1/endpoints')).status)
+    expect(statuses).toEqual([200, 200, 200, 429])
+    const answer = await busy.as('metrics').get('/v1/views')
+    expect(answer).toMatchObject({ status: 429, body: { error: 'too_many_requests', retry: true } })
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await calm.get('/v1/endpoints')).toMatchObject({ status: 200 })
+  })
+
+  test('431 for headers that are too large', async () => {
+    const answer = await raw(control().url, `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(70_000)}\r\n\r\n`)
+    expect(answer).toMatch(/^HTTP\/1\.1 431 .*\r\n[\s\S]*application\/problem\+json[\s\S]*"error":"headers_too_large"/)
+  })
+
+  test('what is no HTTP is refused and closed', async () => {
+    expect(await raw(control().url, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1\.1 422 [\s\S]*"error":"validation_error"/)
+  })
+})
+
+describe('every answer', () => {
+  test('has a request id of its own and the headers that browsers go by', async () => {
+    const [one, two] = [await control().call('GET', '/healthz'), await control().call('GET', '/v1/nothing')]
+    expect(one.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+    expect(two.headers.get('x-request-id')).not.toBe(one.headers.get('x-request-id'))
+    expect(two.headers.get('x-content-type-options')).toBe('nosniff')
+    expect(two.headers.get('content-security-policy')).toContain("default-src 'none'")
+  })
+})
+
+describe('health', () => {
+  test('GET /healthz, /readyz', async () => {
+    for (const path of ['/healthz', '/readyz'])
+      expect(await control().call('GET', path)).toMatchObject({ status: 200, body: { status: 'ok' } })
+  })
+
+  test('GET /metrics is Prometheus text, by route and never by id', async () => {
+    const account = await control().newAccount()
+    await account.get(`/v1/views/${account.account_id}`)
+    const { status, headers, body } = await control().call('GET', '/metrics')
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toContain('text/plain')
+    expect(body).toContain('route="/v1/views/:id",status="404"')
+    expect(body).not.toContain(account.account_id)
+  })
+})
+
+describe('500', () => {
+  test('says nothing of its cause', async () => {
+    const own = await newControl()
+    const account = await own.newAccount()
+    await own.store.db.schema.dropTable('endpoint_lags').execute()
+    const answer = await account.get('/v1/endpoints')
+    await account.post('/v1/endpoints', { region: 'loc' })
+    const failed = await account.get('/v1/endpoints')
+    await own[Symbol.asyncDispose]()
+    expect(answer.status).toBe(200)
+    expect(failed).toMatchObject({ status: 500, body: { error: 'internal_error', retry: true } })
+    expect(JSON.stringify(failed.body)).not.toMatch(/endpoint_lags|sqlite|table|select/i)
+  })
+})
