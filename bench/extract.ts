@@ -34,7 +34,6 @@ export async function inlet({ lines, definition }: Workload, directory: string):
   const table = await RecordTable.open({
     directory,
     memoryBytes: 2048 * MiB,
-    threads: 1,
     segmentSeq: 1,
     signal: new AbortController().signal,
     statementTimeoutMs: 600_000,
@@ -48,10 +47,10 @@ export async function inlet({ lines, definition }: Workload, directory: string):
       )
       held += payload.length
       if (held < FLUSH_BYTES) continue
-      table.flush()
+      await table.flush()
       held = 0
     }
-    table.flush()
+    table.finish()
   })
   const raw = await coreSeconds(() => table.writeRaw(join(directory, 'raw.parquet')))
   const made = (count: number) =>

@@ -23,7 +23,6 @@ describe('a walled-in DuckDB', () => {
       directories: [inside],
       spillDirectory: join(inside, 'spill'),
       memoryBytes: 64 * MiB,
-      threads: 1,
     })
     connection = await database.connect()
   })
@@ -74,7 +73,7 @@ describe('a walled-in DuckDB', () => {
 test('queryParquet reads what lies under its directories and nothing else', async () => {
   const root = await mkdtemp(join(tmpdir(), 'inlet-query-'))
   try {
-    const database = await Database.open({ directories: [root], memoryBytes: 64 * MiB, threads: 1 })
+    const database = await Database.open({ directories: [root], memoryBytes: 64 * MiB })
     await (await database.connect()).run(`COPY (SELECT 1 AS a, 'x' AS b) TO '${root}/a.parquet'`)
     database.close()
     expect(await queryParquet({ directories: [root], sql: `SELECT * FROM '${root}/*.parquet'` })).toEqual({

@@ -1,8 +1,8 @@
 /**
  * A walled-in DuckDB in memory, and its connections.
  *
- * Owns: the wall (no file but under the directories given, no network, no extension, no setting changed afterwards), the limits of
- * memory and threads, the end of a statement at its deadline or when its signal aborts. Does not own: what is asked.
+ * Owns: the wall (no file but under the directories given, no network, no extension, no setting changed afterwards), the limit of
+ * memory, the one thread, the end of a statement at its deadline or when its signal aborts. Does not own: what is asked.
  * Law: a statement that is told to end is told again until it has ended; `run` never settles before DuckDB is done with it.
  */
 import { type DuckDBAppender, type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
@@ -16,7 +16,6 @@ export type DatabaseOptions = {
   /** Where DuckDB may put what doesn't fit in memory; without it nothing is put on disk. */
   readonly spillDirectory?: string
   readonly memoryBytes: number
-  readonly threads: number
   readonly clock?: Clock
 }
 
@@ -33,7 +32,7 @@ export type Rows = {
 /** Appends to a table, value by value, column by column. */
 export type RowAppender = Pick<
   DuckDBAppender,
-  'appendInteger' | 'appendBigInt' | 'appendVarchar' | 'appendBlob' | 'appendNull' | 'endRow' | 'flushSync'
+  'appendInteger' | 'appendBigInt' | 'appendVarchar' | 'appendBlob' | 'appendNull' | 'endRow' | 'flushSync' | 'closeSync'
 >
 
 export class StatementTimeout extends Error {
@@ -52,15 +51,11 @@ export class Database {
     this.#clock = clock
   }
 
-  static async open({
-    directories,
-    spillDirectory,
-    memoryBytes,
-    threads,
-    clock = systemClock,
-  }: DatabaseOptions): Promise<Database> {
+  static async open({ directories, spillDirectory, memoryBytes, clock = systemClock }: DatabaseOptions): Promise<Database> {
     const instance = await DuckDBInstance.create(':memory:', {
-      threads: String(threads),
+      // With one thread rows keep their order although DuckDB is not held to it, and so needs less memory.
+      threads: '1',
+      preserve_insertion_order: 'false',
       memory_limit: `${Math.floor(memoryBytes / MiB)}MiB`,
       temp_directory: spillDirectory ?? '',
       autoinstall_known_extensions: 'false',

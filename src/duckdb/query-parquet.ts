@@ -11,7 +11,7 @@ export async function queryParquet({
   readonly sql: string
   readonly signal?: AbortSignal
 }): Promise<Rows> {
-  const database = await Database.open({ directories, memoryBytes: 256 * MiB, threads: 2 })
+  const database = await Database.open({ directories, memoryBytes: 256 * MiB })
   try {
     const connection = await database.connect()
     return await connection.query(sql, signal === undefined ? {} : { signal })

@@ -8,7 +8,7 @@ describe('quoting', () => {
   let database: Database
   let connection: Connection
   beforeAll(async () => {
-    database = await Database.open({ directories: [], memoryBytes: 64 * MiB, threads: 1 })
+    database = await Database.open({ directories: [], memoryBytes: 64 * MiB })
     connection = await database.connect()
   })
   afterAll(() => database.close())

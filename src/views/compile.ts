@@ -41,12 +41,13 @@ export function compileView(definition: Definition): Promise<CompiledView> {
   const remembered = known.get(definition)
   if (remembered !== undefined) return remembered
   const compiled = compile(definition)
+  if (typeof definition !== 'object' || definition === null) return compiled
   known.set(definition, compiled)
   compiled.catch(() => known.delete(definition))
   return compiled
 }
 
-async function compile(input: Definition): Promise<CompiledView> {
+async function compile(input: unknown): Promise<CompiledView> {
   const parsed = Definition.safeParse(input)
   if (!parsed.success) throw refused(parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
   const definition = parsed.data
@@ -77,7 +78,7 @@ async function compile(input: Definition): Promise<CompiledView> {
         ? undefined
         : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
   }
-  return { ...view, sql: extractionSql([view], { guarded: true }).sql }
+  return { ...view, sql: extractionSql([view], { guarded: true, slice: { records: 'records', frames: 'frames' } }).sql }
 }
 
 async function readConditions(
@@ -86,7 +87,7 @@ async function readConditions(
   errors: FieldError[],
 ): Promise<readonly Condition[]> {
   if (filters.length === 0) return []
-  compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES, threads: 1 })
+  compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES })
   const connection = await (await compiler).connect()
   const conditions: Condition[] = []
   const named = columns.map(({ name }, index) => ({ name, type: sound?.[index]?.type }))

@@ -1,16 +1,26 @@
 import { quoteLiteral } from '#duckdb/quote.ts'
-import { isDlq, verdicts } from './extraction.ts'
+import { isDlq, type Slice, verdicts } from './extraction.ts'
 import type { NamedView } from './record-table.ts'
 import { printType } from './types.ts'
 
 /** The rows of a view that are neither accepted nor filtered out, as the DLQ shows them, in the order of the records. */
-export function dlqSql({ name, version, compiled }: NamedView, view: number, segmentSeq: number): string {
+export function dlqSql(
+  { name, version, compiled }: NamedView,
+  view: number,
+  slices: readonly Slice[],
+  segmentSeq: number,
+): string {
   const verdict = `verdict_${view}`
   const names = compiled.columns.map((column) => column.name)
   const types = compiled.columns.map(({ type }) => printType(type))
   const unreadable = `${verdict} = ${verdicts.unreadable}`
   const isMissing = `${verdict} % 2 = 1`
   const column = (texts: readonly string[]): string => `[${texts.map(quoteLiteral).join(', ')}][(${verdict} + 1) // 2]`
+  const rows = ({ records, frames, extracted, first }: Slice): string => `
+    SELECT judged.*, received_at, topic, client_id FROM (
+      SELECT ${verdict}, failed_${view}, frame, payload, payload_bytes AS bytes, ${first} + records.rowid AS record_index
+      FROM ${extracted} POSITIONAL JOIN ${records} AS records WHERE ${isDlq(verdict)}
+    ) AS judged JOIN ${frames} AS frames ON frames.rowid = judged.frame`
   return `SELECT
       CASE WHEN ${unreadable} THEN CASE WHEN payload IS NULL THEN 'invalid_utf8' ELSE 'invalid_json' END
            WHEN ${isMissing} THEN 'missing_required' ELSE 'cast_failed' END AS error_code,
@@ -22,9 +32,5 @@ export function dlqSql({ name, version, compiled }: NamedView, view: number, seg
       payload AS record, to_base64(bytes) AS record_base64, ${segmentSeq} AS segment_seq, record_index,
       strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ') AS ingested_at, topic, client_id,
       ${quoteLiteral(name)} AS view, ${version} AS view_version
-    FROM (
-      SELECT ${verdict}, failed_${view}, frame, payload, payload_bytes AS bytes, records.rowid AS record_index
-      FROM extracted POSITIONAL JOIN records
-      WHERE ${isDlq(verdict)}
-    ) JOIN frames ON frames.rowid = frame`
+    FROM (${slices.map(rows).join(' UNION ALL ')})`
 }

@@ -30,8 +30,8 @@ export type Extraction = {
 export type ExtractionOptions = {
   /** Ask first whether a payload is JSON. Unguarded, the statement fails at the first that is not, and is an eighth faster. */
   readonly guarded: boolean
-  /** Only records from `from` up to, not including, `to`. */
-  readonly range?: { readonly from: number; readonly to: number }
+  /** The tables of the slice. */
+  readonly slice: Pick<Slice, 'records' | 'frames'>
 }
 
 /** How much of a value a message shows. */
@@ -40,9 +40,21 @@ const FAILED_TEXT_CHARS_MAX = 200
 /** A value that is made once, however many columns show it. */
 type Slot = { readonly value: string; readonly text: string; readonly make: string; readonly type: ColumnType }
 
+/** Tables of some of the segment's records, in the order that they came. */
+export type Slice = {
+  /** Columns frame, payload, payload_bytes. */
+  readonly records: string
+  /** Columns received_at, protocol, topic, client_id; `frame` is a row id of it. */
+  readonly frames: string
+  /** What extractionSql makes of it. */
+  readonly extracted: string
+  /** The index of its first record in the segment. */
+  readonly first: number
+}
+
 type Uncompiled = Pick<CompiledView, 'columns' | 'condition'>
 
-export function extractionSql(views: readonly Uncompiled[], { guarded, range }: ExtractionOptions): Extraction {
+export function extractionSql(views: readonly Uncompiled[], { guarded, slice }: ExtractionOptions): Extraction {
   const sources = new Sources()
   const slots = new Map<string, Slot>()
   const slotOf = (column: CompiledColumn): Slot => {
@@ -55,10 +67,9 @@ export function extractionSql(views: readonly Uncompiled[], { guarded, range }: 
   const all = [...slots.values()]
   // Text of the envelope says nothing about the payload, so then the payload has to be asked.
   const guard = guarded || !sources.readsPayload
-  const where = range === undefined ? '' : ` WHERE rowid >= ${range.from} AND rowid < ${range.to}`
   const payload = guard ? 'CASE WHEN json_valid(payload) THEN payload END AS payload' : 'payload'
-  const records = `SELECT ${payload}, frame FROM records${where}`
-  const envelope = sources.readsEnvelope ? ' JOIN frames ON frames.rowid = records.frame' : ''
+  const records = `SELECT ${payload}, frame FROM ${slice.records}`
+  const envelope = sources.readsEnvelope ? ` JOIN ${slice.frames} AS frames ON frames.rowid = records.frame` : ''
   const texts = `SELECT payload IS NOT NULL AS readable${sources.sql()} FROM (${records}) AS records${envelope}`
   const values = `SELECT *, ${all.map(({ make, value }) => `${make} AS ${value}`).join(', ')} FROM (${texts})`
   const kept = `SELECT * REPLACE (${all.map(({ value, type }) => `${portable(value, type)} AS ${value}`).join(', ')}) FROM (${values})`

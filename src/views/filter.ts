@@ -65,7 +65,10 @@ export async function parseCondition(
   }
   const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(`SELECT ${text}`)})`, { timeoutMs })
   const parsed = JSON.parse(String(rows[0]?.[0])) as Node
-  if (parsed['error'] === true) throw new ConditionError(`cannot be read: ${parsed['error_message']}`)
+  if (parsed['error'] === true) {
+    const hint = 'a column whose name is a word of SQL is written in double quotes'
+    throw new ConditionError(`cannot be read: ${parsed['error_message']} (${hint})`)
+  }
   const printer = new Printer(columns)
   return { condition: printer.print(soleExpression(parsed)), constants: printer.constants }
 }

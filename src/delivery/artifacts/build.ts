@@ -32,8 +32,6 @@ export type BuildOptions = {
   readonly memoryBytes: number
   readonly signal: AbortSignal
   readonly clock: Clock
-  /** Cores that DuckDB may use. */
-  readonly threads?: number
   readonly statementTimeoutMs?: number
 }
 
@@ -89,7 +87,6 @@ async function build(directory: string, options: BuildOptions): Promise<Omit<Bui
   const table = await RecordTable.open({
     directory,
     memoryBytes: Math.floor(options.memoryBytes * DUCKDB_SHARE),
-    threads: options.threads ?? 1,
     segmentSeq: segment.header.seq,
     statementTimeoutMs: options.statementTimeoutMs ?? buildLimits.statementTimeoutMs,
     signal,
@@ -118,6 +115,7 @@ async function load(table: RecordTable, segment: BuildOptions['segment']): Promi
       const { buffer, byteOffset, byteLength } = frame.payload
       forEachRecord(frame, table.addFrame(frame, Buffer.from(buffer, byteOffset, byteLength)))
     }
-    table.flush()
+    await table.flush()
   }
+  table.finish()
 }
