@@ -6,12 +6,12 @@ import { compressors } from 'hyparquet-compressors'
 export type Row = Readonly<Record<string, unknown>>
 
 /** Rows of the files, one after the other: integers as decimal text, moments as ISO 8601 with microseconds, bytes as hex. */
-export async function readWithDuckDb(paths: readonly string[]): Promise<readonly Row[]> {
+export async function readWithDuckDb(paths: readonly string[], select = '*'): Promise<readonly Row[]> {
   const instance = await DuckDBInstance.create(':memory:')
   const connection = await instance.connect()
   const rows: Row[] = []
   for (const path of paths) {
-    const reader = await connection.runAndReadAll(`SELECT * FROM read_parquet('${path}', hive_partitioning = false)`)
+    const reader = await connection.runAndReadAll(`SELECT ${select} FROM read_parquet('${path}', hive_partitioning = false)`)
     rows.push(...(reader.getRowObjects() as Row[]))
   }
   connection.closeSync()
