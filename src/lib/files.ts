@@ -66,11 +66,6 @@ export async function writeDurably(files: Files, path: string, bytes: Uint8Array
   await files.syncDirectory(dirname(path))
 }
 
-/** Bytes that the file system of this path would still take. */
-export function freeBytes(files: Files, path: string): Promise<number> {
-  return files.freeBytes(path)
-}
-
 /** The system's name of an error, such as ENOENT. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined

@@ -8,7 +8,7 @@ import type { Files } from '#lib/files.ts'
 import { isLogName, parseSegmentName, type SegmentIdentity, type SegmentSuffix } from './segment-file.ts'
 
 /** `open`: not to be delivered yet, but everything in it comes before any later seq of its log. */
-export type SegmentState = 'open' | 'sealed' | 'quarantined'
+type SegmentState = 'open' | 'sealed' | 'quarantined'
 
 export type SegmentFile = SegmentIdentity & {
   readonly path: string

@@ -24,7 +24,7 @@ import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import { assert } from '#lib/assert.ts'
 
-export type Protocol = 'http' | 'mqtt'
+type Protocol = 'http' | 'mqtt'
 
 /** `lines`: the payload is records separated by line feeds. `single`: the payload is one record as it is. */
 export type Layout = 'lines' | 'single'
@@ -55,9 +55,9 @@ export type DecodedFrame = {
   readonly startsGroup: boolean
 }
 
-export const FRAME_HEADER_BYTES = 36
+const FRAME_HEADER_BYTES = 36
 /** A length above this is damage, not a frame. */
-export const FRAME_BYTES_MAX = 0x3fff_ffff
+const FRAME_BYTES_MAX = 0x3fff_ffff
 
 const PREFIX_BYTES = 12
 const VERSION = 1

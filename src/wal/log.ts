@@ -30,7 +30,7 @@ export type LogSettings = {
 
 export type Appended = { readonly seq: number }
 
-export type LogEvents = {
+type LogEvents = {
   readonly onGrown: (path: string, bytes: number) => void
   readonly onSealed: (segment: SegmentFile, openPath: string) => void
   readonly onOrphan: (orphan: Orphan) => void

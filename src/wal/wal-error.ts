@@ -23,8 +23,9 @@ export function isDiskFull(error: unknown): boolean {
 
 export function toWalError(error: unknown): WalError {
   if (error instanceof WalError) return error
-  const detail = error instanceof Error ? error.message : String(error)
+  // The text may reach a person far from this machine: paths stay in the cause.
+  const detail = errorCode(error) ?? 'no error code'
   return isDiskFull(error)
-    ? new WalError('disk_full', `the disk is full: ${detail}`, { cause: error })
-    : new WalError('io_error', `the disk failed: ${detail}`, { cause: error })
+    ? new WalError('disk_full', `the disk is full (${detail})`, { cause: error })
+    : new WalError('io_error', `the disk failed (${detail})`, { cause: error })
 }

@@ -20,7 +20,7 @@ import { type Appended, Log, type LogSettings } from './log.ts'
 import type { Orphan } from './orphan.ts'
 import { recoverLog, recoverSegment } from './recovery.ts'
 import { isLogName } from './segment-file.ts'
-import type { WalError } from './wal-error.ts'
+import { WalError } from './wal-error.ts'
 
 export type WalOptions = {
   readonly directory: string
@@ -78,6 +78,7 @@ export class Wal implements Service {
   configure(logName: string, settings: LogSettings): void {
     assert(this.#state !== 'new', 'the WAL is configured after its start')
     assert(isLogName(logName), `not a log name: ${logName}`)
+    if (this.#state === 'stopped') return
     const known = this.#logs.get(logName)
     if (known !== undefined) {
       known.configure(settings)
@@ -107,6 +108,7 @@ export class Wal implements Service {
 
   /** Resolves with the segment's seq when the frame is durable. Rejects with a WalError. */
   append(logName: string, frame: FrameInput): Promise<Appended> {
+    if (this.#state === 'stopped') return Promise.reject(new WalError('stopping', 'the log is being closed'))
     const log = this.#logs.get(logName)
     assert(log !== undefined, `the log ${logName} was never configured`)
     return log.append(frame)

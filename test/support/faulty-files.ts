@@ -260,7 +260,7 @@ export function seededRandom(seed: number): () => number {
   }
 }
 
-export function systemError(code: string, { kind, path }: DiskOperation): Error {
+function systemError(code: string, { kind, path }: DiskOperation): Error {
   return Object.assign(new Error(`${code}: ${kind} '${join(path)}'`), { code })
 }
 
