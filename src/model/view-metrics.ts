@@ -42,7 +42,7 @@ export const ViewMetrics = z.object({
 })
 export type ViewMetrics = z.infer<typeof ViewMetrics>
 
-export const noCounts: ViewCounts = { processed: 0, accepted: 0, dropped: 0, dlq: 0 }
+const noCounts: ViewCounts = { processed: 0, accepted: 0, dropped: 0, dlq: 0 }
 
 export function sumCounts(counts: readonly ViewCounts[]): ViewCounts {
   return counts.reduce(

@@ -23,7 +23,11 @@ export class NewerDatabaseError extends Error {
 export async function migrate(store: Store, now = Date.now()): Promise<number> {
   return transact(store, async (db) => {
     // SQLite's transaction holds the write lock already.
-    if (store.dialect === 'postgres') await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(db)
+    if (store.dialect === 'postgres') {
+      // A migration of large tables, or the wait for another process's, may take longer than any other statement.
+      await sql`set local statement_timeout = 0`.execute(db)
+      await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(db)
+    }
     const present = await currentVersion(db)
     if (present > newest) {
       throw new NewerDatabaseError(

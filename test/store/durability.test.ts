@@ -1,4 +1,5 @@
 /** What is committed is on the disk: the settings that promise it, and on Postgres a server that dies. */
+import { statSync } from 'node:fs'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
@@ -17,6 +18,11 @@ describe('durability on SQLite', () => {
     // 2 is FULL. https://www.sqlite.org/pragma.html#pragma_synchronous
     expect(await pragma('synchronous')).toEqual({ synchronous: 2 })
     expect(await pragma('foreign_keys')).toEqual({ foreign_keys: 1 })
+  })
+
+  test('the file, which holds signing keys, is its owner’s alone', async () => {
+    await using store = await newStore('sqlite')
+    for (const name of ['', '-wal', '-shm']) expect(statSync(store.url + name).mode & 0o777).toBe(0o600)
   })
 })
 

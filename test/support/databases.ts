@@ -19,7 +19,7 @@ export type DatabaseKind = 'sqlite' | 'postgres'
 export type TestDatabase = AsyncDisposable & { readonly url: string }
 
 /** What a suite that needs one database takes: Postgres where there is one. */
-export const preferredDatabase: DatabaseKind = postgresUrl === undefined ? 'sqlite' : 'postgres'
+const preferredDatabase: DatabaseKind = postgresUrl === undefined ? 'sqlite' : 'postgres'
 
 export async function newDatabase(kind: DatabaseKind = preferredDatabase): Promise<TestDatabase> {
   return kind === 'sqlite' ? newSqlite() : newPostgres()
