@@ -172,6 +172,9 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   for (const name of Object.keys(from)) {
     if (name.startsWith('INLET_') && !known.has(name)) problems.push(`${name}: no such option`)
   }
+  if (from['INLET_CONTROL_URL'] && !from['INLET_NODE_TOKEN']) {
+    problems.push('INLET_NODE_TOKEN: a node of a control elsewhere needs the secret of that control (its <data>/node-token)')
+  }
   if (problems.length > 0) throw new ConfigurationError(`the configuration has problems:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
   return Object.freeze({ ...values, paths: pathsUnder(dataDirectory) }) as Config
@@ -190,6 +193,8 @@ function pathsUnder(data: string) {
     outbox: join(data, 'node', 'outbox'),
     suspects: join(data, 'node', 'suspects'),
     scratch: join(data, 'node', 'scratch'),
+    ingestLock: join(data, 'node', 'ingest.lock'),
+    deliveryLock: join(data, 'node', 'delivery.lock'),
     buckets: join(data, 'buckets'),
   } as const
 }

@@ -1,5 +1,4 @@
 /** The composition of the delivery process. */
-import { join } from 'node:path'
 import { type Config, httpUrl } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { holdExclusively } from '#lib/exclusive.ts'
@@ -37,8 +36,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const { paths } = config
   const { logger, clock, files = systemFiles, stores = new DirectoryStores({ root: paths.buckets }) } = hooks
   const nodeId = await nodeIdentity(paths.nodeId)
-  await files.makeDirectory(paths.suspects)
-  const lock = holdExclusively(join(paths.suspects, 'lock'))
+  const lock = holdExclusively(paths.deliveryLock)
   const control = await ControlClient.open({
     url: config.controlUrl ?? httpUrl(config.controlListen),
     token: config.nodeToken,

@@ -1,19 +1,20 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
-import { type Config, ConfigurationError, httpUrl } from '#config.ts'
+import { type Config, httpUrl } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
+import { holdExclusively } from '#lib/exclusive.ts'
 import { systemFiles } from '#lib/files.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import { ControlClient } from '#node/control-client.ts'
+import { Heartbeat } from '#node/heartbeat.ts'
 import { nodeIdentity } from '#node/identity.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { Wal } from '#wal/wal.ts'
 import { Admission } from './admission.ts'
 import { Authenticator } from './authenticate.ts'
 import { EndpointTable } from './endpoint-table.ts'
-import { Heartbeat } from './heartbeat.ts'
 import { IngestCounters, registerMetrics } from './metrics.ts'
 import { IngestServer } from './server.ts'
 
@@ -27,9 +28,15 @@ const controlTimeoutMs = 10_000
 export async function startIngest(config: Config, { logger, clock }: AppHooks): Promise<App> {
   const files = systemFiles
   const nodeId = await nodeIdentity(config.paths.nodeId)
+  // Two on one directory would recover each other's open segments.
+  const lock = holdExclusively(config.paths.ingestLock)
   const controlUrl = config.controlUrl ?? httpUrl(config.controlListen)
-  const token = config.nodeToken ?? (await storedToken(config))
-  const control = new ControlClient({ url: controlUrl, token, timeoutMs: controlTimeoutMs })
+  const control = await ControlClient.open({
+    url: controlUrl,
+    token: config.nodeToken,
+    tokenPath: config.paths.nodeToken,
+    timeoutMs: controlTimeoutMs,
+  })
 
   const wal = new Wal({ directory: config.paths.wal, files, clock, logger })
   const feed = new SnapshotFeed({
@@ -95,7 +102,15 @@ export async function startIngest(config: Config, { logger, clock }: AppHooks): 
     registry,
   })
   const appliedEpoch = () => applied?.epoch ?? -1
-  const heartbeat = new Heartbeat({ control, nodeId, appliedEpoch, reasons, clock, logger })
+  const heartbeat = new Heartbeat({
+    control,
+    message: () => {
+      const why = [...reasons()]
+      return { process: 'ingest', node_id: nodeId, applied_epoch: appliedEpoch(), healthy: why.length === 0, reasons: why }
+    },
+    clock,
+    logger,
+  })
   registerMetrics(registry, counters, {
     connections: () => server.connections,
     inFlightBytes: () => admission.inFlightBytes,
@@ -109,12 +124,11 @@ export async function startIngest(config: Config, { logger, clock }: AppHooks): 
   await startAll(services)
   const url = httpUrl(server.address)
   logger.info({ url, nodeId }, 'ingest serves')
-  return { url, stop: (signal) => stopAll(services, signal) }
-}
-
-/** The secret that control or the supervisor of this data directory made. */
-async function storedToken({ paths }: Config): Promise<string> {
-  const stored = await systemFiles.read(paths.nodeToken)
-  if (stored !== undefined) return Buffer.from(stored).toString('utf8').trim()
-  throw new ConfigurationError(`set INLET_NODE_TOKEN to the secret of control: ${paths.nodeToken} isn't there either`)
+  return {
+    url,
+    async stop(signal) {
+      await stopAll(services, signal)
+      lock[Symbol.dispose]()
+    },
+  }
 }
