@@ -1,0 +1,104 @@
+import { Buffer } from 'node:buffer'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { errorCode, systemFiles as files, writeDurably } from './files.ts'
+
+let directory = ''
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-files-'))
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+describe('an open file', () => {
+  test.each([
+    ['a few bytes, written on the spot', 3, 100],
+    ['megabytes, written by the pool', 5, 700_000],
+    ['more chunks than one system call takes', 3_000, 7],
+    ['many large chunks', 1_500, 1_000],
+  ])('takes %s', async (_, count, size) => {
+    const chunks = Array.from({ length: count }, (_, index) => Buffer.alloc(size, index))
+    chunks.splice(1, 0, Buffer.alloc(0))
+    const path = join(directory, 'file')
+    const file = await files.open(path, 'create')
+    await file.write([Buffer.from('start')], 0)
+    await file.write(chunks, 5)
+    await file.sync()
+    expect(await file.bytes()).toBe(5 + count * size)
+    await file.close()
+    expect((await readFile(path)).equals(Buffer.concat([Buffer.from('start'), ...chunks]))).toBe(true)
+  })
+
+  test('reads up to its end, and is cut', async () => {
+    const file = await files.open(join(directory, 'file'), 'create')
+    await file.write([Buffer.from('0123456789')], 0)
+    const into = Buffer.alloc(8)
+    expect(await file.read(into, 6)).toBe(4)
+    expect(into.toString('latin1', 0, 4)).toBe('6789')
+    expect(await file.read(into, 10)).toBe(0)
+    await file.truncate(3)
+    expect(await file.bytes()).toBe(3)
+    await file.close()
+  })
+
+  test('is created once only, and read only where it is', async () => {
+    const path = join(directory, 'file')
+    await (await files.open(path, 'create')).close()
+    expect(await code(files.open(path, 'create'))).toBe('EEXIST')
+    expect(await code(files.open(join(directory, 'absent'), 'read'))).toBe('ENOENT')
+    expect(await code(files.open(join(directory, 'absent'), 'update'))).toBe('ENOENT')
+    const reading = await files.open(path, 'read')
+    expect(await code(reading.write([Buffer.from('x')], 0))).toBe('EBADF')
+    expect(await code(reading.write([Buffer.alloc(1_000_000)], 0))).toBe('EBADF')
+    await reading.close()
+  })
+})
+
+describe('names', () => {
+  test('what is absent is undefined, empty, or fine', async () => {
+    const absent = join(directory, 'absent')
+    expect(await files.read(absent)).toBeUndefined()
+    expect(await files.bytes(absent)).toBeUndefined()
+    expect(await files.list(absent)).toEqual([])
+    await files.remove(absent)
+  })
+
+  test('directories are made with their parents', async () => {
+    const path = join(directory, 'a', 'b', 'c')
+    await files.makeDirectory(path)
+    await files.makeDirectory(path)
+    expect(await files.list(join(directory, 'a'))).toEqual([{ name: 'b', kind: 'directory' }])
+    await files.syncDirectory(path)
+  })
+
+  test('the file system has room', async () => {
+    expect(await files.freeBytes(directory)).toBeGreaterThan(0)
+  })
+})
+
+describe('writeDurably', () => {
+  test('makes the folders, replaces the file, and leaves nothing else', async () => {
+    const path = join(directory, 'deep', 'er', 'file')
+    await writeDurably(files, path, Buffer.from('first'))
+    await Promise.all(['second', 'second'].map((text) => writeDurably(files, path, Buffer.from(text))))
+    expect((await readFile(path)).toString()).toBe('second')
+    expect(await files.list(join(directory, 'deep', 'er'))).toEqual([{ name: 'file', kind: 'file' }])
+  })
+
+  test('that fails leaves the old file and nothing else', async () => {
+    const path = join(directory, 'file')
+    await writeDurably(files, path, Buffer.from('old'))
+    const failing = { ...files, rename: () => Promise.reject(new Error('no rename today')) }
+    await expect(writeDurably(failing, path, Buffer.from('new'))).rejects.toThrow('no rename today')
+    expect((await readFile(path)).toString()).toBe('old')
+    expect(await files.list(directory)).toEqual([{ name: 'file', kind: 'file' }])
+  })
+})
+
+async function code(failing: Promise<unknown>): Promise<string | undefined> {
+  return await failing.then(
+    () => undefined,
+    (error: unknown) => errorCode(error),
+  )
+}
