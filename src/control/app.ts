@@ -83,7 +83,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     exchangesPerMinute: config.exchangeRequestsPerMinute,
     services: {
       tokens,
-      keys: new Keys({ store, changes, clock }),
+      keys: new Keys({ store, changes, clock, logger }),
       destinations: new Destinations({ store, changes, objectStores, clock, logger }),
       endpoints: new Endpoints({ store, changes, provisioner, clock }),
       views: new Views({ store, changes, compile, clock }),
@@ -97,18 +97,16 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   // The feed stops first of these, so that long polls end before the listener waits for its requests.
   const services = [tokens, new Housekeeping({ store, clock, logger }), feed]
   await startAll(services)
-  const made = await bootstrap({
-    store,
-    changes,
-    compile,
-    objectStores,
-    clock,
-    region: config.region,
-    hosts,
-    apiKey: config.bootstrapApiKey,
-  })
-  if (made !== undefined) onBootstrap(made)
-  const url = await server.listen({ host: config.controlListen.host, port: config.controlListen.port })
+  let url: string
+  try {
+    const { region, bootstrapApiKey: apiKey } = config
+    const made = await bootstrap({ store, changes, compile, objectStores, clock, region, hosts, apiKey })
+    if (made !== undefined) onBootstrap(made)
+    url = await server.listen({ host: config.controlListen.host, port: config.controlListen.port })
+  } catch (error) {
+    await stopAll(services, AbortSignal.abort())
+    throw error
+  }
   logger.info({ url, database: store.dialect }, 'control serves')
 
   return {

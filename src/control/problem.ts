@@ -33,7 +33,9 @@ export function invalid(errors: readonly FieldError[]): AppError {
 }
 
 function toFieldErrors(issue: z.core.$ZodIssue): readonly FieldError[] {
-  if (issue.code !== 'unrecognized_keys') return [{ path: issue.path.join('.'), message: issue.message }]
+  const path = issue.path.join('.')
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return [{ path, message: 'is required' }]
+  if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }]
   return issue.keys.map((key) => ({ path: [...issue.path, key].join('.'), message: 'is not a known field' }))
 }
 

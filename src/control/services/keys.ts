@@ -1,12 +1,18 @@
 import { newApiKey } from '#auth/secrets.ts'
 import type { Clock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
 import type { ApiKey, CreateApiKey, CreatedApiKey, Principal } from '#model/api-key.ts'
 import { newId } from '#model/id.ts'
 import { insertApiKey, listApiKeys, revokeApiKey } from '#store/api-keys.ts'
 import type { Store } from '#store/store.ts'
 import type { Changes } from './changes.ts'
 
-export type KeysOptions = { readonly store: Store; readonly changes: Changes; readonly clock: Clock }
+export type KeysOptions = {
+  readonly store: Store
+  readonly changes: Changes
+  readonly clock: Clock
+  readonly logger: Logger
+}
 
 export class Keys {
   readonly #options: KeysOptions
@@ -15,11 +21,12 @@ export class Keys {
     this.#options = options
   }
 
-  async create({ account_id }: Principal, { name, scopes }: CreateApiKey): Promise<CreatedApiKey> {
-    const { changes, clock } = this.#options
+  async create({ account_id, key_id: by }: Principal, { name, scopes }: CreateApiKey): Promise<CreatedApiKey> {
+    const { changes, clock, logger } = this.#options
     const { secret, prefix, hash } = newApiKey()
     const key = { id: newId(), account_id, name, prefix, hash, scopes }
     const created = await changes.run((db) => insertApiKey(db, key, clock.now()))
+    logger.info({ account_id, key_id: key.id, scopes, by }, 'an API key was created')
     return { ...created, api_key: secret }
   }
 
@@ -27,8 +34,10 @@ export class Keys {
     return { items: [...(await listApiKeys(this.#options.store.db, account_id))] }
   }
 
-  revoke({ account_id }: Principal, id: string): Promise<ApiKey> {
-    const { changes, clock } = this.#options
-    return changes.run((db) => revokeApiKey(db, account_id, id, clock.now()))
+  async revoke({ account_id, key_id: by }: Principal, id: string): Promise<ApiKey> {
+    const { changes, clock, logger } = this.#options
+    const revoked = await changes.run((db) => revokeApiKey(db, account_id, id, clock.now()))
+    logger.info({ account_id, key_id: id, by }, 'an API key was revoked')
+    return revoked
   }
 }
