@@ -13,6 +13,8 @@ export const walLimits = {
   recoveryParallel: 4,
   /** Buffer of a recovery scan; a larger frame gets a buffer of its own. */
   scanBufferBytes: 4 * 1024 * 1024,
+  /** Bytes that a recovery reads to try what looks like a frame behind damage; a hostile payload can be full of such places. */
+  searchBytesMax: 2 * 1024 * 1024 * 1024,
   /** What a disk that failed must take durably before it is believed again. */
   probeBytes: 64 * 1024,
 } as const

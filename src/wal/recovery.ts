@@ -106,7 +106,7 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
   }
   try {
     const end = Math.min(size, orphan.durableBytes ?? size)
-    const scanned = await scanOpenSegment(file, orphan, end, options.limits.scanBufferBytes)
+    const scanned = await scanOpenSegment(file, orphan, end, options.limits)
     if (scanned === 'newer') {
       logger.error({ path }, 'segment of a newer version: it is left as it is')
       return undefined

@@ -37,12 +37,18 @@ export type SegmentScanned = {
   readonly lostBytes: number
 }
 
+type ScanLimits = {
+  readonly scanBufferBytes: number
+  /** Bytes that may be read to try what looks like a frame behind damage: hostile payloads can be full of such places. */
+  readonly searchBytesMax: number
+}
+
 /** Looks at the first `end` bytes. `'newer'` for a file of a later version of the format. */
 export async function scanOpenSegment(
   file: OpenFile,
   identity: SegmentIdentity,
   end: number,
-  bufferBytesMax: number,
+  limits: ScanLimits,
 ): Promise<SegmentScanned | 'newer'> {
   const salt = segmentSalt(identity)
   const head = Buffer.alloc(HEADER_BYTES)
@@ -51,6 +57,7 @@ export async function scanOpenSegment(
   const headerIsGood = typeof header === 'object' && segmentSalt(header) === salt
   const closing = await footerAtEnd(file, end, salt)
 
+  const search = { bytesLeft: limits.searchBytesMax }
   const tally = new SegmentTally(salt)
   const runs: { readonly start: number; readonly end: number }[] = []
   let lastGroupStart = 0
@@ -60,7 +67,7 @@ export async function scanOpenSegment(
   let lostBytes = headerIsGood ? 0 : at
   while (at < end) {
     const start = at
-    const run = readFrames(plainSource(file, start, end), { salt, offset: start, bufferBytesMax })
+    const run = readFrames(plainSource(file, start, end), { salt, offset: start, bufferBytesMax: limits.scanBufferBytes })
     for (at = start; ; ) {
       const step = await run.next()
       if (step.done === true) {
@@ -79,7 +86,8 @@ export async function scanOpenSegment(
     }
     if (at > start) runs.push({ start, end: at })
     if (footer !== undefined || at >= end) break
-    const next = await nextWhole(file, at + 1, end, salt, closing !== undefined)
+    const otherwise = closing === undefined ? end : Math.max(at + 1, end - FOOTER_BYTES)
+    const next = (await nextWhole(file, at + 1, end, salt, search)) ?? otherwise
     lostBytes += next - at
     at = next
   }
@@ -91,7 +99,8 @@ export async function scanOpenSegment(
     sealed: matches && headerIsGood && lostBytes === 0,
     lastGroupStart,
     contiguous: headerIsGood && (runs.length === 0 || (runs.length === 1 && runs[0]?.start === HEADER_BYTES)),
-    provenDamage: groupsBehindHole || (closing !== undefined && !(matches && headerIsGood)),
+    // A search that was given up may have left whole frames behind: then the file is kept as well.
+    provenDamage: groupsBehindHole || search.bytesLeft <= 0 || (closing !== undefined && !(matches && headerIsGood)),
     lostBytes,
   }
 }
@@ -106,22 +115,30 @@ async function footerAtEnd(file: OpenFile, end: number, salt: number): Promise<F
 const SEARCH_BYTES = 1024 * 1024
 const PREFIX_BYTES = 8
 
-/** Where the next whole frame starts at or behind `from`; else the footer, if there is one; else the end. */
-async function nextWhole(file: OpenFile, from: number, end: number, salt: number, hasFooter: boolean): Promise<number> {
+/** Where the next whole frame starts at or behind `from`, if one is found. */
+async function nextWhole(
+  file: OpenFile,
+  from: number,
+  end: number,
+  salt: number,
+  search: { bytesLeft: number },
+): Promise<number | undefined> {
   const buffer = Buffer.allocUnsafe(SEARCH_BYTES + PREFIX_BYTES)
   for (let base = from; base < end; base += SEARCH_BYTES) {
     const got = await file.read(buffer.subarray(0, Math.min(buffer.byteLength, end - base)), base)
     const bytes = buffer.subarray(0, got)
     for (let at = 0; at < Math.min(SEARCH_BYTES, got - PREFIX_BYTES + 1); at += 1) {
       const frameBytes = peekFrameBytes(bytes, at, salt)
-      if (typeof frameBytes === 'number' && (await isWhole(file, base + at, frameBytes, end, salt))) return base + at
+      if (typeof frameBytes === 'string' || base + at + frameBytes > end) continue
+      if (search.bytesLeft <= 0) return undefined
+      search.bytesLeft -= frameBytes
+      if (await isWhole(file, base + at, frameBytes, salt)) return base + at
     }
   }
-  return hasFooter ? Math.max(from, end - FOOTER_BYTES) : end
+  return undefined
 }
 
-async function isWhole(file: OpenFile, at: number, frameBytes: number, end: number, salt: number): Promise<boolean> {
-  if (at + frameBytes > end) return false
+async function isWhole(file: OpenFile, at: number, frameBytes: number, salt: number): Promise<boolean> {
   const bytes = Buffer.allocUnsafe(frameBytes)
   const got = await file.read(bytes, at)
   return got === frameBytes && typeof decodeFrame(bytes, 0, salt) === 'object'

@@ -6,6 +6,7 @@ import type { Files } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { listSegments, removeSegment } from '#wal/directory.ts'
 import type { FrameInput } from '#wal/frame.ts'
+import { segmentSalt } from '#wal/segment-file.ts'
 import { openSegment } from '#wal/segment-reader.ts'
 import { Wal, type WalOptions } from '#wal/wal.ts'
 import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
@@ -245,6 +246,25 @@ describe('damage', () => {
     wal = await newWal()
     expect(await states()).toEqual(['sealed'])
     expect(await delivered()).toEqual({ a: 0, b: 0 })
+  })
+
+  test('among bytes that look like frames everywhere: the search is bounded, and the file is kept', async () => {
+    const salt = segmentSalt({ logName: 'log', seq: 0, incarnation: wal.incarnation })
+    const lure = Buffer.alloc(36 * 100)
+    for (let at = 0; at < lure.byteLength; at += 36) {
+      lure.writeUInt32LE(1_000, at)
+      lure.writeUInt32LE((~1_000 ^ salt) >>> 0, at + 4)
+    }
+    await append('a')
+    await wal.append('log', { ...frame('lure', 0), payload: [lure] })
+    const [path = ''] = disk.paths().filter((name) => name.endsWith('.open'))
+    disk.crash()
+    disk.damage(path, (bytes) => bytes.fill(0, frameAt(bytes, 1), frameAt(bytes, 1) + 12))
+    const operations = counting()
+    wal = await newWal({ limits: { searchBytesMax: 20_000 } })
+    expect(operations.filter(({ kind, path: read }) => kind === 'read' && read === path).length).toBeLessThan(40)
+    expect(await states()).toEqual(['quarantined', 'sealed'])
+    expect(await delivered()).toEqual({ a: 0 })
   })
 
   test('of a frame before a footer that was not renamed', async () => {
