@@ -4,7 +4,6 @@
  * Law: a version leaves `draft` once, and from then on its definition stays. Every change names the status that it starts from in
  * its WHERE, so of two callers one wins and the other finds nothing.
  */
-import type { z } from 'zod'
 import { AppError } from '#errors.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, View, ViewDetail, ViewFormat, ViewStatus, ViewWithUsage } from '#model/view.ts'
@@ -14,8 +13,6 @@ import { storeLimits } from './limits.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
-
-type Usage = z.infer<typeof ViewWithUsage>
 
 const notFound = () => new AppError('not_found', 'no such view')
 const nameTaken = new AppError('validation_error', 'the name is taken', {
@@ -137,7 +134,7 @@ export type ViewFilter = {
 }
 
 /** Newest first. */
-export async function listViews(db: Db, account_id: string, filter: ViewFilter, page: PageQuery): Promise<Page<Usage>> {
+export async function listViews(db: Db, account_id: string, filter: ViewFilter, page: PageQuery): Promise<Page<ViewWithUsage>> {
   const { status, name, tags = [] } = filter
   let matching = db.selectFrom('views').where('views.account_id', '=', account_id)
   if (status !== undefined) matching = matching.where('views.status', '=', status)
