@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { useControl } from '../support/control.ts'
+import { describedBy } from '../support/described.ts'
 
 const control = useControl()
 
@@ -97,5 +98,28 @@ describe('the description', () => {
     expect(status).toBe(200)
     expect(headers.get('content-type')).toContain('yaml')
     expect(body).toMatch(/^openapi: 3\.1\.0/)
+  })
+})
+
+describe('the check that every answer of these tests goes through', () => {
+  test('notices an undescribed status, type and body', async () => {
+    const { url, newAccount } = control()
+    const { body: endpoint } = await (await newAccount()).post('/v1/endpoints', { region: 'loc' })
+    const check = (status: number, body: unknown, type = 'application/json') =>
+      describedBy(url, 'POST', '/v1/endpoints', { status, headers: new Headers({ 'content-type': type }), body })
+    await check(201, endpoint)
+    const { id: _, ...incomplete } = endpoint
+    await expect(check(200, endpoint)).rejects.toThrow('undescribed 200')
+    await expect(check(201, endpoint, 'text/plain')).rejects.toThrow('undescribed text/plain')
+    await expect(check(201, incomplete)).rejects.toThrow('differs')
+    for (const wrong of [
+      { segment_bytes: 'x' },
+      { mqtt_config: {} },
+      { created_at: 'yesterday' },
+      { status: 'fine' },
+      { id: '1' },
+    ]) {
+      await expect(check(201, { ...endpoint, ...wrong }), JSON.stringify(wrong)).rejects.toThrow('differs')
+    }
   })
 })

@@ -23,7 +23,7 @@ import { describedBy } from './described.ts'
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
 
 /** The system's clock, moved by hand. Timers run as they are. */
-export class MovableClock implements Clock {
+class MovableClock implements Clock {
   #offsetMs = 0
   now = (): number => Date.now() + this.#offsetMs
   monotonic = systemClock.monotonic

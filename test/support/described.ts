@@ -56,5 +56,7 @@ function findOperation({ paths }: Description, method: string, path: string) {
 
 function toValidator(schema: object, { components }: Description): z.ZodType {
   const text = JSON.stringify({ ...schema, $defs: components.schemas }).replaceAll('#/components/schemas/', '#/$defs/')
-  return z.fromJSONSchema(JSON.parse(text) as Parameters<typeof z.fromJSONSchema>[0])
+  // A default describes what requests may leave out; in an answer the field has to be there.
+  const strict = JSON.parse(text, (key, value) => (key === 'default' ? undefined : value))
+  return z.fromJSONSchema(strict as Parameters<typeof z.fromJSONSchema>[0])
 }
