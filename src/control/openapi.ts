@@ -22,7 +22,7 @@ import { problemContentType } from './problem.ts'
 
 const errorCodes = Object.keys(errorTable) as (keyof typeof errorTable)[]
 
-export const Problem = z.object({
+const Problem = z.object({
   type: z.string().meta({ description: '`{base_url}/errors/<error>`' }),
   title: z.string(),
   status: z.int(),

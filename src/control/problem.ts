@@ -24,7 +24,7 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
     return { error: invalid(parsed.error.issues.flatMap(toFieldErrors)) }
   }
 
-export function invalid(errors: readonly FieldError[]): AppError {
+function invalid(errors: readonly FieldError[]): AppError {
   const [first] = errors
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
   const detail =

@@ -48,7 +48,7 @@ export type ServerOptions = {
   readonly services: Services
 }
 
-export type Services = {
+type Services = {
   readonly tokens: Tokens
   readonly keys: Keys
   readonly destinations: Destinations

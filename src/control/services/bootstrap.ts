@@ -45,7 +45,7 @@ export type BootstrapOptions = {
 }
 
 /** The operator asks for a key that can't be had: the process must not start as if all were well. */
-export class BootstrapError extends Error {
+class BootstrapError extends Error {
   override readonly name = 'BootstrapError'
 }
 
