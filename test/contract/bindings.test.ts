@@ -32,6 +32,15 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
     expect(answer).toMatchObject({ status: 201, body: { is_required: true, canary_start_ts: '2026-11-20T08:15:30.000Z' } })
   })
 
+  test.each(['0000-01-01T00:00:00+23:59', '9999-12-31T23:59:59-23:59'])(
+    '422 for a canary start beyond what a timestamp can say: %s',
+    async (start) => {
+      const { account, view, path } = await attachable()
+      const answer = await account.post(path, { view_id: view.id, canary_start_ts: start })
+      expect(answer).toMatchObject({ status: 422, body: { errors: [{ path: 'canary_start_ts' }] } })
+    },
+  )
+
   test('201 for two versions of one view at once', async () => {
     const { account, view, path } = await attachable()
     await account.post(path, { view_id: view.id })
