@@ -2,7 +2,7 @@
  * HTTP ingest against its floor: a bare node:http server that reads the body and answers 202 after a writev and an fdatasync shared
  * by all that wait. Both run in the same rounds, one after the other, on one core; the load comes from another.
  *
- * `node bench/http-ingest.ts [rounds]`. INLET_BENCH_PROFILE=DIRECTORY writes a CPU profile of the Inlet server there.
+ * `node bench/http-ingest.ts [rounds] [events a request, to run one case only]`. INLET_BENCH_PROFILE=DIRECTORY writes a CPU profile of the Inlet server there.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
@@ -26,6 +26,7 @@ const measureMs = 1_500
 type Round = { readonly requestsPerSecond: number; readonly cpuMicrosPerRequest: number }
 
 const rounds = Number(process.argv[2] ?? 5)
+const only = process.argv[3]
 const profileDirectory = process.env['INLET_BENCH_PROFILE']
 const pinned = availableParallelism() > 1 && hasTaskset()
 
@@ -46,6 +47,7 @@ await inScratch(async (scratch) => {
 
   console.log('  events   floor req/s  inlet req/s  ratio    inlet events/s    MB/s   CPU/request floor, inlet')
   for (const { events, connections } of cases) {
+    if (only !== undefined && Number(only) !== events) continue
     const results: Record<(typeof kinds)[number], Round[]> = { floor: [], inlet: [] }
     for (let round = 0; round < rounds; round += 1) {
       for (const [kind, { child, url }] of servers) {

@@ -26,7 +26,16 @@ const encodings: ReadonlyMap<string, Encoding> = new Map([
   ['zstd', 'zstd'],
 ])
 
+/** The usual heads, answered without making anything. */
+const plain: ReadonlyMap<string | undefined, BodyFormat> = new Map(
+  [...layouts].map(([type, layout]) => [type, { layout, encoding: 'identity' }]),
+)
+
 export function bodyFormat(headers: IncomingHttpHeaders): BodyFormat {
+  if (headers['content-encoding'] === undefined) {
+    const format = plain.get(headers['content-type'])
+    if (format !== undefined) return format
+  }
   return { layout: layoutOf(headers['content-type']), encoding: encodingOf(headers['content-encoding']) }
 }
 

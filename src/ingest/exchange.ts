@@ -189,8 +189,10 @@ export class Exchange implements Receiving {
         attributes: noAttributes,
         payload: intake.payload,
       })
-      .then(({ seq }) => this.#accept(intake, seq))
-      .catch((error: unknown) => this.refuse(error))
+      .then(
+        ({ seq }) => this.#accept(intake, seq),
+        (error: unknown) => this.refuse(error),
+      )
   }
 
   #accept({ records, payloadBytes }: Intake, seq: number): void {

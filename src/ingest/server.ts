@@ -21,6 +21,7 @@ export type IngestServerOptions = {
   readonly registry: Registry
 }
 
+const plainTarget = { path: '/v1/ingest', query: '' }
 const backlog = 4096
 const timeoutCheckMs = 1_000
 
@@ -132,7 +133,8 @@ export class IngestServer implements Service {
       return undefined
     }
     connection.opened()
-    response.on('finish', connection.onAnswered)
+    // Not 'finish': node:http listens to that itself, and a second listener costs an array for each request.
+    response.on('close', connection.onAnswered)
     // RFC 9112 §9.6: nothing after a request with `Connection: close` is looked at.
     if (!response.shouldKeepAlive) connection.closing = true
     return new Exchange(this.#ingest, { connection, request, response, awaitsContinue })
@@ -146,8 +148,8 @@ export class IngestServer implements Service {
       exchange.refuse(new AppError('headers_too_large', detail), { close: true })
       return
     }
-    const { path, query } = targetOf(request.url ?? '')
-    const { method } = request
+    const { url = '', method } = request
+    const { path, query } = url === plainTarget.path ? plainTarget : targetOf(url)
     if (path === '/v1/ingest') {
       if (method === 'POST') exchange.receive(query)
       else exchange.refuse(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
