@@ -2,7 +2,7 @@
  * HTTP ingest against its floor: a bare node:http server that reads the body and answers 202 after a writev and an fdatasync shared
  * by all that wait. Both run in the same rounds, one after the other, on one core; the load comes from another.
  *
- * `node bench/http-ingest.ts [rounds] [events a request, to run one case only]`. INLET_BENCH_PROFILE=DIRECTORY writes a CPU profile of the Inlet server there.
+ * `node bench/http-ingest.ts [rounds] [events a request, to run one case only]`. BENCH_PROFILE=DIRECTORY writes a CPU profile of the Inlet server there.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
@@ -27,7 +27,7 @@ type Round = { readonly requestsPerSecond: number; readonly cpuMicrosPerRequest:
 
 const rounds = Number(process.argv[2] ?? 5)
 const only = process.argv[3]
-const profileDirectory = process.env['INLET_BENCH_PROFILE']
+const profileDirectory = process.env['BENCH_PROFILE']
 const pinned = availableParallelism() > 1 && hasTaskset()
 
 console.log(`HTTP ingest, ${eventBytes} B an event, durable before the answer, ${rounds} interleaved rounds`)

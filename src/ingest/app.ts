@@ -54,6 +54,12 @@ export async function startIngest(config: Config, { logger, clock }: AppHooks): 
     clock,
     logger,
   })
+  if (config.maxInFlightBytes < 2 * config.maxRequestBytes) {
+    // As sent and decompressed: both are held at the same time.
+    logger.warn(
+      'INLET_MAX_IN_FLIGHT_BYTES is less than twice INLET_MAX_REQUEST_BYTES: the largest requests can never be taken in',
+    )
+  }
   const admission = new Admission({
     storage: wal,
     freeBytes: () => files.freeBytes(config.paths.wal),

@@ -1,0 +1,121 @@
+/** What the log answers, as clients see it. Everything else about the server is tested with a real node in test/contract. */
+import { describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '#lib/clock.ts'
+import { createLogger, createMetrics } from '#lib/telemetry.ts'
+import type { FrameInput } from '#wal/frame.ts'
+import { WalError, type WalErrorReason } from '#wal/wal-error.ts'
+import { EndpointTable } from './endpoint-table.ts'
+import { IngestCounters } from './metrics.ts'
+import { IngestServer } from './server.ts'
+
+type Append = (logName: string, frame: FrameInput) => Promise<{ readonly seq: number }>
+
+async function serve(append: Append, clock: Clock = systemClock) {
+  const reserved = { bytes: 0 }
+  const counters = new IngestCounters()
+  const endpoints = new EndpointTable({
+    region: 'loc',
+    endpoints: [
+      {
+        id: 'endpoint',
+        account_id: 'account',
+        ingest_host: '127.0.0.1:1',
+        desired_state: 'active',
+        segment_bytes: 0,
+        segment_max_age_seconds: 0,
+        output_formats: [],
+        mqtt_config: null,
+        destination: null,
+        views: [],
+        committed_seq: -1,
+      },
+    ],
+  })
+  const server = new IngestServer({
+    listen: { host: '127.0.0.1', port: 0 },
+    maxConnections: 10,
+    requestTimeoutSeconds: 10,
+    notReady: () => [],
+    registry: createMetrics('test'),
+    ingest: {
+      nodeId: 'node',
+      baseUrl: 'http://control.test',
+      maxRequestBytes: 1_000,
+      authenticator: { authenticate: () => ({ account_id: 'account', key_id: 'key', scopes: ['ingest'] }) },
+      endpoints: () => endpoints,
+      admission: {
+        admit: () => undefined,
+        reserve: (bytes) => {
+          reserved.bytes += bytes
+        },
+        release: (bytes) => {
+          reserved.bytes -= bytes
+        },
+      },
+      log: { append },
+      counters,
+      clock,
+      logger: createLogger('test', 'silent'),
+    },
+  })
+  await server.start()
+  const post = () =>
+    fetch(`http://127.0.0.1:${server.address.port}/v1/ingest`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-ndjson' },
+      body: '1\n2\n',
+    })
+  return { post, reserved, counters, [Symbol.asyncDispose]: () => server.stop(AbortSignal.timeout(2_000)) }
+}
+
+describe('POST /v1/ingest', () => {
+  test('is not answered before the append is', async () => {
+    const durable = Promise.withResolvers<{ seq: number }>()
+    const appended = Promise.withResolvers<FrameInput>()
+    await using server = await serve((_, frame) => {
+      appended.resolve(frame)
+      return durable.promise
+    })
+    let isAnswered = false
+    const answer = server.post().then((response) => {
+      isAnswered = true
+      return response
+    })
+    expect(await appended.promise).toMatchObject({ protocol: 'http', layout: 'lines', recordCount: 2, topic: '', clientId: '' })
+    expect(server.reserved.bytes).toBeGreaterThan(0)
+    expect(isAnswered).toBe(false)
+    durable.resolve({ seq: 7 })
+    expect(await (await answer).json()).toEqual({ accepted_records: 2, accepted_bytes: 4, node_id: 'node', segment_seq: 7 })
+    expect(server.reserved.bytes).toBe(0)
+  })
+
+  test.each<[WalErrorReason, string]>([
+    ['disk_full', 'the disk of this node is full'],
+    ['io_error', 'could not be stored (io_error)'],
+    ['stopping', 'could not be stored (stopping)'],
+    ['overloaded', 'could not be stored (overloaded)'],
+  ])('503 when the log says %s; what caused it stays inside', async (reason, detail) => {
+    await using server = await serve(() => Promise.reject(new WalError(reason, 'secret path /var/lib')))
+    const response = await server.post()
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '2'])
+    const body = await response.text()
+    expect(JSON.parse(body)).toMatchObject({ error: 'unavailable', retry: true, detail: expect.stringContaining(detail) })
+    expect(body).not.toContain('/var/lib')
+    expect(server.reserved.bytes).toBe(0)
+    expect(server.counters.requestsByStatus).toEqual(new Map([[503, 1]]))
+  })
+
+  test('500 for what nobody foresaw, and the server goes on', async () => {
+    let calls = 0
+    await using server = await serve(async () => {
+      calls += 1
+      if (calls === 1) throw new TypeError('a secret of the inside')
+      return { seq: 0 }
+    })
+    const response = await server.post()
+    expect(response.status).toBe(500)
+    expect(await response.text()).not.toContain('a secret')
+    expect((await server.post()).status).toBe(202)
+    expect(server.reserved.bytes).toBe(0)
+  })
+})
