@@ -2,27 +2,42 @@
 import type { Buffer } from 'node:buffer'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { loadSegment } from '#delivery/artifacts/build.ts'
 import { MiB } from '#model/limits.ts'
 import { compileView } from '#views/compile.ts'
 import { type NamedView, RecordTable } from '#views/record-table.ts'
-import { forEachRecord } from '#wal/records.ts'
+import type { Frame } from '#wal/frame.ts'
 import { generatedEvents, githubEvents, otherView, type Workload } from './events.ts'
 import { type Floor, floor } from './extraction-floor.ts'
 import { best, coreSeconds, inScratch, line } from './measure.ts'
 
 const FRAME_BYTES = 256 * 1024
-const FLUSH_BYTES = 4 * MiB
+const FRAMES_IN_GROUP = 16
+const envelope = {
+  protocol: 'http',
+  layout: 'lines',
+  receivedAtMicros: 1.7e15,
+  recordCount: 0,
+  topic: '',
+  clientId: '',
+  attributes: new Uint8Array(),
+} as const
 
 type Times = { readonly load: number; readonly raw: number; readonly one: number; readonly two: number }
 
-/** The payload in frames, as clients that send batches make them. */
-export function* framesOf(lines: Buffer): Generator<Buffer> {
+/** The lines in frames, as clients that send batches make them, in groups as a segment's reader yields them. */
+export function* framesOf(lines: Buffer): Generator<readonly Frame[]> {
+  let group: Frame[] = []
   for (let start = 0; start < lines.length; ) {
     const feed = lines.indexOf(10, Math.min(start + FRAME_BYTES, lines.length - 1))
     const end = feed === -1 ? lines.length : feed + 1
-    yield lines.subarray(start, end)
+    group.push({ ...envelope, payload: lines.subarray(start, end) })
     start = end
+    if (group.length < FRAMES_IN_GROUP) continue
+    yield group
+    group = []
   }
+  yield group
 }
 
 export async function inlet({ lines, definition }: Workload, directory: string): Promise<Times> {
@@ -38,20 +53,7 @@ export async function inlet({ lines, definition }: Workload, directory: string):
     signal: new AbortController().signal,
     statementTimeoutMs: 600_000,
   })
-  const load = await coreSeconds(async () => {
-    let held = 0
-    for (const payload of framesOf(lines)) {
-      forEachRecord(
-        { layout: 'lines', payload },
-        table.addFrame({ protocol: 'http', topic: '', clientId: '', receivedAtMicros: 1.7e15 }, payload),
-      )
-      held += payload.length
-      if (held < FLUSH_BYTES) continue
-      await table.flush()
-      held = 0
-    }
-    table.finish()
-  })
+  const load = await coreSeconds(() => loadSegment(table, framesOf(lines)))
   const raw = await coreSeconds(() => table.writeRaw(join(directory, 'raw.parquet')))
   const made = (count: number) =>
     coreSeconds(async () => {

@@ -48,7 +48,9 @@ export const buildLimits = {
   readBytes: 4 * MiB,
   /** Rows in a row group of Parquet, and the payload bytes that one aims at. */
   rowGroupRowsMax: 122_880,
-  rowGroupBytes: 32 * MiB,
+  rowGroupBytes: 16 * MiB,
+  /** Payload bytes that DuckDB works on at once; a step of a statement takes several times as much memory. */
+  vectorBytes: 6 * MiB,
 } as const
 
 export const previewLimits = { samplesMax: 100, sampleBytesMax: 64 * KiB, timeoutMs: 10_000 } as const

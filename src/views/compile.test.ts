@@ -303,7 +303,7 @@ describe('hostile definitions', () => {
         // Outside of quotes there are only our own words.
         const bare = sql.replace(/'(?:[^']|'')*'/g, "''")
         expect(bare).toMatch(
-          /^SELECT verdict_0, .* FROM \(SELECT CASE WHEN json_valid\(payload\) THEN payload END AS payload, frame FROM records\)/,
+          /^SELECT verdict_0, .* FROM \(SELECT CASE WHEN json_valid\(payload\) THEN payload END AS payload, received_at, source FROM records\)/,
         )
         expect(bare).not.toMatch(/;|--|\/\*|read_text/)
       }),

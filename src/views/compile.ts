@@ -78,7 +78,7 @@ async function compile(input: unknown): Promise<CompiledView> {
         ? undefined
         : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
   }
-  return { ...view, sql: extractionSql([view], { guarded: true, slice: { records: 'records', frames: 'frames' } }).sql }
+  return { ...view, sql: extractionSql([view], { guarded: true, records: 'records' }).sql }
 }
 
 async function readConditions(

@@ -16,11 +16,9 @@ export function dlqSql(
   const unreadable = `${verdict} = ${verdicts.unreadable}`
   const isMissing = `${verdict} % 2 = 1`
   const column = (texts: readonly string[]): string => `[${texts.map(quoteLiteral).join(', ')}][(${verdict} + 1) // 2]`
-  const rows = ({ records, frames, extracted, first }: Slice): string => `
-    SELECT judged.*, received_at, topic, client_id FROM (
-      SELECT ${verdict}, failed_${view}, frame, payload, payload_bytes AS bytes, ${first} + records.rowid AS record_index
-      FROM ${extracted} POSITIONAL JOIN ${records} AS records WHERE ${isDlq(verdict)}
-    ) AS judged JOIN ${frames} AS frames ON frames.rowid = judged.frame`
+  const rows = ({ records, extracted, first }: Slice): string =>
+    `SELECT ${verdict}, failed_${view}, received_at, source, payload, payload_bytes, ${first} + records.rowid AS record_index
+     FROM ${extracted} POSITIONAL JOIN ${records} AS records WHERE ${isDlq(verdict)}`
   return `SELECT
       CASE WHEN ${unreadable} THEN CASE WHEN payload IS NULL THEN 'invalid_utf8' ELSE 'invalid_json' END
            WHEN ${isMissing} THEN 'missing_required' ELSE 'cast_failed' END AS error_code,
@@ -29,8 +27,8 @@ export function dlqSql(
            WHEN ${isMissing} THEN concat('the required column ', to_json(${column(names)}), ' has no value in the record')
            ELSE concat('the value ', to_json(failed_${view}), ' of the column ', to_json(${column(names)}), ' is not of type ', ${column(types)})
       END AS message,
-      payload AS record, to_base64(bytes) AS record_base64, ${segmentSeq} AS segment_seq, record_index,
+      payload AS record, to_base64(payload_bytes) AS record_base64, ${segmentSeq} AS segment_seq, record_index,
       strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ') AS ingested_at, topic, client_id,
       ${quoteLiteral(name)} AS view, ${version} AS view_version
-    FROM (${slices.map(rows).join(' UNION ALL ')})`
+    FROM (${slices.map(rows).join(' UNION ALL ')}) AS judged JOIN sources ON sources.rowid = judged.source`
 }

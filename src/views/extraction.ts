@@ -30,8 +30,8 @@ export type Extraction = {
 export type ExtractionOptions = {
   /** Ask first whether a payload is JSON. Unguarded, the statement fails at the first that is not, and is an eighth faster. */
   readonly guarded: boolean
-  /** The tables of the slice. */
-  readonly slice: Pick<Slice, 'records' | 'frames'>
+  /** The table of records. */
+  readonly records: string
 }
 
 /** How much of a value a message shows. */
@@ -42,10 +42,8 @@ type Slot = { readonly value: string; readonly text: string; readonly make: stri
 
 /** Tables of some of the segment's records, in the order that they came. */
 export type Slice = {
-  /** Columns frame, payload, payload_bytes. */
+  /** Columns received_at, source (a row id of the table `sources`), payload, payload_bytes. */
   readonly records: string
-  /** Columns received_at, protocol, topic, client_id; `frame` is a row id of it. */
-  readonly frames: string
   /** What extractionSql makes of it. */
   readonly extracted: string
   /** The index of its first record in the segment. */
@@ -54,23 +52,23 @@ export type Slice = {
 
 type Uncompiled = Pick<CompiledView, 'columns' | 'condition'>
 
-export function extractionSql(views: readonly Uncompiled[], { guarded, slice }: ExtractionOptions): Extraction {
-  const sources = new Sources()
+export function extractionSql(views: readonly Uncompiled[], { guarded, records: table }: ExtractionOptions): Extraction {
+  const found = new Texts()
   const slots = new Map<string, Slot>()
   const slotOf = (column: CompiledColumn): Slot => {
     const key = `${JSON.stringify(column.path)} ${printType(column.type)}`
-    const slot = slots.get(key) ?? makeSlot(`value_${slots.size}`, column, sources)
+    const slot = slots.get(key) ?? makeSlot(`value_${slots.size}`, column, found)
     slots.set(key, slot)
     return slot
   }
   const columnSlots = views.map(({ columns }) => columns.map(slotOf))
   const all = [...slots.values()]
   // Text of the envelope says nothing about the payload, so then the payload has to be asked.
-  const guard = guarded || !sources.readsPayload
+  const guard = guarded || !found.readsPayload
   const payload = guard ? 'CASE WHEN json_valid(payload) THEN payload END AS payload' : 'payload'
-  const records = `SELECT ${payload}, frame FROM ${slice.records}`
-  const envelope = sources.readsEnvelope ? ` JOIN ${slice.frames} AS frames ON frames.rowid = records.frame` : ''
-  const texts = `SELECT payload IS NOT NULL AS readable${sources.sql()} FROM (${records}) AS records${envelope}`
+  const records = `SELECT ${payload}, received_at, source FROM ${table}`
+  const envelope = found.readsEnvelope ? ' JOIN sources ON sources.rowid = records.source' : ''
+  const texts = `SELECT payload IS NOT NULL AS readable${found.sql()} FROM (${records}) AS records${envelope}`
   const values = `SELECT *, ${all.map(({ make, value }) => `${make} AS ${value}`).join(', ')} FROM (${texts})`
   const kept = `SELECT * REPLACE (${all.map(({ value, type }) => `${portable(value, type)} AS ${value}`).join(', ')}) FROM (${values})`
   const conditions = views.map(({ condition }, view) => {
@@ -92,7 +90,7 @@ export function extractionSql(views: readonly Uncompiled[], { guarded, slice }: 
 }
 
 /** The texts that are read from a record, each once. */
-class Sources {
+class Texts {
   readonly #texts: string[] = []
   readonly #jsons: string[] = []
   readonly #lists = new Map<string, string>()
@@ -141,30 +139,30 @@ class Sources {
   }
 }
 
-function makeSlot(value: string, { path, type }: CompiledColumn, sources: Sources): Slot {
-  const { text, make } = read(path, type, sources)
+function makeSlot(value: string, { path, type }: CompiledColumn, texts: Texts): Slot {
+  const { text, make } = read(path, type, texts)
   return { value, text, make, type }
 }
 
-function read(path: Path, type: ColumnType, sources: Sources): { readonly text: string; readonly make: string } {
+function read(path: Path, type: ColumnType, texts: Texts): { readonly text: string; readonly make: string } {
   if (path.from === 'envelope') {
-    const text = sources.envelope(path.field)
+    const text = texts.envelope(path.field)
     return { text, make: castText(text, type) }
   }
   const place = duckDbPath(path.steps)
   if (path.hasEach) {
-    const text = sources.list(place, type.scalar === 'JSON' ? 'json_extract' : 'json_extract_string')
+    const text = texts.list(place, type.scalar === 'JSON' ? 'json_extract' : 'json_extract_string')
     return { text, make: castList(text, type.scalar === 'JSON' ? 'JSON[]' : 'VARCHAR[]', type) }
   }
   if (type.depth > 0) {
-    const text = sources.text(place)
+    const text = texts.text(place)
     return { text, make: castList(`CAST(${text} AS JSON)`, 'JSON', type) }
   }
   if (type.scalar === 'JSON') {
-    const json = sources.json(place)
+    const json = texts.json(place)
     return { text: json, make: `CASE WHEN ${json} <> 'null' THEN ${json} END` }
   }
-  const text = sources.text(place)
+  const text = texts.text(place)
   return { text, make: castText(text, type) }
 }
 

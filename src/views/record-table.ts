@@ -15,7 +15,8 @@ import { buildLimits } from '#model/limits.ts'
 import type { CompiledView } from './compile.ts'
 import { dlqSql } from './dlq.ts'
 import { extractionSql, verdicts } from './extraction.ts'
-import { type Envelope, type LoadedSlice, LoadingSlice } from './slice.ts'
+import { encodingOf, type LoadedSlice, type LoadingFrame, LoadingSlice } from './slice.ts'
+import { type RecordSource, Sources } from './sources.ts'
 
 export type RecordTableOptions = {
   /** The only directory that is written to, spilled memory included. */
@@ -44,16 +45,24 @@ export class RecordTable {
   readonly #options: RecordTableOptions
   readonly #database: Database
   readonly #connection: Connection
+  readonly #sources: Sources
   readonly #slices: LoadedSlice[] = []
   #loading: LoadingSlice
   #recordCount = 0
   /** The first slice that is no JSON throughout makes all later ones ask first. */
   #guarded = false
 
-  private constructor(options: RecordTableOptions, database: Database, connection: Connection, loading: LoadingSlice) {
+  private constructor(
+    options: RecordTableOptions,
+    database: Database,
+    connection: Connection,
+    sources: Sources,
+    loading: LoadingSlice,
+  ) {
     this.#options = options
     this.#database = database
     this.#connection = connection
+    this.#sources = sources
     this.#loading = loading
   }
 
@@ -62,7 +71,8 @@ export class RecordTable {
     const database = await Database.open({ directories: [directory], spillDirectory: `${directory}/spill`, memoryBytes })
     try {
       const connection = await database.connect()
-      return new RecordTable(options, database, connection, await LoadingSlice.create(connection, 0, 0))
+      const sources = await Sources.create(connection)
+      return new RecordTable(options, database, connection, sources, await LoadingSlice.create(connection, 0, 0))
     } catch (error) {
       database.close()
       throw error
@@ -70,38 +80,51 @@ export class RecordTable {
   }
 
   /** Starts a frame. The answer appends its records: those bytes of the payload. The bytes are copied. */
-  addFrame(envelope: Envelope, payload: Buffer): (start: number, end: number) => void {
-    const add = this.#loading.addFrame(envelope, payload)
+  addFrame(
+    envelope: RecordSource & { readonly receivedAtMicros: number },
+    payload: Buffer,
+  ): (start: number, end: number) => void {
+    const receivedAt = BigInt(envelope.receivedAtMicros)
+    const frame: LoadingFrame = { receivedAt, source: this.#sources.add(envelope), payload, encoding: encodingOf(payload) }
     return (start, end) => {
-      add(start, end)
+      this.#loading.add(frame, start, end)
       this.#recordCount += 1
     }
   }
 
-  /** Hands on what was appended. To be called after some frames, so that little is held outside DuckDB's memory limit. */
+  /** Then `flush` must come before the next record. */
+  get isFull(): boolean {
+    return this.#loading.isFull
+  }
+
+  /** Hands on what was appended. To be called now and then, so that little is held outside DuckDB's memory limit. */
   async flush(): Promise<void> {
     this.#options.signal.throwIfAborted()
+    this.#sources.flush()
     this.#loading.flush()
     if (!this.#loading.isFull) return
-    this.finish()
+    this.#slices.push(this.#loading.finish())
     this.#loading = await LoadingSlice.create(this.#connection, this.#slices.length, this.#recordCount)
   }
 
-  /** To be called after the last frame. */
+  /** To be called after the last record. */
   finish(): void {
-    if (this.#loading.rows === 0) return
+    this.#sources.flush()
     this.#slices.push(this.#loading.finish())
   }
 
   /** Every record as it was sent. */
   async writeRaw(path: string): Promise<void> {
     const rows = this.#slices.map(
-      ({ records, frames, first }) =>
-        `SELECT make_timestamp(received_at) AS ingested_at, protocol, topic, client_id,
-           CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, ${first} + records.rowid AS record_index, payload, payload_bytes
-         FROM ${records} AS records JOIN ${frames} AS frames ON frames.rowid = records.frame`,
+      ({ records, first }) =>
+        `SELECT received_at, source, ${first} + rowid AS record_index, payload, payload_bytes FROM ${records}`,
     )
-    await this.#copy(rows, path)
+    await this.#copy(
+      `SELECT make_timestamp(received_at) AS ingested_at, protocol, topic, client_id,
+         CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, CAST(record_index AS BIGINT) AS record_index, payload, payload_bytes
+       FROM (${rows.join(' UNION ALL ')}) AS records JOIN sources ON sources.rowid = records.source`,
+      path,
+    )
   }
 
   /** Decides all rows for the views. Replaces what was extracted before. */
@@ -110,7 +133,7 @@ export class RecordTable {
     let values: ExtractedViews['values'] = []
     for (const slice of this.#slices) {
       const extractSlice = async (guarded: boolean): Promise<void> => {
-        const extraction = extractionSql(compiled, { guarded, slice })
+        const extraction = extractionSql(compiled, { guarded, records: slice.records })
         values = extraction.values
         await this.#run(`CREATE OR REPLACE TABLE ${slice.extracted} AS ${extraction.sql}`)
       }
@@ -150,7 +173,7 @@ export class RecordTable {
     const rows = this.#slices.map(
       ({ extracted }) => `SELECT ${columns?.join(', ')} FROM ${extracted} WHERE verdict_${view} = ${verdicts.accepted}`,
     )
-    await this.#copy(rows, path)
+    await this.#copy(rows.join(' UNION ALL '), path)
   }
 
   /** One JSON object per row, gzipped. */
@@ -178,12 +201,17 @@ export class RecordTable {
     return dlqSql(named, view, this.#slices, this.#options.segmentSeq)
   }
 
-  async #copy(rows: readonly string[], path: string): Promise<void> {
-    const { rowGroupBytes, rowGroupRowsMax } = buildLimits
+  async #copy(select: string, path: string): Promise<void> {
     await this.#run(
-      `COPY (${rows.join(' UNION ALL ')}) TO ${quoteLiteral(path)}
-       (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE ${rowGroupRowsMax}, ROW_GROUP_SIZE_BYTES ${rowGroupBytes})`,
+      `COPY (${select}) TO ${quoteLiteral(path)} (FORMAT parquet, COMPRESSION zstd,
+       ROW_GROUP_SIZE ${this.#rowGroupRows()}, ROW_GROUP_SIZE_BYTES ${buildLimits.rowGroupBytes})`,
     )
+  }
+
+  /** As many as a slice has: DuckDB keeps the rest of a slice in memory until half a row group has come together. */
+  #rowGroupRows(): number {
+    const full = this.#slices.slice(0, -1).map(({ rows }) => rows)
+    return Math.min(...full, buildLimits.rowGroupRowsMax)
   }
 
   #run(sql: string): Promise<void> {

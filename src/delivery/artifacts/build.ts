@@ -14,6 +14,7 @@ import type { OutputFormat } from '#model/endpoint.ts'
 import { buildLimits } from '#model/limits.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { RecordTable } from '#views/record-table.ts'
+import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import type { SegmentReader } from '#wal/segment-reader.ts'
 import { buildViews, type FailedView, firstLine } from './build-views.ts'
@@ -57,7 +58,7 @@ export class RequiredViewFailed extends Error {
 }
 
 /** DuckDB's own share of the memory; the rest is for what it doesn't count and for the bytes being read. */
-const DUCKDB_SHARE = 0.7
+const DUCKDB_SHARE = 0.5
 
 /** Throws RequiredViewFailed, the signal's reason, SegmentError, or what DuckDB says of a load that failed. */
 export async function buildArtifacts(options: BuildOptions): Promise<BuiltArtifacts> {
@@ -92,7 +93,7 @@ async function build(directory: string, options: BuildOptions): Promise<Omit<Bui
     signal,
   })
   try {
-    await load(table, segment)
+    await loadSegment(table, segment.frames(buildLimits.readBytes))
     if (wantsRaw) {
       const path = join(directory, 'records.parquet')
       await table.writeRaw(path)
@@ -109,11 +110,21 @@ async function build(directory: string, options: BuildOptions): Promise<Omit<Bui
   }
 }
 
-async function load(table: RecordTable, segment: BuildOptions['segment']): Promise<void> {
-  for await (const frames of segment.frames(buildLimits.readBytes)) {
+/** Appends all records of the frames. */
+export async function loadSegment(
+  table: RecordTable,
+  groups: AsyncIterable<readonly Frame[]> | Iterable<readonly Frame[]>,
+): Promise<void> {
+  for await (const frames of groups) {
     for (const frame of frames) {
       const { buffer, byteOffset, byteLength } = frame.payload
-      forEachRecord(frame, table.addFrame(frame, Buffer.from(buffer, byteOffset, byteLength)))
+      const add = table.addFrame(frame, Buffer.from(buffer, byteOffset, byteLength))
+      const bounds: number[] = []
+      forEachRecord(frame, (start, end) => bounds.push(start, end))
+      for (let at = 0; at < bounds.length; at += 2) {
+        add(bounds[at] ?? 0, bounds[at + 1] ?? 0)
+        if (table.isFull) await table.flush()
+      }
     }
     await table.flush()
   }
