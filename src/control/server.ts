@@ -70,8 +70,8 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     keepAliveTimeout: controlLimits.keepAliveTimeoutMs,
     http: { headersTimeout: controlLimits.headersTimeoutMs, connectionsCheckingInterval: controlLimits.timeoutCheckMs },
     forceCloseConnections: 'idle',
-    // A stop answers what is in flight; what arrives on a connection that stays open is refused in our own form.
-    return503OnClosing: true,
+    // What arrives during a stop is refused by the hook below, in the form of every other error.
+    return503OnClosing: false,
     routerOptions: { maxParamLength: controlLimits.paramCharsMax },
     clientErrorHandler: answerClientError(baseUrl),
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, toAppError(error), baseUrl),
@@ -81,8 +81,13 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   app.setSerializerCompiler(serializerCompiler)
   answerProblems(app, { baseUrl, logger })
   parseJson(app)
+  let closing = false
+  app.addHook('preClose', async () => {
+    closing = true
+  })
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
+    if (closing) throw new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 })
   })
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
