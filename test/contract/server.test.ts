@@ -149,6 +149,15 @@ describe('health', () => {
       expect(await control().call('GET', path)).toMatchObject({ status: 200, body: { status: 'ok' } })
   })
 
+  test('GET /readyz is 503 while the database cannot be read, and GET /healthz still 200', async () => {
+    await using own = await newControl()
+    await own.store.db.schema.dropTable('epoch').execute()
+    const answer = await own.call('GET', '/readyz')
+    expect(answer).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
+    expect(answer.headers.get('retry-after')).toBe('1')
+    expect(await own.call('GET', '/healthz')).toMatchObject({ status: 200 })
+  })
+
   test('GET /metrics is Prometheus text, by route and never by id', async () => {
     const account = await control().newAccount()
     await account.get(`/v1/views/${account.account_id}`)

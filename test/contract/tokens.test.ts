@@ -152,4 +152,26 @@ describe('signing keys', () => {
     second.clock.advance(121_000)
     expect(await kidOf()).toBe(kids[0])
   })
+
+  test('a start drops the old ones once no token of theirs can live, and no sooner', async () => {
+    await using database = await newDatabase()
+    const first = await newControl({ database })
+    const [signing] = await listSigningKeys(first.store.db)
+    const keyOf = (kid: string, ageMs: number) => ({ ...signing, kid, created_at: new Date(Date.now() - ageMs).toISOString() })
+    const replaceWith = (keys: readonly object[]) =>
+      transact(first.store, async (db) => {
+        await db.deleteFrom('signing_keys').execute()
+        for (const key of keys) await insertSigningKey(db, key as NonNullable<typeof signing>)
+      })
+    const kidsAfterStart = async () => {
+      await using control = await newControl({ database })
+      return (await control.call('GET', '/.well-known/jwks.json')).body.keys.map(({ kid }: { kid: string }) => kid)
+    }
+    const hour = 3_600_000
+    await replaceWith([keyOf('newest', hour), keyOf('old', month)])
+    expect(await kidsAfterStart()).toEqual(['newest', 'old'])
+    await replaceWith([keyOf('newest', hour + 130_000), keyOf('old', month), keyOf('older', 2 * month)])
+    expect(await kidsAfterStart()).toEqual(['newest'])
+    await first[Symbol.asyncDispose]()
+  })
 })
