@@ -1,0 +1,461 @@
+import { Buffer } from 'node:buffer'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Rows, Value } from '#duckdb/database.ts'
+import { queryParquet } from '#duckdb/query-parquet.ts'
+import type { Column, Definition } from '#model/definition.ts'
+import { MiB } from '#model/limits.ts'
+import { compileView } from './compile.ts'
+import { RecordTable, type RowCounts } from './record-table.ts'
+
+let root: string
+let directories = 0
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'inlet-views-'))
+})
+afterAll(() => rm(root, { recursive: true }))
+
+type Decided = {
+  readonly counts: RowCounts
+  readonly rows: readonly (readonly Value[])[]
+  readonly types: readonly string[]
+  readonly dlq: readonly { readonly [field: string]: unknown }[]
+}
+
+/** What becomes of the records, each in a frame of its own. */
+async function decide(definition: Definition, records: readonly (string | Buffer)[]): Promise<Decided> {
+  const directory = join(root, String(directories++))
+  await mkdir(directory)
+  const table = await RecordTable.open({
+    directory,
+    memoryBytes: 256 * MiB,
+    segmentSeq: 7,
+    signal: new AbortController().signal,
+    statementTimeoutMs: 60_000,
+  })
+  try {
+    for (const [index, record] of records.entries()) {
+      const payload = Buffer.from(record)
+      const from = { protocol: 'mqtt', topic: `t/${index % 3}`, clientId: '', receivedAtMicros: 1_700_000_000_000_000 + index }
+      table.addFrame(from, payload)(0, payload.length)
+      if (table.isFull) await table.flush()
+    }
+    table.finish()
+    const extracted = await table.extract([{ name: 'seen', version: 3, compiled: await compileView(definition) }])
+    const counts = await table.count(extracted, 0)
+    expect(counts.processed).toBe(counts.accepted + counts.dropped + counts.dlq)
+    await table.writeAccepted(extracted, 0, join(directory, 'rows.parquet'))
+    await table.writeDlq(extracted, 0, join(directory, 'dlq.ndjson.gz'))
+    const { rows, types }: Rows = await queryParquet({
+      directories: [directory],
+      sql: `SELECT * FROM '${directory}/rows.parquet'`,
+    })
+    const lines = gunzipSync(await readFile(join(directory, 'dlq.ndjson.gz')))
+      .toString()
+      .split('\n')
+      .slice(0, -1)
+    const dlq = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(rows).toHaveLength(counts.accepted)
+    expect(dlq).toHaveLength(counts.dlq)
+    return { counts, rows, types, dlq }
+  } finally {
+    table.close()
+  }
+}
+
+const column = (name: string, type: string, more: Partial<Column> = {}): Column => ({ name, type, path: `$.${name}`, ...more })
+
+/** What one value becomes as a type: the value, or why the row went elsewhere. */
+async function becomes(type: string, json: string, path = '$.v'): Promise<Value | undefined> {
+  const { rows, dlq } = await decide({ columns: [{ name: 'v', type, path, cast_failures: 'dlq' }] }, [`{"v":${json}}`])
+  return dlq[0] === undefined ? rows[0]?.[0] : `DLQ ${dlq[0]['error_code']}`
+}
+
+describe('values', () => {
+  test.each<[string, string, Value]>([
+    // Text.
+    ['VARCHAR', '"x"', 'x'],
+    ['VARCHAR', '""', ''],
+    ['VARCHAR', '"\\u0000a"', '\0a'],
+    ['VARCHAR', '"\\ud83d\\ude00ü"', '😀ü'],
+    ['VARCHAR', '12', '12'],
+    ['VARCHAR', '1.50', '1.5'],
+    ['VARCHAR', 'true', 'true'],
+    ['VARCHAR', 'null', null],
+    ['VARCHAR', '{"a": [1, "x"]}', '{"a":[1,"x"]}'],
+    ['VARCHAR', '12345678901234567890123', '12345678901234567890123'],
+    // Integers.
+    ['BIGINT', '9223372036854775807', '9223372036854775807'],
+    ['BIGINT', '9223372036854775808', 'DLQ cast_failed'],
+    ['BIGINT', '"42"', '42'],
+    ['BIGINT', '1.7', '2'],
+    ['BIGINT', '1e3', '1000'],
+    ['BIGINT', '""', 'DLQ cast_failed'],
+    ['BIGINT', 'true', 'DLQ cast_failed'],
+    ['BIGINT', '[1]', 'DLQ cast_failed'],
+    ['TINYINT', '128', 'DLQ cast_failed'],
+    ['UBIGINT', '18446744073709551615', '18446744073709551615'],
+    ['UINTEGER', '-1', 'DLQ cast_failed'],
+    ['HUGEINT', '99999999999999999999999999999999999999', '99999999999999999999999999999999999999'],
+    ['HUGEINT', '-99999999999999999999999999999999999999', '-99999999999999999999999999999999999999'],
+    ['HUGEINT', '100000000000000000000000000000000000000', 'DLQ cast_failed'],
+    ['UHUGEINT', '-1', 'DLQ cast_failed'],
+    // Fractions: a JSON number has the precision of a double, a text all of its digits.
+    ['DECIMAL(18,2)', '12.345', '12.35'],
+    ['DECIMAL(38,10)', '"12345678901234567890.0123456789"', '12345678901234567890.0123456789'],
+    ['DECIMAL(38,10)', '12345678901234567890.0123456789', '12345678901234567000.0000000000'],
+    ['DECIMAL(4,2)', '100', 'DLQ cast_failed'],
+    ['DOUBLE', '0.1', 0.1],
+    ['DOUBLE', '-0.0', -0],
+    ['DOUBLE', '"x"', 'DLQ cast_failed'],
+    ['FLOAT', '1.5', 1.5],
+    // Booleans.
+    ['BOOLEAN', 'true', true],
+    ['BOOLEAN', '0', false],
+    ['BOOLEAN', '"yes"', true],
+    ['BOOLEAN', '2', 'DLQ cast_failed'],
+    // Time.
+    ['TIMESTAMP', '"2013-01-10T07:58:30Z"', '2013-01-10 07:58:30'],
+    ['TIMESTAMP', '"2020-01-01T00:00:00.123456789+02:00"', '2019-12-31 22:00:00.123456'],
+    ['TIMESTAMP', '"2020-01-01 00:00-0530"', '2020-01-01 05:30:00'],
+    ['TIMESTAMP', '"2020-01-01"', '2020-01-01 00:00:00'],
+    ['TIMESTAMP[]', '["2020-01-01T00:00:00+02:00", "2020-01-01T00:00:00"]', ['2019-12-31 22:00:00', '2020-01-01 00:00:00']],
+    ['TIMESTAMP', '"1969-07-20 20:17:40"', '1969-07-20 20:17:40'],
+    ['TIMESTAMP', '1700000000', 'DLQ cast_failed'],
+    ['TIMESTAMP', '"infinity"', 'DLQ cast_failed'],
+    ['TIMESTAMPTZ', '"2020-01-01T00:00:00"', '2020-01-01 00:00:00+00'],
+    ['TIMESTAMPTZ', '"2020-01-01T00:00:00-05:00"', '2020-01-01 05:00:00+00'],
+    ['DATE', '"0001-01-01"', '0001-01-01'],
+    ['DATE', '"2026-02-30"', 'DLQ cast_failed'],
+    ['DATE', '"-infinity"', 'DLQ cast_failed'],
+    ['TIME', '"23:59:59.999999"', '23:59:59.999999'],
+    ['TIME', '"24:00:00"', 'DLQ cast_failed'],
+    // The rest.
+    ['UUID', '"F81D4FAE-7DEC-11D0-A765-00A0C91E6BF6"', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'],
+    ['UUID', '"x"', 'DLQ cast_failed'],
+    ['JSON', '{"a": [1, null]}', '{"a":[1,null]}'],
+    ['JSON', '"x"', '"x"'],
+    ['JSON', 'null', null],
+    ['BLOB', '"a\\\\xFF"', 'a\\xFF'],
+    ['BLOB', '"ü"', 'DLQ cast_failed'],
+    // Lists.
+    ['INTEGER[]', '[1, "2", null]', [1, 2, null]],
+    ['INTEGER[]', '[]', []],
+    ['INTEGER[]', '[1, "x"]', 'DLQ cast_failed'],
+    ['INTEGER[]', '5', 'DLQ cast_failed'],
+    ['INTEGER[]', '{"a":1}', 'DLQ cast_failed'],
+    ['INTEGER[]', '"[1,2]"', [1, 2]],
+    ['VARCHAR[]', '["a", 1, true, {"b":1}]', ['a', '1', 'true', '{"b":1}']],
+    ['INTEGER[][]', '[[1],[2,"3"]]', [[1], [2, 3]]],
+    ['INTEGER[][]', '[[1],2]', 'DLQ cast_failed'],
+    ['HUGEINT[]', '[99999999999999999999999999999999999999]', ['99999999999999999999999999999999999999']],
+    ['TIMESTAMP[]', '["2020-01-01", "inf"]', 'DLQ cast_failed'],
+    ['TIME[]', '["24:00:00"]', 'DLQ cast_failed'],
+    ['JSON[]', '[1,{"a":null}]', ['1', '{"a":null}']],
+  ])('%s of %s', async (type, json, expected) => {
+    expect(await becomes(type, json)).toEqual(expected)
+  })
+
+  test.each<[string, string, string, Value]>([
+    ['INTEGER[]', '[{"k":1},{"k":"2"},{},{"k":null}]', '$.v[*].k', [1, 2, null]],
+    ['INTEGER[]', '[{"k":"x"}]', '$.v[*].k', 'DLQ cast_failed'],
+    ['INTEGER[]', '[]', '$.v[*].k', null],
+    ['INTEGER[][]', '[{"k":[1]},{"k":[2,3]}]', '$.v[*].k', [[1], [2, 3]]],
+    ['JSON[]', '[{"k":"a"}]', '$.v[*].k', ['"a"']],
+    ['INTEGER', '[10,20]', '$.v[1]', 20],
+    ['INTEGER', '{"0":10}', "$.v['0']", 10],
+    ['INTEGER', '[10,20]', "$.v['1']", null],
+    ['INTEGER', '{"a/b~c":1}', "$.v['a/b~c']", 1],
+    ['INTEGER', '{"it\'s \\"q\\" \\\\":1}', '$.v."it\'s \\"q\\" \\\\"', 1],
+    ['VARCHAR', '"t"', '$$.topic', 't/0'],
+    ['VARCHAR', '"t"', '$$.client_id', null],
+    ['TIMESTAMP', '"t"', '$$.ingested_at', '2023-11-14 22:13:20'],
+  ])('%s of %s at %s', async (type, json, path, expected) => {
+    expect(await becomes(type, json, path)).toEqual(expected)
+  })
+
+  test('of two equal keys the first counts', async () => {
+    const { rows } = await decide({ columns: [column('a', 'INTEGER')] }, ['{"a":1,"a":2}'])
+    expect(rows).toEqual([[1]])
+  })
+
+  test('128-bit integers are decimals in the file', async () => {
+    const { types } = await decide({ columns: [column('a', 'HUGEINT'), column('b', 'DECIMAL(9,2)')] }, ['{"a":1}'])
+    expect(types).toEqual(['DECIMAL(38,0)', 'DECIMAL(9,2)'])
+  })
+})
+
+describe('records', () => {
+  test.each([
+    ['not JSON', '{"a":1', 'invalid_json'],
+    ['nothing', '', 'invalid_json'],
+    ['a byte order mark', '\ufeff{"a":1}', 'invalid_json'],
+    ['a NUL', '{"a":"\0"}', 'invalid_json'],
+    ['a raw control character', '{"a":"\x01"}', 'invalid_json'],
+    ['two values', '{"a":1}{"a":2}', 'invalid_json'],
+    ['a comment', '/* x */{"a":1}', 'invalid_json'],
+    ['a lone surrogate', '{"a":"\\ud800"}', 'invalid_json'],
+    ['an endless nest', '['.repeat(MiB), 'invalid_json'],
+    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'invalid_utf8'],
+    ['an encoded surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), 'invalid_utf8'],
+  ])('%s goes to the DLQ, byte for byte', async (_, record, code) => {
+    const { dlq, counts } = await decide({ columns: [column('a', 'INTEGER')] }, ['{"a":1}', record, '{"a":2}'])
+    expect(counts).toMatchObject({ processed: 3, accepted: 2, dlq: 1, errors: { [code]: 1 }, lastError: { code } })
+    const [row = {}] = dlq
+    expect(row).toMatchObject({ error_code: code, column: null, record_index: 1, segment_seq: 7, view: 'seen', view_version: 3 })
+    expect(row).toMatchObject({ topic: 't/1', client_id: null, ingested_at: '2023-11-14T22:13:20.000001Z' })
+    const back =
+      typeof row['record'] === 'string' ? Buffer.from(row['record']) : Buffer.from(String(row['record_base64']), 'base64')
+    expect(back.equals(Buffer.from(record))).toBe(true)
+    expect(row[code === 'invalid_utf8' ? 'record' : 'record_base64']).toBeNull()
+  })
+
+  test.each([
+    ['a number', '42'],
+    ['a text', '"x"'],
+    ['null', 'null'],
+    ['a list', '[1]'],
+    ['a trailing comma', '{"b":1,}'],
+    ['NaN', '{"b":NaN}'],
+    ['a deep nest', `{"b":${'['.repeat(300_000)}${']'.repeat(300_000)}}`],
+  ])('%s is a record without the column', async (_, record) => {
+    const { rows } = await decide({ columns: [column('a', 'INTEGER')] }, [record])
+    expect(rows).toEqual([[null]])
+  })
+
+  test('a megabyte in one value', async () => {
+    const long = 'ü'.repeat(MiB / 2 - 20)
+    const { rows } = await decide({ columns: [column('a', 'VARCHAR')] }, Array(40).fill(JSON.stringify({ a: long })))
+    expect(rows).toHaveLength(40)
+    expect(rows.every(([value]) => value === long)).toBe(true)
+  })
+})
+
+describe('the rules of a row', () => {
+  const definition: Definition = {
+    columns: [
+      column('a', 'INTEGER', { required: true }),
+      column('b', 'INTEGER', { cast_failures: 'dlq' }),
+      column('c', 'INTEGER'),
+    ],
+    filters: [{ condition: 'a <> 0' }, { condition: 'c > 0 OR c IS NULL OR b = 7' }],
+  }
+  const fate = async (record: string): Promise<string> => {
+    const { counts, dlq } = await decide(definition, [record])
+    if (counts.dlq > 0) return `${dlq[0]?.['error_code']} ${dlq[0]?.['column']}`
+    return `${counts.accepted > 0 ? 'accepted' : 'dropped'}${counts.castNulls > 0 ? ` with ${counts.castNulls} NULL` : ''}`
+  }
+
+  test.each([
+    ['{"a":1,"b":2,"c":3}', 'accepted'],
+    ['{"a":1}', 'accepted'],
+    ['{"a":0}', 'dropped'],
+    // The filter is false: whatever else is wrong with the row.
+    ['{"a":0,"b":"x"}', 'dropped'],
+    ['{"b":1,"c":-1}', 'dropped'],
+    // The first column's error.
+    ['{}', 'missing_required a'],
+    ['{"a":null}', 'missing_required a'],
+    ['{"a":"x"}', 'cast_failed a'],
+    ['{"b":"x"}', 'missing_required a'],
+    ['{"a":1,"b":"x"}', 'cast_failed b'],
+    // The filter is unknown because of a failed cast: the error wins.
+    ['{"a":1,"b":"x","c":-1}', 'cast_failed b'],
+    ['{"a":1,"c":"x"}', 'accepted with 1 NULL'],
+  ])('%s is %s', async (record, expected) => {
+    expect(await fate(record)).toBe(expected)
+  })
+
+  test('a filter that is unknown drops the row, and counts the value that became NULL', async () => {
+    const { counts } = await decide({ columns: [column('a', 'INTEGER')], filters: [{ condition: 'a > 5' }] }, [
+      '{"a":"x"}',
+      '{}',
+      '{"a":1}',
+    ])
+    expect(counts).toMatchObject({ processed: 3, accepted: 0, dropped: 3, dlq: 0, castNulls: 1 })
+  })
+
+  test('an error inside a filter is unknown for that row alone', async () => {
+    const { rows } = await decide(
+      {
+        columns: [column('a', 'UTINYINT'), column('b', 'VARCHAR')],
+        filters: [{ condition: 'a - 1 > 3 AND CAST(b AS INTEGER) = 5' }],
+      },
+      ['{"a":0,"b":"5"}', '{"a":9,"b":"x"}', '{"a":9,"b":"5"}'],
+    )
+    expect(rows).toEqual([[9, '5']])
+  })
+
+  test('messages name the column and show the value', async () => {
+    const { dlq } = await decide({ columns: [column('a', 'DECIMAL(4,2)', { cast_failures: 'dlq', required: true })] }, [
+      '{"a":"it\'s \\"long\\""}',
+      '{}',
+      `{"a":"${'x'.repeat(1000)}"}`,
+    ])
+    expect(dlq.map(({ message }) => message)).toEqual([
+      'the value "it\'s \\"long\\"" of the column "a" is not of type DECIMAL(4,2)',
+      'the required column "a" has no value in the record',
+      `the value "${'x'.repeat(200)}" of the column "a" is not of type DECIMAL(4,2)`,
+    ])
+  })
+
+  test.each([
+    ["LIKE '%a_%a_%a_%a_%a_%a_%b'", 0],
+    ["LIKE '%a%a%a%a%a%a%a%a%a%b'", 0],
+    ["ILIKE '%A_A%A_A%A_A%'", 1],
+    ["SIMILAR TO '(a*)*b'", 0],
+    ["LIKE 'aaa!%' ESCAPE '!' OR v LIKE 'a%'", 1],
+  ])('a megabyte of text %s takes no time to speak of', async (condition, accepted) => {
+    const { counts } = await decide({ columns: [column('v', 'VARCHAR')], filters: [{ condition: `v ${condition}` }] }, [
+      `{"v":"${'a'.repeat(MiB - 100)}"}`,
+    ])
+    expect(counts.accepted).toBe(accepted)
+  })
+})
+
+describe('random records and definitions obey the rules', () => {
+  /** A value, the text DuckDB makes of it, and what it is as each type: undefined where it is none. */
+  type Sample = { readonly json: string; readonly text: string | null; readonly as: Readonly<Record<string, Value | undefined>> }
+  const sample = (json: string, text: string | null, bigint?: string, boolean?: boolean, date?: string): Sample => ({
+    json,
+    text,
+    as: { VARCHAR: text, BIGINT: bigint, BOOLEAN: boolean, DATE: date },
+  })
+  const samples: readonly Sample[] = [
+    sample('null', null),
+    sample('"x"', 'x'),
+    sample('""', ''),
+    sample('"7"', '7', '7'),
+    sample('5', '5', '5'),
+    sample('-12', '-12', '-12'),
+    sample('0', '0', '0', false),
+    sample('true', 'true', undefined, true),
+    sample('"false"', 'false', undefined, false),
+    sample('{"k":[1,2]}', '{"k":[1,2]}'),
+    sample('"2026-11-20"', '2026-11-20', undefined, undefined, '2026-11-20'),
+  ]
+  const keys = ['a', 'b', 'c'] as const
+  type Doc = { readonly [key in (typeof keys)[number]]?: Sample }
+  type Truth = boolean | null
+  type Test = { readonly sql: string; readonly holds: (row: readonly (Value | undefined)[], columns: readonly Column[]) => Truth }
+
+  const columnArbitrary = fc.record({
+    key: fc.constantFrom(...keys),
+    type: fc.constantFrom('VARCHAR', 'BIGINT', 'BOOLEAN', 'DATE'),
+    required: fc.option(fc.boolean(), { nil: undefined }),
+    cast_failures: fc.option(fc.constantFrom('null' as const, 'dlq' as const), { nil: undefined }),
+  })
+  const not = (truth: Truth): Truth => (truth === null ? null : !truth)
+  const and = (one: Truth, other: Truth): Truth =>
+    one === false || other === false ? false : one === null || other === null ? null : true
+
+  /** Conditions over the first column, with what they should say. */
+  const testArbitrary: fc.Arbitrary<Test> = fc.letrec<{ leaf: Test; node: Test }>((tie) => ({
+    leaf: fc.oneof(
+      fc.constant<Test>({ sql: 'c0 IS NULL', holds: ([value]) => value === null || value === undefined }),
+      fc.constant<Test>({
+        sql: "CAST(c0 AS VARCHAR) = '5'",
+        holds: ([value]) => (value === null || value === undefined ? null : String(value) === '5'),
+      }),
+      fc.constant<Test>({
+        sql: "CAST(c0 AS VARCHAR) IN ('x', 'true', '0')",
+        holds: ([value]) => (value === null || value === undefined ? null : ['x', 'true', '0'].includes(String(value))),
+      }),
+      fc.constant<Test>({ sql: 'true', holds: () => true }),
+    ),
+    node: fc.oneof(
+      { maxDepth: 3 },
+      tie('leaf'),
+      tie('node').map((inner): Test => ({ sql: `NOT (${inner.sql})`, holds: (...row) => not(inner.holds(...row)) })),
+      fc.tuple(tie('node'), tie('node')).map(
+        ([one, other]): Test => ({
+          sql: `(${one.sql} AND ${other.sql})`,
+          holds: (...row) => and(one.holds(...row), other.holds(...row)),
+        }),
+      ),
+      fc.tuple(tie('node'), tie('node')).map(
+        ([one, other]): Test => ({
+          sql: `(${one.sql} OR ${other.sql})`,
+          holds: (...row) => not(and(not(one.holds(...row)), not(other.holds(...row)))),
+        }),
+      ),
+    ),
+  })).node
+
+  const docArbitrary: fc.Arbitrary<Doc | string> = fc.oneof(
+    {
+      weight: 9,
+      arbitrary: fc.record(
+        { a: fc.constantFrom(...samples), b: fc.constantFrom(...samples), c: fc.constantFrom(...samples) },
+        { requiredKeys: [] },
+      ),
+    },
+    { weight: 1, arbitrary: fc.constantFrom('{', 'nope', '', '{"a":1}}', '\0') },
+  )
+
+  /** The rules, as docs/views.md has them. */
+  function judge(columns: readonly (Column & { key: (typeof keys)[number] })[], tests: readonly Test[], doc: Doc | string) {
+    if (typeof doc === 'string') return { fate: 'dlq', code: 'invalid_json', nulls: 0, row: [] }
+    const values = columns.map(({ key, type }) => ({ text: doc[key]?.text ?? null, value: doc[key]?.as[type] }))
+    const row = values.map(({ value }) => value ?? null)
+    const truth = tests.map(({ holds }) => holds(row, columns)).reduce<Truth>(and, true)
+    if (truth === false) return { fate: 'dropped', code: undefined, nulls: 0, row }
+    for (const [index, { required, cast_failures }] of columns.entries()) {
+      const { text, value } = values[index] ?? {}
+      const failed = text !== null && value === undefined
+      if (failed && (required === true || cast_failures === 'dlq')) return { fate: 'dlq', code: 'cast_failed', nulls: 0, row }
+      if (required === true && text === null) return { fate: 'dlq', code: 'missing_required', nulls: 0, row }
+    }
+    const nulls = values.filter(({ text, value }) => text !== null && value === undefined).length
+    return { fate: truth === null ? 'dropped' : 'accepted', code: undefined, nulls, row }
+  }
+
+  test('as a model in JavaScript has them', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(columnArbitrary, { minLength: 1, maxLength: 4 }),
+        fc.array(testArbitrary, { maxLength: 2 }),
+        fc.array(docArbitrary, { minLength: 1, maxLength: 60 }),
+        async (drawn, tests, docs) => {
+          const columns = drawn.map(({ key, type, required, cast_failures }, index) => ({
+            key,
+            name: `c${index}`,
+            type,
+            path: `$.${key}`,
+            ...(required === undefined ? {} : { required }),
+            ...(cast_failures === undefined ? {} : { cast_failures }),
+          }))
+          const definition = {
+            columns: columns.map(({ key: _, ...rest }) => rest),
+            filters: tests.map(({ sql }) => ({ condition: sql })),
+          }
+          const records = docs.map((doc) =>
+            typeof doc === 'string'
+              ? doc
+              : `{${keys.flatMap((key) => (doc[key] ? [`"${key}": ${doc[key].json}`] : [])).join(', ')}}`,
+          )
+          const expected = docs.map((doc) => judge(columns, tests, doc))
+          const of = (fate: string) => expected.filter((each) => each.fate === fate)
+          const { counts, rows, dlq } = await decide(definition, records)
+          expect(rows).toEqual(of('accepted').map(({ row }) => row))
+          expect(dlq.map(({ error_code }) => error_code)).toEqual(of('dlq').map(({ code }) => code))
+          expect(dlq.map(({ record_index }) => record_index)).toEqual(
+            expected.flatMap(({ fate }, index) => (fate === 'dlq' ? [index] : [])),
+          )
+          expect(counts).toMatchObject({
+            processed: docs.length,
+            accepted: rows.length,
+            dropped: of('dropped').length,
+            dlq: dlq.length,
+          })
+          expect(counts.castNulls).toBe(expected.reduce((sum, { nulls }) => sum + nulls, 0))
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+})
