@@ -2,7 +2,7 @@
 import type { Files, OpenFile } from '#lib/files.ts'
 
 export type Moment = {
-  readonly operation: 'write' | 'sync' | 'rename' | 'syncDirectory'
+  readonly operation: 'write' | 'sync' | 'rename' | 'remove' | 'syncDirectory'
   readonly when: 'before' | 'after'
   /** Called for each operation of that kind; the first that it answers true for is the last. */
   readonly matches: (path: string, call: number) => boolean
@@ -33,7 +33,7 @@ export function deadlyFiles(files: Files, { operation, when, matches }: Moment):
     makeDirectory: (path) => files.makeDirectory(path),
     syncDirectory: (path) => deadly('syncDirectory', path, () => files.syncDirectory(path)),
     rename: (from, to) => deadly('rename', from, () => files.rename(from, to)),
-    remove: (path) => files.remove(path),
+    remove: (path) => deadly('remove', path, () => files.remove(path)),
     freeBytes: (path) => files.freeBytes(path),
   }
 }

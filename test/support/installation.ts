@@ -180,9 +180,10 @@ export class Installation implements AsyncDisposable {
       await this.ok('POST', `/v1/views/${viewId}/publish`)
       await this.ok('POST', `/v1/endpoints/${endpoint.id}/views`, { view_id: viewId })
     }
+    // Without a delivery process it is degraded, and takes data all the same.
     await until(
-      'the endpoint to be active',
-      async () => (await this.ok('GET', `/v1/endpoints/${endpoint.id}`)).status === 'active',
+      'the endpoint to be deployed',
+      async () => (await this.ok('GET', `/v1/endpoints/${endpoint.id}`)).status !== 'deploying',
       60_000,
     )
     return { id: endpoint.id, viewId }

@@ -1,0 +1,71 @@
+/**
+ * The delivery process, which dies at a named moment: `node delivery-child.ts MOMENT`, configured by the environment as any.
+ */
+import { startDelivery } from '#delivery/app.ts'
+import { systemClock } from '#lib/clock.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { DirectoryStores } from '#objects/directory.ts'
+import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
+import { readConfig } from '../../src/config.ts'
+import { deadlyFiles } from '../support/deadly-files.ts'
+
+type Hooks = { readonly files?: typeof systemFiles; readonly stores?: ObjectStores }
+
+const config = readConfig()
+const real = new DirectoryStores({ root: config.paths.buckets })
+
+const moments: Readonly<Record<string, Hooks>> = {
+  'while it converts': {
+    files: deadlyFiles(systemFiles, { operation: 'rename', when: 'after', matches: (path) => path.includes('.building.json') }),
+  },
+  'sealed, before upload': { stores: deadlyStores({ before: () => true }) },
+  'some artifacts uploaded': { stores: deadlyStores({ after: (key) => key.includes('/parquet/') }) },
+  'before the marker': { stores: deadlyStores({ before: (key) => key.includes('/commits/') }) },
+  'marker, before the commit is kept': { stores: deadlyStores({ after: (key) => key.includes('/commits/') }) },
+  'commit kept, before it is sent': {
+    files: deadlyFiles(systemFiles, {
+      operation: 'syncDirectory',
+      when: 'after',
+      matches: (path) => path === config.paths.outbox,
+    }),
+  },
+  'commit recorded, before delete': {
+    files: deadlyFiles(systemFiles, { operation: 'remove', when: 'before', matches: (path) => path.endsWith('.wal') }),
+  },
+  'segment deleted, before the outbox forgets': {
+    files: deadlyFiles(systemFiles, { operation: 'remove', when: 'after', matches: (path) => path.endsWith('.wal') }),
+  },
+}
+
+const hooks = moments[process.argv[2] ?? '']
+if (hooks === undefined) throw new Error(`no such moment: ${process.argv[2]}`)
+await startDelivery(config, { logger: createLogger('delivery', 'error'), clock: systemClock, ...hooks })
+setInterval(() => undefined, 60_000)
+
+/** Buckets whose puts are the last thing that the process does. */
+function deadlyStores({ before, after }: { before?: (key: string) => boolean; after?: (key: string) => boolean }): ObjectStores {
+  const deadly = async (key: string, put: () => Promise<void>): Promise<void> => {
+    if (before?.(key) === true) await die()
+    await put()
+    if (after?.(key) === true) await die()
+  }
+  return {
+    open(target) {
+      const store = real.open(target)
+      const wrapped: ObjectStore = {
+        put: (key, body, options) => deadly(key, () => store.put(key, body, options)),
+        putFile: (key, path, options) => deadly(key, () => store.putFile(key, path, options)),
+        get: (key, signal) => store.get(key, signal),
+        remove: (key, signal) => store.remove(key, signal),
+        list: (prefix, signal) => store.list(prefix, signal),
+      }
+      return wrapped
+    },
+  }
+}
+
+function die(): Promise<never> {
+  process.kill(process.pid, 'SIGKILL')
+  return new Promise(() => undefined)
+}
