@@ -116,6 +116,10 @@ export class Installation implements AsyncDisposable {
     return this.end(command, 'SIGKILL')
   }
 
+  pid(command: string): number | undefined {
+    return this.#running.get(command)?.pid
+  }
+
   /** All that the processes said. */
   get log(): string {
     return this.#log.join('')

@@ -1,0 +1,200 @@
+/** One process dies, the others go on: whatever is acknowledged meanwhile is committed in the end, once. */
+import { execFile } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { Installation } from '../support/installation.ts'
+import { readWithDuckDb } from '../support/parquet.ts'
+import { until } from '../support/until.ts'
+
+const run = promisify(execFile)
+const program = resolve(import.meta.dirname, '../../src/main.ts')
+const bucket = 'bucket'
+const view = { name: 'numbers', definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }] } }
+
+/** Posts one record after the other until told to stop, and remembers what was acknowledged. */
+class Sender {
+  readonly acknowledged: number[] = []
+  readonly seqs = new Set<number>()
+  readonly refused: (number | string)[] = []
+  #next = 0
+  #stopping = false
+  #done: Promise<void>
+
+  constructor(installation: Installation, endpointId: string) {
+    this.#done = this.#send(installation, endpointId)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true
+    await this.#done
+  }
+
+  async #send(installation: Installation, endpointId: string): Promise<void> {
+    while (!this.#stopping) {
+      const n = this.#next++
+      try {
+        const { status, body } = await installation.ingest(endpointId, `{"n":${n}}`)
+        if (status === 202) {
+          this.acknowledged.push(n)
+          this.seqs.add(body.segment_seq)
+        } else this.refused.push(status)
+      } catch (error) {
+        this.refused.push(String(error))
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      }
+    }
+  }
+}
+
+async function committedNumbers(installation: Installation, id: string): Promise<readonly number[]> {
+  const raw = await readWithDuckDb(installation.artifacts(bucket, id, 'parquet'))
+  return raw.map(({ payload }) => JSON.parse(String(payload)).n)
+}
+
+/** Process id of a child of the supervisor. */
+async function childOf(supervisor: number | undefined, name: string): Promise<number> {
+  const { stdout } = await run('pgrep', ['-P', String(supervisor), '-f', `main.ts ${name}$`])
+  return Number(stdout.trim())
+}
+
+describe('under the supervisor', () => {
+  test('kill -9 of delivery is never noticed by ingest', async () => {
+    await using installation = await Installation.create()
+    await installation.start('start')
+    const { id } = await installation.endpoint({ bucket, view })
+    const sender = new Sender(installation, id)
+    for (let kills = 0; kills < 3; kills++) {
+      const before = sender.acknowledged.length
+      process.kill(await childOf(installation.pid('start'), 'delivery'), 'SIGKILL')
+      await until('300 more acknowledgements', () => sender.acknowledged.length > before + 300)
+      await until('a new delivery process', () =>
+        childOf(installation.pid('start'), 'delivery').then(
+          (pid) => pid > 0,
+          () => false,
+        ),
+      )
+    }
+    await sender.stop()
+    expect(sender.refused).toEqual([])
+    await installation.committed(id, sender.seqs)
+    expect(await committedNumbers(installation, id)).toEqual(sender.acknowledged)
+  })
+
+  test('kill -9 of ingest: it is back by itself, delivery goes on, nothing acknowledged is lost', async () => {
+    await using installation = await Installation.create()
+    await installation.start('start')
+    const { id } = await installation.endpoint({ bucket, view })
+    const delivery = await childOf(installation.pid('start'), 'delivery')
+    const sender = new Sender(installation, id)
+    for (let kills = 0; kills < 3; kills++) {
+      await until('an acknowledgement', () => sender.acknowledged.length > kills * 200)
+      process.kill(await childOf(installation.pid('start'), 'ingest'), 'SIGKILL')
+      const before = sender.acknowledged.length
+      await until('acknowledgements after the kill', () => sender.acknowledged.length > before + 200, 30_000)
+    }
+    await sender.stop()
+    expect(await childOf(installation.pid('start'), 'delivery')).toBe(delivery)
+    await installation.committed(id, sender.seqs)
+    const committed = await committedNumbers(installation, id)
+    // What was in flight at a kill may be there without an acknowledgement; nothing is there twice.
+    expect(new Set(committed).size).toBe(committed.length)
+    expect(sender.acknowledged.filter((n) => !new Set(committed).has(n))).toEqual([])
+    expect(committed.length - sender.acknowledged.length).toBeLessThanOrEqual(3)
+  })
+
+  test('SIGTERM drains: everything acknowledged is committed before the end', async () => {
+    await using installation = await Installation.create()
+    await installation.start('start')
+    const { id } = await installation.endpoint({ bucket, view, segment_max_age_seconds: 3600 })
+    const sender = new Sender(installation, id)
+    await until('200 acknowledgements', () => sender.acknowledged.length > 200)
+    await installation.end('start', 'SIGTERM')
+    await sender.stop()
+    expect(await committedNumbers(installation, id)).toEqual(sender.acknowledged)
+    expect(installation.walFiles(id)).toEqual([])
+    expect(readdirSync(join(installation.directory, 'node/outbox')).filter((name) => name.endsWith('.json'))).toEqual([])
+    await installation.start('start')
+    expect((await installation.commits(id)).length).toBe(installation.markers(bucket, id).length)
+  })
+})
+
+describe('without control', () => {
+  test('ingest and delivery go on, commits wait, and go out in order when it is back', async () => {
+    await using installation = await Installation.create()
+    await installation.start('control', 'ingest', 'delivery')
+    const { id } = await installation.endpoint({ bucket, view })
+    await installation.kill('control')
+    const sender = new Sender(installation, id)
+    await until('three markers in the bucket', () => installation.markers(bucket, id).length >= 3, 30_000)
+    // The whole node starts anew, with nobody to ask: it works from the snapshot on its disk.
+    await installation.kill('ingest')
+    await installation.kill('delivery')
+    await installation.start('ingest', 'delivery')
+    const before = sender.acknowledged.length
+    await until('acknowledgements after the restart', () => sender.acknowledged.length > before + 100, 30_000)
+    const markers = installation.markers(bucket, id).length
+    await until('more markers', () => installation.markers(bucket, id).length > markers, 30_000)
+    await sender.stop()
+    expect(installation.walFiles(id).length).toBeGreaterThan(0)
+
+    await installation.start('control')
+    await installation.committed(id, sender.seqs)
+    await until('the node to be empty', () => installation.walFiles(id).length === 0)
+    const committed = await committedNumbers(installation, id)
+    expect(new Set(committed).size).toBe(committed.length)
+    expect(sender.acknowledged.filter((n) => !new Set(committed).has(n))).toEqual([])
+    const seqs = (await installation.commits(id)).map(({ seq }) => seq).toReversed()
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
+    expect(new Set(seqs).size).toBe(seqs.length)
+  })
+
+  test('a node that never met control says so, and serves as soon as it is there', async () => {
+    await using installation = await Installation.create()
+    installation.spawn('ingest')
+    await until('a listener', () =>
+      fetch(`${installation.ingestUrl}/healthz`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    )
+    const refused = await installation.ingest('11111111-1111-4111-8111-111111111111', '{}')
+    expect(refused).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
+    expect(refused.headers.get('retry-after')).toMatch(/^\d+$/)
+    await installation.start('control')
+    await until('ingest to be ready', () => fetch(`${installation.ingestUrl}/readyz`).then(({ ok }) => ok), 20_000)
+  })
+})
+
+test('a revoked key stops at the node with the next epoch', async () => {
+  await using installation = await Installation.create()
+  await installation.start('start')
+  const { id } = await installation.endpoint({ bucket })
+  const keys = async (...args: readonly string[]) =>
+    (await run(process.execPath, [program, 'keys', ...args], { env: { INLET_DATA_DIR: installation.directory } })).stdout
+  const made = await keys('create', '--name', 'device', '--scope', 'ingest')
+  const key = /ing_live_\w{32}/.exec(made)?.[0] ?? ''
+  const keyId = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(made)?.[0] ?? ''
+  const post = async () => (await installation.ingest(id, '{"n":1}', { 'x-api-key': key })).status
+  await until('the key to work', async () => (await post()) === 202)
+  await keys('revoke', keyId)
+  const revokedAt = performance.now()
+  await until('the key to be refused', async () => (await post()) === 401, 30_000)
+  // Usually within two seconds; the promise is 30.
+  expect(performance.now() - revokedAt).toBeLessThan(30_000)
+  expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
+})
+
+test('a second installation on the same data directory refuses to touch it', async () => {
+  await using installation = await Installation.create()
+  await installation.start('control', 'ingest', 'delivery')
+  for (const name of ['ingest', 'delivery']) {
+    const env = { INLET_DATA_DIR: installation.directory, INLET_INGEST_LISTEN: '127.0.0.1:0' }
+    const failed = await run(process.execPath, [program, name], { env }).then(
+      () => Promise.reject(new Error('it started')),
+      (error: { code: number; stderr: string }) => error,
+    )
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining('another Inlet running on this data directory') })
+  }
+})
