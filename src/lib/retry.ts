@@ -1,5 +1,3 @@
-import { type Clock, sleep } from './clock.ts'
-
 export type BackoffOptions = {
   readonly delayMsMin: number
   readonly delayMsMax: number
@@ -31,28 +29,5 @@ export class Backoff {
 
   reset(): void {
     this.#attempts = 0
-  }
-}
-
-export type RetryOptions = BackoffOptions & {
-  readonly clock: Clock
-  readonly signal: AbortSignal
-  /** Called before each wait. */
-  readonly onFailure: (error: unknown, attempt: number, delayMs: number) => void
-}
-
-/** Tries until it succeeds or the signal aborts; then throws the signal's reason. */
-export async function retryForever<T>(options: RetryOptions, attempt: () => Promise<T>): Promise<T> {
-  const backoff = new Backoff(options)
-  for (;;) {
-    options.signal.throwIfAborted()
-    try {
-      return await attempt()
-    } catch (error) {
-      options.signal.throwIfAborted()
-      const delayMs = backoff.next()
-      options.onFailure(error, backoff.attempts, delayMs)
-      await sleep(options.clock, delayMs, options.signal)
-    }
   }
 }
