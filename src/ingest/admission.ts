@@ -7,7 +7,7 @@ import { ingestLimits } from '#model/limits.ts'
 import type { Memory } from './intake.ts'
 
 /** What admission asks of the WAL. */
-export interface Storage {
+interface Storage {
   bytesOnDisk(): number
   health(): { readonly healthy: boolean; readonly reasons: readonly string[] }
 }

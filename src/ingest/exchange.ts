@@ -17,7 +17,7 @@ import { Intake, type Memory } from './intake.ts'
 import type { IngestCounters } from './metrics.ts'
 
 /** Where frames become durable. */
-export interface AppendLog {
+interface AppendLog {
   /** Resolves after fdatasync. */
   append(logName: string, frame: FrameInput): Promise<{ readonly seq: number }>
 }
@@ -195,7 +195,9 @@ export class Exchange implements Receiving {
       )
   }
 
-  #accept({ records, payloadBytes }: Intake, seq: number): void {
+  #accept(intake: Intake, seq: number): void {
+    const { records, payloadBytes } = intake
+    intake.free()
     const { nodeId, counters } = this.#ingest
     const last = this.#ingest.draining()
     this.#end()

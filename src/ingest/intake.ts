@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream'
 import { AppError } from '#errors.ts'
-import { ingestLimits, recordLimits } from '#model/limits.ts'
+import { ingestLimits, KiB, recordLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
 import { type BodyFormat, createDecoder } from './body-format.ts'
 import { RecordCounter } from './ndjson.ts'
@@ -11,6 +11,9 @@ export interface Memory {
   reserve(bytes: number): void
   release(bytes: number): void
 }
+
+/** Below this, detaching a chunk costs more than collecting it. */
+const freedChunkBytesMin = 4 * KiB
 
 export type IntakeOptions = {
   readonly format: BodyFormat
@@ -86,6 +89,20 @@ export class Intake {
     if (this.#options.format.encoding === 'identity') this.#finish()
     else if (this.#decoder === undefined) this.#fail(noRecord())
     else this.#decoder.end()
+  }
+
+  /**
+   * Gives the memory of the payload back to the system at once. Only when nothing reads it any more.
+   *
+   * Left to the collector, the bytes of a few thousand requests pile up outside its heap until it marks the whole of it, again and
+   * again: a quarter of all time at 25 KB a request (measured).
+   */
+  free(): void {
+    for (const { buffer, byteLength } of this.#payload) {
+      // A chunk that is all of its buffer is nobody else's: neither of the pool, nor of a decoder that goes on writing to it.
+      if (byteLength >= freedChunkBytesMin && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer)
+        buffer.transfer(0)
+    }
   }
 
   /** Drops everything it holds. */
