@@ -13,6 +13,8 @@ import { listParked, type Parked } from './suspects.ts'
 /** Segments of one log that may be in work at a time: one uploads and waits for its turn while others are converted. */
 const inWorkPerLogMax = 3
 const scanIntervalMs = 250
+/** A log that has been blocked for this long is not waited for at the end. */
+const stuckAfterMs = 3_000
 
 export type PipelineOptions = {
   readonly nodeId: string
@@ -27,8 +29,8 @@ export type PipelineOptions = {
 }
 
 type Log = {
-  /** Ids in work, with what each of them waits for. */
-  readonly inWork: Map<string, string | null>
+  /** Ids in work, with what each of them waits for and since when. */
+  readonly inWork: Map<string, { readonly reason: string; readonly sinceMs: number } | null>
   /** Settles when everything that was begun has ended. */
   tail: Promise<unknown>
   /** Sealed segments that are not committed, oldest first, as of the last scan. */
@@ -81,7 +83,7 @@ export class Pipeline implements Service {
     return [...this.#logs].flatMap(([logName, log]) => {
       const parked = log.parked[0]
       if (log.waiting.length === 0 && parked === undefined) return []
-      const blockedBy = log.inWork.values().find((reason) => reason !== null) ?? null
+      const blockedBy = log.inWork.values().find((block) => block !== null)?.reason ?? null
       return {
         endpoint_id: logName,
         undelivered_segments: log.waiting.length + log.parked.length,
@@ -108,9 +110,10 @@ export class Pipeline implements Service {
   }
 
   #nothingMoves(): boolean {
+    const now = this.#options.clock.monotonic()
     return this.#logs.values().every(({ inWork, waiting }) => {
       if (inWork.size === 0) return waiting.length === 0
-      return inWork.values().some((reason) => reason !== null)
+      return inWork.values().some((block) => block !== null && now - block.sinceMs > stuckAfterMs)
     })
   }
 
@@ -143,6 +146,7 @@ export class Pipeline implements Service {
   }
 
   #begin(log: Log, segment: SegmentFile, id: string): void {
+    const { clock } = this.#options
     const turn = log.tail
     log.inWork.set(id, null)
     const recovered = this.#firstScan
@@ -151,7 +155,10 @@ export class Pipeline implements Service {
         segment,
         recovered,
         turn,
-        report: (blockedBy) => void log.inWork.set(id, blockedBy),
+        report: (reason) => {
+          const sinceMs = log.inWork.get(id)?.sinceMs ?? clock.monotonic()
+          log.inWork.set(id, reason === null ? null : { reason, sinceMs })
+        },
         signal: this.#aborting.signal,
       })
       .then(

@@ -10,7 +10,7 @@ import type { OutputFormat } from '#model/endpoint.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import type { SegmentFile } from '#wal/directory.ts'
-import { openSegment } from '#wal/segment-reader.ts'
+import { openSegment, SegmentError } from '#wal/segment-reader.ts'
 import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './artifacts/build.ts'
 import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
 import { objectKey, type SegmentName } from './object-key.ts'
@@ -245,7 +245,8 @@ export class SegmentDelivery {
         const reason = errorMessage(error)
         run.report(reason)
         if (!mayPassByItself(error)) failures += 1
-        if (failures >= buildAttemptsMax) {
+        // A damaged file stays damaged.
+        if (failures >= buildAttemptsMax || error instanceof SegmentError) {
           await suspects.park(id, reason)
           logger.error({ segment: id, endpoint: run.segment.logName, reason }, 'a segment cannot be converted and is parked')
           return undefined

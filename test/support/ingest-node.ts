@@ -10,9 +10,10 @@ import { type Clock, systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { Scope } from '#model/api-key.ts'
+import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { segmentLimits } from '#model/limits.ts'
-import { Heartbeat } from '#model/node-protocol.ts'
+import { CommitBatch, Heartbeat } from '#model/node-protocol.ts'
 import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
 import { listSegments } from '#wal/directory.ts'
 import { openSegment } from '#wal/segment-reader.ts'
@@ -64,10 +65,12 @@ export function aSnapshot(change: Partial<Snapshot> = {}): Snapshot {
   }
 }
 
-/** The half of `/internal/v1` that ingest talks to. */
+/** `/internal/v1` as a node sees it. */
 export class ControlStandIn implements AsyncDisposable {
   readonly heartbeats: Heartbeat[] = []
   readonly registered: unknown[] = []
+  /** In the order in which they came. */
+  readonly commits: SegmentCommit[] = []
   #snapshot: Snapshot | undefined
   readonly #waiting = new Set<ServerResponse>()
   readonly #server = createServer((request, response) => {
@@ -83,6 +86,10 @@ export class ControlStandIn implements AsyncDisposable {
       } else if (url.pathname === '/internal/v1/heartbeat') {
         this.heartbeats.push(Heartbeat.parse(JSON.parse(body)))
         response.writeHead(204).end()
+      } else if (url.pathname === '/internal/v1/commits') {
+        const { commits } = CommitBatch.parse(JSON.parse(body))
+        this.commits.push(...commits)
+        response.end(JSON.stringify({ recorded: commits.map(({ id }) => id), new: commits.length }))
       } else if (this.#snapshot !== undefined && this.#snapshot.epoch > Number(url.searchParams.get('after'))) {
         response.end(JSON.stringify(this.#snapshot))
       } else {

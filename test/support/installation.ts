@@ -15,7 +15,6 @@ import { until } from './until.ts'
 const root = resolve(import.meta.dirname, '../..')
 const program = join(root, 'src/main.ts')
 
-
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
 export type Answer = { readonly status: number; readonly body: any; readonly headers: Headers }
 

@@ -1,0 +1,229 @@
+import { open, readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { parkedCommand } from '#cli/parked.ts'
+import { systemFiles } from '#lib/files.ts'
+import { nodeIdentity } from '#node/identity.ts'
+import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../../test/support/delivery-node.ts'
+import { until } from '../../test/support/until.ts'
+
+const brokenView = { definition: { columns: [{ name: 'n', type: 'NO_SUCH_TYPE', path: '$.n' }] } }
+
+async function segments(node: DeliveryNode, endpointId: string): Promise<readonly string[]> {
+  return (await readdir(join(node.config.paths.wal, endpointId))).filter((name) => name !== 'high-water').toSorted()
+}
+
+describe('a destination that fails', () => {
+  test('everything waits, says why, and is delivered in order when it is back', async () => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}', '{"n":4}', '{"n":5}')
+    let down = true
+    node.stores.fault = () => (down ? 'refused' : undefined)
+    await node.start()
+    await until('ten attempts', () => node.stores.attempts > 10)
+    await until('the reason', () => node.lag(endpoint.id)?.blocked_by?.includes('SlowDown') === true)
+    expect(node.lag(endpoint.id)).toMatchObject({ undelivered_segments: 5, oldest_sealed_at: expect.stringMatching(/Z$/) })
+    expect(node.commits).toEqual([])
+    down = false
+    await until('five commits', () => node.commits.length === 5)
+    expect(node.commits.map(({ seq }) => seq)).toEqual([0, 1, 2, 3, 4])
+    await until('the log to be empty', async () => (await segments(node, endpoint.id)).length === 0)
+    await until('the lag to be gone', () => node.lag(endpoint.id) === undefined)
+  })
+
+  test('an answer that is lost makes no second commit', async () => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"n":1}')
+    const lost = new Set<string>()
+    node.stores.fault = (key) => {
+      if (lost.has(key)) return undefined
+      lost.add(key)
+      return 'answer lost'
+    }
+    await node.start()
+    await node.stop()
+    expect(node.commits).toHaveLength(1)
+    expect(lost.size).toBe(2)
+  })
+
+  test('a segment that uploads slowly holds the markers of those behind it, not their uploads', async () => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    node.stores.delay = (key) => (key.includes('-000000000000.parquet') ? promise : undefined)
+    await node.start()
+    await until('the uploads of the others', () => node.stores.done.length === 2)
+    expect(node.stores.done.every((key) => key.endsWith('.parquet'))).toBe(true)
+    resolve()
+    await node.stop()
+    const markers = node.stores.done.filter((key) => key.includes('/commits/'))
+    expect(markers.map((key) => Number(/-(\d{12})\.json$/.exec(key)?.[1]))).toEqual([0, 1, 2])
+  })
+
+  test('one endpoint’s broken destination does not hold another’s', async () => {
+    const broken = anEndpointTo(aDestination('broken'))
+    const sound = anEndpointTo(aDestination('sound'))
+    await using node = await DeliveryNode.create(broken, sound)
+    await node.seal(broken.id, ...Array.from({ length: 8 }, (_, n) => `{"n":${n}}`))
+    await node.seal(sound.id, '{"n":1}', '{"n":2}', '{"n":3}', '{"n":4}')
+    node.stores.fault = (_, bucket) => (bucket === 'broken' ? 'refused' : undefined)
+    await node.start()
+    await until('the sound one', () => node.commits.length === 4)
+    expect(node.commits.every(({ endpoint_id }) => endpoint_id === sound.id)).toBe(true)
+  })
+})
+
+describe('the destination as bound now', () => {
+  test('without one everything waits, and goes when one is bound', async () => {
+    const endpoint = anEndpointTo(null)
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"n":1}')
+    await node.start()
+    await until('the reason', () => node.lag(endpoint.id)?.blocked_by === 'no destination is bound to the endpoint')
+    node.configure({ ...endpoint, destination: aDestination('late') })
+    await until('the commit', () => node.commits.length === 1)
+    expect(node.commits[0]?.destination.bucket).toBe('late')
+  })
+
+  test('a change while segments wait moves them whole', async () => {
+    const endpoint = anEndpointTo(aDestination('old'), { output_formats: ['parquet', 'segments'] })
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
+    // The first artifact of each gets into the old bucket, the second never does.
+    node.stores.fault = (key, bucket) => (bucket === 'old' && !key.includes('/parquet/') ? 'refused' : undefined)
+    await node.start()
+    await until('attempts', () => node.stores.attempts > 6)
+    node.configure({ ...endpoint, destination: aDestination('new') })
+    await until('both commits', () => node.commits.length === 2)
+    for (const { destination, artifacts } of node.commits) {
+      expect(destination.bucket).toBe('new')
+      for (const { key } of Object.values(artifacts)) await readFile(join(node.config.paths.buckets, 'new', key))
+    }
+  })
+})
+
+describe('views', () => {
+  test('a required view that fails as a whole holds the log until it is detached', async () => {
+    const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'] })
+    const view = aBoundView({ ...brokenView, is_required: true })
+    await using node = await DeliveryNode.create({ ...endpoint, views: [view] })
+    await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
+    await node.start()
+    await until('the reason', () => node.lag(endpoint.id)?.blocked_by?.includes('the required view numbers v1 failed') === true)
+    expect(node.commits).toEqual([])
+    node.configure({ ...endpoint, views: [] })
+    await until('both commits', () => node.commits.length === 2)
+  })
+
+  test('an optional one that fails is left out, counted, and its records land as raw Parquet even where nobody asked for it', async () => {
+    const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet_views'] })
+    const views = [aBoundView(brokenView), aBoundView({ name: 'sound' })]
+    await using node = await DeliveryNode.create({ ...endpoint, views })
+    await node.seal(endpoint.id, '{"n":1}\n{"n":2}')
+    await node.start()
+    await until('the commit', () => node.commits.length === 1)
+    expect(Object.keys(node.commits[0]?.artifacts ?? {}).toSorted()).toEqual(['manifest', 'parquet', 'views/sound/v1'])
+    const outcome = node.commits[0]?.views.find(({ view_name }) => view_name === 'numbers')
+    expect(outcome).toMatchObject({
+      accepted: 0,
+      errors: { view_failed: expect.any(Number) },
+      last_error: { code: 'view_failed' },
+    })
+  })
+
+  test('where no view applies the records land as raw Parquet; a canary waits for its time', async () => {
+    const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet_views'] })
+    const canary = aBoundView({ canary_start_ts: '2999-01-01T00:00:00.000Z' })
+    await using node = await DeliveryNode.create({ ...endpoint, views: [canary] })
+    await node.seal(endpoint.id, '{"n":1}')
+    await node.start()
+    await until('the commit', () => node.commits.length === 1)
+    expect(Object.keys(node.commits[0]?.artifacts ?? {}).toSorted()).toEqual(['manifest', 'parquet'])
+    node.configure({ ...endpoint, views: [{ ...canary, canary_start_ts: '2020-01-01T00:00:00.000Z' }] })
+    await until('the new configuration', async () => {
+      await node.seal(endpoint.id, '{"n":2}')
+      return node.commits.some(({ artifacts }) => 'views/numbers/v1' in artifacts)
+    })
+  })
+})
+
+describe('a segment that cannot be converted', () => {
+  test('is parked with its reason, those behind it go on; retry and skip are the operator’s', async () => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
+    const { walDirectory, suspectsDirectory, nodeId } = {
+      walDirectory: node.config.paths.wal,
+      suspectsDirectory: node.config.paths.suspects,
+      nodeId: await nodeIdentity(node.config.paths.nodeId),
+    }
+    const said: string[] = []
+    const parked = (...args: string[]) =>
+      parkedCommand(args, { nodeId, walDirectory, suspectsDirectory, files: systemFiles, print: (text) => said.push(text) })
+    const [, second = ''] = await segments(node, endpoint.id)
+    const flip = async () => {
+      await using file = await open(join(walDirectory, endpoint.id, second), 'r+')
+      const byte = Buffer.alloc(1)
+      await file.read(byte, 0, 1, 200)
+      byte[0] = (byte[0] ?? 0) ^ 0xff
+      await file.write(byte, 0, 1, 200)
+    }
+    await flip()
+    await node.start()
+    await until('the two others', () => node.commits.length === 2)
+    await until('the reason', () => node.lag(endpoint.id)?.blocked_by?.startsWith('1 segment') === true)
+    expect(node.commits.map(({ seq }) => seq)).toEqual([0, 2])
+    expect(await parked('list')).toBe(0)
+    const id = said.at(-1)?.split(' ')[0] ?? ''
+    expect(said.at(-1)).toMatch(/-000000000001 .*parked/)
+
+    // Still damaged: parked again. Mended: delivered.
+    expect(await parked('retry', 'no-such-segment')).toBe(1)
+    await flip()
+    expect(await parked('retry', id)).toBe(0)
+    await until('the third commit', () => node.commits.length === 3)
+    await until('the log to be empty', async () => (await segments(node, endpoint.id)).length === 0)
+    expect(await parked('list')).toBe(0)
+    expect(said.at(-1)).toBe('nothing is parked')
+  })
+
+  test('one that is given up stays as .quarantine', async () => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"n":1}')
+    const [name = ''] = await segments(node, endpoint.id)
+    {
+      await using file = await open(join(node.config.paths.wal, endpoint.id, name), 'r+')
+      await file.truncate(150)
+    }
+    await node.start()
+    await until('the parking', async () =>
+      (await readdir(node.config.paths.suspects)).some((file) => file.endsWith('.parked.json')),
+    )
+    const nodeId = await nodeIdentity(node.config.paths.nodeId)
+    const options = {
+      nodeId,
+      walDirectory: node.config.paths.wal,
+      suspectsDirectory: node.config.paths.suspects,
+      files: systemFiles,
+      print: () => undefined,
+    }
+    const id =
+      (await readdir(node.config.paths.suspects)).find((file) => file.endsWith('.parked.json'))?.replace('.parked.json', '') ?? ''
+    expect(await parkedCommand(['skip', id], options)).toBe(0)
+    expect(await segments(node, endpoint.id)).toEqual([name.replace('.wal', '.quarantine')])
+    await until('the lag to be gone', () => node.lag(endpoint.id) === undefined)
+    expect(node.commits).toEqual([])
+  })
+})
+
+test('what lies in scratch from a run that died is cleared at the start', async () => {
+  const endpoint = anEndpointTo(aDestination())
+  await using node = await DeliveryNode.create(endpoint)
+  await systemFiles.makeDirectory(join(node.config.paths.scratch, 'build-dead'))
+  await node.start()
+  expect(await readdir(node.config.paths.scratch)).toEqual([])
+})

@@ -1,0 +1,139 @@
+/** The whole delivery process, in this one, beside a real log, buckets that fail on demand, and a control that answers as told. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Config, readConfig } from '#config.ts'
+import { type App, startDelivery } from '#delivery/app.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import type { SegmentCommit } from '#model/commit.ts'
+import { newId } from '#model/id.ts'
+import type { EndpointLag } from '#model/node-protocol.ts'
+import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
+import { Wal } from '#wal/wal.ts'
+import { FaultyStores } from './faulty-stores.ts'
+import { anEndpoint, aSnapshot, ControlStandIn, nodeToken } from './ingest-node.ts'
+
+/** Waits are cut short: back-off is there, and costs no time. */
+const hurriedClock: Clock = {
+  ...systemClock,
+  setTimer: (callback, delayMs) => systemClock.setTimer(callback, Math.min(delayMs, 15)),
+}
+
+export function aDestination(bucket = 'bucket') {
+  return {
+    id: newId(),
+    bucket,
+    prefix: '',
+    region: 'local',
+    role_arn: 'arn:aws:iam::000000000000:role/test',
+    external_id: 'external',
+    kms_key_arn: null,
+    path_style: false,
+  }
+}
+
+export function aBoundView(change: Partial<BoundView> = {}): BoundView {
+  return {
+    binding_id: newId(),
+    view_id: newId(),
+    name: 'numbers',
+    version: 1,
+    definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] },
+    is_required: false,
+    canary_start_ts: null,
+    ...change,
+  }
+}
+
+export class DeliveryNode implements AsyncDisposable {
+  readonly control: ControlStandIn
+  readonly stores: FaultyStores
+  readonly config: Config
+  readonly directory: string
+  #app: App | undefined
+  #epoch = 0
+
+  private constructor(directory: string, control: ControlStandIn) {
+    this.directory = directory
+    this.control = control
+    this.config = readConfig({
+      INLET_DATA_DIR: directory,
+      INLET_NODE_TOKEN: nodeToken,
+      INLET_CONTROL_URL: control.url,
+      INLET_LOG_LEVEL: 'silent',
+    })
+    this.stores = new FaultyStores(this.config.paths.buckets)
+  }
+
+  static async create(...endpoints: readonly SnapshotEndpoint[]): Promise<DeliveryNode> {
+    const node = new DeliveryNode(await mkdtemp(join(tmpdir(), 'inlet-delivery-')), await ControlStandIn.start())
+    node.configure(...endpoints)
+    return node
+  }
+
+  configure(...endpoints: readonly SnapshotEndpoint[]): void {
+    this.#epoch += 1
+    this.control.publish(aSnapshot({ epoch: this.#epoch, endpoints: [...endpoints] }))
+  }
+
+  /** Seals one segment for each of the bodies. */
+  async seal(endpointId: string, ...bodies: readonly string[]): Promise<void> {
+    const wal = new Wal({
+      directory: this.config.paths.wal,
+      files: systemFiles,
+      clock: systemClock,
+      logger: createLogger('wal', 'silent'),
+    })
+    await wal.start()
+    for (const body of bodies) {
+      // Smaller than any frame: the next one opens a new segment.
+      wal.configure(endpointId, { segmentBytes: 1, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
+      await wal.append(endpointId, {
+        protocol: 'http',
+        layout: 'lines',
+        receivedAtMicros: Date.now() * 1000,
+        recordCount: body.split('\n').length,
+        topic: '',
+        clientId: '',
+        attributes: Buffer.of(),
+        payload: [Buffer.from(body)],
+      })
+    }
+    await wal.stop(AbortSignal.timeout(10_000))
+  }
+
+  async start(): Promise<void> {
+    const logger = createLogger('delivery', this.config.logLevel)
+    this.#app = await startDelivery(this.config, { logger, clock: hurriedClock, stores: this.stores })
+  }
+
+  async stop(signal = AbortSignal.timeout(10_000)): Promise<void> {
+    await this.#app?.stop(signal)
+    this.#app = undefined
+  }
+
+  get commits(): readonly SegmentCommit[] {
+    return this.control.commits
+  }
+
+  /** What delivery last said of an endpoint. */
+  lag(endpointId: string): EndpointLag | undefined {
+    const heartbeat = this.control.heartbeats.at(-1)
+    return heartbeat?.process === 'delivery' ? heartbeat.lag.find(({ endpoint_id }) => endpoint_id === endpointId) : undefined
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop(AbortSignal.abort())
+    await this.control[Symbol.asyncDispose]()
+    await rm(this.directory, { recursive: true, force: true })
+  }
+}
+
+export function anEndpointTo(
+  destination: SnapshotEndpoint['destination'],
+  change: Partial<SnapshotEndpoint> = {},
+): SnapshotEndpoint {
+  return anEndpoint({ destination, ...change })
+}

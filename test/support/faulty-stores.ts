@@ -1,0 +1,45 @@
+/** Buckets in a folder that fail and dawdle on demand. */
+import { DirectoryStores } from '#objects/directory.ts'
+import type { BucketTarget, ObjectStore, ObjectStores } from '#objects/object-store.ts'
+
+export type Fault =
+  /** Nothing of the put happens. */
+  | 'refused'
+  /** The put happens, and its answer is lost. */
+  | 'answer lost'
+
+export class FaultyStores implements ObjectStores {
+  readonly #real: DirectoryStores
+  /** What goes wrong with a put of this key in this bucket; undefined for nothing. */
+  fault: (key: string, bucket: string) => Fault | undefined = () => undefined
+  /** What a put waits for before it begins. */
+  delay: (key: string) => Promise<void> | undefined = () => undefined
+  /** Keys in the order in which their puts were done. */
+  readonly done: string[] = []
+  attempts = 0
+
+  constructor(root: string) {
+    this.#real = new DirectoryStores({ root })
+  }
+
+  open(target: BucketTarget): ObjectStore {
+    const store = this.#real.open(target)
+    const put = async (key: string, act: () => Promise<void>): Promise<void> => {
+      this.attempts += 1
+      await this.delay(key)
+      const fault = this.fault(key, target.bucket)
+      if (fault === 'refused') throw new Error('503 SlowDown')
+      await act()
+      this.done.push(key)
+      if (fault === 'answer lost') throw new Error('connection reset')
+    }
+    return Object.assign(Object.create(store) as ObjectStore, {
+      put: (key: string, ...rest: [Uint8Array, Parameters<ObjectStore['put']>[2]]) => put(key, () => store.put(key, ...rest)),
+      putFile: (key: string, ...rest: [string, Parameters<ObjectStore['putFile']>[2]]) =>
+        put(key, () => store.putFile(key, ...rest)),
+      get: (key: string) => store.get(key),
+      list: (prefix: string) => store.list(prefix),
+      remove: (key: string) => store.remove(key),
+    })
+  }
+}
