@@ -66,8 +66,9 @@ export class Database {
       const connection = await instance.connect()
       await connection.run("SET GLOBAL TimeZone = 'UTC'")
       await connection.run(`SET allowed_directories = [${directories.map(quoteLiteral).join(', ')}]`)
-      // A join keeps the order of its left side only if its right side is the one that is hashed.
-      await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+      // A join keeps the order of its left side only if its right side is the one that is hashed. And DuckDB moves an expression
+      // that occurs twice out of the TRY around it, so that its error is no longer caught.
+      await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side,common_subexpressions'")
       await connection.run('SET enable_external_access = false')
       await connection.run('SET lock_configuration = true')
       connection.closeSync()

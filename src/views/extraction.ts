@@ -68,7 +68,8 @@ export function extractionSql(views: readonly Uncompiled[], { guarded, records: 
   const payload = guard ? 'CASE WHEN json_valid(payload) THEN payload END AS payload' : 'payload'
   const records = `SELECT ${payload}, received_at, source FROM ${table}`
   const envelope = found.readsEnvelope ? ' JOIN sources ON sources.rowid = records.source' : ''
-  const texts = `SELECT payload IS NOT NULL AS readable${found.sql()} FROM (${records}) AS records${envelope}`
+  const read = `SELECT payload IS NOT NULL AS readable${found.sql()} FROM (${records}) AS records${envelope}`
+  const texts = `SELECT *${found.replaceEmptyLists()} FROM (${read})`
   const values = `SELECT *, ${all.map(({ make, value }) => `${make} AS ${value}`).join(', ')} FROM (${texts})`
   const kept = `SELECT * REPLACE (${all.map(({ value, type }) => `${portable(value, type)} AS ${value}`).join(', ')}) FROM (${values})`
   const conditions = views.map(({ condition }, view) => {
@@ -124,8 +125,14 @@ class Texts {
     return `envelope_${field}`
   }
 
+  /** A list in which nothing was found is a value that is missing. */
+  replaceEmptyLists(): string {
+    const lists = [...this.#lists.values()].map((name) => `CASE WHEN len(${name}) > 0 THEN ${name} END AS ${name}`)
+    return lists.length === 0 ? '' : ` REPLACE (${lists.join(', ')})`
+  }
+
   sql(): string {
-    const parts = [...[...this.#lists].map(([sql, name]) => `CASE WHEN len(${sql}) > 0 THEN ${sql} END AS ${name}`)]
+    const parts = [...this.#lists].map(([sql, name]) => `${sql} AS ${name}`)
     if (this.#texts.length > 0) parts.push(`json_extract_string(payload, [${this.#texts.map(quoteLiteral).join(', ')}]) AS texts`)
     if (this.#jsons.length > 0) parts.push(`json_extract(payload, [${this.#jsons.map(quoteLiteral).join(', ')}]) AS jsons`)
     for (const field of this.#envelope) {
@@ -140,11 +147,11 @@ class Texts {
 }
 
 function makeSlot(value: string, { path, type }: CompiledColumn, texts: Texts): Slot {
-  const { text, make } = read(path, type, texts)
+  const { text, make } = readText(path, type, texts)
   return { value, text, make, type }
 }
 
-function read(path: Path, type: ColumnType, texts: Texts): { readonly text: string; readonly make: string } {
+function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: string; readonly make: string } {
   if (path.from === 'envelope') {
     const text = texts.envelope(path.field)
     return { text, make: castText(text, type) }

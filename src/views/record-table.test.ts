@@ -121,7 +121,7 @@ describe('values', () => {
     // Time.
     ['TIMESTAMP', '"2013-01-10T07:58:30Z"', '2013-01-10 07:58:30'],
     ['TIMESTAMP', '"2020-01-01T00:00:00.123456789+02:00"', '2019-12-31 22:00:00.123456'],
-    ['TIMESTAMP', '"2020-01-01 00:00-0530"', '2020-01-01 05:30:00'],
+    ['TIMESTAMP', '"2020-01-01 00:00:00-0530"', '2020-01-01 05:30:00'],
     ['TIMESTAMP', '"2020-01-01"', '2020-01-01 00:00:00'],
     ['TIMESTAMP[]', '["2020-01-01T00:00:00+02:00", "2020-01-01T00:00:00"]', ['2019-12-31 22:00:00', '2020-01-01 00:00:00']],
     ['TIMESTAMP', '"1969-07-20 20:17:40"', '1969-07-20 20:17:40'],
@@ -288,6 +288,16 @@ describe('the rules of a row', () => {
       ['{"a":0,"b":"5"}', '{"a":9,"b":"x"}', '{"a":9,"b":"5"}'],
     )
     expect(rows).toEqual([[9, '5']])
+  })
+
+  test('an error is caught where its expression occurs twice', async () => {
+    const twice = { columns: [column('a', 'UTINYINT')], filters: [{ condition: 'a - 1 > 3 AND a - 1 < 9' }] }
+    expect((await decide(twice, ['{"a":0}', '{"a":5}'])).rows).toEqual([[5]])
+    const lists = ['INTEGER[]', 'BIGINT[]', 'TIMESTAMP[]', 'DATE[]', 'TIME[]', 'JSON[]', 'INTEGER[][]']
+    const columns = lists.map((type, index) => ({ name: `c${index}`, type, path: '$.l' }))
+    const { rows, counts } = await decide({ columns }, ['{"l":5}', '{"l":"x"}', '{"l":[1]}'])
+    expect(rows.map((row) => row[0])).toEqual([null, null, [1]])
+    expect(counts.castNulls).toBe(7 + 7 + 4)
   })
 
   test('messages name the column and show the value', async () => {

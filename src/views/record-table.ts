@@ -204,14 +204,17 @@ export class RecordTable {
   async #copy(select: string, path: string): Promise<void> {
     await this.#run(
       `COPY (${select}) TO ${quoteLiteral(path)} (FORMAT parquet, COMPRESSION zstd,
-       ROW_GROUP_SIZE ${this.#rowGroupRows()}, ROW_GROUP_SIZE_BYTES ${buildLimits.rowGroupBytes})`,
+       ROW_GROUP_SIZE ${this.#rowGroupRows()}, ROW_GROUP_SIZE_BYTES ${2 * buildLimits.rowGroupBytes})`,
     )
   }
 
-  /** As many as a slice has: DuckDB keeps the rest of a slice in memory until half a row group has come together. */
+  /**
+   * So that each full slice becomes a row group of its own: DuckDB writes one at the end of a slice that fills half of it, and keeps
+   * less than that in memory, to be written after what follows.
+   */
   #rowGroupRows(): number {
     const full = this.#slices.slice(0, -1).map(({ rows }) => rows)
-    return Math.min(...full, buildLimits.rowGroupRowsMax)
+    return 2 * Math.min(...full, buildLimits.rowGroupRowsMax)
   }
 
   #run(sql: string): Promise<void> {

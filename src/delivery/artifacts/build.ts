@@ -68,6 +68,7 @@ export async function buildArtifacts(options: BuildOptions): Promise<BuiltArtifa
     return { directory, ...(await build(directory, options)), remove }
   } catch (error) {
     await remove()
+    options.signal.throwIfAborted()
     throw error
   }
 }

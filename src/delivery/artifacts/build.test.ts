@@ -1,0 +1,349 @@
+import { Buffer } from 'node:buffer'
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { parquetReadObjects } from 'hyparquet'
+import { compressors } from 'hyparquet-compressors'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
+import type { Column } from '#model/definition.ts'
+import { MiB } from '#model/limits.ts'
+import type { BoundView } from '#model/snapshot.ts'
+import type { Frame } from '#wal/frame.ts'
+import { countRecords } from '#wal/records.ts'
+import { readWithDuckDb, readWithHyparquet } from '../../../test/support/parquet.ts'
+import { type BuildOptions, type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './build.ts'
+
+let scratch: string
+let segmentPath: string
+beforeAll(async () => {
+  const root = await mkdtemp(join(tmpdir(), 'inlet-build-'))
+  scratch = join(root, 'the scratch')
+  segmentPath = join(root, 'segment.wal')
+  await mkdir(scratch)
+  await writeFile(segmentPath, Buffer.alloc(300_000, 'segment '))
+})
+afterEach(async () => {
+  for (const name of await readdir(scratch)) await rm(join(scratch, name), { recursive: true })
+})
+afterAll(() => rm(join(scratch, '..'), { recursive: true }))
+
+const frame = (payload: string | Buffer, more: Partial<Frame> = {}): Frame => ({
+  protocol: 'http',
+  layout: 'lines',
+  receivedAtMicros: 1_700_000_000_123_456,
+  recordCount: 0,
+  topic: '',
+  clientId: '',
+  attributes: new Uint8Array(),
+  payload: Buffer.from(payload),
+  ...more,
+})
+
+const view = (name: string, columns: readonly Column[], more: Partial<BoundView> = {}): BoundView => ({
+  binding_id: `binding of ${name}`,
+  view_id: `id of ${name}`,
+  name,
+  version: 2,
+  definition: { columns: [...columns] },
+  is_required: false,
+  canary_start_ts: null,
+  ...more,
+})
+
+const ids = view('ids', [{ name: 'id', type: 'BIGINT', path: '$.id', required: true }])
+/** Takes longer than a millisecond on a few thousand records. */
+const slow = (name: string, more: Partial<BoundView> = {}) =>
+  view(
+    name,
+    Array.from({ length: 100 }, (_, index) => ({ name: `c${index}`, type: 'JSON[]', path: `$.l[*].k${index}` })),
+    more,
+  )
+
+function build(frames: readonly Frame[], options: Partial<BuildOptions> = {}): Promise<BuiltArtifacts> {
+  const records = frames.reduce((sum, each) => sum + countRecords(each), 0)
+  return buildArtifacts({
+    segment: {
+      header: { logName: 'log', incarnation: 'abcdefghij', seq: 42, createdAtMicros: 0 },
+      footer: {
+        frames: frames.length,
+        records,
+        payloadBytes: 0,
+        firstReceivedAtMicros: 0,
+        lastReceivedAtMicros: 0,
+        sealedAtMicros: 0,
+      },
+      frames: async function* () {
+        for (const each of frames) yield [each]
+      },
+    },
+    segmentPath,
+    outputFormats: ['parquet', 'parquet_views'],
+    views: [],
+    scratchDirectory: scratch,
+    memoryBytes: 256 * MiB,
+    signal: new AbortController().signal,
+    clock: systemClock,
+    ...options,
+  })
+}
+
+const kinds = ({ files }: BuiltArtifacts) => files.map(({ kind, rows }) => `${kind}: ${rows}`)
+
+async function rowsOf(built: BuiltArtifacts, kind: string): Promise<readonly Record<string, unknown>[]> {
+  const bytes = await readFile(built.files.find((file) => file.kind === kind)?.path ?? '')
+  if (kind.startsWith('dlq/')) {
+    return gunzipSync(bytes)
+      .toString()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+  }
+  return parquetReadObjects({
+    file: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer,
+    compressors,
+    utf8: false,
+  })
+}
+
+describe('the files of a segment', () => {
+  test('raw Parquet has every record as it was sent, in order, and says where it came from', async () => {
+    const single = Buffer.concat([Buffer.from('{"id":'), Buffer.from([0xff, 0]), Buffer.from('\n}')])
+    const built = await build([
+      frame('{"id":1}\r\n\n  \r\n{"id":2}\n\0 nul \x01\n'),
+      frame(single, { protocol: 'mqtt', layout: 'single', topic: 'a/b', clientId: 'c', receivedAtMicros: 1_700_000_001_000_001 }),
+      frame(Buffer.concat([Buffer.from('{"id":"ü€😀"}\n'), Buffer.from([0xc3, 0x28]), Buffer.from('\n{"id":3}')])),
+    ])
+    expect(kinds(built)).toEqual(['parquet: 7'])
+    const rows = await rowsOf(built, 'parquet')
+    expect(rows.map(({ payload }) => payload)).toEqual([
+      '{"id":1}',
+      '{"id":2}',
+      '\0 nul \x01',
+      null,
+      '{"id":"ü€😀"}',
+      null,
+      '{"id":3}',
+    ])
+    expect(rows.map(({ record_index }) => record_index)).toEqual([0n, 1n, 2n, 3n, 4n, 5n, 6n])
+    expect(Object.keys(rows[0] ?? {})).toEqual([
+      'ingested_at',
+      'protocol',
+      'topic',
+      'client_id',
+      'segment_seq',
+      'record_index',
+      'payload',
+      'payload_bytes',
+    ])
+    expect(rows[0]).toMatchObject({ protocol: 'http', topic: null, client_id: null, segment_seq: 42n, payload_bytes: null })
+    expect(rows[3]).toMatchObject({ protocol: 'mqtt', topic: 'a/b', client_id: 'c', ingested_at: new Date(1_700_000_001_000) })
+    expect(Buffer.from(rows[3]?.['payload_bytes'] as Uint8Array).equals(single)).toBe(true)
+    expect(Buffer.from(rows[5]?.['payload_bytes'] as Uint8Array)).toEqual(Buffer.from([0xc3, 0x28]))
+    await built.remove()
+  })
+
+  test('a view has its Parquet, its DLQ and its outcome; each file its size and checksum', async () => {
+    const built = await build([frame('{"id":1}\n{"id":null}\n{\n{"id":3}')], {
+      outputFormats: ['segments', 'parquet', 'parquet_views'],
+      views: [ids, view('all', [{ name: 'text', type: 'VARCHAR', path: '$' }])],
+    })
+    expect(kinds(built)).toEqual([
+      'segment: 4',
+      'parquet: 4',
+      'views/ids/v2: 2',
+      'dlq/ids/v2: 2',
+      'views/all/v2: 3',
+      'dlq/all/v2: 1',
+    ])
+    for (const { path, bytes, sha256 } of built.files) {
+      expect((await stat(path)).size).toBe(bytes)
+      expect(
+        createHash('sha256')
+          .update(await readFile(path))
+          .digest('hex'),
+      ).toBe(sha256)
+    }
+    expect(zstdDecompressSync(await readFile(built.files[0]?.path ?? ''))).toEqual(await readFile(segmentPath))
+    expect(await rowsOf(built, 'views/ids/v2')).toEqual([{ id: 1n }, { id: 3n }])
+    expect((await rowsOf(built, 'dlq/ids/v2')).map(({ record_index, error_code }) => [record_index, error_code])).toEqual([
+      [1, 'missing_required'],
+      [2, 'invalid_json'],
+    ])
+    expect(built.views[0]).toEqual({
+      view_id: 'id of ids',
+      view_name: 'ids',
+      view_version: 2,
+      processed: 4,
+      accepted: 2,
+      dropped: 0,
+      dlq: 2,
+      cast_nulls: 0,
+      errors: { invalid_json: 1, missing_required: 1 },
+      last_error: { code: 'invalid_json', message: 'the record is not JSON', at: expect.any(String) },
+    })
+    await built.remove()
+    expect(await readdir(scratch)).toEqual([])
+  })
+
+  test('a file without rows is not written', async () => {
+    const good = await build([frame('{"id":1}')], { views: [ids], outputFormats: ['parquet_views'] })
+    expect(kinds(good)).toEqual(['views/ids/v2: 1'])
+    const bad = await build([frame('{"id":"x"}')], { views: [ids], outputFormats: ['parquet_views'] })
+    expect(kinds(bad)).toEqual(['dlq/ids/v2: 1'])
+    await good.remove()
+    await bad.remove()
+  })
+
+  test('readers that share no code read the same values', async () => {
+    const types = [
+      'BOOLEAN',
+      'TINYINT',
+      'BIGINT',
+      'UBIGINT',
+      'HUGEINT',
+      'FLOAT',
+      'DOUBLE',
+      'DECIMAL(9,2)',
+      'DECIMAL(18,2)',
+      'DECIMAL(38,4)',
+    ]
+    const more = ['VARCHAR', 'DATE', 'TIMESTAMP', 'TIMESTAMPTZ', 'BIGINT[]', 'VARCHAR[]', 'TIMESTAMP[]', 'INTEGER[][]']
+    const columns = [...types, ...more].map((type, index) => ({ name: `c${index}`, type, path: `$.v${index}` }))
+    const values = [
+      [true, 1, 2, 3, 4, 1.5, 0.1, 12.34, -1.05, '123456789012345678901234567890.1234'],
+      [
+        'x\0ü€😀',
+        '1969-12-31',
+        '1969-07-20T20:17:40.123456Z',
+        '2020-01-01T00:00:00+02:00',
+        [1, null, -3],
+        ['', null, 'b'],
+        ['2020-01-01'],
+        [[1], [], [2, 3]],
+      ],
+    ].flat()
+    const record = (some: readonly unknown[]) =>
+      JSON.stringify(Object.fromEntries(some.map((value, index) => [`v${index}`, value])))
+    const built = await build([frame([record(values), record([]), record(values.toReversed()), record(values)].join('\n'))], {
+      views: [view('types', columns)],
+    })
+    expect(built.failed).toEqual([])
+    const paths = built.files.filter(({ kind }) => kind.startsWith('views/')).map(({ path }) => path)
+    const [first, ...others] = await readWithHyparquet(paths)
+    expect([first, ...others]).toEqual(await readWithDuckDb(paths))
+    expect(others).toHaveLength(3)
+    expect(first).toMatchObject({ c0: true, c2: '2', c10: 'x\0ü€😀', c14: ['1', null, '-3'], c17: [['1'], [], ['2', '3']] })
+    await built.remove()
+  })
+
+  test('order and rows hold over many slices, frames of one record and bad records in between', async () => {
+    const record = (index: number): string =>
+      index % 997 === 0 ? `{bad ${index}` : `{"id":${index},"pad":"${'x'.repeat(index % 5000 === 0 ? 900_000 : 200)}"}`
+    const frames = Array.from({ length: 100_000 }, (_, index) => index)
+    const lone = frames
+      .slice(0, 2_000)
+      .map((index) => frame(record(index), { protocol: 'mqtt', layout: 'single', topic: `t/${index}` }))
+    const batches = Array.from({ length: 98 }, (_, batch) =>
+      frame(
+        frames
+          .slice(2_000 + batch * 1_000, 3_000 + batch * 1_000)
+          .map(record)
+          .join('\n'),
+      ),
+    )
+    const built = await build([...lone, ...batches], { views: [ids], memoryBytes: 192 * MiB })
+    const raw = await rowsOf(built, 'parquet')
+    expect(raw.every(({ record_index, payload }, at) => Number(record_index) === at && payload === record(at))).toBe(true)
+    expect(raw).toHaveLength(frames.length)
+    const accepted = (await rowsOf(built, 'views/ids/v2')).map(({ id }) => Number(id))
+    const inOrder = (values: readonly number[]) => values.toSorted((a, b) => a - b).join()
+    expect(inOrder(accepted)).toBe(inOrder(frames.filter((index) => index % 997 !== 0)))
+    const dlq = await rowsOf(built, 'dlq/ids/v2')
+    expect(dlq.map(({ record_index }) => record_index)).toEqual(frames.filter((index) => index % 997 === 0))
+    expect(dlq.every(({ record_index, record: text }) => text === record(Number(record_index)))).toBe(true)
+    await built.remove()
+  })
+
+  test('records of a megabyte fit in little memory', async () => {
+    const lines = (from: number) =>
+      frame(Array.from({ length: 10 }, (_, index) => `{"id":${from + index},"v":"${'y'.repeat(1_000_000)}"}`).join('\n'))
+    const both = view('both', [...ids.definition.columns, { name: 'v', type: 'VARCHAR', path: '$.v' }])
+    const built = await build([0, 10, 20, 30, 40, 50, 60, 70].map(lines), { views: [both, ids], memoryBytes: 192 * MiB })
+    expect(built.failed).toEqual([])
+    expect(kinds(built)).toEqual(['parquet: 80', 'views/both/v2: 80', 'views/ids/v2: 80'])
+    await built.remove()
+  })
+})
+
+describe('views that fail', () => {
+  const many = [
+    frame(Array.from({ length: 30_000 }, (_, id) => `{"id":${id},"l":[${'{"k1":1},'.repeat(9)}{"k2":2}]}`).join('\n')),
+  ]
+
+  test('an optional one is left out, with an outcome; the others are built', async () => {
+    const broken = view('broken', [{ name: 'a', type: 'NO SUCH TYPE', path: '$' }])
+    const built = await build([frame('{"id":1}')], { views: [broken, ids] })
+    expect(kinds(built)).toEqual(['parquet: 1', 'views/ids/v2: 1'])
+    expect(built.failed.map(({ view: { name } }) => name)).toEqual(['broken'])
+    expect(built.views.find(({ view_name }) => view_name === 'broken')).toMatchObject({
+      processed: 0,
+      errors: { view_failed: 1 },
+      last_error: { code: 'view_failed', message: 'the view definition cannot be compiled' },
+    })
+    await built.remove()
+  })
+
+  test('one that takes too long fails alone', async () => {
+    const built = await build(many, { views: [slow('slow'), ids], statementTimeoutMs: 300, memoryBytes: 2048 * MiB })
+    expect(kinds(built)).toEqual(['parquet: 30000', 'views/ids/v2: 30000'])
+    expect(built.failed.map(({ error }) => String(error))).toEqual(['StatementTimeout: not done within 300 ms'])
+    await built.remove()
+  })
+
+  test('a required one fails the build, and no file is left', async () => {
+    const building = build(many, {
+      views: [ids, slow('slow', { is_required: true })],
+      statementTimeoutMs: 300,
+      memoryBytes: 2048 * MiB,
+    })
+    await expect(building).rejects.toThrow(RequiredViewFailed)
+    await expect(building).rejects.toMatchObject({
+      view: { name: 'slow' },
+      message: expect.stringContaining('not done within 300 ms'),
+    })
+    expect(await readdir(scratch)).toEqual([])
+  })
+
+  test('a signal ends the build at once, and no file is left', async () => {
+    const controller = new AbortController()
+    const building = build(many, { views: [slow('slow', { is_required: true })], signal: controller.signal })
+    const until = async (condition: () => Promise<boolean>) => {
+      while (!(await condition())) await new Promise((resolve) => setImmediate(resolve))
+    }
+    await until(async () => {
+      const [directory] = await readdir(scratch)
+      return directory !== undefined && (await readdir(join(scratch, directory))).includes('records.parquet')
+    })
+    const start = performance.now()
+    controller.abort(new Error('shutting down'))
+    await expect(building).rejects.toThrow('shutting down')
+    expect(performance.now() - start).toBeLessThan(2_000)
+    expect(await readdir(scratch)).toEqual([])
+  })
+
+  test('damage in the segment ends the build with its error', async () => {
+    const damaged = {
+      header: { logName: 'log', incarnation: 'abcdefghij', seq: 1, createdAtMicros: 0 },
+      footer: { frames: 1, records: 1, payloadBytes: 0, firstReceivedAtMicros: 0, lastReceivedAtMicros: 0, sealedAtMicros: 0 },
+      frames: async function* () {
+        yield [frame('{"id":1}')]
+        throw new Error('damaged at byte 7')
+      },
+    }
+    await expect(build([], { segment: damaged, views: [ids] })).rejects.toThrow('damaged at byte 7')
+    expect(await readdir(scratch)).toEqual([])
+  })
+})
