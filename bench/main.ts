@@ -1,0 +1,20 @@
+/**
+ * All benchmarks, one after the other, each a process of its own: `npm run bench`, or some by name: `npm run bench -- extract pipeline`.
+ * Every figure stands beside its floor in the same run: on a shared machine only the ratios mean something.
+ */
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+
+const all = ['wal-append', 'http-ingest', 'extract', 'raw-parquet', 'pipeline']
+const wanted = process.argv.slice(2)
+const unknown = wanted.filter((name) => !all.includes(name))
+if (unknown.length > 0) {
+  console.error(`no such benchmark: ${unknown.join(', ')}; there are ${all.join(', ')}`)
+  process.exit(2)
+}
+
+for (const name of wanted.length > 0 ? wanted : all) {
+  console.log(`\n${name}\n`)
+  const { status } = spawnSync(process.execPath, [join(import.meta.dirname, `${name}.ts`)], { stdio: 'inherit' })
+  if (status !== 0) process.exitCode = 1
+}
