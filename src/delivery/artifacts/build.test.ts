@@ -232,8 +232,10 @@ describe('the files of a segment', () => {
     })
     expect(built.failed).toEqual([])
     const paths = built.files.filter(({ kind }) => kind.startsWith('views/')).map(({ path }) => path)
+    // Other than hyparquet, DuckDB has objects of its own for these.
+    const comparable = `* REPLACE (c11::TIMESTAMP AS c11, c4::BIGINT AS c4, ${['c7', 'c8', 'c9'].map((name) => `${name}::DOUBLE AS ${name}`).join(', ')})`
     const [first, ...others] = await readWithHyparquet(paths)
-    expect([first, ...others]).toEqual(await readWithDuckDb(paths))
+    expect([first, ...others]).toEqual(await readWithDuckDb(paths, comparable))
     expect(others).toHaveLength(3)
     expect(first).toMatchObject({ c0: true, c2: '2', c10: 'x\0ü€😀', c14: ['1', null, '-3'], c17: [['1'], [], ['2', '3']] })
     await built.remove()
