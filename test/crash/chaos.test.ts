@@ -1,0 +1,91 @@
+/**
+ * Random kills of random processes under load, for real. `CHAOS_SEED` repeats a run, `CHAOS_STEPS` makes it longer.
+ * Law: every acknowledged record is committed, once; nothing is committed that was never sent; a request is all or nothing.
+ */
+import { randomInt } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { Installation } from '../support/installation.ts'
+import { readWithDuckDb } from '../support/parquet.ts'
+import { until } from '../support/until.ts'
+
+const seed = Number(process.env['CHAOS_SEED'] ?? randomInt(2 ** 31))
+const steps = Number(process.env['CHAOS_STEPS'] ?? 10)
+const bucket = 'chaos'
+const view = {
+  name: 'records',
+  definition: { columns: [{ name: 'request', type: 'INTEGER', path: '$.request', required: true }] },
+}
+
+/** One request: `size` records that say which request they are of. It is sent once, whatever becomes of it. */
+type Request = { readonly size: number; outcome: 'acknowledged' | 'refused' | 'unknown' }
+
+test(`nothing acknowledged is lost (CHAOS_SEED=${seed})`, { timeout: 240_000 }, async () => {
+  const random = randomFrom(seed)
+  await using installation = await Installation.create({ environment: { INLET_LOG_LEVEL: 'error' } })
+  const planes = ['control', 'ingest', 'delivery'] as const
+  await installation.start(...planes)
+  const { id } = await installation.endpoint({ bucket, view })
+  const requests: Request[] = []
+  const seqs = new Set<number>()
+  let sending = true
+  const sender = async () => {
+    while (sending) {
+      const request: Request = { size: 1 + random(50), outcome: 'unknown' }
+      const index = requests.push(request) - 1
+      const body = Array.from({ length: request.size }, (_, record) => `{"request":${index},"record":${record}}\n`).join('')
+      try {
+        const { status, body: receipt } = await installation.ingest(id, body)
+        request.outcome = status === 202 ? 'acknowledged' : 'refused'
+        if (status === 202) seqs.add(receipt.segment_seq)
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    }
+  }
+  const senders = [sender(), sender(), sender()]
+  for (let step = 0; step < steps; step++) {
+    const seen = requests.length
+    const wait = 20 + random(200)
+    const victim = planes[random(planes.length)] ?? 'ingest'
+    const ingestRuns = victim !== 'ingest'
+    await until('some requests', () => requests.length > seen + wait)
+    await installation.kill(victim)
+    // Sometimes it stays away for a while, and sometimes another falls too.
+    if (ingestRuns) await until('requests without it', () => requests.length > seen + wait + random(300))
+    const second = random(3) === 0 ? planes.find((plane) => plane !== victim) : undefined
+    if (second !== undefined) await installation.kill(second)
+    await installation.start(...planes.filter((plane) => plane === victim || plane === second))
+  }
+  sending = false
+  await Promise.all(senders)
+  await installation.committed(id, seqs, 120_000)
+  await until('the node to be empty', () => installation.walFiles(id).length === 0, 60_000)
+
+  const raw = await readWithDuckDb(installation.artifacts(bucket, id, 'parquet'))
+  const committed = Map.groupBy(
+    raw.map(({ payload }): { request: number; record: number } => JSON.parse(String(payload))),
+    ({ request }) => request,
+  )
+  for (const [index, { size, outcome }] of requests.entries()) {
+    const records = committed.get(index)?.map(({ record }) => record) ?? []
+    const whole = Array.from({ length: size }, (_, record) => record)
+    if (outcome === 'acknowledged') expect(records, `request ${index}`).toEqual(whole)
+    else if (outcome === 'refused') expect(records, `request ${index}`).toEqual([])
+    else expect([[], whole], `request ${index}`).toContainEqual(records)
+  }
+  expect(Math.max(...committed.keys())).toBeLessThan(requests.length)
+  const typed = await readWithDuckDb(installation.artifacts(bucket, id, 'views/records/v1'))
+  expect(typed.length).toBe(raw.length)
+  expect(requests.filter(({ outcome }) => outcome === 'acknowledged').length).toBeGreaterThan(steps * 20)
+  const commits = await installation.commits(id)
+  expect(new Set(commits.map((commit) => commit.seq)).size).toBe(commits.length)
+})
+
+/** Whole numbers below a bound, the same for the same seed. */
+function randomFrom(start: number): (below: number) => number {
+  let state = start >>> 0
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
