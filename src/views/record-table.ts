@@ -202,19 +202,12 @@ export class RecordTable {
   }
 
   async #copy(select: string, path: string): Promise<void> {
+    const { rowGroupBytes, rowGroupRowsMax } = buildLimits
+    // DuckDB puts slices together until they fill half of what it is told here, and writes them as one row group.
     await this.#run(
       `COPY (${select}) TO ${quoteLiteral(path)} (FORMAT parquet, COMPRESSION zstd,
-       ROW_GROUP_SIZE ${this.#rowGroupRows()}, ROW_GROUP_SIZE_BYTES ${2 * buildLimits.rowGroupBytes})`,
+       ROW_GROUP_SIZE ${2 * rowGroupRowsMax}, ROW_GROUP_SIZE_BYTES ${2 * rowGroupBytes})`,
     )
-  }
-
-  /**
-   * So that each full slice becomes a row group of its own: DuckDB writes one at the end of a slice that fills half of it, and keeps
-   * less than that in memory, to be written after what follows.
-   */
-  #rowGroupRows(): number {
-    const full = this.#slices.slice(0, -1).map(({ rows }) => rows)
-    return 2 * Math.min(...full, buildLimits.rowGroupRowsMax)
   }
 
   #run(sql: string): Promise<void> {
