@@ -48,7 +48,7 @@ export async function inlet({ lines, definition }: Workload, directory: string):
   await mkdir(directory)
   const table = await RecordTable.open({
     directory,
-    memoryBytes: 2048 * MiB,
+    memoryBytes: 256 * MiB,
     segmentSeq: 1,
     signal: new AbortController().signal,
     statementTimeoutMs: 600_000,

@@ -307,7 +307,7 @@ describe('hostile definitions', () => {
         )
         expect(bare).not.toMatch(/;|--|\/\*|read_text/)
       }),
-      { numRuns: 1_500 },
+      { numRuns: 800 },
     )
     expect(compiled).toBeGreaterThan(0)
   })

@@ -465,7 +465,7 @@ describe('random records and definitions obey the rules', () => {
           expect(counts.castNulls).toBe(expected.reduce((sum, { nulls }) => sum + nulls, 0))
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 40 },
     )
   })
 })
