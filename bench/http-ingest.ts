@@ -14,7 +14,7 @@ import { inScratch } from './measure.ts'
 
 const eventBytes = 250
 const cases = [
-  { events: 1, connections: 256 },
+  { events: 1, connections: 512 },
   { events: 100, connections: 64 },
   { events: 4_000, connections: 12 },
 ] as const
