@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { parkedCommand } from '#cli/parked.ts'
 import { systemFiles } from '#lib/files.ts'
 import { nodeIdentity } from '#node/identity.ts'
-import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../../test/support/delivery-node.ts'
-import { until } from '../../test/support/until.ts'
+import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
+import { until } from '../support/until.ts'
 
 const brokenView = { definition: { columns: [{ name: 'n', type: 'NO_SUCH_TYPE', path: '$.n' }] } }
 
