@@ -1,4 +1,5 @@
 /** The composition of the control process. */
+import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, httpUrl } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -9,7 +10,6 @@ import { currentEpoch } from '#store/epoch.ts'
 import { migrate } from '#store/migrate.ts'
 import { openStore, type Store } from '#store/store.ts'
 import { compileView } from '#views/compile.ts'
-import { readOrMakeNodeToken } from './node-token.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
 import { Bindings } from './services/bindings.ts'
@@ -17,6 +17,7 @@ import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
 import { Changes } from './services/changes.ts'
 import { Commits } from './services/commits.ts'
 import { Destinations } from './services/destinations.ts'
+import { Drains } from './services/drains.ts'
 import { Endpoints } from './services/endpoints.ts'
 import { EpochFeed } from './services/epoch-feed.ts'
 import { Housekeeping } from './services/housekeeping.ts'
@@ -95,7 +96,8 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   })
 
   // The feed stops first of these, so that long polls end before the listener waits for its requests.
-  const services = [tokens, new Housekeeping({ store, clock, logger }), feed]
+  const drains = new Drains({ store, changes, provisioner, clock, logger })
+  const services = [tokens, new Housekeeping({ store, clock, logger }), drains, feed]
   await startAll(services)
   let url: string
   try {

@@ -10,6 +10,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifySchemaCompiler
 import type { z } from 'zod'
 import { AppError, type ErrorCode, errorTable, type FieldError, toProblem } from '#errors.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { refusalOf } from '#store/database-error.ts'
 
 export const problemContentType = 'application/problem+json'
 
@@ -78,6 +79,10 @@ const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
 
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
+  const refusal = refusalOf(thrown)
+  if (refusal === 'unavailable' || refusal === 'collision') {
+    return new AppError('unavailable', 'the database cannot answer now', { cause: thrown, retryAfterSeconds: 1 })
+  }
   const { statusCode = 500, code = '', message = '' } = thrown as Partial<FastifyError>
   if (code === 'FST_ERR_BAD_URL') return new AppError('not_found', 'the path is not well-formed', { cause: thrown })
   const known = codeOfStatus[statusCode]

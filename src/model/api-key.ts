@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
+import { lineOfText } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 export const scopes = ['ingest', 'metrics', 'admin'] as const
@@ -21,7 +22,7 @@ export const ApiKey = z.object({
 export type ApiKey = z.infer<typeof ApiKey>
 
 export const CreateApiKey = z.strictObject({
-  name: z.string().trim().min(1).max(128),
+  name: lineOfText(128).trim().min(1),
   scopes: z
     .array(Scope)
     .min(1, 'must name at least one scope')

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { definitionLimits } from './limits.ts'
+import { lineOfText, paragraphs } from './text.ts'
 
 /**
  * The shape of a view definition. What its parts mean (types, paths, conditions) is the view compiler's, which refuses
@@ -9,14 +10,9 @@ export const CastFailures = z.enum(['null', 'dlq'])
 export type CastFailures = z.infer<typeof CastFailures>
 
 export const Column = z.strictObject({
-  name: z
-    .string()
+  name: lineOfText(definitionLimits.columnNameBytesMax)
     .min(1)
-    .max(definitionLimits.columnNameBytesMax)
-    .refine((name) => Buffer.byteLength(name) <= definitionLimits.columnNameBytesMax, 'is too long')
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-    .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not have control characters')
-    .refine((name) => name.isWellFormed(), 'must be well-formed Unicode'),
+    .refine((name) => Buffer.byteLength(name) <= definitionLimits.columnNameBytesMax, 'is too long'),
   type: z.string().min(1).max(128),
   path: z.string().min(1).max(definitionLimits.pathCharsMax),
   required: z.boolean().optional(),
@@ -26,7 +22,7 @@ export type Column = z.infer<typeof Column>
 
 export const Filter = z.strictObject({
   condition: z.string().min(1).max(definitionLimits.conditionCharsMax),
-  description: z.string().max(1024).optional(),
+  description: paragraphs(1024).optional(),
 })
 export type Filter = z.infer<typeof Filter>
 

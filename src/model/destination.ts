@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
+import { lineOfText } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 export const DestinationStatus = z.enum(['pending', 'valid'])
@@ -13,16 +14,13 @@ export function normalizePrefix(prefix: string): string {
     .join('/')
 }
 
-const Name = z.string().trim().min(1).max(128)
+const Name = lineOfText(128).trim().min(1)
 const Bucket = z
   .string()
   .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be an S3 bucket name: 3 to 63 lowercase letters, digits, dots and hyphens')
   .refine((name) => !name.includes('..'), 'must not have two dots in a row')
-const Prefix = z
-  .string()
-  .max(512)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-  .regex(/^[^\u0000-\u001f\u007f\\]*$/, 'must not have control characters or backslashes')
+const Prefix = lineOfText(512)
+  .regex(/^[^\\]*$/, 'must not have backslashes')
   .transform(normalizePrefix)
   .refine((prefix) => !prefix.split('/').some((part) => part === '.' || part === '..'), 'must not have the parts . or ..')
 const Region = z.string().regex(/^[a-z0-9-]{1,32}$/, 'must be the region of the bucket, such as eu-central-1')
@@ -36,7 +34,7 @@ const RoleArn = z
 const KmsKeyArn = z
   .string()
   .max(2048)
-  .regex(/^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]*:(key|alias)\/.+$/, 'must be the ARN of a KMS key')
+  .regex(/^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]*:(key|alias)\/[\w/:-]+$/, 'must be the ARN of a KMS key')
 
 export const CreateDestination = z.strictObject({
   name: Name,

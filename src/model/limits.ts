@@ -72,6 +72,13 @@ export const nodeGoneSeconds = 3_600
 /** A sealed segment that is not committed after this long makes its endpoint degraded. */
 export const deliveryLagSecondsMax = 300
 
+export const drainLimits = {
+  /** Beyond the age at which an open segment is sealed: for nodes to learn that the endpoint drains, to deliver, and to say so. */
+  graceSeconds: 10,
+  /** Endpoints that are looked at in one go. */
+  endpointsMax: 1_000,
+} as const
+
 /** View counters are kept in buckets of this length. */
 export const metricsBucketSeconds = 300
 
@@ -93,6 +100,8 @@ export const controlLimits = {
   /** How often the epoch is read to see what other processes changed. */
   epochPollMs: 1_000,
   housekeepingIntervalMs: 3_600_000,
+  /** How often endpoints that drain are looked at. */
+  drainCheckMs: 2_000,
   /** Buckets of view counters are kept for longer than the day that is shown, for clocks that differ. */
   viewCountersKeptMs: 26 * 3_600_000,
   /** How often the age of the signing keys is looked at. */

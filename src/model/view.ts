@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Definition } from './definition.ts'
 import { Id } from './id.ts'
+import { lineOfText, paragraphs } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 export const ViewStatus = z.enum(['draft', 'published', 'archived'])
@@ -14,8 +15,8 @@ export const ViewName = z
   .max(64)
   .regex(/^[a-z][a-z0-9_]*$/, 'must be lowercase letters, digits and underscores, and start with a letter')
 
-const Tags = z.array(z.string().trim().min(1).max(64)).max(32)
-const Description = z.string().max(1024)
+const Tags = z.array(lineOfText(64).trim().min(1)).max(32)
+const Description = paragraphs(1024)
 
 export const CreateView = z.strictObject({
   name: ViewName,

@@ -12,11 +12,12 @@ export type NewBinding = AttachView & { readonly id: string; readonly endpoint_i
 
 /**
  * Attaches a view. The caller bumps the epoch in the same transaction.
- * Throws not_found for the endpoint, validation_error for a view that is not there or not published, view_already_attached.
+ * Throws not_found for the endpoint, conflict for one that drains, validation_error for a view that is not there or not published, view_already_attached.
  */
 export async function insertBinding(db: Tx, account_id: string, binding: NewBinding, now: number): Promise<Binding> {
   const { id, endpoint_id, view_id, is_required, activated_by, canary_start_ts } = binding
-  await getEndpoint(db, account_id, endpoint_id)
+  const { desired_state } = await getEndpoint(db, account_id, endpoint_id)
+  if (desired_state === 'draining') throw new AppError('conflict', 'the endpoint is being deleted')
   // Takes the row's lock, so that an archive of the view comes before this or finds the binding.
   const view = await db
     .updateTable('views')

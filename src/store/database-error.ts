@@ -2,7 +2,7 @@
 import { AppError } from '#errors.ts'
 import { BadTextError } from './sqlite.ts'
 
-export type Refusal = 'unique' | 'reference' | 'collision' | 'bad_text'
+export type Refusal = 'unique' | 'reference' | 'collision' | 'bad_text' | 'unavailable'
 
 /** https://www.postgresql.org/docs/15/errcodes-appendix.html */
 const postgresStates: Readonly<Record<string, Refusal>> = {
@@ -12,22 +12,54 @@ const postgresStates: Readonly<Record<string, Refusal>> = {
   '40001': 'collision',
   '40P01': 'collision',
   '22021': 'bad_text',
+  '25P03': 'unavailable',
+  '25006': 'unavailable',
+  '53100': 'unavailable',
+  '53200': 'unavailable',
+  '53300': 'unavailable',
+  '55P03': 'unavailable',
+  '57014': 'unavailable',
+  '57P01': 'unavailable',
+  '57P02': 'unavailable',
+  '57P03': 'unavailable',
+  '57P05': 'unavailable',
 }
+
+/** Of the connection to Postgres, by the system's code, and by what `pg` says where there is none. */
+const connectionCodes: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EPIPE',
+  'ETIMEDOUT',
+])
+const connectionMessages =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Query read timeout)/
 
 /** https://www.sqlite.org/rescode.html: extended codes, and of BUSY and LOCKED every kind. */
 const sqliteCodes: Readonly<Record<number, Refusal>> = { 2067: 'unique', 1555: 'unique', 787: 'reference', 1811: 'reference' }
 const sqliteBusy = 5
 const sqliteLocked = 6
+const sqliteFull = 13
 
-/** Undefined for an error that is none of these. */
+/** Undefined for an error that is none of these. `unavailable` and `collision` pass by themselves. */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof BadTextError) return 'bad_text'
   if (!(error instanceof Error)) return undefined
   if ('errcode' in error && typeof error.errcode === 'number') {
     const primary = error.errcode & 0xff
+    if (primary === sqliteFull) return 'unavailable'
     return primary === sqliteBusy || primary === sqliteLocked ? 'collision' : sqliteCodes[error.errcode]
   }
-  return 'code' in error && typeof error.code === 'string' ? postgresStates[error.code] : undefined
+  if ('code' in error && typeof error.code === 'string') {
+    // Class 08: connection exceptions.
+    if (connectionCodes.has(error.code) || /^08...$/.test(error.code)) return 'unavailable'
+    return postgresStates[error.code]
+  }
+  return connectionMessages.test(error.message) ? 'unavailable' : undefined
 }
 
 export type Explanations = Partial<Readonly<Record<'unique' | 'reference', AppError>>>

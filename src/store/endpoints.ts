@@ -6,7 +6,7 @@ import { fromJsonOrNull, toJsonOrNull, toTime } from './columns.ts'
 import { explain } from './database-error.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
-import type { Db } from './store.ts'
+import type { Db, Tx } from './store.ts'
 
 /** What an owner set of an endpoint: null means the default, which the reader fills in, and of `mqtt_config` no MQTT. */
 export type EndpointSettings = {
@@ -69,34 +69,60 @@ export async function getEndpoint(db: Db, account_id: string, id: string): Promi
   return endpoint
 }
 
-/** Newest first. */
-export async function listEndpoints(db: Db, account_id: string, page: PageQuery): Promise<Page<StoredEndpoint>> {
+/** Newest first. With a state: only those that their owner wants in it. */
+export async function listEndpoints(
+  db: Db,
+  account_id: string,
+  page: PageQuery,
+  desired_state?: DesiredState,
+): Promise<Page<StoredEndpoint>> {
+  let count = db.selectFrom('endpoints').where('account_id', '=', account_id).where('deleted_at', 'is', null)
+  let read = select(db).where('endpoints.account_id', '=', account_id)
+  if (desired_state !== undefined) {
+    count = count.where('desired_state', '=', desired_state)
+    read = read.where('endpoints.desired_state', '=', desired_state)
+  }
   return readPage(
     page,
-    db
-      .selectFrom('endpoints')
-      .select(({ fn }) => fn.countAll<number>().as('total'))
-      .where('account_id', '=', account_id)
-      .executeTakeFirstOrThrow(),
-    select(db)
-      .where('endpoints.account_id', '=', account_id)
-      .orderBy('endpoints.created_at', 'desc')
-      .orderBy('endpoints.id')
-      .limit(page.limit)
-      .offset(page.offset)
-      .execute(),
+    count.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
+    read.orderBy('endpoints.created_at', 'desc').orderBy('endpoints.id').limit(page.limit).offset(page.offset).execute(),
     toStoredEndpoint,
   )
 }
 
-/** All of an account, newest first: for filters by what is not in the database. */
-export async function listAllEndpoints(db: Db, account_id: string): Promise<readonly StoredEndpoint[]> {
-  const rows = await select(db)
+/** As little of an endpoint as its status follows from. */
+export type EndpointFacts = Pick<
+  StoredEndpoint,
+  'id' | 'region' | 'desired_state' | 'created_at' | 'since_epoch' | 'destination_status'
+>
+
+/** All of an account that are neither paused nor draining, newest first: for filters by what is not in the database. */
+export async function listEndpointFacts(db: Db, account_id: string): Promise<readonly EndpointFacts[]> {
+  const rows = await db
+    .selectFrom('endpoints')
+    .leftJoin('destinations', 'destinations.id', 'endpoints.destination_id')
+    .select(['endpoints.id', 'endpoints.region', 'endpoints.created_at', 'endpoints.since_epoch'])
+    .select('destinations.status as destination_status')
     .where('endpoints.account_id', '=', account_id)
+    .where('endpoints.desired_state', '=', 'active')
+    .where('endpoints.deleted_at', 'is', null)
     .orderBy('endpoints.created_at', 'desc')
     .orderBy('endpoints.id')
     .execute()
-  return rows.map(toStoredEndpoint)
+  return rows.map((row) => ({
+    ...row,
+    desired_state: 'active',
+    destination_status: row.destination_status as DestinationStatus | null,
+    created_at: toTime(row.created_at),
+  }))
+}
+
+/** These, in this order; without those that are gone meanwhile. */
+export async function listEndpointsById(db: Db, account_id: string, ids: readonly string[]): Promise<readonly StoredEndpoint[]> {
+  if (ids.length === 0) return []
+  const rows = await select(db).where('endpoints.account_id', '=', account_id).where('endpoints.id', 'in', ids).execute()
+  const found = new Map(rows.map((row) => [row.id, toStoredEndpoint(row)]))
+  return ids.flatMap((id) => found.get(id) ?? [])
 }
 
 /** Sets what is given. Throws not_found, and validation_error for a destination that is not there. */
@@ -115,10 +141,93 @@ export async function updateEndpoint(
     ...(mqtt_config === undefined ? {} : { mqtt_config: toJsonOrNull(mqtt_config) }),
   }
   if (Object.keys(values).length > 0) {
-    const update = db.updateTable('endpoints').set(values).where('account_id', '=', account_id).where('id', '=', id)
+    const update = db
+      .updateTable('endpoints')
+      .set(values)
+      .where('account_id', '=', account_id)
+      .where('id', '=', id)
+      .where('deleted_at', 'is', null)
     await explain(update.execute(), { reference: noSuchDestination })
   }
   return getEndpoint(db, account_id, id)
+}
+
+/** Pauses or resumes; where it is so already, nothing changes. Throws not_found, and conflict for one that drains. */
+export async function setDesiredState(
+  db: Db,
+  account_id: string,
+  id: string,
+  desired_state: 'active' | 'paused',
+): Promise<StoredEndpoint> {
+  const { numUpdatedRows } = await db
+    .updateTable('endpoints')
+    .set({ desired_state })
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .where('desired_state', 'in', ['active', 'paused'])
+    .executeTakeFirstOrThrow()
+  const endpoint = await getEndpoint(db, account_id, id)
+  if (numUpdatedRows === 0n) throw new AppError('conflict', 'the endpoint is being deleted')
+  return endpoint
+}
+
+/** From the epoch of this transaction on it takes nothing more. One that drains already goes on. Throws not_found. */
+export async function drainEndpoint(
+  db: Db,
+  account_id: string,
+  id: string,
+  { epoch, now }: { readonly epoch: number; readonly now: number },
+): Promise<void> {
+  const { numUpdatedRows } = await db
+    .updateTable('endpoints')
+    .set({ desired_state: 'draining', draining_at: now, draining_epoch: epoch })
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .where('desired_state', '!=', 'draining')
+    .executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) await getEndpoint(db, account_id, id)
+}
+
+export type DrainingEndpoint = Pick<StoredEndpoint, 'id' | 'region' | 'segment_max_age_seconds'> & {
+  readonly draining_at: string
+  readonly draining_epoch: number
+}
+
+/** Of every account, the oldest first. */
+export async function listDrainingEndpoints(db: Db, limit: number): Promise<readonly DrainingEndpoint[]> {
+  const rows = await db
+    .selectFrom('endpoints')
+    .select(['id', 'region', 'segment_max_age_seconds', 'draining_at', 'draining_epoch'])
+    .where('desired_state', '=', 'draining')
+    .where('deleted_at', 'is', null)
+    .orderBy('draining_at')
+    .limit(limit)
+    .$narrowType<{ draining_at: number; draining_epoch: number }>()
+    .execute()
+  return rows.map((row) => ({ ...row, draining_at: toTime(row.draining_at) }))
+}
+
+/**
+ * Takes a drained endpoint away from its account: it is unbound and detached. The row stays, since commits, DLQ files and metrics
+ * name it. Answers false when somebody else did it.
+ */
+export async function removeDrainedEndpoint(db: Tx, id: string, now: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('endpoints')
+    .set({ deleted_at: now, destination_id: null })
+    .where('id', '=', id)
+    .where('desired_state', '=', 'draining')
+    .where('deleted_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  if (numUpdatedRows === 0n) return false
+  await db
+    .updateTable('bindings')
+    .set({ deactivated_at: now })
+    .where('endpoint_id', '=', id)
+    .where('deactivated_at', 'is', null)
+    .execute()
+  await db.deleteFrom('endpoint_lags').where('endpoint_id', '=', id).execute()
+  return true
 }
 
 function select(db: Db) {
@@ -127,6 +236,7 @@ function select(db: Db) {
     .leftJoin('destinations', 'destinations.id', 'endpoints.destination_id')
     .selectAll('endpoints')
     .select(['destinations.name as destination_name', 'destinations.status as destination_status'])
+    .where('endpoints.deleted_at', 'is', null)
 }
 
 type Row = Database['endpoints'] & { destination_name: string | null; destination_status: string | null }

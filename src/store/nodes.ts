@@ -12,6 +12,8 @@ export type ProcessFacts = {
   readonly healthy: boolean
   readonly reasons: readonly string[]
   readonly last_seen_at: string
+  /** When it last said that it is healthy; null while it never did. */
+  readonly healthy_at: string | null
 }
 
 export type NodeFacts = {
@@ -45,25 +47,26 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
   const facts = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), last_seen_at: now }
   const upsert = db
     .insertInto('node_processes')
-    .values({ node_id, process, ...facts })
-    .onConflict((conflict) => conflict.columns(['node_id', 'process']).doUpdateSet(facts))
+    .values({ node_id, process, ...facts, healthy_at: healthy ? now : null })
+    .onConflict((conflict) =>
+      conflict.columns(['node_id', 'process']).doUpdateSet(healthy ? { ...facts, healthy_at: now } : facts),
+    )
   await explain(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
   if (heartbeat.process === 'delivery') await replaceLags(db, node_id, heartbeat.lag)
 }
 
-/** The nodes of a region with what their processes last said. */
-export async function listNodes(db: Db, region: string): Promise<readonly NodeFacts[]> {
-  const nodes = await db.selectFrom('nodes').selectAll().where('region', '=', region).orderBy('id').execute()
+/** The nodes of these regions with what their processes last said. */
+export async function listNodes(db: Db, regions: readonly string[]): Promise<readonly NodeFacts[]> {
+  if (regions.length === 0) return []
+  const nodes = await db.selectFrom('nodes').selectAll().where('region', 'in', regions).orderBy('id').execute()
   const processes = await db
     .selectFrom('node_processes')
     .innerJoin('nodes', 'nodes.id', 'node_processes.node_id')
     .selectAll('node_processes')
-    .where('nodes.region', '=', region)
+    .where('nodes.region', 'in', regions)
     .execute()
-  const factsOf = (id: string, process: Heartbeat['process']) => {
-    const row = processes.find((candidate) => candidate.node_id === id && candidate.process === process)
-    return row === undefined ? null : toProcessFacts(row)
-  }
+  const facts = new Map(processes.map((row) => [`${row.node_id} ${row.process}`, toProcessFacts(row)]))
+  const factsOf = (id: string, process: Heartbeat['process']) => facts.get(`${id} ${process}`) ?? null
   return nodes.map((row) => ({
     id: row.id,
     region: row.region,
@@ -99,6 +102,19 @@ export async function listLags(db: Db, endpointIds: readonly string[]): Promise<
   return lags
 }
 
+/** Of an account's endpoints, the lags that move an endpoint out of `active`: blocked, or sealed before `sealedBefore` (epoch ms). */
+export async function listTroubledLags(db: Db, account_id: string, sealedBefore: number): Promise<readonly NodeLag[]> {
+  const rows = await db
+    .selectFrom('endpoint_lags')
+    .innerJoin('endpoints', 'endpoints.id', 'endpoint_lags.endpoint_id')
+    .selectAll('endpoint_lags')
+    .where('endpoints.account_id', '=', account_id)
+    .where('endpoints.deleted_at', 'is', null)
+    .where(({ eb, or }) => or([eb('blocked_by', 'is not', null), eb('oldest_sealed_at', '<', sealedBefore)]))
+    .execute()
+  return rows.map((row) => ({ ...row, oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at) }))
+}
+
 async function replaceLags(db: Tx, node_id: string, lags: readonly EndpointLag[]): Promise<void> {
   await db.deleteFrom('endpoint_lags').where('node_id', '=', node_id).execute()
   const rows = new Map(lags.map((lag) => [lag.endpoint_id, toLagRow(node_id, lag)])).values().toArray()
@@ -127,5 +143,6 @@ function toProcessFacts(row: Database['node_processes']): ProcessFacts {
     healthy: row.healthy === 1,
     reasons: fromJson(row.reasons),
     last_seen_at: toTime(row.last_seen_at),
+    healthy_at: toTimeOrNull(row.healthy_at),
   }
 }

@@ -18,6 +18,7 @@ export type Database = {
     created_at: number
     revoked_at: number | null
   }
+  secrets: { name: string; value: string }
   signing_keys: { kid: string; private_jwk: string; created_at: number }
   destinations: {
     id: string
@@ -50,6 +51,12 @@ export type Database = {
     mqtt_config: string | null
     destination_id: string | null
     since_epoch: number
+    /** When it began to drain. */
+    draining_at: number | null
+    /** The epoch that drains it. */
+    draining_epoch: number | null
+    /** Gone for its account. The row stays for what is kept of it: commits, DLQ files, metrics. */
+    deleted_at: number | null
     created_at: number
   }
   views: {
@@ -93,6 +100,8 @@ export type Database = {
     healthy: number
     reasons: string
     last_seen_at: number
+    /** When it last said that it is healthy. */
+    healthy_at: number | null
   }
   endpoint_lags: {
     endpoint_id: string

@@ -103,10 +103,41 @@ describe('request bodies', () => {
     expect(await control().call('POST', `/v1/keys/${account.key_id}/revoke`, '', headers)).toMatchObject({ status: 200 })
   })
 
-  test('a text with U+0000 is refused, not stored', async () => {
+  test.each(['\u0000', '\u0007', '\u007f', '\ud800'])('422 names each text that has %j', async (odd) => {
     const account = await control().newAccount()
-    const answer = await account.post('/v1/keys', { name: 'a\u0000b', scopes: ['ingest'] })
-    expect(answer).toMatchObject({ status: 422, body: { error: 'validation_error' } })
+    const paths = async (path: string, body?: unknown) => {
+      const { status, body: answer } = body === undefined ? await account.get(path) : await account.post(path, body)
+      expect({ status, error: answer.error }).toEqual({ status: 422, error: 'validation_error' })
+      return answer.errors.map((error: { path: string }) => error.path).toSorted()
+    }
+    const text = `a${odd}b`
+    expect(await paths('/v1/keys', { name: text, scopes: ['ingest'] })).toEqual(['name'])
+    expect(await paths('/v1/destinations', { name: text, bucket: text, prefix: text, region: text, role_arn: text })).toEqual([
+      'bucket',
+      'name',
+      'prefix',
+      'region',
+      'role_arn',
+    ])
+    const column = { name: text, type: 'VARCHAR', path: '$.a' }
+    const definition = { columns: [column], filters: [{ condition: 'a', description: text }] }
+    expect(await paths('/v1/views', { name: 'v', description: text, tags: ['fine', text], definition })).toEqual([
+      'definition.columns.0.name',
+      'definition.filters.0.description',
+      'description',
+      'tags.1',
+    ])
+    if (odd.isWellFormed()) {
+      const query = encodeURIComponent(text)
+      expect(await paths(`/v1/views?name=${query}&tag=${query}`)).toEqual(['name', 'tag.0'])
+    }
+  })
+
+  test('a description may have tabs and line breaks', async () => {
+    const definition = { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] }
+    const description = 'one\n\ttwo\r\n'
+    const answer = await (await control().newAccount()).post('/v1/views', { name: 'v', description, definition })
+    expect(answer).toMatchObject({ status: 201, body: { description } })
   })
 })
 

@@ -5,9 +5,10 @@
  * DNS by a server and certificates join here as further facts; until then DNS is static: the addresses of the serving nodes.
  */
 import type { Clock } from '#lib/clock.ts'
-import type { Endpoint } from '#model/endpoint.ts'
-import type { StoredEndpoint } from '#store/endpoints.ts'
-import { listLags, listNodes, type NodeFacts, type NodeLag } from '#store/nodes.ts'
+import type { Endpoint, EndpointStatus } from '#model/endpoint.ts'
+import { deliveryLagSecondsMax } from '#model/limits.ts'
+import { listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
+import { listLags, listNodes, listTroubledLags, type NodeFacts, type NodeLag } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { type HostOptions, ingestHost } from './ingest-host.ts'
 import { computeStatus, presentNodes, servingNodes } from './status.ts'
@@ -16,6 +17,9 @@ export type EndpointState = Pick<Endpoint, 'status' | 'status_reasons' | 'dns_ip
 
 export type ProvisionerOptions = { readonly store: Store; readonly clock: Clock; readonly hosts: HostOptions }
 
+/** The nodes of some regions as they are at one moment. */
+export type Observation = { readonly nowMs: number; readonly nodes: ReadonlyMap<string, readonly NodeFacts[]> }
+
 export class Provisioner {
   readonly #options: ProvisionerOptions
 
@@ -23,32 +27,45 @@ export class Provisioner {
     this.#options = options
   }
 
-  /** By endpoint id, for each of them. */
-  async statesOf(endpoints: readonly StoredEndpoint[]): Promise<ReadonlyMap<string, EndpointState>> {
+  async observe(regions: readonly string[]): Promise<Observation> {
     const { store, clock } = this.#options
     const nowMs = clock.now()
-    const nodesByRegion = new Map<string, readonly NodeFacts[]>()
-    for (const region of new Set(endpoints.map((endpoint) => endpoint.region))) {
-      nodesByRegion.set(region, presentNodes(await listNodes(store.db, region), nowMs))
-    }
-    const lags = Map.groupBy(
-      await listLags(
-        store.db,
-        endpoints.map(({ id }) => id),
-      ),
-      ({ endpoint_id }) => endpoint_id,
-    )
-    return new Map(
-      endpoints.map((endpoint) => [
-        endpoint.id,
-        this.#stateOf(endpoint, nodesByRegion.get(endpoint.region) ?? [], lags.get(endpoint.id) ?? [], nowMs),
-      ]),
-    )
+    const nodes = presentNodes(await listNodes(store.db, [...new Set(regions)]), nowMs)
+    return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region) }
   }
 
-  #stateOf(endpoint: StoredEndpoint, nodes: readonly NodeFacts[], lags: readonly NodeLag[], nowMs: number): EndpointState {
-    const presentLags = lags.filter(({ node_id }) => nodes.some(({ id }) => id === node_id))
-    const { status, reasons } = computeStatus(endpoint, nodes, presentLags, nowMs)
+  /** By endpoint id, for each of them. */
+  async statesOf(endpoints: readonly StoredEndpoint[], observed?: Observation): Promise<ReadonlyMap<string, EndpointState>> {
+    const observation = observed ?? (await this.observe(endpoints.map(({ region }) => region)))
+    const ids = endpoints.map(({ id }) => id)
+    const lags = Map.groupBy(await listLags(this.#options.store.db, ids), ({ endpoint_id }) => endpoint_id)
+    return new Map(endpoints.map((endpoint) => [endpoint.id, this.#stateOf(endpoint, lags.get(endpoint.id) ?? [], observation)]))
+  }
+
+  /**
+   * The ids of the account's endpoints that have a computed status, newest first, and the facts that say so. The status follows
+   * from facts about nodes, which no index has: this reads little of each endpoint, and lags only where one is in trouble.
+   */
+  async idsWithStatus(
+    account_id: string,
+    status: EndpointStatus,
+  ): Promise<{ readonly ids: readonly string[]; readonly observation: Observation }> {
+    const { db } = this.#options.store
+    const endpoints = await listEndpointFacts(db, account_id)
+    const observation = await this.observe(endpoints.map(({ region }) => region))
+    const { nodes, nowMs } = observation
+    const troubled = await listTroubledLags(db, account_id, nowMs - deliveryLagSecondsMax * 1000)
+    const lags = Map.groupBy(troubled, ({ endpoint_id }) => endpoint_id)
+    const matching = endpoints.filter((endpoint) => {
+      const present = nodes.get(endpoint.region) ?? []
+      return computeStatus(endpoint, present, lagsOf(present, lags.get(endpoint.id) ?? []), nowMs).status === status
+    })
+    return { ids: matching.map(({ id }) => id), observation }
+  }
+
+  #stateOf(endpoint: StoredEndpoint, lags: readonly NodeLag[], { nodes: byRegion, nowMs }: Observation): EndpointState {
+    const nodes = byRegion.get(endpoint.region) ?? []
+    const { status, reasons } = computeStatus(endpoint, nodes, lagsOf(nodes, lags), nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
     return {
       status,
@@ -58,4 +75,9 @@ export class Provisioner {
       ingest_host: ingestHost(endpoint, serving.length > 0 ? serving : nodes, this.#options.hosts),
     }
   }
+}
+
+/** Without what nodes said that are gone. */
+function lagsOf(nodes: readonly NodeFacts[], lags: readonly NodeLag[]): readonly NodeLag[] {
+  return lags.filter(({ node_id }) => nodes.some(({ id }) => id === node_id))
 }

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { isoTimestamp } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
+import type { EndpointFacts as StoredFacts } from '#store/endpoints.ts'
 import type { NodeFacts, ProcessFacts } from '#store/nodes.ts'
-import { computeStatus, type EndpointFacts, presentNodes, servingNodes } from './status.ts'
+import { computeStatus, presentNodes, servingNodes } from './status.ts'
+
+type EndpointFacts = Omit<StoredFacts, 'id'>
 
 const now = Date.parse('2026-11-20T08:00:00.000Z')
 const ago = (seconds: number) => isoTimestamp(now - seconds * 1000)
@@ -13,7 +16,7 @@ const anEndpoint = (more: Partial<EndpointFacts> = {}): EndpointFacts => ({
 })
 
 const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
-  ...{ applied_epoch: 9, healthy: true, reasons: [], last_seen_at: ago(1) },
+  ...{ applied_epoch: 9, healthy: true, reasons: [], last_seen_at: ago(1), healthy_at: ago(1) },
   ...more,
 })
 
@@ -42,7 +45,10 @@ describe('computeStatus', () => {
     ['degraded', anEndpoint({ destination_status: 'pending' }), [aNode()]],
     ['degraded', anEndpoint({ destination_status: null }), [aNode()]],
     ['failed', anEndpoint(), []],
-    ['failed', anEndpoint(), [aNode({ last_seen_at: ago(61) })]],
+    ['failed', anEndpoint(), [aNode({ last_seen_at: ago(61), healthy_at: ago(61) })]],
+    ['failed', anEndpoint(), [aNode({ healthy: false, healthy_at: ago(61) })]],
+    ['failed', anEndpoint(), [aNode({ healthy: false, healthy_at: null })]],
+    ['degraded', anEndpoint(), [aNode({ healthy: false, healthy_at: ago(61) }), aNode({ healthy: false, healthy_at: ago(60) })]],
     ['failed', anEndpoint({ created_at: ago(61) }), [aNode(null)]],
     ['paused', anEndpoint({ desired_state: 'paused' }), [aNode()]],
     ['paused', anEndpoint({ desired_state: 'paused' }), []],

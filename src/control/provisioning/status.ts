@@ -6,20 +6,19 @@
 import type { DestinationStatus } from '#model/destination.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
 import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds } from '#model/limits.ts'
-import type { StoredEndpoint } from '#store/endpoints.ts'
+import type { EndpointFacts } from '#store/endpoints.ts'
 import type { NodeFacts, NodeLag, ProcessFacts } from '#store/nodes.ts'
-
-export type EndpointFacts = Pick<StoredEndpoint, 'region' | 'desired_state' | 'created_at' | 'since_epoch' | 'destination_status'>
 
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
 
 export function computeStatus(
-  endpoint: EndpointFacts,
+  endpoint: Omit<EndpointFacts, 'id'>,
   nodes: readonly NodeFacts[],
   lags: readonly NodeLag[],
   nowMs: number,
 ): ComputedStatus {
-  if (endpoint.desired_state === 'draining') return { status: 'draining', reasons: ['it is being deleted'] }
+  if (endpoint.desired_state === 'draining')
+    return { status: 'draining', reasons: ['it is being deleted', ...lags.map(drainReason)] }
   if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['it was paused'] }
   const serving = servingNodes(endpoint, nodes, nowMs)
   if (serving.length === 0) return withoutServingNode(endpoint, nodes, nowMs)
@@ -56,10 +55,11 @@ function heardLately(process: ProcessFacts | null, nowMs: number): boolean {
   return process !== null && nowMs - Date.parse(process.last_seen_at) <= nodeHealthySeconds * 1000
 }
 
-function withoutServingNode(endpoint: EndpointFacts, nodes: readonly NodeFacts[], nowMs: number): ComputedStatus {
+function withoutServingNode(endpoint: Omit<EndpointFacts, 'id'>, nodes: readonly NodeFacts[], nowMs: number): ComputedStatus {
   const reasons = nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : nodes.map((node) => nodeReason(node, nowMs))
-  const heardMs = Math.max(Date.parse(endpoint.created_at), ...nodes.map(lastHeardMs))
-  if (nowMs - heardMs > nodeFailedSeconds * 1000) return { status: 'failed', reasons }
+  const healthyMs = nodes.flatMap(({ ingest }) => (ingest?.healthy_at == null ? [] : [Date.parse(ingest.healthy_at)]))
+  if (nowMs - Math.max(Date.parse(endpoint.created_at), ...healthyMs) > nodeFailedSeconds * 1000)
+    return { status: 'failed', reasons }
   const wasServed = nodes.some(({ ingest }) => ingest !== null && ingest.applied_epoch >= endpoint.since_epoch)
   return { status: wasServed ? 'degraded' : 'deploying', reasons }
 }
@@ -85,6 +85,10 @@ function lagReasons({ node_id, oldest_sealed_at, blocked_by }: NodeLag, nowMs: n
   if (blocked_by !== null) return [blocked_by]
   const lagMs = oldest_sealed_at === null ? 0 : nowMs - Date.parse(oldest_sealed_at)
   return lagMs <= deliveryLagSecondsMax * 1000 ? [] : [`delivery of node ${node_id} is ${Math.round(lagMs / 1000)} s behind`]
+}
+
+function drainReason({ node_id, undelivered_segments, blocked_by }: NodeLag): string {
+  return `node ${node_id} has ${undelivered_segments} segments to deliver${blocked_by === null ? '' : `: ${blocked_by}`}`
 }
 
 function because(reasons: readonly string[]): string {

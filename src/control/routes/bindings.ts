@@ -19,7 +19,10 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
           tags,
           params: ByEndpoint,
           body: AttachView,
-          response: { 201: Binding, 409: problem('the view is attached to the endpoint already') },
+          response: {
+            201: Binding,
+            409: problem('the view is attached to the endpoint already, or the endpoint is being deleted'),
+          },
         },
       },
       (request, reply) => {

@@ -4,11 +4,13 @@ import { Commit, CommitsQuery } from '#model/commit.ts'
 import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { Timestamp } from '#model/timestamp.ts'
+import { problem } from '../openapi.ts'
 import type { Commits } from '../services/commits.ts'
 import type { Endpoints } from '../services/endpoints.ts'
-import { ById } from './parameters.ts'
+import { ById, Empty } from './parameters.ts'
 
 const tags = ['Endpoints']
+const beingDeleted = problem('the endpoint is being deleted')
 const ListQuery = PageQuery.extend({ status: EndpointStatus.or(z.literal('all')).default('all') })
 const CommitsPage = z.object({
   items: z.array(Commit),
@@ -73,6 +75,54 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         },
       },
       (request) => endpoints.change(request.principal, request.params.id, request.body),
+    )
+
+    app.delete(
+      '/endpoints/:id',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'deleteEndpoint',
+          summary: 'Delete an endpoint: it takes nothing more, drains, and is gone when all that it took is delivered',
+          tags,
+          params: ById,
+          response: { 204: Empty },
+        },
+      },
+      async (request, reply) => {
+        await endpoints.remove(request.principal, request.params.id)
+        return reply.code(204).send()
+      },
+    )
+
+    app.post(
+      '/endpoints/:id/pause',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'pauseEndpoint',
+          summary: 'Pause an endpoint: it refuses new data until it is resumed, and delivers what it has',
+          tags,
+          params: ById,
+          response: { 200: Endpoint, 409: beingDeleted },
+        },
+      },
+      (request) => endpoints.pause(request.principal, request.params.id),
+    )
+
+    app.post(
+      '/endpoints/:id/resume',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'resumeEndpoint',
+          summary: 'Resume a paused endpoint',
+          tags,
+          params: ById,
+          response: { 200: Endpoint, 409: beingDeleted },
+        },
+      },
+      (request) => endpoints.resume(request.principal, request.params.id),
     )
 
     app.get(

@@ -2,6 +2,7 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { Id } from '#model/id.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
+import { lineOfText } from '#model/text.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { ViewMetrics } from '#model/view-metrics.ts'
 import { problem } from '../openapi.ts'
@@ -12,10 +13,13 @@ const tags = ['Views']
 const notDraft = problem('the view is not a draft, or the request is not valid')
 
 /** `tag=a&tag=b`: form style, exploded. One alone arrives as a string. */
-const TagFilter = z.preprocess((given) => (typeof given === 'string' ? [given] : given), z.array(z.string()).max(32).optional())
+const TagFilter = z.preprocess(
+  (given) => (typeof given === 'string' ? [given] : given),
+  z.array(lineOfText(64)).max(32).optional(),
+)
 const ListQuery = PageQuery.extend({
   status: ViewStatus.or(z.literal('all')).default('published'),
-  name: z.string().optional().meta({ description: 'exact match' }),
+  name: lineOfText(64).optional().meta({ description: 'exact match' }),
   tag: TagFilter.meta({ description: 'views that have every one of these tags' }),
 })
 

@@ -5,15 +5,17 @@ import type { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointStatus } from '#
 import { newId, newLabel } from '#model/id.ts'
 import { type Page, type PageQuery, toPage } from '#model/page.ts'
 import {
+  drainEndpoint,
   getEndpoint,
   insertEndpoint,
-  listAllEndpoints,
   listEndpoints,
+  listEndpointsById,
   type StoredEndpoint,
+  setDesiredState,
   updateEndpoint,
 } from '#store/endpoints.ts'
 import type { Store } from '#store/store.ts'
-import type { Provisioner } from '../provisioning/provisioner.ts'
+import type { Observation, Provisioner } from '../provisioning/provisioner.ts'
 import type { Changes } from './changes.ts'
 import { effectiveSettings } from './effective-settings.ts'
 
@@ -55,16 +57,14 @@ export class Endpoints {
   }
 
   async list({ account_id }: Principal, { status, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
-    const { db } = this.#options.store
-    if (status === 'all') {
-      const page = await listEndpoints(db, account_id, { limit, offset })
+    const { store, provisioner } = this.#options
+    if (status === 'all' || status === 'paused' || status === 'draining') {
+      const page = await listEndpoints(store.db, account_id, { limit, offset }, status === 'all' ? undefined : status)
       return { ...page, items: await this.#showAll(page.items) }
     }
-    // The status is computed, so the filter runs over all of the account's endpoints.
-    const matching = (await this.#showAll(await listAllEndpoints(db, account_id))).filter(
-      (endpoint) => endpoint.status === status,
-    )
-    return toPage(matching.slice(offset, offset + limit), matching.length, { limit, offset })
+    const { ids, observation } = await provisioner.idsWithStatus(account_id, status)
+    const endpoints = await listEndpointsById(store.db, account_id, ids.slice(offset, offset + limit))
+    return toPage(await this.#showAll(endpoints, observation), ids.length, { limit, offset })
   }
 
   async get({ account_id }: Principal, id: string): Promise<Endpoint> {
@@ -75,13 +75,31 @@ export class Endpoints {
     return this.#show(await this.#options.changes.run((db) => updateEndpoint(db, account_id, id, change)))
   }
 
+  pause({ account_id }: Principal, id: string): Promise<Endpoint> {
+    return this.#setDesiredState(account_id, id, 'paused')
+  }
+
+  resume({ account_id }: Principal, id: string): Promise<Endpoint> {
+    return this.#setDesiredState(account_id, id, 'active')
+  }
+
+  /** It takes nothing more, and is gone when its nodes have delivered what they have: `Drains`. */
+  remove({ account_id }: Principal, id: string): Promise<void> {
+    const { changes, clock } = this.#options
+    return changes.run((db, epoch) => drainEndpoint(db, account_id, id, { epoch, now: clock.now() }))
+  }
+
+  async #setDesiredState(account_id: string, id: string, state: 'active' | 'paused'): Promise<Endpoint> {
+    return this.#show(await this.#options.changes.run((db) => setDesiredState(db, account_id, id, state)))
+  }
+
   async #show(endpoint: StoredEndpoint): Promise<Endpoint> {
     const [shown] = await this.#showAll([endpoint])
     return must(shown, 'the endpoint')
   }
 
-  async #showAll(endpoints: readonly StoredEndpoint[]): Promise<Endpoint[]> {
-    const states = await this.#options.provisioner.statesOf(endpoints)
+  async #showAll(endpoints: readonly StoredEndpoint[], observation?: Observation): Promise<Endpoint[]> {
+    const states = await this.#options.provisioner.statesOf(endpoints, observation)
     return endpoints.map((endpoint) => {
       const { id, region, destination_id, destination_name, destination_status, created_at } = endpoint
       const state = must(states.get(id), 'the state of the endpoint')

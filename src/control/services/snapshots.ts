@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Clock } from '#lib/clock.ts'
+import { segmentLimits } from '#model/limits.ts'
 import type { SnapshotQuery } from '#model/node-protocol.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import { listActiveApiKeys, listApiKeysRevokedSince } from '#store/api-keys.ts'
@@ -47,7 +48,7 @@ export class Snapshots {
   #read(region: string, node_id: string): Promise<Snapshot> {
     const { store, tokens, clock, hosts, issuer } = this.#options
     return readConsistently(store, async (db) => {
-      const nodes = (await listNodes(db, region)).filter(({ id }) => id === node_id)
+      const nodes = (await listNodes(db, [region])).filter(({ id }) => id === node_id)
       const endpoints = await listRegionEndpoints(db, region, node_id)
       return {
         epoch: await currentEpoch(db),
@@ -70,6 +71,8 @@ function toSnapshotEndpoint(endpoint: RegionEndpoint, ingest_host: string): Snap
     ingest_host,
     desired_state,
     ...effectiveSettings(endpoint),
+    // What is open when it begins to drain shall be sealed soon, and no later than it would have been.
+    ...(desired_state === 'draining' ? { segment_max_age_seconds: segmentLimits.maxAgeSecondsMin } : {}),
     destination,
     views: [...views],
     committed_seq,

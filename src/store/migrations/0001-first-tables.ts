@@ -1,15 +1,17 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../store.ts'
 
 /** Every table of the first release. A released migration is never changed: what comes later has a file of its own. */
 export async function up(db: Db): Promise<void> {
   const { schema } = db
-  const index = (name: string, table: string, columns: readonly string[]) =>
-    schema
+  const index = (name: string, table: string, columns: readonly string[], rows?: RawBuilder<boolean>) => {
+    const made = schema
       .createIndex(name)
       .on(table)
       .columns([...columns])
-      .execute()
+    return (rows === undefined ? made : made.where(rows)).execute()
+  }
+  const present = sql<boolean>`deleted_at is null`
 
   await schema
     .createTable('epoch')
@@ -46,6 +48,12 @@ export async function up(db: Db): Promise<void> {
     .addColumn('kid', 'text', (column) => column.primaryKey())
     .addColumn('private_jwk', 'text', (column) => column.notNull())
     .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .execute()
+
+  await schema
+    .createTable('secrets')
+    .addColumn('name', 'text', (column) => column.primaryKey())
+    .addColumn('value', 'text', (column) => column.notNull())
     .execute()
 
   await schema
@@ -86,6 +94,9 @@ export async function up(db: Db): Promise<void> {
     .addColumn('mqtt_config', 'text')
     .addColumn('destination_id', 'text')
     .addColumn('since_epoch', 'bigint', (column) => column.notNull())
+    .addColumn('draining_at', 'bigint')
+    .addColumn('draining_epoch', 'bigint')
+    .addColumn('deleted_at', 'bigint')
     .addColumn('created_at', 'bigint', (column) => column.notNull())
     .addUniqueConstraint('endpoints_label', ['region', 'label'])
     .addUniqueConstraint('endpoints_owner', ['account_id', 'id'])
@@ -98,8 +109,10 @@ export async function up(db: Db): Promise<void> {
       (key) => key.onDelete('restrict'),
     )
     .execute()
-  await index('endpoints_by_account', 'endpoints', ['account_id', 'created_at desc', 'id'])
-  await index('endpoints_by_region', 'endpoints', ['region', 'id'])
+  await index('endpoints_by_account', 'endpoints', ['account_id', 'created_at desc', 'id'], present)
+  await index('endpoints_by_state', 'endpoints', ['account_id', 'desired_state', 'created_at desc', 'id'], present)
+  await index('endpoints_by_region', 'endpoints', ['region', 'id'], present)
+  await index('endpoints_draining', 'endpoints', ['draining_at'], sql<boolean>`desired_state = 'draining' and deleted_at is null`)
   await index('endpoints_by_destination', 'endpoints', ['account_id', 'destination_id'])
 
   await schema
@@ -182,6 +195,7 @@ async function nodeTables(db: Db): Promise<void> {
     .addColumn('healthy', 'integer', (column) => column.notNull())
     .addColumn('reasons', 'text', (column) => column.notNull())
     .addColumn('last_seen_at', 'bigint', (column) => column.notNull())
+    .addColumn('healthy_at', 'bigint')
     .addPrimaryKeyConstraint('node_processes_key', ['node_id', 'process'])
     .execute()
 

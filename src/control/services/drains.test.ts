@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest'
+import { isoTimestamp } from '#lib/clock.ts'
+import { newId } from '#model/id.ts'
+import type { NodeFacts, NodeLag, ProcessFacts } from '#store/nodes.ts'
+import { isDrained } from './drains.ts'
+
+const now = Date.parse('2026-11-20T08:00:00.000Z')
+const ago = (seconds: number) => isoTimestamp(now - seconds * 1000)
+
+/** Its segments were sealed 20 seconds ago. */
+const endpoint = { id: newId(), region: 'loc', segment_max_age_seconds: 5, draining_at: ago(35), draining_epoch: 7 }
+
+const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
+  ...{ applied_epoch: 7, healthy: true, reasons: [], last_seen_at: ago(1), healthy_at: ago(1) },
+  ...more,
+})
+const aNode = (ingest: ProcessFacts | null = aProcess(), delivery: ProcessFacts | null = aProcess()): NodeFacts => ({
+  ...{ id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', registered_at: ago(7200) },
+  ingest,
+  delivery,
+})
+const aLag = ({ id }: NodeFacts, undelivered_segments = 1): NodeLag => ({
+  ...{ node_id: id, endpoint_id: endpoint.id, undelivered_segments, undelivered_bytes: 9 },
+  ...{ oldest_sealed_at: null, blocked_by: null },
+})
+
+describe('an endpoint is drained', () => {
+  test('when every node took notice, had time to seal, and said after that that nothing is left', () => {
+    expect(isDrained(endpoint, [aNode(), aNode()], [], now)).toBe(true)
+    expect(isDrained(endpoint, [], [], now)).toBe(true)
+    const idle = aNode()
+    expect(isDrained(endpoint, [idle], [aLag(idle, 0)], now)).toBe(true)
+  })
+
+  test('also with a node that registered and never served', () => {
+    expect(isDrained(endpoint, [aNode(null, null)], [], now)).toBe(true)
+  })
+
+  test('not before what was open is sealed: by its own age, or the default', () => {
+    expect(isDrained({ ...endpoint, segment_max_age_seconds: 26 }, [aNode()], [], now)).toBe(false)
+    expect(isDrained({ ...endpoint, segment_max_age_seconds: null }, [aNode()], [], now)).toBe(false)
+    expect(isDrained({ ...endpoint, segment_max_age_seconds: 26 }, [], [], now)).toBe(false)
+  })
+
+  test.each<[string, NodeFacts]>([
+    ['ingest has an older configuration', aNode(aProcess({ applied_epoch: 6 }))],
+    ['delivery has an older configuration', aNode(aProcess(), aProcess({ applied_epoch: 6 }))],
+    ['delivery was last heard of before the end of the time to seal', aNode(aProcess(), aProcess({ last_seen_at: ago(21) }))],
+    ['delivery was never heard of', aNode(aProcess(), null)],
+    ['ingest was never heard of', aNode(null)],
+  ])('not while %s', (_, node) => {
+    expect(isDrained(endpoint, [aNode(), node], [], now)).toBe(false)
+  })
+
+  test('not while a node has something to deliver', () => {
+    const node = aNode()
+    expect(isDrained(endpoint, [aNode(), node], [aLag(node)], now)).toBe(false)
+  })
+
+  test('whatever a node said that is gone', () => {
+    expect(isDrained(endpoint, [aNode()], [aLag(aNode())], now)).toBe(true)
+  })
+})

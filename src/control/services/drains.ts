@@ -1,0 +1,97 @@
+/**
+ * The end of endpoints that are being deleted.
+ *
+ * Owns: when an endpoint that drains is gone. Does not own: the refusal of new data and the delivery of old, which are the nodes'.
+ * Law: it is gone only when every node of its region that was heard of within the hour has taken notice, has had the time to seal
+ * what was open, and says after that that it has nothing left to deliver.
+ */
+import type { Clock } from '#lib/clock.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { controlLimits, drainLimits, segmentLimits } from '#model/limits.ts'
+import { type DrainingEndpoint, listDrainingEndpoints, removeDrainedEndpoint } from '#store/endpoints.ts'
+import { listLags, type NodeFacts, type NodeLag } from '#store/nodes.ts'
+import type { Store } from '#store/store.ts'
+import type { Provisioner } from '../provisioning/provisioner.ts'
+import type { Changes } from './changes.ts'
+
+export type DrainsOptions = {
+  readonly store: Store
+  readonly changes: Changes
+  readonly provisioner: Provisioner
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export class Drains implements Service {
+  readonly name = 'drains'
+  readonly #options: DrainsOptions
+  #cancel: () => void = () => {}
+  #running: Promise<void> = Promise.resolve()
+  #stopped = false
+
+  constructor(options: DrainsOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    this.#later()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#cancel()
+    await this.#running
+  }
+
+  #later(): void {
+    if (this.#stopped) return
+    this.#cancel = this.#options.clock.setTimer(() => {
+      this.#running = this.#run().finally(() => this.#later())
+    }, controlLimits.drainCheckMs)
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#removeDrained()
+    } catch (error) {
+      this.#options.logger.error({ err: error }, 'deleted endpoints cannot be removed')
+    }
+  }
+
+  async #removeDrained(): Promise<void> {
+    const { store, changes, provisioner, clock, logger } = this.#options
+    const draining = await listDrainingEndpoints(store.db, drainLimits.endpointsMax)
+    if (draining.length === 0) return
+    const { nodes, nowMs } = await provisioner.observe(draining.map(({ region }) => region))
+    const ids = draining.map(({ id }) => id)
+    const lags = Map.groupBy(await listLags(store.db, ids), ({ endpoint_id }) => endpoint_id)
+    for (const endpoint of draining) {
+      if (!isDrained(endpoint, nodes.get(endpoint.region) ?? [], lags.get(endpoint.id) ?? [], nowMs)) continue
+      if (await changes.run((db) => removeDrainedEndpoint(db, endpoint.id, clock.now()))) {
+        logger.info({ endpoint_id: endpoint.id }, 'an endpoint was drained and is gone')
+      }
+    }
+  }
+}
+
+export function isDrained(
+  { draining_at, draining_epoch, segment_max_age_seconds }: DrainingEndpoint,
+  nodes: readonly NodeFacts[],
+  lags: readonly NodeLag[],
+  nowMs: number,
+): boolean {
+  // Nodes say nothing of a segment before it is sealed, and one that was open is sealed at this age.
+  const ageSeconds = segment_max_age_seconds ?? segmentLimits.maxAgeSecondsDefault
+  const sealedMs = Date.parse(draining_at) + (ageSeconds + drainLimits.graceSeconds) * 1000
+  if (nowMs < sealedMs) return false
+  return nodes.every(({ id, ingest, delivery }) => {
+    // It never took anything in.
+    if (ingest === null && delivery === null) return true
+    if (ingest === null || delivery === null) return false
+    if (ingest.applied_epoch < draining_epoch || delivery.applied_epoch < draining_epoch) return false
+    return (
+      Date.parse(delivery.last_seen_at) >= sealedMs && !lags.some((lag) => lag.node_id === id && lag.undelivered_segments > 0)
+    )
+  })
+}

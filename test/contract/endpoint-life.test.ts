@@ -1,0 +1,162 @@
+/** Pause, resume and the end of an endpoint. */
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
+import { until } from '../support/until.ts'
+
+const control = useControl()
+
+async function made(account: TestAccount, more: object = {}) {
+  const { status, body } = await account.post('/v1/endpoints', { region: newRegion(), ...more })
+  expect(status).toBe(201)
+  return body
+}
+
+async function stateSeenBy(node: TestNode, endpoint_id: string) {
+  return (await node.snapshot()).endpoints.find(({ id }) => id === endpoint_id)
+}
+
+describe.each(['pause', 'resume'] as const)('POST /v1/endpoints/{id}/%s', (verb) => {
+  test('401, 403, 404', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('nobody').post(`/v1/endpoints/${id}/${verb}`)).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').post(`/v1/endpoints/${id}/${verb}`)).toMatchObject({ status: 403 })
+    expect(await account.post(`/v1/endpoints/${newId()}/${verb}`)).toMatchObject({ status: 404 })
+  })
+
+  test('409 while it is being deleted', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    await account.delete(`/v1/endpoints/${id}`)
+    expect(await account.post(`/v1/endpoints/${id}/${verb}`)).toMatchObject({ status: 409, body: { error: 'conflict' } })
+  })
+})
+
+describe('an endpoint that is paused', () => {
+  test('200 is paused, in the list of the paused, and its nodes know; resumed it is as before', async () => {
+    const account = await control().newAccount()
+    const { id, region } = await made(account)
+    await made(account)
+    const node = await TestNode.register(control(), region)
+    expect(await account.post(`/v1/endpoints/${id}/pause`)).toMatchObject({ status: 200, body: { id, status: 'paused' } })
+    expect(await account.post(`/v1/endpoints/${id}/pause`)).toMatchObject({ status: 200, body: { status: 'paused' } })
+    expect(await account.get('/v1/endpoints?status=paused')).toMatchObject({ body: { total: 1, items: [{ id }] } })
+    expect(await account.get('/v1/endpoints?status=deploying')).toMatchObject({ body: { total: 1 } })
+    expect(await stateSeenBy(node, id)).toMatchObject({ desired_state: 'paused', segment_max_age_seconds: 60 })
+    expect(await account.post(`/v1/endpoints/${id}/resume`)).toMatchObject({ status: 200, body: { status: 'deploying' } })
+    expect(await account.post(`/v1/endpoints/${id}/resume`)).toMatchObject({ status: 200 })
+    expect(await stateSeenBy(node, id)).toMatchObject({ desired_state: 'active' })
+  })
+
+  test('keeps its settings changeable', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    await account.post(`/v1/endpoints/${id}/pause`)
+    expect(await account.patch(`/v1/endpoints/${id}`, { segment_max_age_seconds: 7 })).toMatchObject({
+      status: 200,
+      body: { status: 'paused', segment_max_age_seconds: 7 },
+    })
+  })
+})
+
+describe('DELETE /v1/endpoints/{id}', () => {
+  test('401, 403, 404', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    expect(await account.as('nobody').delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 403 })
+    expect(await account.delete(`/v1/endpoints/${newId()}`)).toMatchObject({ status: 404 })
+  })
+
+  test('204 drains: nodes know and seal at once, nothing can be attached, a second DELETE is as good', async () => {
+    const account = await control().newAccount()
+    const { id, region } = await made(account)
+    const node = await TestNode.register(control(), region)
+    const { body: view } = await account.post('/v1/views', {
+      name: 'events',
+      definition: { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] },
+    })
+    await account.post(`/v1/views/${view.id}/publish`)
+    expect(await account.delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 204, body: '' })
+    expect(await account.delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 204 })
+    expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({ status: 200, body: { status: 'draining' } })
+    expect(await account.get('/v1/endpoints?status=draining')).toMatchObject({ body: { total: 1, items: [{ id }] } })
+    expect(await stateSeenBy(node, id)).toMatchObject({ desired_state: 'draining', segment_max_age_seconds: 1 })
+    expect(await account.post(`/v1/endpoints/${id}/views`, { view_id: view.id })).toMatchObject({
+      status: 409,
+      body: { error: 'conflict' },
+    })
+  })
+
+  test('of pause and delete at once, it drains whichever comes first', async () => {
+    const account = await control().newAccount()
+    for (let round = 0; round < 10; round += 1) {
+      const { id } = await made(account)
+      const [paused, deleted] = await Promise.all([
+        account.post(`/v1/endpoints/${id}/pause`),
+        account.delete(`/v1/endpoints/${id}`),
+      ])
+      expect([200, 409]).toContain(paused.status)
+      expect(deleted.status).toBe(204)
+      expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({ body: { status: 'draining' } })
+    }
+  })
+
+  test('is gone when its nodes have delivered everything; what was delivered is known on', async () => {
+    await using own = await newControl()
+    const account = await own.newAccount()
+    const { body: destination } = await account.post('/v1/destinations', {
+      name: 'lake',
+      bucket: 'lake',
+      region: 'eu-central-1',
+      role_arn: 'arn:aws:iam::123456789012:role/ingest',
+    })
+    const { id, region } = await made(account, { destination_id: destination.id, segment_max_age_seconds: 1 })
+    const { body: view } = await account.post('/v1/views', {
+      name: 'events',
+      definition: { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] },
+    })
+    await account.post(`/v1/views/${view.id}/publish`)
+    await account.post(`/v1/endpoints/${id}/views`, { view_id: view.id })
+    const node = await TestNode.register(own, region)
+    const outcome = { view_id: view.id, view_name: 'events', view_version: 1, processed: 3, accepted: 3, dropped: 0, dlq: 0 }
+    const commit = aCommit(node.id, id, 0, { views: [{ ...outcome, cast_nulls: 0, errors: {}, last_error: null }] })
+    await node.call('POST', 'commits', { commits: [commit] })
+    expect(await account.delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 204 })
+
+    const lag = {
+      endpoint_id: id,
+      undelivered_segments: 2,
+      undelivered_bytes: 9,
+      oldest_sealed_at: null,
+      blocked_by: 'no bucket',
+    }
+    own.clock.advance(60_000)
+    await node.heartbeat({}, { lag: [lag] })
+    expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({
+      status: 200,
+      body: {
+        status: 'draining',
+        status_reasons: ['it is being deleted', expect.stringContaining('2 segments to deliver: no bucket')],
+      },
+    })
+    expect(await account.delete(`/v1/destinations/${destination.id}`)).toMatchObject({ status: 409 })
+
+    await node.heartbeat()
+    await until('the end of the endpoint', async () => (await account.get(`/v1/endpoints/${id}`)).status === 404)
+    expect(await account.get(`/v1/endpoints/${id}/commits`)).toMatchObject({ status: 404 })
+    expect(await account.get(`/v1/endpoints/${id}/views`)).toMatchObject({ status: 404 })
+    expect(await account.delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 404 })
+    expect(await account.get('/v1/endpoints')).toMatchObject({ body: { total: 0, items: [] } })
+    expect(await account.get('/v1/endpoints?status=draining')).toMatchObject({ body: { total: 0 } })
+    expect((await node.snapshot()).endpoints).toEqual([])
+    expect(await account.get(`/v1/views/${view.id}`)).toMatchObject({ body: { endpoints: [] } })
+    expect(await account.get(`/v1/views/${view.id}/metrics`)).toMatchObject({
+      body: { endpoints: [{ endpoint_id: id, all_time: { processed: 3 } }] },
+    })
+    expect(await own.store.db.selectFrom('commits').select('id').execute()).toEqual([{ id: commit.id }])
+    expect(await account.delete(`/v1/destinations/${destination.id}`)).toMatchObject({ status: 204 })
+  })
+})
