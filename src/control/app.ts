@@ -10,6 +10,7 @@ import { currentEpoch } from '#store/epoch.ts'
 import { migrate } from '#store/migrate.ts'
 import { openStore, type Store } from '#store/store.ts'
 import { compileView } from '#views/compile.ts'
+import { PreviewWorkers } from '#views/preview-workers.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
 import { Bindings } from './services/bindings.ts'
@@ -23,6 +24,7 @@ import { EpochFeed } from './services/epoch-feed.ts'
 import { Housekeeping } from './services/housekeeping.ts'
 import { Keys } from './services/keys.ts'
 import { Nodes } from './services/nodes.ts'
+import { Previews } from './services/previews.ts'
 import { Snapshots } from './services/snapshots.ts'
 import { Tokens } from './services/tokens.ts'
 import { type DefinitionCompiler, Views } from './services/views.ts'
@@ -63,6 +65,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const changes = new Changes({ store, feed })
   const tokens = new Tokens({ store, changes, feed, clock, logger, issuer: baseUrl })
   const provisioner = new Provisioner({ store, clock, hosts })
+  const previewWorkers = new PreviewWorkers({ clock, logger })
   const metrics = createMetrics('control')
   let stopping = false
 
@@ -88,6 +91,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       destinations: new Destinations({ store, changes, objectStores, clock, logger }),
       endpoints: new Endpoints({ store, changes, provisioner, clock }),
       views: new Views({ store, changes, compile, clock }),
+      previews: new Previews({ runner: previewWorkers }),
       bindings: new Bindings({ store, changes, clock }),
       commits: new Commits({ store, clock }),
       nodes: new Nodes({ store, feed, clock, logger }),
@@ -97,7 +101,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
 
   // The feed stops first of these, so that long polls end before the listener waits for its requests.
   const drains = new Drains({ store, changes, provisioner, clock, logger })
-  const services = [tokens, new Housekeeping({ store, clock, logger }), drains, feed]
+  const services = [tokens, new Housekeeping({ store, clock, logger }), drains, previewWorkers, feed]
   await startAll(services)
   let url: string
   try {

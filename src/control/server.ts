@@ -30,6 +30,7 @@ import type { Destinations } from './services/destinations.ts'
 import type { Endpoints } from './services/endpoints.ts'
 import type { Keys } from './services/keys.ts'
 import type { Nodes } from './services/nodes.ts'
+import type { Previews } from './services/previews.ts'
 import type { Snapshots } from './services/snapshots.ts'
 import type { Tokens } from './services/tokens.ts'
 import type { Views } from './services/views.ts'
@@ -54,6 +55,7 @@ type Services = {
   readonly destinations: Destinations
   readonly endpoints: Endpoints
   readonly views: Views
+  readonly previews: Previews
   readonly bindings: Bindings
   readonly commits: Commits
   readonly nodes: Nodes
@@ -122,7 +124,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       await byKey.register(keyRoutes(services.keys))
       await byKey.register(destinationRoutes(services.destinations))
       await byKey.register(endpointRoutes(services.endpoints, services.commits))
-      await byKey.register(viewRoutes(services.views))
+      await byKey.register(viewRoutes(services.views, services.previews))
       await byKey.register(bindingRoutes(services.bindings))
     })
   }

@@ -53,7 +53,28 @@ export const buildLimits = {
   vectorBytes: 6 * MiB,
 } as const
 
-export const previewLimits = { samplesMax: 100, sampleBytesMax: 64 * KiB, timeoutMs: 10_000 } as const
+export const previewLimits = {
+  samplesMax: 100,
+  sampleBytesMax: 64 * KiB,
+  timeoutMs: 10_000,
+  /** The samples with all their quotes and line breaks escaped. */
+  bodyBytesMax: 16 * MiB,
+  /** Values of the rows that are shown. */
+  resultBytesMax: 8 * MiB,
+  warningsMax: 200,
+  sampleValuesMax: 5,
+  /** What DuckDB may take for one preview. */
+  memoryBytes: 256 * MiB,
+  /** Processes that run previews at once; those that wait for one, and for how long; those of one account in all. */
+  workers: 2,
+  waitingMax: 32,
+  waitMs: 5_000,
+  perAccountMax: 4,
+  /** How long a process may take beyond the limit to say that it is over, before it is killed. */
+  killAfterMs: 250,
+  /** How long a process is kept that has nothing to do. */
+  idleMs: 60_000,
+} as const
 
 export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const
 

@@ -1,11 +1,15 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { AppError } from '#errors.ts'
 import { Id } from '#model/id.ts'
+import { previewLimits } from '#model/limits.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
+import { PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { lineOfText } from '#model/text.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { ViewMetrics } from '#model/view-metrics.ts'
 import { problem } from '../openapi.ts'
+import type { Previews } from '../services/previews.ts'
 import type { Views } from '../services/views.ts'
 import { ById, Empty } from './parameters.ts'
 
@@ -25,7 +29,7 @@ const ListQuery = PageQuery.extend({
 
 const Metrics = ViewMetrics.extend({ view_id: Id, view_name: z.string(), view_version: z.int() })
 
-export function viewRoutes(views: Views): FastifyPluginCallbackZod {
+export function viewRoutes(views: Views, previews: Previews): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post(
       '/views',
@@ -156,6 +160,26 @@ export function viewRoutes(views: Views): FastifyPluginCallbackZod {
         },
       },
       (request) => views.archive(request.principal, request.params.id),
+    )
+
+    app.post(
+      '/views/preview',
+      {
+        config: { scope: 'any' },
+        bodyLimit: previewLimits.bodyBytesMax,
+        schema: {
+          operationId: 'previewView',
+          summary: 'Try a definition on samples; nothing is saved',
+          tags,
+          body: PreviewRequest,
+          response: { 200: PreviewResult },
+        },
+      },
+      (request, reply) => {
+        const gone = new AbortController()
+        reply.raw.once('close', () => gone.abort(new AppError('request_timeout', 'the client is gone')))
+        return previews.preview(request.principal, request.body, gone.signal)
+      },
     )
 
     app.get(

@@ -1,4 +1,3 @@
-import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Principal } from '#model/api-key.ts'
 import type { Definition } from '#model/definition.ts'
@@ -21,6 +20,7 @@ import {
 } from '#store/views.ts'
 import { actorOf } from './actor.ts'
 import type { Changes } from './changes.ts'
+import { underDefinition } from './definition-errors.ts'
 
 /** Refuses, with validation_error, a definition that delivery could not run. */
 export type DefinitionCompiler = (definition: Definition) => Promise<unknown>
@@ -104,6 +104,7 @@ export class Views {
     const { changes, clock } = this.#options
     return changes.run((db) => archiveView(db, account_id, id, clock.now()))
   }
+
   async metrics({ account_id }: Principal, id: string): Promise<ViewMetricsOfVersion> {
     const { store, clock } = this.#options
     const { name, version } = await getView(store.db, account_id, id)
@@ -115,12 +116,7 @@ export class Views {
     try {
       await this.#options.compile(definition)
     } catch (error) {
-      if (!(error instanceof AppError) || error.errors === undefined) throw error
-      const errors = error.errors.map(({ path, message }) => ({
-        path: path === '' ? 'definition' : `definition.${path}`,
-        message,
-      }))
-      throw new AppError(error.code, error.message, { cause: error, errors })
+      throw underDefinition(error)
     }
   }
 }

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { Definition } from './definition.ts'
+import { KiB, previewLimits } from './limits.ts'
+
+const Sample = z
+  .string()
+  .refine(
+    (sample) => Buffer.byteLength(sample) <= previewLimits.sampleBytesMax,
+    `must be at most ${previewLimits.sampleBytesMax / KiB} KiB`,
+  )
+  .meta({ description: 'one payload as a client would send it' })
+
+export const PreviewRequest = z.strictObject({
+  definition: Definition,
+  samples: z.array(Sample).min(1, 'must have at least one sample').max(previewLimits.samplesMax),
+})
+export type PreviewRequest = z.infer<typeof PreviewRequest>
+
+export const PreviewIssue = z.object({
+  sample_index: z.int().nullable().meta({ description: 'null where it is about all samples' }),
+  column: z.string().nullable(),
+  code: z.string(),
+  message: z.string(),
+})
+export type PreviewIssue = z.infer<typeof PreviewIssue>
+
+export const PreviewColumn = z.object({
+  name: z.string(),
+  type: z.string(),
+  nullCount: z.int(),
+  totalCount: z.int(),
+  nullRate: z.number().meta({ description: 'from 0 to 1' }),
+  sampleValues: z.array(z.unknown()),
+})
+export type PreviewColumn = z.infer<typeof PreviewColumn>
+
+export const PreviewResult = z.object({
+  success: z
+    .boolean()
+    .meta({ description: 'no sample went to the dead letter queue, and nothing else failed: `errors` is empty' }),
+  rows: z.array(z.record(z.string(), z.unknown())).meta({ description: 'what the accepted samples become, in their order' }),
+  columns: z.array(PreviewColumn),
+  rowCount: z.int(),
+  compiledSql: z.string(),
+  warnings: z.array(PreviewIssue),
+  errors: z.array(PreviewIssue),
+  executionTimeMs: z.number(),
+})
+export type PreviewResult = z.infer<typeof PreviewResult>

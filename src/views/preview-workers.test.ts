@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import type { PreviewRequest } from '#model/preview.ts'
+import { PreviewWorkers } from './preview-workers.ts'
+
+const columns = [{ name: 'a', type: 'VARCHAR', path: '$.a' }]
+const quick: PreviewRequest = { definition: { columns }, samples: ['{"a":"x"}'] }
+const runaway: PreviewRequest = {
+  definition: { columns, filters: [{ condition: "regexp_matches(a, '(x?){1000}y')" }] },
+  samples: Array.from({ length: 100 }, () => JSON.stringify({ a: 'x'.repeat(64_000) })),
+}
+const never = new AbortController().signal
+
+const newWorkers = (timeoutMs?: number) =>
+  new PreviewWorkers({
+    clock: systemClock,
+    logger: createLogger('test', 'silent'),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  })
+
+let workers = newWorkers()
+beforeEach(() => {
+  workers = newWorkers()
+})
+afterEach(() => workers.stop())
+
+test('many at once are all answered', async () => {
+  const results = await Promise.all(Array.from({ length: 10 }, () => workers.run(quick, never)))
+  expect(results.map(({ rows }) => rows)).toEqual(results.map(() => [{ a: 'x' }]))
+})
+
+test('a definition that does not compile is refused with its places', async () => {
+  const refused = workers.run({ ...quick, definition: { columns: [{ name: 'a', type: 'X', path: 'a' }] } }, never)
+  await expect(refused).rejects.toThrow(
+    expect.objectContaining({
+      code: 'validation_error',
+      errors: [expect.objectContaining({ path: 'columns.0.type' }), expect.objectContaining({ path: 'columns.0.path' })],
+    }),
+  )
+})
+
+test('a runaway ends at the limit, and its place is free again', async () => {
+  workers = newWorkers(300)
+  const results = await Promise.all(Array.from({ length: 4 }, () => workers.run(runaway, never)))
+  for (const { success, errors } of results)
+    expect({ success, errors }).toMatchObject({ success: false, errors: [{ code: 'timeout' }] })
+  workers = newWorkers()
+  expect(await workers.run(quick, never)).toMatchObject({ success: true })
+})
+
+test('what nobody waits for any more is ended', async () => {
+  const reasons = Array.from({ length: 4 }, () => new Error('gone'))
+  const ended = reasons.map(async (reason) => {
+    const client = new AbortController()
+    const run = workers.run(runaway, client.signal)
+    client.abort(reason)
+    await expect(run).rejects.toBe(reason)
+  })
+  await Promise.all(ended)
+  expect(await workers.run(quick, never)).toMatchObject({ success: true })
+})
+
+test('a stop ends what runs and what waits', async () => {
+  const runs = Array.from({ length: 3 }, () => workers.run(runaway, never))
+  const refused = Promise.all(runs.map((run) => expect(run).rejects.toThrow(expect.objectContaining({ code: 'unavailable' }))))
+  await workers.stop()
+  await refused
+})

@@ -1,0 +1,144 @@
+/**
+ * The processes that run previews.
+ *
+ * Owns: how many there are, when one is started and ended. Does not own: what a preview is.
+ * Law: a preview ends at its limit whatever DuckDB does, and what it does to its process harms no other.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { extname, join } from 'node:path'
+import { AppError } from '#errors.ts'
+import type { Clock } from '#lib/clock.ts'
+import { Semaphore } from '#lib/semaphore.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { previewLimits } from '#model/limits.ts'
+import type { PreviewRequest, PreviewResult } from '#model/preview.ts'
+import { failed, timedOut } from './preview.ts'
+import type { PreviewAnswer, PreviewTask } from './preview-protocol.ts'
+
+export type PreviewWorkersOptions = { readonly clock: Clock; readonly logger: Logger; readonly timeoutMs?: number }
+
+type Idle = { readonly child: ChildProcess; readonly cancelTimer: () => void }
+
+const program = join(import.meta.dirname, `preview-worker${extname(import.meta.filename)}`)
+
+export class PreviewWorkers implements Service {
+  readonly name = 'preview workers'
+  readonly #options: PreviewWorkersOptions
+  readonly #permits = new Semaphore(previewLimits.workers)
+  readonly #stopping = new AbortController()
+  readonly #idle: Idle[] = []
+  readonly #running = new Set<Promise<unknown>>()
+  #waiting = 0
+
+  constructor(options: PreviewWorkersOptions) {
+    this.#options = options
+  }
+
+  /** Processes are started when they are needed. */
+  async start(): Promise<void> {}
+
+  async stop(): Promise<void> {
+    this.#stopping.abort(new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 }))
+    for (const { child, cancelTimer } of this.#idle.splice(0)) {
+      cancelTimer()
+      end(child)
+    }
+    await Promise.allSettled(this.#running)
+  }
+
+  /** Throws validation_error for a definition that does not compile, unavailable when too many wait, and the signal's reason. */
+  async run(request: PreviewRequest, signal: AbortSignal): Promise<PreviewResult> {
+    if (this.#waiting >= previewLimits.waitingMax) throw busy()
+    this.#waiting += 1
+    const ended = AbortSignal.any([signal, this.#stopping.signal])
+    let permit: Disposable
+    try {
+      permit = await this.#permit(ended)
+    } finally {
+      this.#waiting -= 1
+    }
+    const running = this.#runOn(this.#take(), request, ended).finally(() => permit[Symbol.dispose]())
+    this.#running.add(running)
+    return running.finally(() => this.#running.delete(running))
+  }
+
+  async #permit(ended: AbortSignal): Promise<Disposable> {
+    const tooLong = new AbortController()
+    const cancelTimer = this.#options.clock.setTimer(() => tooLong.abort(busy()), previewLimits.waitMs)
+    try {
+      return await this.#permits.acquire(1, AbortSignal.any([ended, tooLong.signal]))
+    } finally {
+      cancelTimer()
+    }
+  }
+
+  async #runOn(child: ChildProcess, request: PreviewRequest, ended: AbortSignal): Promise<PreviewResult> {
+    const { clock, logger, timeoutMs = previewLimits.timeoutMs } = this.#options
+    const { promise, resolve, reject } = Promise.withResolvers<PreviewAnswer>()
+    const onExit = () => resolve({ crashed: 'the process ended' })
+    const onEnded = () => reject(ended.reason)
+    const cancelTimer = clock.setTimer(
+      () => resolve({ result: failed(timedOut(timeoutMs)) }),
+      timeoutMs + previewLimits.killAfterMs,
+    )
+    child.once('message', resolve)
+    child.once('exit', onExit)
+    ended.addEventListener('abort', onEnded, { once: true })
+    let isFree = false
+    try {
+      ended.throwIfAborted()
+      child.send({ request, timeoutMs } satisfies PreviewTask, (error) => {
+        if (error !== null) resolve({ crashed: error.message })
+      })
+      child.once('message', () => {
+        isFree = true
+      })
+      const answer = await promise
+      if ('result' in answer) return answer.result
+      if ('refused' in answer) throw new AppError('validation_error', answer.refused.message, { errors: answer.refused.errors })
+      logger.error({ reason: answer.crashed }, 'a preview failed')
+      return failed({ sample_index: null, column: null, code: 'view_failed', message: 'the preview could not be run' })
+    } finally {
+      cancelTimer()
+      child.removeAllListeners('message')
+      child.off('exit', onExit)
+      ended.removeEventListener('abort', onEnded)
+      if (isFree && !this.#stopping.signal.aborted) this.#keep(child)
+      else end(child)
+    }
+  }
+
+  #take(): ChildProcess {
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      idle.cancelTimer()
+      if (idle.child.connected) return idle.child
+    }
+    // Nothing of this process's secrets is in its environment.
+    const child = fork(program, [], {
+      env: {},
+      execArgv: [],
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+    child.on('error', (error) => this.#options.logger.error({ err: error }, 'a preview process failed'))
+    return child
+  }
+
+  #keep(child: ChildProcess): void {
+    const cancelTimer = this.#options.clock.setTimer(() => {
+      const at = this.#idle.findIndex((idle) => idle.child === child)
+      if (at >= 0) this.#idle.splice(at, 1)
+      end(child)
+    }, previewLimits.idleMs)
+    this.#idle.push({ child, cancelTimer })
+  }
+}
+
+function end(child: ChildProcess): void {
+  child.kill('SIGKILL')
+}
+
+function busy(): AppError {
+  return new AppError('unavailable', 'too many previews run at once', { retryAfterSeconds: 1 })
+}

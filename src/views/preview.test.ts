@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
+import type { Column, Filter } from '#model/definition.ts'
+import type { PreviewIssue } from '#model/preview.ts'
+import { compileView } from './compile.ts'
+import { formatSql } from './format-sql.ts'
+import { previewView } from './preview.ts'
+
+const column = (name: string, type: string, more: Partial<Column> = {}): Column => ({ name, type, path: `$.${name}`, ...more })
+
+function preview(columns: Column[], samples: readonly unknown[], conditions: readonly string[] = [], timeoutMs = 10_000) {
+  const filters: Filter[] = conditions.map((condition) => ({ condition }))
+  const texts = samples.map((sample) => (typeof sample === 'string' ? sample : JSON.stringify(sample)))
+  return previewView({ definition: { columns, filters }, samples: texts }, { clock: systemClock, timeoutMs })
+}
+
+const codes = (issues: readonly PreviewIssue[]) =>
+  issues.map(({ sample_index, column: name, code }) => [sample_index, name, code])
+
+describe('a preview', () => {
+  test('shows the rows that delivery would write, and what is in their columns', async () => {
+    const columns = [
+      column('event', 'VARCHAR', { required: true }),
+      column('amount', 'DOUBLE'),
+      column('count', 'BIGINT'),
+      column('tags', 'INTEGER[]'),
+      column('at', 'TIMESTAMP'),
+      column('when', 'TIMESTAMP', { path: '$$.ingested_at' }),
+    ]
+    const result = await preview(columns, [
+      { event: 'a', amount: 1.5, count: 3, tags: [1, 2], at: '2026-11-20T08:00:00.500Z' },
+      { event: 'b', count: '9007199254740993' },
+      { event: 'a', amount: 1.5, count: 3 },
+    ])
+    expect(result).toMatchObject({ success: true, rowCount: 3, warnings: [], errors: [] })
+    expect(result.rows[0]).toMatchObject({ event: 'a', amount: 1.5, count: 3, tags: [1, 2], at: '2026-11-20 08:00:00.5' })
+    expect(result.rows[1]).toMatchObject({ event: 'b', amount: null, count: '9007199254740993', tags: null })
+    expect(result.columns.slice(0, 4)).toEqual([
+      { name: 'event', type: 'VARCHAR', nullCount: 0, totalCount: 3, nullRate: 0, sampleValues: ['a', 'b'] },
+      { name: 'amount', type: 'DOUBLE', nullCount: 1, totalCount: 3, nullRate: 1 / 3, sampleValues: [1.5] },
+      { name: 'count', type: 'BIGINT', nullCount: 0, totalCount: 3, nullRate: 0, sampleValues: [3, '9007199254740993'] },
+      { name: 'tags', type: 'INTEGER[]', nullCount: 2, totalCount: 3, nullRate: 2 / 3, sampleValues: [[1, 2]] },
+    ])
+    expect(result.executionTimeMs).toBeGreaterThan(0)
+  })
+
+  test('says of each sample that goes to the dead letter queue why', async () => {
+    const columns = [column('a', 'VARCHAR', { required: true }), column('n', 'INTEGER', { cast_failures: 'dlq' })]
+    const result = await preview(columns, [{ a: 'x', n: 1 }, 'no json', { n: 1 }, { a: 'x', n: 'many' }, ''])
+    expect(result).toMatchObject({ success: false, rowCount: 1 })
+    expect(codes(result.errors)).toEqual([
+      [1, null, 'invalid_json'],
+      [2, 'a', 'missing_required'],
+      [3, 'n', 'cast_failed'],
+      [4, null, 'invalid_json'],
+    ])
+    expect(result.errors[2]?.message).toContain('"many"')
+    expect(result.warnings).toEqual([])
+  })
+
+  test('warns of a value that becomes NULL', async () => {
+    const result = await preview([column('n', 'INTEGER')], [{ n: 1 }, { n: 'many' }])
+    expect(result).toMatchObject({ success: true, rowCount: 2, rows: [{ n: 1 }, { n: null }] })
+    expect(result.warnings).toEqual([
+      { sample_index: 1, column: 'n', code: 'cast_failed', message: expect.stringContaining('the value "many"') },
+    ])
+  })
+
+  test('warns of a path that no sample has, once, lists and the envelope too', async () => {
+    const columns = [
+      column('a', 'VARCHAR', { path: '$.b' }),
+      column('none', 'VARCHAR', { path: '$.a' }),
+      column('items', 'VARCHAR[]', { path: '$.items[*].id' }),
+      column('topic', 'VARCHAR', { path: '$$.topic' }),
+      column('json', 'JSON', { path: '$.a' }),
+    ]
+    const result = await preview(columns, [
+      { b: 1, a: null },
+      { b: 2, items: [] },
+    ])
+    expect(codes(result.warnings)).toEqual([
+      [null, 'none', 'path_never_found'],
+      [null, 'items', 'path_never_found'],
+      [null, 'topic', 'path_never_found'],
+      [null, 'json', 'path_never_found'],
+    ])
+  })
+
+  test('warns of a cast that always fails, whatever becomes of the rows', async () => {
+    const columns = [column('n', 'INTEGER', { cast_failures: 'dlq' }), column('at', 'TIMESTAMP'), column('l', 'INTEGER[]')]
+    const result = await preview(columns, [{ n: 'x', at: 'y', l: ['z'] }, { n: 'x' }])
+    expect(codes(result.warnings)).toEqual([
+      [null, 'n', 'cast_always_fails'],
+      [null, 'at', 'cast_always_fails'],
+      [null, 'l', 'cast_always_fails'],
+    ])
+    expect(codes(result.errors)).toEqual([
+      [0, 'n', 'cast_failed'],
+      [1, 'n', 'cast_failed'],
+    ])
+  })
+
+  test('warns of filters that keep nothing, and says where they are unknown', async () => {
+    const columns = [column('a', 'VARCHAR'), column('n', 'INTEGER')]
+    const dropped = await preview(columns, [{ a: 'x', n: 1 }, { a: 'x' }], ["a = 'x'", 'n > 5'])
+    expect(dropped).toMatchObject({ success: true, rowCount: 0, rows: [] })
+    expect(codes(dropped.warnings)).toEqual([[null, null, 'filter_keeps_nothing']])
+    expect(dropped.warnings[0]?.message).toContain('of 1 it is unknown')
+    const kept = await preview(columns, [{ a: 'x', n: 9 }, { a: 'x' }], ['n > 5'])
+    expect(kept).toMatchObject({ rowCount: 1, warnings: [] })
+  })
+
+  test('of samples that are all unreadable warns of nothing else', async () => {
+    const result = await preview([column('a', 'VARCHAR')], ['{', 'x'], ["a = 'x'"])
+    expect(result).toMatchObject({ success: false, rowCount: 0, warnings: [], columns: [{ nullRate: 0, totalCount: 0 }] })
+  })
+
+  test('refuses a definition that does not compile', async () => {
+    await expect(preview([column('a', 'INTEGR')], [{}])).rejects.toThrow(expect.objectContaining({ code: 'validation_error' }))
+  })
+
+  test('that takes too long says so', async () => {
+    const big = JSON.stringify({ a: 'x'.repeat(60_000) })
+    const columns = Array.from({ length: 50 }, (_, index) => column(`c${index}`, 'INTEGER', { path: `$.a[${index}]` }))
+    const result = await preview(
+      columns,
+      Array.from({ length: 100 }, () => big),
+      [],
+      1,
+    )
+    expect(result).toMatchObject({ success: false, rows: [], errors: [{ sample_index: null, code: 'timeout' }] })
+    expect(result.compiledSql).toMatch(/^SELECT/)
+  })
+
+  test('whose rows would be larger than an answer may be says so', async () => {
+    const nested = (depth: number, leaf: string): string =>
+      depth === 0 ? JSON.stringify(leaf) : `{"a":${nested(depth - 1, leaf)}}`
+    const sample = nested(50, 'x'.repeat(60_000))
+    const columns = Array.from({ length: 50 }, (_, index) =>
+      column(`c${index}`, 'VARCHAR', { path: `$${'.a'.repeat(index + 1)}` }),
+    )
+    const few = await preview(columns, [sample])
+    expect(few).toMatchObject({ success: true, rowCount: 1 })
+    const many = await preview(
+      columns,
+      Array.from({ length: 5 }, () => sample),
+    )
+    expect(many).toMatchObject({ success: false, rowCount: 0, errors: [{ code: 'result_too_large' }] })
+  })
+
+  test('that needs too much memory says so', async () => {
+    const nested = (depth: number, leaf: string): string =>
+      depth === 0 ? JSON.stringify(leaf) : `{"a":${nested(depth - 1, leaf)}}`
+    const sample = nested(60, 'x'.repeat(64_000))
+    const columns = Array.from({ length: 60 }, (_, index) =>
+      column(`c${index}`, 'VARCHAR', { path: `$${'.a'.repeat(index + 1)}` }),
+    )
+    const result = await preview(
+      columns,
+      Array.from({ length: 100 }, () => sample),
+    )
+    expect(result).toMatchObject({ success: false, rows: [] })
+    expect(['view_failed', 'result_too_large']).toContain(result.errors[0]?.code)
+  })
+})
+
+describe('the SQL that is shown', () => {
+  test('is in lines, and is the compiled one but for white space', async () => {
+    const columns = [column('event type', 'VARCHAR', { path: "$['it\\'s (SELECT, FROM']" }), column('n', 'INTEGER')]
+    const { compiledSql } = await preview(columns, [{}], ['n > 5'])
+    const { sql } = await compileView({ columns, filters: [{ condition: 'n > 5' }] })
+    const bare = (text: string) => text.replace(/\s+/g, '')
+    expect(bare(compiledSql)).toContain(bare(sql))
+    expect(compiledSql).toContain('AS "event type"')
+    expect(compiledSql.split('\n').length).toBeGreaterThan(10)
+  })
+
+  test('keeps what is in quotes as it is', () => {
+    const sql = `SELECT 'a,  b(SELECT 1) FROM ''x', "c, ""d" FROM (SELECT f(1, 2) FROM t WHERE x = ',') WHERE y`
+    expect(formatSql(sql)).toBe(
+      [
+        `SELECT 'a,  b(SELECT 1) FROM ''x',`,
+        `  "c, ""d"`,
+        'FROM (',
+        '  SELECT f(1, 2)',
+        '  FROM t',
+        "  WHERE x = ','",
+        ')',
+        'WHERE y',
+      ].join('\n'),
+    )
+  })
+})

@@ -1,0 +1,132 @@
+import { setTimeout } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { type TestAccount, useControl } from '../support/control.ts'
+
+const control = useControl()
+
+const definition = {
+  columns: [
+    { name: 'event', type: 'VARCHAR', path: '$.event', required: true },
+    { name: 'amount', type: 'DOUBLE', path: '$.amount' },
+  ],
+  filters: [{ condition: "event != 'noise'" }],
+}
+const samples = ['{"event":"a","amount":1.5}', '{"event":"noise"}', '{"amount":1}', '{"event":"b","amount":"?"}']
+
+const preview = (account: Pick<TestAccount, 'post'>, more: object = {}) =>
+  account.post('/v1/views/preview', { definition, samples, ...more })
+
+/** DuckDB tries this for most of a second on each of such samples, and heeds no interrupt before it has tried all of them. */
+const runaway = {
+  definition: {
+    columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }],
+    filters: [{ condition: "regexp_matches(a, '(x?){1000}y')" }],
+  },
+  samples: Array.from({ length: 100 }, () => JSON.stringify({ a: 'x'.repeat(64_000) })),
+}
+
+describe('POST /v1/views/preview', () => {
+  test('200 with rows, columns, errors and warnings, for any token', async () => {
+    const account = await control().newAccount()
+    for (const scope of ['admin', 'metrics', 'ingest'] as const) {
+      const answer = await preview(account.as(scope))
+      expect(answer).toMatchObject({
+        status: 200,
+        body: {
+          success: false,
+          rowCount: 2,
+          rows: [
+            { event: 'a', amount: 1.5 },
+            { event: 'b', amount: null },
+          ],
+          columns: [
+            { name: 'event', type: 'VARCHAR', nullCount: 0, totalCount: 2, nullRate: 0, sampleValues: ['a', 'b'] },
+            { name: 'amount', type: 'DOUBLE', nullCount: 1, totalCount: 2, nullRate: 0.5, sampleValues: [1.5] },
+          ],
+          errors: [{ sample_index: 2, column: 'event', code: 'missing_required' }],
+          warnings: [{ sample_index: 3, column: 'amount', code: 'cast_failed' }],
+        },
+      })
+      expect(answer.body.compiledSql).toContain('SELECT')
+      expect(answer.body.executionTimeMs).toBeGreaterThan(0)
+    }
+    expect(await account.get('/v1/views?status=all')).toMatchObject({ body: { total: 0 } })
+  })
+
+  test('200 success when no sample goes to the dead letter queue', async () => {
+    const answer = await preview(await control().newAccount(), { samples: samples.slice(0, 2) })
+    expect(answer).toMatchObject({ status: 200, body: { success: true, rowCount: 1, errors: [] } })
+  })
+
+  test('200 at the limits: 100 samples of 64 KiB each, 100 columns', async () => {
+    const columns = Array.from({ length: 100 }, (_, index) => ({ name: `c${index}`, type: 'VARCHAR', path: `$.c${index}` }))
+    const sample = `{"c7":"${'\\"'.repeat(32_763)}"}`.padEnd(65_536)
+    const answer = await preview(await control().newAccount(), {
+      definition: { columns },
+      samples: Array.from({ length: 100 }, () => sample),
+    })
+    expect(answer).toMatchObject({ status: 200, body: { success: true, rowCount: 100 } })
+  })
+
+  test('401', async () => {
+    expect(await preview((await control().newAccount()).as('nobody'))).toMatchObject({ status: 401 })
+  })
+
+  test.each([
+    [{ samples: [] }, 'samples'],
+    [{ samples: Array.from({ length: 101 }, () => '{}') }, 'samples'],
+    [{ samples: ['{}', 'x'.repeat(65_537)] }, 'samples.1'],
+    [{ samples: ['ü'.repeat(32_769)] }, 'samples.0'],
+    [{ samples: [{}] }, 'samples.0'],
+    [{ samples: undefined }, 'samples'],
+    [{ definition: undefined }, 'definition'],
+    [{ definition: { columns: [] } }, 'definition.columns'],
+    [{ definition: { columns: [{ name: 'a', type: 'INTEGR', path: '$.a' }] } }, 'definition.columns.0.type'],
+    [{ definition: { columns: [{ name: 'a', type: 'INTEGER', path: 'a' }] } }, 'definition.columns.0.path'],
+    [{ definition: { ...definition, filters: [{ condition: '(select 1)' }] } }, 'definition.filters.0.condition'],
+    [
+      { definition: { columns: Array.from({ length: 101 }, (_, i) => ({ name: `c${i}`, type: 'DATE', path: '$.a' })) } },
+      'definition.columns',
+    ],
+    [{ name: 'x' }, 'name'],
+  ])('422, row %#, names %s', async (more, path) => {
+    const answer = await preview(await control().newAccount(), more)
+    expect(answer).toMatchObject({ status: 422, body: { error: 'validation_error', errors: [{ path }] } })
+  })
+
+  test('ends at its limit whatever DuckDB does, and slows nobody meanwhile; then it works again', {
+    timeout: 40_000,
+  }, async () => {
+    const [busy, calm] = [await control().newAccount(), await control().newAccount()]
+    const startedAt = performance.now()
+    let isOver = false
+    const hung = Promise.all([busy.post('/v1/views/preview', runaway), busy.post('/v1/views/preview', runaway)]).finally(() => {
+      isOver = true
+    })
+    const latencies: number[] = []
+    while (!isOver) {
+      const askedAt = performance.now()
+      expect(await calm.get('/v1/views')).toMatchObject({ status: 200 })
+      latencies.push(performance.now() - askedAt)
+      await setTimeout(100)
+    }
+    for (const answer of await hung) {
+      expect(answer).toMatchObject({ status: 200, body: { success: false, rows: [], errors: [{ code: 'timeout' }] } })
+    }
+    expect(performance.now() - startedAt).toBeLessThan(15_000)
+    const median = latencies.toSorted((a, b) => a - b)[Math.floor(latencies.length / 2)]
+    expect(median).toBeLessThan(200)
+    expect(await preview(calm)).toMatchObject({ status: 200, body: { rowCount: 2 } })
+  })
+
+  test('429 for an account that runs many at once; others are served', async () => {
+    const [busy, calm] = [await control().newAccount(), await control().newAccount()]
+    const answers = await Promise.all(Array.from({ length: 12 }, () => preview(busy)))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]))
+    const refused = answers.find(({ status }) => status === 429)
+    expect(refused).toMatchObject({ body: { error: 'too_many_requests', retry: true } })
+    expect(refused?.headers.get('retry-after')).toBe('1')
+    expect(await preview(calm)).toMatchObject({ status: 200 })
+    expect(await preview(busy)).toMatchObject({ status: 200 })
+  })
+})
