@@ -1,4 +1,5 @@
 /** The composition of the control process. */
+import { randomBytes } from 'node:crypto'
 import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, httpUrl } from '#config.ts'
@@ -6,8 +7,10 @@ import type { Clock } from '#lib/clock.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
 import { DirectoryStores } from '#objects/directory.ts'
+import { SignedUrls } from '#objects/signed-urls.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { migrate } from '#store/migrate.ts'
+import { getOrInsertSecret } from '#store/secrets.ts'
 import { openStore, type Store } from '#store/store.ts'
 import { compileView } from '#views/compile.ts'
 import { PreviewWorkers } from '#views/preview-workers.ts'
@@ -18,6 +21,7 @@ import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
 import { Changes } from './services/changes.ts'
 import { Commits } from './services/commits.ts'
 import { Destinations } from './services/destinations.ts'
+import { DlqFiles } from './services/dlq-files.ts'
 import { Drains } from './services/drains.ts'
 import { Endpoints } from './services/endpoints.ts'
 import { EpochFeed } from './services/epoch-feed.ts'
@@ -57,7 +61,9 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const baseUrl = (config.baseUrl ?? httpUrl(config.controlListen)).replace(/\/+$/, '')
   const { host, port } = config.ingestListen
   const hosts = { baseDomain: config.baseDomain, ingestAddressDefault: httpUrl({ host, port }).slice('http://'.length) }
-  const objectStores = new DirectoryStores({ root: config.paths.buckets })
+  const downloadSecret = await getOrInsertSecret(store.db, 'downloads', () => randomBytes(32).toString('base64url'))
+  const signedUrls = new SignedUrls({ baseUrl, secret: downloadSecret, clock })
+  const objectStores = new DirectoryStores({ root: config.paths.buckets, signedUrls })
   const compile: DefinitionCompiler = compileView
   const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
 
@@ -83,6 +89,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
         () => true,
         () => false,
       )),
+    downloads: { verify: (url) => signedUrls.verify(url), read: (name) => objectStores.read(name) },
     requestsPerMinute: config.apiRequestsPerMinute,
     exchangesPerMinute: config.exchangeRequestsPerMinute,
     services: {
@@ -91,6 +98,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       destinations: new Destinations({ store, changes, objectStores, clock, logger }),
       endpoints: new Endpoints({ store, changes, provisioner, clock }),
       views: new Views({ store, changes, compile, clock }),
+      dlqFiles: new DlqFiles({ store, objectStores, logger }),
       previews: new Previews({ runner: previewWorkers }),
       bindings: new Bindings({ store, changes, clock }),
       commits: new Commits({ store, clock }),

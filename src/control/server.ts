@@ -22,11 +22,13 @@ import { destinationRoutes } from './routes/destinations.ts'
 import { endpointRoutes } from './routes/endpoints.ts'
 import { healthRoutes } from './routes/health.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { type Downloads, objectRoutes } from './routes/objects.ts'
 import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
 import { viewRoutes } from './routes/views.ts'
 import type { Bindings } from './services/bindings.ts'
 import type { Commits } from './services/commits.ts'
 import type { Destinations } from './services/destinations.ts'
+import type { DlqFiles } from './services/dlq-files.ts'
 import type { Endpoints } from './services/endpoints.ts'
 import type { Keys } from './services/keys.ts'
 import type { Nodes } from './services/nodes.ts'
@@ -47,6 +49,7 @@ export type ServerOptions = {
   /** Per client address. */
   readonly exchangesPerMinute: number
   readonly services: Services
+  readonly downloads: Downloads
 }
 
 type Services = {
@@ -56,6 +59,7 @@ type Services = {
   readonly endpoints: Endpoints
   readonly views: Views
   readonly previews: Previews
+  readonly dlqFiles: DlqFiles
   readonly bindings: Bindings
   readonly commits: Commits
   readonly nodes: Nodes
@@ -110,6 +114,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   await describe(app, baseUrl)
   await app.register(healthRoutes({ isReady: options.isReady, metrics }))
   await app.register(jwksRoutes(services.tokens))
+  await app.register(objectRoutes(options.downloads))
   await app.register(managementApi(options), { prefix: '/v1' })
   await app.register(nodeApiRoutes(services), { prefix: '/internal/v1' })
   return app
@@ -124,7 +129,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       await byKey.register(keyRoutes(services.keys))
       await byKey.register(destinationRoutes(services.destinations))
       await byKey.register(endpointRoutes(services.endpoints, services.commits))
-      await byKey.register(viewRoutes(services.views, services.previews))
+      await byKey.register(viewRoutes(services))
       await byKey.register(bindingRoutes(services.bindings))
     })
   }

@@ -7,7 +7,8 @@ type Route = { readonly pattern: RegExp; readonly methods: readonly string[] }
 export function refuseUnrouted(app: FastifyInstance): void {
   const routes: Route[] = []
   app.addHook('onRoute', ({ url, method }) => {
-    const pattern = new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:[^/]+/g, '[^/]+')}$`)
+    const literal = url.replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+    const pattern = new RegExp(`^${literal.replace('*', '.*').replace(/:[^/]+/g, '[^/]+')}$`)
     routes.push({ pattern, methods: [method].flat() })
   })
   app.setNotFoundHandler(async (request, reply) => {

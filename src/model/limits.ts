@@ -76,6 +76,8 @@ export const previewLimits = {
   idleMs: 60_000,
 } as const
 
+export const dlqLimits = { filesMax: 1_000, downloadSeconds: 3_600 } as const
+
 export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const
 
 /** A token whose key was revoked dies this long after the revocation, even if its own time is not up. */

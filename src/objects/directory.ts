@@ -2,7 +2,16 @@ import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
+import type { Readable } from 'node:stream'
+import { assert } from '#lib/assert.ts'
 import type { BucketTarget, ObjectEntry, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
+import type { ObjectName, SignedUrls } from './signed-urls.ts'
+
+export type DirectoryStoresOptions = {
+  readonly root: string
+  /** Of the process that serves them; without it nothing can be presigned. */
+  readonly signedUrls?: SignedUrls
+}
 
 /**
  * Buckets as folders: `<root>/<bucket>/<key>`.
@@ -11,24 +20,41 @@ import type { BucketTarget, ObjectEntry, ObjectStore, ObjectStores, PutOptions }
  * Law: a put is written under `<root>/.incoming`, synced, renamed into place, and the folders that name it are synced, before it resolves.
  */
 export class DirectoryStores implements ObjectStores {
-  readonly #root: string
+  readonly #options: DirectoryStoresOptions
 
-  constructor({ root }: { readonly root: string }) {
-    this.#root = root
+  constructor(options: DirectoryStoresOptions) {
+    this.#options = options
   }
 
   open({ bucket }: Pick<BucketTarget, 'bucket'>): ObjectStore {
-    return new DirectoryStore(this.#root, bucket)
+    return new DirectoryStore(this.#options, bucket)
+  }
+
+  /** For whoever serves signed addresses. Undefined where there is no such object. The stream is to be read or destroyed. */
+  async read({ bucket, key }: ObjectName): Promise<{ readonly bytes: number; readonly stream: Readable } | undefined> {
+    const file = await open(pathOf(this.#options.root, safe(bucket), key)).catch(undefinedIfMissing)
+    if (file === undefined) return undefined
+    try {
+      const found = await file.stat()
+      if (found.isFile()) return { bytes: found.size, stream: file.createReadStream() }
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+    await file.close()
+    return undefined
   }
 }
 
 class DirectoryStore implements ObjectStore {
   readonly #root: string
   readonly #bucket: string
+  readonly #signedUrls: SignedUrls | undefined
 
-  constructor(root: string, bucket: string) {
+  constructor({ root, signedUrls }: DirectoryStoresOptions, bucket: string) {
     this.#root = root
     this.#bucket = safe(bucket)
+    this.#signedUrls = signedUrls
   }
 
   async putFile(key: string, path: string, options: PutOptions): Promise<void> {
@@ -45,6 +71,11 @@ class DirectoryStore implements ObjectStore {
   async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {
     signal?.throwIfAborted()
     return readFile(this.#path(key)).catch(undefinedIfMissing)
+  }
+
+  async presign(key: string, seconds: number): Promise<string> {
+    assert(this.#signedUrls !== undefined, 'this process signs no addresses')
+    return this.#signedUrls.sign({ bucket: this.#bucket, key }, seconds)
   }
 
   async remove(key: string, signal?: AbortSignal): Promise<void> {
@@ -75,7 +106,7 @@ class DirectoryStore implements ObjectStore {
   }
 
   #path(key: string): string {
-    return join(this.#root, this.#bucket, ...key.split('/').map(safe))
+    return pathOf(this.#root, this.#bucket, key)
   }
 
   async #place(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<unknown>): Promise<void> {
@@ -95,6 +126,10 @@ class DirectoryStore implements ObjectStore {
     await rename(incoming, path)
     await syncFolder(dirname(path))
   }
+}
+
+function pathOf(root: string, bucket: string, key: string): string {
+  return join(root, bucket, ...key.split('/').map(safe))
 }
 
 /** Makes the folder and its missing parents, each one's name durable in the parent above. */

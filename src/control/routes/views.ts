@@ -1,6 +1,7 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { AppError } from '#errors.ts'
+import { DlqFiles } from '#model/dlq-file.ts'
 import { Id } from '#model/id.ts'
 import { previewLimits } from '#model/limits.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
@@ -9,6 +10,7 @@ import { lineOfText } from '#model/text.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { ViewMetrics } from '#model/view-metrics.ts'
 import { problem } from '../openapi.ts'
+import type { DlqFiles as DlqFilesService } from '../services/dlq-files.ts'
 import type { Previews } from '../services/previews.ts'
 import type { Views } from '../services/views.ts'
 import { ById, Empty } from './parameters.ts'
@@ -29,7 +31,9 @@ const ListQuery = PageQuery.extend({
 
 const Metrics = ViewMetrics.extend({ view_id: Id, view_name: z.string(), view_version: z.int() })
 
-export function viewRoutes(views: Views, previews: Previews): FastifyPluginCallbackZod {
+export type ViewRoutesOptions = { readonly views: Views; readonly previews: Previews; readonly dlqFiles: DlqFilesService }
+
+export function viewRoutes({ views, previews, dlqFiles }: ViewRoutesOptions): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post(
       '/views',
@@ -180,6 +184,21 @@ export function viewRoutes(views: Views, previews: Previews): FastifyPluginCallb
         reply.raw.once('close', () => gone.abort(new AppError('request_timeout', 'the client is gone')))
         return previews.preview(request.principal, request.body, gone.signal)
       },
+    )
+
+    app.get(
+      '/views/:id/dlq-files',
+      {
+        config: { scope: 'metrics' },
+        schema: {
+          operationId: 'listDlqFiles',
+          summary: 'List the latest files of rows that a view refused, each with an address to download it from',
+          tags,
+          params: ById,
+          response: { 200: DlqFiles },
+        },
+      },
+      (request) => dlqFiles.list(request.principal, request.params.id),
     )
 
     app.get(

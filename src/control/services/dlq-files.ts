@@ -1,0 +1,59 @@
+import type { Logger } from '#lib/telemetry.ts'
+import type { Principal } from '#model/api-key.ts'
+import type { DlqFiles as DlqFilesOfView } from '#model/dlq-file.ts'
+import { dlqLimits } from '#model/limits.ts'
+import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
+import { findDestination } from '#store/destinations.ts'
+import { listDlqFiles, type StoredDlqFile } from '#store/dlq-files.ts'
+import type { Store } from '#store/store.ts'
+import { getView } from '#store/views.ts'
+
+export type DlqFilesOptions = { readonly store: Store; readonly objectStores: ObjectStores; readonly logger: Logger }
+
+/** The files of rows that views refused, with addresses to download them from. */
+export class DlqFiles {
+  readonly #options: DlqFilesOptions
+
+  constructor(options: DlqFilesOptions) {
+    this.#options = options
+  }
+
+  async list({ account_id }: Principal, view_id: string): Promise<DlqFilesOfView> {
+    const { db } = this.#options.store
+    const { name, version } = await getView(db, account_id, view_id)
+    const { files, total } = await listDlqFiles(db, account_id, view_id, dlqLimits.filesMax)
+    const buckets = new Map<string, ObjectStore | undefined>()
+    for (const file of files) {
+      if (!buckets.has(placeOf(file))) buckets.set(placeOf(file), await this.#open(account_id, file))
+    }
+    const shown = files.map(async ({ destination_id, ...file }) => ({
+      ...file,
+      download_url: await this.#sign(buckets.get(placeOf({ destination_id, ...file })), file.s3_key),
+    }))
+    return { view_id, view_name: name, view_version: version, files: await Promise.all(shown), total }
+  }
+
+  /** The bucket that the file was written to, with what the destination says now of how to reach it; undefined where it is gone. */
+  async #open(
+    account_id: string,
+    { destination_id, s3_bucket: bucket, region }: StoredDlqFile,
+  ): Promise<ObjectStore | undefined> {
+    const { store, objectStores } = this.#options
+    const destination = await findDestination(store.db, account_id, destination_id)
+    return destination === undefined ? undefined : objectStores.open({ ...destination, bucket, region })
+  }
+
+  async #sign(bucket: ObjectStore | undefined, key: string): Promise<string | null> {
+    try {
+      return (await bucket?.presign(key, dlqLimits.downloadSeconds)) ?? null
+    } catch (error) {
+      // The role may have been taken away since: that must not hide what files there are.
+      this.#options.logger.warn({ err: error }, 'a download cannot be signed')
+      return null
+    }
+  }
+}
+
+function placeOf({ destination_id, s3_bucket, region }: StoredDlqFile): string {
+  return `${destination_id} ${s3_bucket} ${region}`
+}

@@ -1,0 +1,162 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { newRegion, useControl } from '../support/control.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+
+const rows = [{ error_code: 'invalid_json', record: '{' }]
+const file = gzipSync(`${rows.map((row) => JSON.stringify(row)).join('\n')}\n`)
+
+async function furnished() {
+  const account = await control().newAccount()
+  const region = newRegion()
+  const bucket = `lake-${newId()}`
+  const role_arn = 'arn:aws:iam::123456789012:role/ingest'
+  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket, region: 'eu-central-1', role_arn })
+  const { body: view } = await account.post('/v1/views', {
+    name: 'events',
+    definition: { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] },
+  })
+  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
+  const node = await TestNode.register(control(), region)
+  const keyOf = (seq: number) => `p/dlq/events/v1/dt=2026-11-20/ü ${seq}.ndjson.gz`
+  const commit = async (first: number, count = 1) => {
+    const commits = Array.from({ length: count }, (_, index) => {
+      const artifact = { key: keyOf(first + index), bytes: file.length, rows: 1, sha256: 'ab', view_id: view.id, view_version: 1 }
+      return aCommit(node.id, endpoint.id, first + index, {
+        destination: { id: destination.id, bucket, region: 'eu-central-1' },
+        artifacts: { 'dlq/events/v1': artifact },
+      })
+    })
+    expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
+  }
+  const pathOf = (seq: number) => join(control().directory, 'buckets', bucket, keyOf(seq))
+  const write = (seq: number) => {
+    mkdirSync(dirname(pathOf(seq)), { recursive: true })
+    writeFileSync(pathOf(seq), file)
+  }
+  return { account, bucket, destination, view, endpoint, path: `/v1/views/${view.id}/dlq-files`, commit, write, keyOf, pathOf }
+}
+
+/** As who has nothing but the address. */
+function download(url: string): Promise<Response> {
+  return fetch(url.replace('http://inlet.test', control().url))
+}
+
+describe('GET /v1/views/{id}/dlq-files', () => {
+  test('200 without any', async () => {
+    const { account, view, path } = await furnished()
+    expect(await account.get(path)).toMatchObject({
+      status: 200,
+      body: { view_id: view.id, view_name: 'events', view_version: 1, files: [], total: 0 },
+    })
+  })
+
+  test('200 newest first, with what is known of each and an address that downloads it', async () => {
+    const { account, bucket, endpoint, path, commit, write, keyOf } = await furnished()
+    await commit(1)
+    await commit(2)
+    write(2)
+    const { status, body } = await account.as('metrics').get(path)
+    expect({ status, total: body.total }).toEqual({ status: 200, total: 2 })
+    expect(body.files.map(({ segment_seq }: { segment_seq: number }) => segment_seq)).toEqual([2, 1])
+    const [latest] = body.files
+    expect(latest).toMatchObject({
+      ...{ endpoint_id: endpoint.id, segment_seq: 2, s3_key: keyOf(2), s3_bucket: bucket, region: 'eu-central-1' },
+      ...{ bytes: file.length, rows: 1 },
+    })
+    expect(latest.endpoint_name).toMatch(/^[a-z0-9]+\.[a-z]{3}$/)
+    expect(latest.created_at).toMatch(/\.\d{3}Z$/)
+
+    const response = await download(latest.download_url)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('application/gzip')
+    expect(response.headers.get('content-length')).toBe(String(file.length))
+    expect(response.headers.get('content-disposition')).toBe(
+      `attachment; filename="__2.ndjson.gz"; filename*=UTF-8''%C3%BC%202.ndjson.gz`,
+    )
+    expect(response.headers.get('cache-control')).toBe('private, no-store')
+    expect(gunzipSync(Buffer.from(await response.arrayBuffer())).toString()).toBe(`${JSON.stringify(rows[0])}\n`)
+  })
+
+  test('200 shows the latest thousand, and how many there are', async () => {
+    const { account, path, commit } = await furnished()
+    for (let first = 0; first < 1_100; first += 100) await commit(first, 100)
+    const { body } = await account.get(path)
+    expect({ total: body.total, files: body.files.length }).toEqual({ total: 1_100, files: 1_000 })
+    expect(body.files[0].segment_seq).toBe(1_099)
+    expect(body.files.at(-1).segment_seq).toBe(100)
+  })
+
+  test('200 without an address once the destination is gone', async () => {
+    const { account, destination, endpoint, path, commit } = await furnished()
+    await commit(1)
+    await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id: null })
+    expect(await account.delete(`/v1/destinations/${destination.id}`)).toMatchObject({ status: 204 })
+    expect(await account.get(path)).toMatchObject({ status: 200, body: { total: 1, files: [{ download_url: null }] } })
+  })
+
+  test('401, 403, 404', async () => {
+    const { account, path } = await furnished()
+    expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get(path)).toMatchObject({ status: 403 })
+    expect(await account.get(`/v1/views/${newId()}/dlq-files`)).toMatchObject({ status: 404 })
+    expect(await (await control().newAccount()).get(path)).toMatchObject({ status: 404 })
+  })
+})
+
+describe('an address to download from', () => {
+  async function signed() {
+    const furniture = await furnished()
+    await furniture.commit(1)
+    furniture.write(1)
+    const { body } = await furniture.account.get(furniture.path)
+    return { ...furniture, url: body.files[0].download_url as string }
+  }
+
+  test('is good for an hour', async () => {
+    const { url } = await signed()
+    control().clock.advance(3_590_000)
+    expect((await download(url)).status).toBe(200)
+    control().clock.advance(20_000)
+    const answer = await download(url)
+    expect(answer.status).toBe(403)
+    expect(answer.headers.get('content-type')).toBe('application/problem+json')
+    expect(await answer.json()).toMatchObject({ error: 'forbidden', detail: expect.stringContaining('expired') })
+  })
+
+  test('is good for nothing else', async () => {
+    const { url, bucket } = await signed()
+    for (const other of [
+      url.replace('1.ndjson', '2.ndjson'),
+      url.replace(bucket, 'another'),
+      url.replace(bucket, '..'),
+      url.replace(`${bucket}/`, `${bucket}/..%2f`),
+      url.replace(/expires=\d/, 'expires=9'),
+      url.replace(/signature=..../, 'signature=0000'),
+      url.replace(/\?.*/, ''),
+    ]) {
+      const { status } = await download(other)
+      expect([403, 404], other).toContain(status)
+    }
+    expect((await download(url)).status).toBe(200)
+  })
+
+  test('404 when the object is gone, or is a folder', async () => {
+    const { url, pathOf } = await signed()
+    rmSync(pathOf(1))
+    expect((await download(url)).status).toBe(404)
+    mkdirSync(pathOf(1))
+    expect((await download(url)).status).toBe(404)
+  })
+
+  test('405 for another method', async () => {
+    const { url } = await signed()
+    const answer = await fetch(url.replace('http://inlet.test', control().url), { method: 'DELETE' })
+    expect(answer.status).toBe(405)
+  })
+})
