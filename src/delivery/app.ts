@@ -103,6 +103,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     logger,
   })
 
+  feed.subscribe(() => heartbeat.soon())
+
   await janitor.clearScratch(paths.scratch)
   await suspects.load()
   // Stopped in reverse: the pipeline works off what it can, and the outbox is there to the end for its commits.

@@ -124,7 +124,10 @@ export async function startIngest(config: Config, { logger, clock }: AppHooks): 
     appliedEpoch,
   })
 
-  feed.subscribe(apply)
+  feed.subscribe((snapshot) => {
+    apply(snapshot)
+    heartbeat.soon()
+  })
   // Stopped in reverse: the server finishes what it has taken, and the log seals last.
   const services = [wal, feed, admission, server, heartbeat]
   await startAll(services)

@@ -25,6 +25,7 @@ export class Heartbeat implements Service {
   readonly name = 'heartbeat'
   readonly #options: HeartbeatOptions
   readonly #stopping = new AbortController()
+  #wake = new AbortController()
   #beating: Promise<void> = Promise.resolve()
 
   constructor(options: HeartbeatOptions) {
@@ -40,10 +41,16 @@ export class Heartbeat implements Service {
     await this.#beating
   }
 
+  /** Something changed that control should hear of before the next beat. */
+  soon(): void {
+    this.#wake.abort()
+  }
+
   async #beat(signal: AbortSignal): Promise<void> {
     const { control, message, clock, logger } = this.#options
     let lost = 0
     while (!signal.aborted) {
+      this.#wake = new AbortController()
       try {
         await control.sendHeartbeat(message(), signal)
         if (lost >= lostWorthAWord) logger.info('control hears of this node again')
@@ -53,7 +60,7 @@ export class Heartbeat implements Service {
         if (lost === lostWorthAWord && !signal.aborted)
           logger.warn({ reason: errorMessage(error) }, 'control does not hear of this node')
       }
-      await sleep(clock, intervalMs, signal)
+      await sleep(clock, intervalMs, AbortSignal.any([signal, this.#wake.signal]))
     }
   }
 }
