@@ -59,6 +59,15 @@ async function childOf(supervisor: number | undefined, name: string): Promise<nu
   return Number(stdout.trim())
 }
 
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
 describe('under the supervisor', () => {
   test('kill -9 of delivery is never noticed by ingest', async () => {
     await using installation = await Installation.create()
@@ -118,6 +127,21 @@ describe('under the supervisor', () => {
     await installation.start('start')
     expect((await installation.commits(id)).length).toBe(installation.markers(bucket, id).length)
   })
+})
+
+test('kill -9 of the supervisor: its processes drain and end, and a new one takes over', async () => {
+  await using installation = await Installation.create()
+  await installation.start('start')
+  const { id } = await installation.endpoint({ bucket, view, segment_max_age_seconds: 3600 })
+  const { body } = await installation.ingest(id, '{"n":1}')
+  const supervisor = installation.pid('start')
+  const children = await Promise.all(['control', 'ingest', 'delivery'].map((name) => childOf(supervisor, name)))
+  await installation.kill('start')
+  await installation.start('start')
+  await until('the old ones to be gone', () => children.every((pid) => !isAlive(pid)), 30_000)
+  await installation.committed(id, [body.segment_seq])
+  expect(await committedNumbers(installation, id)).toEqual([1])
+  expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
 })
 
 describe('without control', () => {
