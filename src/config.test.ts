@@ -46,6 +46,17 @@ describe('readConfig', () => {
     expect(read).toThrow(/INLET_REGION: must be a region code/)
   })
 
+  test.each(['10.0.0.1', '10.0.0.0/8, ::1', '2001:db8::/32'])('trusts the proxies %s', (list) => {
+    expect(readConfig({ INLET_TRUST_PROXY: list }).trustProxy).toBe(list)
+  })
+
+  test.each(['true', '1', '10.0.0.0/33', '10.0.0.0/', '2001:db8::/129', '10.0.0.1,', 'proxy.test'])(
+    'trusts no proxy %s',
+    (list) => {
+      expect(() => readConfig({ INLET_TRUST_PROXY: list })).toThrow(/INLET_TRUST_PROXY: must be IP addresses/)
+    },
+  )
+
   test('an API key of the wrong form is refused without being shown', () => {
     const read = () => readConfig({ INLET_BOOTSTRAP_API_KEY: 'hunter2' })
     expect(read).toThrow(/INLET_BOOTSTRAP_API_KEY: must be ing_live_/)

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { apiKeyPattern } from './model/api-key.ts'
@@ -22,6 +23,9 @@ const address = z
   .string()
   .regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be host:port')
   .transform(parseAddress)
+const proxies = z
+  .string()
+  .refine((list) => list.split(',').every(isNetwork), 'must be IP addresses or networks separated by commas')
 const optional = <T>(type: z.ZodType<T, string>) =>
   z.string().transform((value, context): T | null => {
     if (value === '') return null
@@ -80,6 +84,26 @@ export const options = {
     integer(1, 1_000_000),
     'token exchanges per client address',
   ),
+  addressRequestsPerMinute: option(
+    'INLET_ADDRESS_REQUESTS_PER_MINUTE',
+    '6000',
+    integer(1, 1_000_000),
+    'management calls per client address, whoever makes them',
+  ),
+  trustProxy: option(
+    'INLET_TRUST_PROXY',
+    '',
+    optional(proxies),
+    'load balancers whose `X-Forwarded-For` says who calls: IP addresses and networks such as `10.0.0.0/8`, separated by commas; empty: none',
+  ),
+  awsPrincipalArn: option(
+    'INLET_AWS_PRINCIPAL_ARN',
+    '',
+    optional(
+      z.string().regex(/^arn:[a-z-]+:(iam|sts)::\d{12}:\S+$/, 'must be the ARN of an IAM user or role, or of an account’s root'),
+    ),
+    'the AWS identity that control and nodes run as, shown in the `trust_policy` of destinations',
+  ),
 
   region: option('INLET_REGION', 'loc', Region, 'region code of this node'),
   controlUrl: option(
@@ -118,7 +142,7 @@ export const options = {
     'INLET_REQUEST_TIMEOUT_SECONDS',
     '60',
     integer(1, 3600),
-    'how long a client may take to send one request',
+    'how long a client may take to send one request, to ingest or to the management API',
   ),
   diskBudgetBytes: option(
     'INLET_DISK_BUDGET_BYTES',
@@ -205,6 +229,13 @@ export function httpUrl({ host, port }: ListenAddress): string {
 
 function option<T>(env: string, fallback: string, type: z.ZodType<T, string>, help: string): Option<T> {
   return { env, default: fallback, type, help }
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits] = text.trim().split('/')
+  const version = isIP(address)
+  if (bits === undefined) return version !== 0
+  return /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : version === 6 ? 128 : -1)
 }
 
 function parseAddress(value: string): ListenAddress {

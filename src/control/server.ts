@@ -48,6 +48,12 @@ export type ServerOptions = {
   readonly requestsPerMinute: number
   /** Per client address. */
   readonly exchangesPerMinute: number
+  /** Per client address, before anybody is authenticated. */
+  readonly requestsPerMinuteOfAddress: number
+  /** Time for a request to arrive whole. */
+  readonly requestTimeoutMs: number
+  /** Those whose X-Forwarded-For is believed. */
+  readonly trustedProxies: readonly string[]
   readonly services: Services
   readonly downloads: Downloads
 }
@@ -67,14 +73,18 @@ type Services = {
 }
 
 export async function buildServer(options: ServerOptions): Promise<FastifyInstance> {
-  const { baseUrl, logger, metrics, credentials, services } = options
+  const { baseUrl, logger, metrics, credentials, services, requestTimeoutMs, trustedProxies } = options
   const app = fastify({
     logger: false,
     genReqId: () => randomUUID(),
     bodyLimit: controlLimits.bodyBytesMax,
-    requestTimeout: controlLimits.requestTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     keepAliveTimeout: controlLimits.keepAliveTimeoutMs,
-    http: { headersTimeout: controlLimits.headersTimeoutMs, connectionsCheckingInterval: controlLimits.timeoutCheckMs },
+    http: {
+      headersTimeout: Math.min(controlLimits.headersTimeoutMs, requestTimeoutMs),
+      connectionsCheckingInterval: controlLimits.timeoutCheckMs,
+    },
     forceCloseConnections: 'idle',
     // What arrives during a stop is refused by the hook below, in the form of every other error.
     return503OnClosing: false,
@@ -102,13 +112,11 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     global: false,
     timeWindow: 60_000,
     cache: controlLimits.rateLimitedCallersMax,
-    errorResponseBuilder: (_request, { ttl }) =>
-      new AppError('too_many_requests', 'too many requests; wait before the next one', {
-        retryAfterSeconds: Math.ceil(ttl / 1000),
-      }),
+    errorResponseBuilder: (_request, { ttl }) => tooMany(ttl),
   })
   requireScopes(app)
   refuseUnrouted(app)
+  limitAddresses(app, options.requestsPerMinuteOfAddress)
   authenticate(app, credentials)
   measure(app, metrics)
   await describe(app, baseUrl)
@@ -133,6 +141,22 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       await byKey.register(bindingRoutes(services.bindings))
     })
   }
+}
+
+/** Before anybody is authenticated. Nodes and those who watch come often, and know what they do. */
+function limitAddresses(app: FastifyInstance, max: number): void {
+  const limit = app.createRateLimit({ max })
+  app.addHook('onRequest', async (request) => {
+    if (!request.url.startsWith('/v1/')) return
+    const counted = await limit(request)
+    if (!counted.isAllowed && counted.isExceeded) throw tooMany(counted.ttl)
+  })
+}
+
+function tooMany(waitMs: number): AppError {
+  return new AppError('too_many_requests', 'too many requests; wait before the next one', {
+    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+  })
 }
 
 function measure(app: FastifyInstance, registry: Registry): void {

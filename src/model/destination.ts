@@ -58,7 +58,8 @@ export const ChangeDestination = z.strictObject({
 })
 export type ChangeDestination = z.infer<typeof ChangeDestination>
 
-export const Destination = z.object({
+/** A destination as it is kept. */
+export const StoredDestination = z.object({
   id: Id,
   name: z.string(),
   bucket: z.string(),
@@ -74,13 +75,44 @@ export const Destination = z.object({
   created_at: Timestamp,
   updated_at: Timestamp,
 })
+export type StoredDestination = z.infer<typeof StoredDestination>
+
+const Statement = z.object({ Sid: z.string(), Effect: z.literal('Allow'), Principal: z.object({ AWS: z.string() }) })
+
+export const TrustPolicy = z.object({
+  Version: z.literal('2012-10-17'),
+  Statement: z.array(
+    Statement.extend({
+      Action: z.literal('sts:AssumeRole'),
+      Condition: z.object({ StringEquals: z.object({ 'sts:ExternalId': z.string() }) }),
+    }),
+  ),
+})
+export type TrustPolicy = z.infer<typeof TrustPolicy>
+
+export const BucketPolicy = z.object({
+  Version: z.literal('2012-10-17'),
+  Statement: z.array(
+    Statement.extend({
+      Action: z.union([z.string(), z.array(z.string())]),
+      Resource: z.string(),
+      Condition: z.object({ StringLike: z.object({ 's3:prefix': z.string() }) }).optional(),
+    }),
+  ),
+})
+export type BucketPolicy = z.infer<typeof BucketPolicy>
+
+export const Destination = StoredDestination.extend({
+  trust_policy: TrustPolicy.meta({ description: 'to paste as the trust policy of the role' }),
+  bucket_policy: BucketPolicy.meta({ description: 'to paste as the policy of the bucket' }),
+})
 export type Destination = z.infer<typeof Destination>
 
 export const DestinationWithCount = Destination.extend({ ref_count: z.int().min(0) })
 export type DestinationWithCount = z.infer<typeof DestinationWithCount>
 
 /** All that is needed to reach the bucket: what a node gets of a destination. */
-export const DestinationTarget = Destination.pick({
+export const DestinationTarget = StoredDestination.pick({
   id: true,
   bucket: true,
   prefix: true,

@@ -14,12 +14,9 @@ export const DlqFile = z.object({
   bytes: z.int(),
   rows: z.int(),
   created_at: Timestamp,
-  download_url: z
-    .string()
-    .nullable()
-    .meta({
-      description: 'valid for one hour, needs no credentials; null where the destination is gone or does not let itself be read',
-    }),
+  download_url: z.string().nullable().meta({
+    description: 'valid for one hour, needs no credentials; null where the destination is gone or does not let itself be read',
+  }),
 })
 export type DlqFile = z.infer<typeof DlqFile>
 

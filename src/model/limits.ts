@@ -111,11 +111,12 @@ export const controlLimits = {
   commitsBodyBytesMax: 32 * MiB,
   paramCharsMax: 128,
   connectionsMax: 10_000,
-  /** Time for a request to arrive whole; an answer may take longer (the snapshot's long poll). */
-  requestTimeoutMs: 30_000,
+  /** Time for the head of a request to arrive whole; how long all of it may take is in `config.ts`. */
   headersTimeoutMs: 10_000,
   keepAliveTimeoutMs: 72_000,
   timeoutCheckMs: 1_000,
+  /** How long an exchange takes that is refused, whatever is wrong with the key. */
+  exchangeRefusalMs: 250,
   /** Callers whose rate is remembered at once. */
   rateLimitedCallersMax: 10_000,
   /** Nodes that may wait for a newer snapshot at once. */

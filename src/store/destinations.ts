@@ -7,7 +7,7 @@
 import type { Selectable } from 'kysely'
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
-import type { ChangeDestination, CreateDestination, Destination, DestinationWithCount } from '#model/destination.ts'
+import type { ChangeDestination, CreateDestination, StoredDestination } from '#model/destination.ts'
 import { validationIntervalSeconds } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { fromFlag, toTime, toTimeOrNull } from './columns.ts'
@@ -18,6 +18,9 @@ import type { Db, Tx } from './store.ts'
 
 type Row = Selectable<Database['destinations']> & { external_id: string }
 
+/** `ref_count`: the endpoints that refer to it. */
+export type StoredDestinationWithCount = StoredDestination & { readonly ref_count: number }
+
 const nameTaken = new AppError('conflict', 'destination name already exists')
 const notFound = () => new AppError('not_found', 'no such destination')
 
@@ -27,7 +30,7 @@ export async function insertDestination(
   account_id: string,
   destination: CreateDestination & { readonly id: string },
   now: number,
-): Promise<Destination> {
+): Promise<StoredDestination> {
   const values = {
     ...destination,
     account_id,
@@ -41,20 +44,20 @@ export async function insertDestination(
   return getDestination(db, account_id, destination.id)
 }
 
-export async function findDestination(db: Db, account_id: string, id: string): Promise<DestinationWithCount | undefined> {
+export async function findDestination(db: Db, account_id: string, id: string): Promise<StoredDestinationWithCount | undefined> {
   const row = await select(db, account_id).where('destinations.id', '=', id).executeTakeFirst()
   return row === undefined ? undefined : toDestinationWithCount(row)
 }
 
 /** Throws not_found. */
-export async function getDestination(db: Db, account_id: string, id: string): Promise<DestinationWithCount> {
+export async function getDestination(db: Db, account_id: string, id: string): Promise<StoredDestinationWithCount> {
   const destination = await findDestination(db, account_id, id)
   if (destination === undefined) throw notFound()
   return destination
 }
 
 /** Newest first. */
-export async function listDestinations(db: Db, account_id: string, page: PageQuery): Promise<Page<DestinationWithCount>> {
+export async function listDestinations(db: Db, account_id: string, page: PageQuery): Promise<Page<StoredDestinationWithCount>> {
   return readPage(
     page,
     db
@@ -82,7 +85,7 @@ export async function updateDestination(
   id: string,
   change: ChangeDestination,
   now: number,
-): Promise<Destination> {
+): Promise<StoredDestination> {
   // Writes before it compares: that takes the row's lock.
   const before = await db
     .updateTable('destinations')
@@ -123,7 +126,7 @@ export async function removeDestination(db: Db, account_id: string, id: string):
 }
 
 /** What a validation tests, and the revision that it tests. */
-export type ValidationClaim = { readonly destination: Destination; readonly revision: number }
+export type ValidationClaim = { readonly destination: StoredDestination; readonly revision: number }
 
 /**
  * Claims the validation of a destination: one caller gets it, the next one 30 seconds later at the earliest.
@@ -193,11 +196,11 @@ function select(db: Db, account_id: string) {
     .where('destinations.account_id', '=', account_id)
 }
 
-function toDestinationWithCount(row: Row & { ref_count: number | null }): DestinationWithCount {
+function toDestinationWithCount(row: Row & { ref_count: number | null }): StoredDestinationWithCount {
   return { ...toDestination(row), ref_count: row.ref_count ?? 0 }
 }
 
-function toDestination(row: Row): Destination {
+function toDestination(row: Row): StoredDestination {
   return {
     id: row.id,
     name: row.name,

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { type TestAccount, useControl } from '../support/control.ts'
+import { newControl, type TestAccount, useControl } from '../support/control.ts'
 
 const control = useControl()
 
@@ -31,6 +31,33 @@ describe('POST /v1/destinations', () => {
     })
     expect(answer.body).not.toHaveProperty('ref_count')
     expect(answer.body.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  })
+
+  test('201 has the policies to paste, with the external id of the account', async () => {
+    await using own = await newControl({ environment: { INLET_AWS_PRINCIPAL_ARN: 'arn:aws:iam::210987654321:role/inlet' } })
+    const account = await own.newAccount()
+    const { body } = await account.post('/v1/destinations', aDestination({ bucket: 'lake', prefix: '/raw/' }))
+    expect(body.trust_policy).toEqual({
+      Version: '2012-10-17',
+      Statement: [
+        {
+          Sid: 'InletAssumesThisRole',
+          Effect: 'Allow',
+          Principal: { AWS: 'arn:aws:iam::210987654321:role/inlet' },
+          Action: 'sts:AssumeRole',
+          Condition: { StringEquals: { 'sts:ExternalId': body.external_id } },
+        },
+      ],
+    })
+    expect(body.bucket_policy.Statement[0]).toMatchObject({
+      Principal: { AWS: 'arn:aws:iam::123456789012:role/ingest' },
+      Resource: 'arn:aws:s3:::lake/raw/*',
+    })
+    const { trust_policy, bucket_policy } = body
+    for (const path of ['/v1/destinations', `/v1/destinations/${body.id}`]) {
+      const { body: read } = await account.get(path)
+      expect(read.items?.[0] ?? read).toMatchObject({ trust_policy, bucket_policy })
+    }
   })
 
   test('201 gives all destinations of an account one external id, which no other account has', async () => {

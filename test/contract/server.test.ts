@@ -7,16 +7,21 @@ const control = useControl()
 
 const problemType = 'application/problem+json'
 
-/** Sends bytes as they are, and answers all that comes back until the other side closes. */
-function raw(url: string, text: string): Promise<string> {
+/** Sends bytes as they are, then one more each `dripMs`, and answers all that comes back until the other side closes. */
+function raw(url: string, text: string, dripMs?: number): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     let received = ''
+    const drip = dripMs === undefined ? undefined : setInterval(() => socket.write('a'), dripMs)
     const socket = connect(Number(port), hostname, () => socket.write(text))
     socket.setEncoding('utf8')
     socket.on('data', (part) => (received += part))
-    socket.on('close', () => resolve(received))
-    socket.on('error', reject)
+    socket.on('close', () => {
+      clearInterval(drip)
+      resolve(received)
+    })
+    // A byte that is sent after the end.
+    socket.on('error', (error) => (received === '' ? reject(error) : resolve(received)))
   })
 }
 
@@ -152,6 +157,49 @@ describe('limits', () => {
     expect(answer).toMatchObject({ status: 429, body: { error: 'too_many_requests', retry: true } })
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
     expect(await calm.get('/v1/endpoints')).toMatchObject({ status: 200 })
+  })
+
+  test('429 with Retry-After for an address that calls too often, with credentials or none; health goes on', async () => {
+    await using own = await newControl({ environment: { INLET_ADDRESS_REQUESTS_PER_MINUTE: '4' } })
+    const account = await own.newAccount(['admin'])
+    const statuses = []
+    for (let call = 0; call < 3; call += 1) statuses.push((await account.as('nobody').get('/v1/endpoints')).status)
+    const answer = await account.get('/v1/endpoints')
+    expect(statuses).toEqual([401, 401, 401])
+    expect(answer).toMatchObject({ status: 429, body: { error: 'too_many_requests', retry: true } })
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await own.call('GET', '/healthz')).toMatchObject({ status: 200 })
+    expect(await own.call('POST', '/internal/v1/heartbeat', {})).toMatchObject({ status: 401 })
+  })
+
+  test.each<[string, Record<string, string>, number]>([
+    ['counts a proxy as the caller unless it is trusted', {}, 429],
+    ['counts who calls through a trusted proxy', { INLET_TRUST_PROXY: '127.0.0.0/8, ::1' }, 200],
+    ['believes nobody else', { INLET_TRUST_PROXY: '10.0.0.1' }, 429],
+  ])('%s', async (_, environment, last) => {
+    await using own = await newControl({ environment: { ...environment, INLET_EXCHANGE_REQUESTS_PER_MINUTE: '2' } })
+    const { api_key } = await own.newAccount(['metrics'])
+    const exchange = (address: string) =>
+      own.call('POST', '/v1/token/exchange', { api_key, scope: 'metrics' }, { 'x-forwarded-for': address })
+    const statuses = []
+    for (const address of ['192.0.2.1', '192.0.2.2', '2001:db8::1']) statuses.push((await exchange(address)).status)
+    expect(statuses.at(-1)).toBe(last)
+    if (last === 200) {
+      expect((await exchange('2001:db8::2')).status).toBe(200)
+      expect((await exchange('2001:db8::3')).status).toBe(429)
+    }
+  })
+
+  test.each([
+    ['headers', 'GET /v1/endpoints HTTP/1.1\r\nHost: x\r\nX-Slow: a'],
+    ['body', 'POST /v1/token/exchange HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n{"api'],
+  ])('408 cuts off who sends its %s byte by byte', async (_, text) => {
+    await using own = await newControl({ environment: { INLET_REQUEST_TIMEOUT_SECONDS: '1' } })
+    const startedAt = performance.now()
+    const answer = await raw(own.url, text, 200)
+    expect(answer).toMatch(/^HTTP\/1\.1 408 [\s\S]*application\/problem\+json[\s\S]*"error":"request_timeout"/)
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    expect(await own.call('GET', '/healthz')).toMatchObject({ status: 200 })
   })
 
   test('431 for headers that are too large', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { newApiKey } from '#auth/secrets.ts'
+import { controlLimits } from '#model/limits.ts'
 import { revokeApiKey } from '#store/api-keys.ts'
 import { bumpEpoch } from '#store/epoch.ts'
 import { insertSigningKey, listSigningKeys } from '#store/signing-keys.ts'
@@ -40,6 +41,16 @@ describe('POST /v1/token/exchange', () => {
         status: 401,
         body: { error: 'unauthorized', type: 'http://inlet.test/errors/unauthorized' },
       })
+    }
+  })
+
+  test('401 takes as long whatever is wrong with the key, and long enough to make guessing slow', async () => {
+    const account = await control().newAccount()
+    await account.post(`/v1/keys/${account.key_id}/revoke`)
+    for (const api_key of ['x', `ing_live_${'a'.repeat(32)}`, account.api_key]) {
+      const startedAt = performance.now()
+      expect(await control().call('POST', '/v1/token/exchange', { api_key })).toMatchObject({ status: 401 })
+      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(controlLimits.exchangeRefusalMs - 2)
     }
   })
 

@@ -84,6 +84,7 @@ export async function newControl({ environment = {}, ...given }: ControlOptions 
     INLET_NODE_TOKEN: nodeToken,
     INLET_API_REQUESTS_PER_MINUTE: '100000',
     INLET_EXCHANGE_REQUESTS_PER_MINUTE: '100000',
+    INLET_ADDRESS_REQUESTS_PER_MINUTE: '1000000',
     ...environment,
   })
   const logger = createLogger('control', 'silent')

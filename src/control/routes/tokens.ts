@@ -11,7 +11,10 @@ export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions):
     app.post(
       '/token/exchange',
       {
-        config: { scope: 'public', rateLimit: { max: exchangesPerMinute } },
+        config: {
+          scope: 'public',
+          rateLimit: { max: exchangesPerMinute },
+        },
         schema: {
           operationId: 'exchangeToken',
           summary: 'Exchange an API key for an access token',

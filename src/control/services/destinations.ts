@@ -1,7 +1,13 @@
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
-import type { ChangeDestination, CreateDestination, Destination, DestinationWithCount } from '#model/destination.ts'
+import type {
+  ChangeDestination,
+  CreateDestination,
+  Destination,
+  DestinationWithCount,
+  StoredDestination,
+} from '#model/destination.ts'
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
@@ -16,6 +22,7 @@ import {
 } from '#store/destinations.ts'
 import { type Store, transact } from '#store/store.ts'
 import type { Changes } from './changes.ts'
+import { bucketPolicy, trustPolicy } from './destination-policies.ts'
 import { tryDestination } from './try-destination.ts'
 
 export type DestinationsOptions = {
@@ -24,6 +31,8 @@ export type DestinationsOptions = {
   readonly objectStores: ObjectStores
   readonly clock: Clock
   readonly logger: Logger
+  /** Who assumes the roles. */
+  readonly awsPrincipalArn: string | null
 }
 
 export class Destinations {
@@ -34,22 +43,23 @@ export class Destinations {
   }
 
   /** No node sees a destination before an endpoint is bound to it: no new epoch. */
-  create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
+  async create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
     const { store, clock } = this.#options
-    return insertDestination(store.db, account_id, { ...destination, id: newId() }, clock.now())
+    return this.#show(await insertDestination(store.db, account_id, { ...destination, id: newId() }, clock.now()))
   }
 
-  list({ account_id }: Principal, page: PageQuery): Promise<Page<DestinationWithCount>> {
-    return listDestinations(this.#options.store.db, account_id, page)
+  async list({ account_id }: Principal, query: PageQuery): Promise<Page<DestinationWithCount>> {
+    const page = await listDestinations(this.#options.store.db, account_id, query)
+    return { ...page, items: page.items.map((destination) => this.#show(destination)) }
   }
 
-  get({ account_id }: Principal, id: string): Promise<DestinationWithCount> {
-    return getDestination(this.#options.store.db, account_id, id)
+  async get({ account_id }: Principal, id: string): Promise<DestinationWithCount> {
+    return this.#show(await getDestination(this.#options.store.db, account_id, id))
   }
 
-  change({ account_id }: Principal, id: string, change: ChangeDestination): Promise<Destination> {
+  async change({ account_id }: Principal, id: string, change: ChangeDestination): Promise<Destination> {
     const { changes, clock } = this.#options
-    return changes.run((db) => updateDestination(db, account_id, id, change, clock.now()))
+    return this.#show(await changes.run((db) => updateDestination(db, account_id, id, change, clock.now())))
   }
 
   remove({ account_id }: Principal, id: string): Promise<void> {
@@ -63,6 +73,15 @@ export class Destinations {
     const error = await tryDestination(objectStores, claim.destination)
     if (error !== null) logger.warn({ destination_id: id, reason: error }, 'a destination failed its validation')
     await recordValidation(store.db, account_id, id, { revision: claim.revision, error }, clock.now())
-    return getDestination(store.db, account_id, id)
+    return this.#show(await getDestination(store.db, account_id, id))
+  }
+
+  #show<T extends StoredDestination>(destination: T): T & Destination {
+    const { awsPrincipalArn } = this.#options
+    return {
+      ...destination,
+      trust_policy: trustPolicy(destination, awsPrincipalArn),
+      bucket_policy: bucketPolicy(destination),
+    }
   }
 }

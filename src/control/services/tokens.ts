@@ -8,7 +8,7 @@ import { AccessTokenVerifier, newSigningKey, publicKeys, type SigningKey, signAc
 import { hashApiKey } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
-import type { Clock } from '#lib/clock.ts'
+import { type Clock, sleep } from '#lib/clock.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
@@ -58,8 +58,13 @@ export class Tokens implements Service {
 
   async exchange({ api_key, scope, ttl }: ExchangeToken): Promise<AccessToken> {
     const { store, clock, issuer } = this.#options
+    const startedAt = clock.monotonic()
     const key = await findApiKeyByHash(store.db, hashApiKey(api_key))
-    if (key === undefined || key.revoked_at !== null) throw new AppError('unauthorized', 'the API key is not known, or revoked')
+    if (key === undefined || key.revoked_at !== null) {
+      // Guessing is slow, and how long it takes says nothing.
+      await sleep(clock, controlLimits.exchangeRefusalMs - (clock.monotonic() - startedAt))
+      throw new AppError('unauthorized', 'the API key is not known, or revoked')
+    }
     if (!key.scopes.includes(scope)) throw new AppError('forbidden', `the API key does not hold the scope ${scope}`)
     const ttlSeconds = parseDurationSeconds(ttl) ?? tokenLimits.ttlSecondsDefault
     const principal = { account_id: key.account_id, key_id: key.id, scopes: [scope] }

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { bucketPolicy, trustPolicy } from './destination-policies.ts'
+
+const role_arn = 'arn:aws-cn:iam::123456789012:role/ingest'
+
+test('the role trusts one identity, and that only with the external id', () => {
+  const principal = 'arn:aws:iam::210987654321:role/inlet'
+  expect(trustPolicy({ external_id: 'inlet-x' }, principal).Statement).toEqual([
+    expect.objectContaining({
+      Effect: 'Allow',
+      Principal: { AWS: principal },
+      Action: 'sts:AssumeRole',
+      Condition: { StringEquals: { 'sts:ExternalId': 'inlet-x' } },
+    }),
+  ])
+})
+
+test('without a known identity it trusts nobody', () => {
+  const [statement] = trustPolicy({ external_id: 'inlet-x' }, null).Statement
+  expect(statement?.Principal.AWS).toContain('INLET_AWS_PRINCIPAL_ARN')
+})
+
+test('the bucket lets the role at what lies under the prefix, and at nothing else', () => {
+  const [objects, list] = bucketPolicy({ bucket: 'lake', prefix: 'raw/events', role_arn }).Statement
+  expect(objects).toMatchObject({ Principal: { AWS: role_arn }, Resource: 'arn:aws-cn:s3:::lake/raw/events/*' })
+  expect(list).toMatchObject({ Resource: 'arn:aws-cn:s3:::lake', Condition: { StringLike: { 's3:prefix': 'raw/events/*' } } })
+  expect(bucketPolicy({ bucket: 'lake', prefix: '', role_arn }).Statement[0]).toMatchObject({
+    Resource: 'arn:aws-cn:s3:::lake/*',
+  })
+})

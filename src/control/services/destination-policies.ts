@@ -1,0 +1,53 @@
+import type { BucketPolicy, StoredDestination, TrustPolicy } from '#model/destination.ts'
+
+/** AWS refuses a policy that names this, which is better than one that trusts somebody else. */
+const unknownPrincipal = 'set INLET_AWS_PRINCIPAL_ARN to the ARN of the AWS identity that Inlet runs as'
+
+const version = '2012-10-17'
+
+/** What to paste as the trust policy of the role: who may assume it, and only for this account. */
+export function trustPolicy({ external_id }: Pick<StoredDestination, 'external_id'>, principalArn: string | null): TrustPolicy {
+  return {
+    Version: version,
+    Statement: [
+      {
+        Sid: 'InletAssumesThisRole',
+        Effect: 'Allow',
+        Principal: { AWS: principalArn ?? unknownPrincipal },
+        Action: 'sts:AssumeRole',
+        Condition: { StringEquals: { 'sts:ExternalId': external_id } },
+      },
+    ],
+  }
+}
+
+/** What to paste as the policy of the bucket: all that the role does there. */
+export function bucketPolicy({
+  bucket,
+  prefix,
+  role_arn,
+}: Pick<StoredDestination, 'bucket' | 'prefix' | 'role_arn'>): BucketPolicy {
+  const [, partition = 'aws'] = role_arn.split(':')
+  const bucketArn = `arn:${partition}:s3:::${bucket}`
+  const under = prefix === '' ? '*' : `${prefix}/*`
+  return {
+    Version: version,
+    Statement: [
+      {
+        Sid: 'InletWritesObjects',
+        Effect: 'Allow',
+        Principal: { AWS: role_arn },
+        Action: ['s3:PutObject', 's3:GetObject', 's3:DeleteObject', 's3:AbortMultipartUpload', 's3:ListMultipartUploadParts'],
+        Resource: `${bucketArn}/${under}`,
+      },
+      {
+        Sid: 'InletListsObjects',
+        Effect: 'Allow',
+        Principal: { AWS: role_arn },
+        Action: 's3:ListBucket',
+        Resource: bucketArn,
+        Condition: { StringLike: { 's3:prefix': under } },
+      },
+    ],
+  }
+}
