@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { AppError } from '#errors.ts'
 import { InvariantError, unreachable } from '#lib/assert.ts'
 import type { Principal, Scope } from '#model/api-key.ts'
+import { referencePrefix } from './reference-page.ts'
 
 /**
  * - `admin`, `metrics`: an access token of that scope (admin holds every scope of the management API)
@@ -42,7 +43,11 @@ const sufficient: Record<'admin' | 'metrics' | 'any', readonly Scope[]> = {
 }
 
 export function requireScopes(app: FastifyInstance): void {
-  app.addHook('onRoute', ({ method, url, config }: RouteOptions) => {
+  app.addHook('onRoute', (route: RouteOptions) => {
+    const { method, url } = route
+    // The plugin that brings the reference page declares no scopes of ours.
+    if (url.startsWith(referencePrefix)) route.config ??= { scope: 'public' }
+    const { config } = route
     if (config?.scope === undefined) throw new InvariantError(`route ${String(method)} ${url} declares no scope`)
   })
 }

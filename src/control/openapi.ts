@@ -13,12 +13,31 @@ import { ApiKey } from '#model/api-key.ts'
 import { AttachView, Binding } from '#model/binding.ts'
 import { Commit } from '#model/commit.ts'
 import { Column, Definition, Filter } from '#model/definition.ts'
-import { ChangeDestination, CreateDestination, Destination, DestinationWithCount } from '#model/destination.ts'
+import {
+  BucketPolicy,
+  ChangeDestination,
+  CreateDestination,
+  Destination,
+  DestinationWithCount,
+  TrustPolicy,
+} from '#model/destination.ts'
+import { DlqFile } from '#model/dlq-file.ts'
 import { ChangeEndpoint, CreateEndpoint, Endpoint, MqttConfig } from '#model/endpoint.ts'
+import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
 import type { RouteScope } from './authenticate.ts'
+import { type DescribedOperation, exemplify, problemExamples } from './openapi-examples.ts'
 import { problemContentType } from './problem.ts'
+import { serveReferencePage } from './reference-page.ts'
+
+/** What every operation says of the token that it takes. */
+const credentials: Readonly<Record<Exclude<RouteScope, 'node'>, string>> = {
+  admin: 'Needs a token of scope `admin`.',
+  metrics: 'Needs a token of scope `metrics` or `admin`.',
+  any: 'Takes a token of any scope.',
+  public: 'Needs no token.',
+}
 
 const errorCodes = Object.keys(errorTable) as (keyof typeof errorTable)[]
 
@@ -45,6 +64,7 @@ const components = {
   ApiKey,
   AttachView,
   Binding,
+  BucketPolicy,
   ChangeDestination,
   ChangeEndpoint,
   ChangeView,
@@ -57,11 +77,17 @@ const components = {
   Definition,
   Destination,
   DestinationWithCount,
+  DlqFile,
   Endpoint,
   ExchangeToken,
   Filter,
   MqttConfig,
+  PreviewColumn,
+  PreviewIssue,
+  PreviewRequest,
+  PreviewResult,
   Problem,
+  TrustPolicy,
   View,
   ViewDetail,
   ViewWithUsage,
@@ -94,6 +120,13 @@ function impliedProblems({ config, schema }: Described): Readonly<Record<number,
   }
 }
 
+const description = `The management API of Inlet: endpoints that take events in, destinations where they go, views that type them.
+
+Exchange an API key for an access token, then send it with every call: \`Authorization: Bearer <access token>\`. The field \`x-scope\` of an
+operation is the scope that its token needs: \`admin\`, \`metrics\` (admin will do too), or \`any\`.
+
+Errors have the form of RFC 7807. What has \`retry\` may be sent again, after \`Retry-After\` seconds where that is given.`
+
 type OpenApiObject = ReturnType<typeof jsonSchemaTransformObject> & {
   readonly paths?: unknown
   readonly components?: { readonly schemas?: unknown }
@@ -106,7 +139,7 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
       info: {
         title: 'Inlet',
         version: '1.0.0',
-        description: 'The management API of Inlet.',
+        description,
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: baseUrl }],
@@ -124,18 +157,26 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
       const described = {
         ...schema,
         response: { ...impliedProblems(route as RouteOptions), ...(schema.response as object) },
+        description: credentials[scope ?? 'admin'],
         security: scope === 'public' ? [] : [{ accessToken: [] }],
         'x-scope': scope,
       }
       return jsonSchemaTransform({ ...input, schema: described })
     },
-    transformObject: (input) => withoutUnused(jsonSchemaTransformObject(input)),
+    transformObject: (input) => withExamples(withoutUnused(jsonSchemaTransformObject(input)), baseUrl),
   })
+  await serveReferencePage(app)
   app.get('/openapi/openapi.json', { config: { scope: 'public' } }, async () => app.swagger())
   app.get('/openapi/openapi.yaml', { config: { scope: 'public' } }, async (_request, reply) => {
     reply.type('application/yaml')
     return app.swagger({ yaml: true })
   })
+}
+
+function withExamples(description: OpenApiObject, baseUrl: string): OpenApiObject {
+  const paths = (description.paths ?? {}) as Record<string, Record<string, DescribedOperation>>
+  for (const operations of Object.values(paths)) for (const operation of Object.values(operations)) exemplify(operation)
+  return { ...description, components: { ...description.components, examples: problemExamples(baseUrl) } } as OpenApiObject
 }
 
 /**

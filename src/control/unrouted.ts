@@ -14,7 +14,8 @@ export function refuseUnrouted(app: FastifyInstance): void {
   app.setNotFoundHandler(async (request, reply) => {
     const path = requestPath(request)
     const allowed = new Set(routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods))
-    if (allowed.size === 0) throw new AppError('not_found', `there is nothing at ${path}`)
+    // A route that found nothing has the method.
+    if (allowed.size === 0 || allowed.has(request.method)) throw new AppError('not_found', `there is nothing at ${path}`)
     reply.header('allow', [...allowed].join(', '))
     throw new AppError('method_not_allowed', `${request.method} is not possible at ${path}; possible: ${[...allowed].join(', ')}`)
   })

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
 import { useControl } from '../support/control.ts'
-import { describedBy } from '../support/described.ts'
+import { describedBy, toValidator } from '../support/described.ts'
 
 const control = useControl()
 
@@ -12,7 +13,20 @@ type Operation = {
   readonly tags: readonly string[]
   readonly security: readonly object[]
   readonly 'x-scope': string
-  readonly responses: Record<string, { readonly description: string; readonly content?: object }>
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Record<string, { readonly description: string; readonly content?: Content }>
+}
+type Content = Record<
+  string,
+  { readonly schema: object; readonly example?: unknown; readonly examples?: Record<string, { readonly $ref: string }> }
+>
+
+// biome-ignore lint/suspicious/noExplicitAny: any part of a description
+function resolveReference(description: any, reference: string): any {
+  return reference
+    .slice('#/'.length)
+    .split('/')
+    .reduce((part, name) => part[name], description)
 }
 
 async function described() {
@@ -46,6 +60,8 @@ const specified: Readonly<Record<string, string>> = {
   'POST /v1/views/{id}/versions': '201',
   'POST /v1/views/{id}/archive': '200',
   'GET /v1/views/{id}/metrics': '200',
+  'POST /v1/views/preview': '200',
+  'GET /v1/views/{id}/dlq-files': '200',
   'POST /v1/endpoints/{endpoint_id}/views': '201',
   'GET /v1/endpoints/{endpoint_id}/views': '200',
   'DELETE /v1/endpoints/{endpoint_id}/views/{binding_id}': '204',
@@ -54,8 +70,32 @@ const specified: Readonly<Record<string, string>> = {
 describe('the description', () => {
   test('is the one that is committed: `npm run openapi` writes it', async () => {
     const { body } = await described()
-    const committed = JSON.parse(readFileSync(resolve(import.meta.dirname, '../../openapi/openapi.json'), 'utf8'))
-    expect({ ...body, servers: [] }).toEqual({ ...committed, servers: [] })
+    const committed = readFileSync(resolve(import.meta.dirname, '../../openapi/openapi.json'), 'utf8')
+    expect(body).toEqual(JSON.parse(committed.replaceAll('http://127.0.0.1:8080', 'http://inlet.test')))
+  })
+
+  test('is valid OpenAPI 3.1 for a validator that had no part in it', async () => {
+    const { body } = await described()
+    expect(await new Validator().validate(body)).toEqual({ valid: true })
+  })
+
+  test('has an example of every body, and each is one that the schema takes', async () => {
+    const { body, operations } = await described()
+    const check = (name: string, content: Content | undefined) => {
+      for (const { schema, example, examples } of Object.values(content ?? {})) {
+        const given =
+          examples === undefined ? [example] : Object.values(examples).map(({ $ref }) => resolveReference(body, $ref).value)
+        expect(given.length, name).toBeGreaterThan(0)
+        for (const value of given) {
+          expect(value, name).toBeDefined()
+          expect(toValidator(schema, body).safeParse(value).error, `${name}: ${JSON.stringify(value)}`).toBeUndefined()
+        }
+      }
+    }
+    for (const { name, operation } of operations) {
+      check(`${name} request`, operation.requestBody?.content)
+      for (const [status, { content }] of Object.entries(operation.responses)) check(`${name} ${status}`, content)
+    }
   })
 
   test('has the operations of the specification', async () => {
@@ -98,6 +138,34 @@ describe('the description', () => {
     expect(status).toBe(200)
     expect(headers.get('content-type')).toContain('yaml')
     expect(body).toMatch(/^openapi: 3\.1\.0/)
+  })
+})
+
+describe('the interactive reference at /openapi/', () => {
+  test('is a page that brings all that it needs, and lets nothing else in', async () => {
+    const { status, headers, body } = await control().call('GET', '/openapi/')
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toContain('text/html')
+    const policy = headers.get('content-security-policy') ?? ''
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).toContain("script-src 'self';")
+    const files = [...String(body).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file = '']) => file)
+    expect(files.length).toBeGreaterThan(4)
+    for (const file of files) {
+      expect(file).toMatch(/^\.\/static\//)
+      expect(await control().call('GET', `/openapi/${file.slice(2)}`), file).toMatchObject({ status: 200 })
+    }
+    expect(await control().call('GET', '/openapi')).toMatchObject({ status: 200 })
+  })
+
+  test.each([
+    '/openapi/static/..%2f..%2fpackage.json',
+    '/openapi/static/%2e%2e/index.js',
+    '/openapi/static/none.js',
+    '/openapi/other',
+  ])('serves nothing else: %s', async (path) => {
+    const answer = await control().call('GET', path)
+    expect(answer, path).toMatchObject({ status: expect.toSatisfy((status: number) => status === 403 || status === 404) })
   })
 })
 

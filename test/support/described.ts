@@ -54,7 +54,8 @@ function findOperation({ paths }: Description, method: string, path: string) {
   return undefined
 }
 
-function toValidator(schema: object, { components }: Description): z.ZodType {
+/** Knows what the description refers to. */
+export function toValidator(schema: object, { components }: Pick<Description, 'components'>): z.ZodType {
   const text = JSON.stringify({ ...schema, $defs: components.schemas }).replaceAll('#/components/schemas/', '#/$defs/')
   // A default describes what requests may leave out; in an answer the field has to be there.
   const strict = JSON.parse(text, (key, value) => (key === 'default' ? undefined : value))

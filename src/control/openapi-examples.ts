@@ -1,0 +1,310 @@
+/**
+ * An example of every request and every answer of the description.
+ *
+ * Law: each is one that the service would take or give: the contract tests hold them against the schemas.
+ */
+import { AppError, type ErrorCode, errorTable, type Problem, toProblem } from '#errors.ts'
+import { bucketPolicy, trustPolicy } from './services/destination-policies.ts'
+
+const at = '2026-11-20T08:15:30.123Z'
+const id = (last: string) => `4f8c1f0e-6a53-4c0e-9d3b-${last.padStart(12, '0')}`
+const ids = {
+  endpoint: id('e1'),
+  destination: id('d1'),
+  view: id('a1'),
+  draft: id('a2'),
+  binding: id('b1'),
+  key: id('c1'),
+  node: id('f1'),
+}
+const actor = `key:${ids.key}`
+
+const definition = {
+  columns: [
+    { name: 'event_type', type: 'VARCHAR', path: '$.type', required: true },
+    { name: 'at', type: 'TIMESTAMP', path: '$.at', cast_failures: 'dlq' },
+    { name: 'amount', type: 'DOUBLE', path: '$.order.amount' },
+  ],
+  filters: [{ condition: "event_type != 'heartbeat'", description: 'heartbeats are of no interest' }],
+}
+
+const target = {
+  name: 'lake',
+  bucket: 'example-lake',
+  prefix: 'raw/events',
+  region: 'eu-central-1',
+  role_arn: 'arn:aws:iam::123456789012:role/ingest',
+  kms_key_arn: null,
+  path_style: false,
+}
+const destination = {
+  id: ids.destination,
+  ...target,
+  external_id: 'inlet-0aZ9bY8cX7dW6eV5fU4gT3hS2iR1jQ0k',
+  status: 'valid',
+  validated_at: at,
+  last_error: null,
+  created_at: at,
+  updated_at: at,
+  trust_policy: trustPolicy({ external_id: 'inlet-0aZ9bY8cX7dW6eV5fU4gT3hS2iR1jQ0k' }, 'arn:aws:iam::210987654321:role/inlet'),
+  bucket_policy: bucketPolicy(target),
+}
+const pending = { ...destination, status: 'pending', validated_at: null }
+
+const mqtt_config = { enabled: true, max_connections: 1000, keepalive_max_s: 300, qos_max: 1 }
+const endpoint = {
+  id: ids.endpoint,
+  region: 'fra',
+  status: 'active',
+  status_reasons: [],
+  destination_id: ids.destination,
+  destination_name: 'lake',
+  destination_status: 'valid',
+  created_at: at,
+  dns_ipv4: ['192.0.2.10'],
+  dns_ipv6: ['2001:db8::10'],
+  ingest_host: 'k3v9x2m7q1za.fra.ingest.example.com',
+  segment_bytes: 67_108_864,
+  segment_max_age_seconds: 60,
+  output_formats: ['parquet_views', 'parquet'],
+  mqtt_config,
+}
+const deploying = { ...endpoint, status: 'deploying', status_reasons: ['no node serves region fra'], dns_ipv4: [], dns_ipv6: [] }
+
+const view = {
+  id: ids.view,
+  name: 'orders',
+  version: 1,
+  definition,
+  format: 'json',
+  status: 'published',
+  description: 'Orders as they come in',
+  tags: ['sales'],
+  created_by: actor,
+  created_at: at,
+  published_at: at,
+}
+const draft = { ...view, status: 'draft', published_at: null }
+const next = { ...draft, id: ids.draft, version: 2 }
+
+const attachment = { is_required: false, activated_at: at, canary_start_ts: null }
+const binding = {
+  id: ids.binding,
+  endpoint_id: ids.endpoint,
+  view_id: ids.view,
+  view_name: 'orders',
+  view_version: 1,
+  ...attachment,
+  activated_by: actor,
+  deactivated_at: null,
+  status: 'active',
+}
+
+const key = {
+  id: ids.key,
+  name: 'warehouse loader',
+  prefix: 'ing_live_aB3d',
+  scopes: ['ingest', 'metrics'],
+  created_at: at,
+  revoked_at: null,
+}
+
+const segment = 'dt=2026-11-20/4f8c1f0e-k3v9x2m7q1-000000000042'
+const commit = {
+  id: `${ids.node}-k3v9x2m7q1-000000000042`,
+  node_id: ids.node,
+  seq: 42,
+  wal_bytes: 67_104_233,
+  duration_ms: 812,
+  uploaded_at: at,
+  artifacts: {
+    parquet: { key: `raw/events/${ids.endpoint}/parquet/${segment}.parquet`, bytes: 9_120_334 },
+    'views/orders/v1': { key: `raw/events/${ids.endpoint}/views/orders/v1/${segment}.parquet`, bytes: 4_030_113 },
+  },
+}
+
+const dlqFile = {
+  endpoint_id: ids.endpoint,
+  endpoint_name: 'k3v9x2m7q1za.fra',
+  segment_seq: 42,
+  s3_key: `raw/events/${ids.endpoint}/dlq/orders/v1/${segment}.ndjson.gz`,
+  s3_bucket: 'example-lake',
+  region: 'eu-central-1',
+  bytes: 2_311,
+  rows: 17,
+  created_at: at,
+  download_url: 'https://inlet.example.com/objects/example-lake/raw/events/…?expires=1795168530&signature=…',
+}
+
+const counts = { processed: 1_000, accepted: 880, dropped: 103, dlq: 17 }
+const all_time = { processed: 52_000, accepted: 46_000, dropped: 5_900, dlq: 100 }
+const rates = { error_rate_pct: 1.7, has_errors: true }
+const versionOf = { view_id: ids.view, view_name: 'orders', view_version: 1 }
+
+const page = (item: unknown) => ({ items: [item], total: 1, limit: 50, offset: 0, next_offset: null })
+
+export type Example = { readonly request?: unknown; readonly answer?: unknown }
+
+/** By operation id. Operations without a body in their answer have none. */
+export const examples: Readonly<Record<string, Example>> = {
+  exchangeToken: {
+    request: { api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY', scope: 'admin', ttl: '15m' },
+    answer: { access_token: 'eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.…', token_type: 'Bearer', expires_in: 900 },
+  },
+  createKey: {
+    request: { name: 'warehouse loader', scopes: ['ingest', 'metrics'] },
+    answer: { ...key, api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY' },
+  },
+  listKeys: { answer: { items: [key] } },
+  revokeKey: { answer: { ...key, revoked_at: at } },
+  createDestination: {
+    request: {
+      name: target.name,
+      bucket: target.bucket,
+      prefix: target.prefix,
+      region: target.region,
+      role_arn: target.role_arn,
+    },
+    answer: pending,
+  },
+  listDestinations: { answer: page({ ...destination, ref_count: 1 }) },
+  getDestination: { answer: { ...destination, ref_count: 1 } },
+  changeDestination: { request: { prefix: 'raw/events' }, answer: pending },
+  deleteDestination: {},
+  validateDestination: { answer: destination },
+  createEndpoint: {
+    request: { region: 'fra', destination_id: ids.destination, output_formats: ['parquet_views', 'parquet'], mqtt_config: {} },
+    answer: deploying,
+  },
+  listEndpoints: { answer: page(endpoint) },
+  getEndpoint: { answer: endpoint },
+  changeEndpoint: { request: { segment_max_age_seconds: 60, mqtt_config: null }, answer: { ...endpoint, mqtt_config: null } },
+  deleteEndpoint: {},
+  pauseEndpoint: { answer: { ...endpoint, status: 'paused', status_reasons: ['it was paused'] } },
+  resumeEndpoint: { answer: endpoint },
+  listCommits: { answer: { items: [commit], next_cursor: null } },
+  createView: {
+    request: { name: 'orders', definition, description: 'Orders as they come in', tags: ['sales'] },
+    answer: draft,
+  },
+  listViews: { answer: page({ ...view, usage_count: 1 }) },
+  getView: {
+    answer: {
+      ...view,
+      versions: [{ id: ids.view, version: 1, status: 'published', published_at: at, created_by: actor }],
+      endpoints: [{ id: ids.endpoint, region: 'fra', binding_id: ids.binding, ...attachment }],
+    },
+  },
+  changeView: { request: { description: 'Orders as they come in', tags: ['sales'] }, answer: draft },
+  deleteView: {},
+  publishView: { answer: view },
+  createViewVersion: { request: { copy_from_version: 1 }, answer: next },
+  archiveView: { answer: { ...view, status: 'archived' } },
+  previewView: {
+    request: {
+      definition,
+      samples: ['{"type":"order","at":"2026-11-20T08:15:30Z","order":{"amount":12.5}}', '{"type":"order","at":"yesterday"}'],
+    },
+    answer: {
+      success: false,
+      rows: [{ event_type: 'order', at: '2026-11-20 08:15:30', amount: 12.5 }],
+      columns: [
+        { name: 'event_type', type: 'VARCHAR', nullCount: 0, totalCount: 1, nullRate: 0, sampleValues: ['order'] },
+        { name: 'at', type: 'TIMESTAMP', nullCount: 0, totalCount: 1, nullRate: 0, sampleValues: ['2026-11-20 08:15:30'] },
+        { name: 'amount', type: 'DOUBLE', nullCount: 0, totalCount: 1, nullRate: 0, sampleValues: [12.5] },
+      ],
+      rowCount: 1,
+      compiledSql: 'SELECT value_0 AS event_type, …',
+      warnings: [],
+      errors: [
+        {
+          sample_index: 1,
+          column: 'at',
+          code: 'cast_failed',
+          message: 'the value "yesterday" of the column "at" is not of type TIMESTAMP',
+        },
+      ],
+      executionTimeMs: 21.4,
+    },
+  },
+  listDlqFiles: { answer: { ...versionOf, files: [dlqFile], total: 1 } },
+  getViewMetrics: {
+    answer: {
+      ...versionOf,
+      endpoints: [
+        {
+          endpoint_id: ids.endpoint,
+          endpoint_name: 'k3v9x2m7q1za.fra',
+          last_24h: counts,
+          all_time,
+          ...rates,
+          error_count_24h: 17,
+          total_error_count: 100,
+          last_error_at: at,
+          last_error_code: 'cast_failed',
+          last_error_message: 'the value "yesterday" of the column "at" is not of type TIMESTAMP',
+          last_updated_at: at,
+        },
+      ],
+      aggregated: { last_24h: counts, all_time, ...rates, total_error_count_24h: 17 },
+    },
+  },
+  attachView: { request: { view_id: ids.view, is_required: false }, answer: binding },
+  listBindings: { answer: { items: [binding] } },
+  detachView: {},
+}
+
+type Content = Record<string, { schema?: unknown; example?: unknown; examples?: Record<string, { readonly $ref: string }> }>
+export type DescribedOperation = {
+  readonly operationId: string
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Readonly<Record<string, { readonly content?: Content }>>
+}
+
+/** Adds the examples to an operation of the description. */
+export function exemplify({ operationId, requestBody, responses }: DescribedOperation): void {
+  const { request, answer } = examples[operationId] ?? {}
+  for (const media of Object.values(requestBody?.content ?? {})) media.example = request
+  for (const [status, { content = {} }] of Object.entries(responses)) {
+    for (const media of Object.values(content)) {
+      if (Number(status) < 400) media.example = answer
+      else
+        media.examples = Object.fromEntries(codesOf(Number(status), operationId).map((code) => [code, { $ref: reference(code) }]))
+    }
+  }
+}
+
+/** Those of errors: what `exemplify` refers to. */
+export function problemExamples(baseUrl: string): Readonly<Record<string, { readonly value: Problem }>> {
+  const errors = [{ path: 'surplus', message: 'is not a known field' }]
+  return Object.fromEntries(
+    errorCodes.map((code) => {
+      const error = new AppError(code, details[code] ?? errorTable[code].title, code === 'validation_error' ? { errors } : {})
+      return [code, { value: toProblem(error, baseUrl) }]
+    }),
+  )
+}
+
+const details: Partial<Record<ErrorCode, string>> = {
+  unauthorized: 'send the header Authorization: Bearer <access token>',
+  forbidden: 'this operation needs a token with scope admin',
+  not_found: 'no such endpoint',
+  conflict: 'destination name already exists',
+  view_already_attached: 'the view is already attached to this endpoint',
+  validation_error: 'surplus: is not a known field',
+  too_many_requests: 'too many requests; wait before the next one',
+  unavailable: 'the database cannot answer now',
+}
+
+const errorCodes = Object.keys(errorTable) as ErrorCode[]
+
+/** Only attaching a view can find that it is attached. */
+function codesOf(status: number, operationId: string): readonly ErrorCode[] {
+  return errorCodes.filter(
+    (code) => errorTable[code].status === status && (code !== 'view_already_attached' || operationId === 'attachView'),
+  )
+}
+
+function reference(code: ErrorCode): string {
+  return `#/components/examples/${code}`
+}

@@ -1,0 +1,29 @@
+import swaggerUi from '@fastify/swagger-ui'
+import type { FastifyInstance } from 'fastify'
+
+/** Where the page and all that it needs lies; nothing comes from elsewhere. */
+export const referencePrefix = '/openapi'
+
+/** Only what comes from here runs and is shown. Swagger UI sets styles on its elements. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const css = '.swagger-ui .topbar { display: none } .swagger-ui .info { margin: 24px 0 }'
+
+/** The interactive reference: Swagger UI on the description. */
+export async function serveReferencePage(app: FastifyInstance): Promise<void> {
+  await app.register(swaggerUi, {
+    routePrefix: referencePrefix,
+    staticCSP: contentSecurityPolicy,
+    uiConfig: { deepLinking: true, docExpansion: 'list', displayRequestDuration: true, tryItOutEnabled: true },
+    theme: { title: 'Inlet: the management API', css: [{ filename: 'inlet.css', content: css }] },
+  })
+}
