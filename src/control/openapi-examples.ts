@@ -155,7 +155,7 @@ export const examples: Readonly<Record<string, Example>> = {
     request: { name: 'warehouse loader', scopes: ['ingest', 'metrics'] },
     answer: { ...key, api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY' },
   },
-  listKeys: { answer: { items: [key] } },
+  listKeys: { answer: page(key) },
   revokeKey: { answer: { ...key, revoked_at: at } },
   createDestination: {
     request: {

@@ -1,8 +1,10 @@
 import { AppError } from '#errors.ts'
 import type { ApiKey, Scope } from '#model/api-key.ts'
+import type { Page, PageQuery } from '#model/page.ts'
 import type { SnapshotKey } from '#model/snapshot.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { explain } from './database-error.ts'
+import { readPage } from './page.ts'
 import type { Db } from './store.ts'
 
 export type NewStoredApiKey = {
@@ -42,6 +44,17 @@ export async function listApiKeys(db: Db, account_id: string): Promise<readonly 
     .orderBy('id')
     .execute()
   return rows.map(toApiKey)
+}
+
+/** A page of them, in the same order. */
+export async function listApiKeyPage(db: Db, account_id: string, page: PageQuery): Promise<Page<ApiKey>> {
+  const keys = db.selectFrom('api_keys').where('account_id', '=', account_id)
+  return readPage(
+    page,
+    keys.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
+    keys.selectAll().orderBy('created_at', 'desc').orderBy('id').limit(page.limit).offset(page.offset).execute(),
+    toApiKey,
+  )
 }
 
 /** Revokes for good. A key that is revoked already keeps its time. Throws not_found. */

@@ -6,7 +6,7 @@ export const storeLimits = {
   connectTimeoutMs: 5_000,
   statementTimeoutMs: 30_000,
   /** How long a statement on SQLite waits, with the thread, for another process to finish its transaction. */
-  sqliteBusyTimeoutMs: 2_000,
+  sqliteBusyTimeoutMs: 250,
   /** Prepared statements that are kept on SQLite. */
   sqliteStatementsMax: 500,
   /** How often a transaction is tried that met another one. */

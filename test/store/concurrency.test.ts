@@ -4,7 +4,7 @@ import { newId } from '#model/id.ts'
 import { listBindings } from '#store/bindings.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { claimValidation, findDestination, insertDestination, removeDestination, updateDestination } from '#store/destinations.ts'
-import { getEndpoint, updateEndpoint } from '#store/endpoints.ts'
+import { drainEndpoint, getEndpoint, removeDrainedEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
 import { bumpEpoch } from '#store/epoch.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
@@ -150,6 +150,35 @@ describeDatabases('callers at once', (kind) => {
       times(8, (index) => transact(store, (db) => updateDestination(db, account, id, { prefix: `p${index}` }, t0))),
     )
     expect(await transact(store, (db) => claimValidation(db, account, id, t0))).toMatchObject({ revision: 9 })
+  })
+
+  test('pause and drain the same endpoint: it drains', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    for (let round = 0; round < rounds; round += 1) {
+      const { id } = await aStoredEndpoint(store, account)
+      const [paused, resumed, drained] = await outcomes<unknown>([
+        transact(store, (db) => setDesiredState(db, account, id, 'paused')),
+        transact(store, (db) => setDesiredState(db, account, id, 'active')),
+        transact(store, (db) => drainEndpoint(db, account, id, { epoch: 7, now: t0 })),
+      ])
+      for (const outcome of [paused, resumed]) expect(['conflict', expect.objectContaining({ id })]).toContainEqual(outcome)
+      expect(drained).toBeUndefined()
+      expect(await getEndpoint(store.db, account, id)).toMatchObject({ desired_state: 'draining' })
+    }
+  })
+
+  test('remove the same drained endpoint: one does, and a destination can go with it', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const destination = await aStoredDestination(store, account)
+    const { id } = await aStoredEndpoint(store, account, { destination_id: destination.id })
+    const remove = () => transact(store, (db) => removeDrainedEndpoint(db, id, t0))
+    expect(await remove()).toBe(false)
+    await drainEndpoint(store.db, account, id, { epoch: 7, now: t0 })
+    expect((await outcomes(times(8, remove))).toSorted()).toEqual([...Array(7).fill(false), true])
+    await removeDestination(store.db, account, destination.id)
+    await expect(getEndpoint(store.db, account, id)).rejects.toThrow(expect.objectContaining({ code: 'not_found' }))
   })
 
   test('record commits of one endpoint: uploaded_at differs and goes up', async () => {

@@ -2,12 +2,13 @@
 import { CompiledQuery, type KyselyPlugin, type PluginTransformQueryArgs, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
+import { listApiKeyPage } from '#store/api-keys.ts'
 import { listBindings } from '#store/bindings.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
-import { getEndpoint, listEndpoints } from '#store/endpoints.ts'
-import { listLags, registerNode } from '#store/nodes.ts'
+import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
+import { listLags, listNodes, listTroubledLags, registerNode } from '#store/nodes.ts'
 import { listRegionEndpoints } from '#store/snapshot-endpoints.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
@@ -159,6 +160,10 @@ describeDatabases('query plans', (kind) => {
       const paged: readonly [string, (db: Tx) => Promise<unknown>, string][] = [
         ['destinations', (db) => listDestinations(db, account, page), 'destinations_by_account'],
         ['endpoints', (db) => listEndpoints(db, account, page), 'endpoints_by_account'],
+        ['endpoints', (db) => listEndpoints(db, account, page, 'paused'), 'endpoints_by_state'],
+        ['endpoints', (db) => listEndpointFacts(db, account), 'endpoints_by_state'],
+        ['endpoints', (db) => listDrainingEndpoints(db, 100), 'endpoints_draining'],
+        ['api_keys', (db) => listApiKeyPage(db, account, page), 'api_keys_by_account'],
         ['views', (db) => listViews(db, account, {}, page), 'views_by_account'],
         ['views', (db) => listViews(db, account, { status: 'draft' }, page), 'views_by_status'],
         ['bindings', (db) => listBindings(db, account, endpoint), 'bindings_by_endpoint'],
@@ -178,6 +183,8 @@ describeDatabases('query plans', (kind) => {
         ['view_counters', (db) => getViewMetrics(db, account, view, t0)],
         ['view_totals', (db) => getViewMetrics(db, account, view, t0)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
+        ['endpoint_lags', (db) => listTroubledLags(db, account, t0)],
+        ['nodes', (db) => listNodes(db, ['fra'])],
         ['commits', (db) => recordCommit(db, aCommit(endpoint, 99_999), t0 + 60_000)],
       ]
       for (const [table, work] of found) expect(await plansOf(store, work)).not.toMatch(wholeTable(kind, table))

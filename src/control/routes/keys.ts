@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { ApiKey, CreateApiKey, CreatedApiKey } from '#model/api-key.ts'
+import { PageQuery, pageOf } from '#model/page.ts'
 import type { Keys } from '../services/keys.ts'
 import { ById } from './parameters.ts'
 
@@ -34,10 +34,11 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
           operationId: 'listKeys',
           summary: 'List API keys, newest first, revoked ones too',
           tags,
-          response: { 200: z.object({ items: z.array(ApiKey) }) },
+          querystring: PageQuery,
+          response: { 200: pageOf(ApiKey) },
         },
       },
-      (request) => keys.list(request.principal),
+      (request) => keys.list(request.principal, request.query),
     )
 
     app.post(

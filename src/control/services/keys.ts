@@ -3,7 +3,8 @@ import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { ApiKey, CreateApiKey, CreatedApiKey, Principal } from '#model/api-key.ts'
 import { newId } from '#model/id.ts'
-import { insertApiKey, listApiKeys, revokeApiKey } from '#store/api-keys.ts'
+import type { Page, PageQuery } from '#model/page.ts'
+import { insertApiKey, listApiKeyPage, revokeApiKey } from '#store/api-keys.ts'
 import type { Store } from '#store/store.ts'
 import type { Changes } from './changes.ts'
 
@@ -30,8 +31,8 @@ export class Keys {
     return { ...created, api_key: secret }
   }
 
-  async list({ account_id }: Principal): Promise<{ items: ApiKey[] }> {
-    return { items: [...(await listApiKeys(this.#options.store.db, account_id))] }
+  list({ account_id }: Principal, page: PageQuery): Promise<Page<ApiKey>> {
+    return listApiKeyPage(this.#options.store.db, account_id, page)
   }
 
   async revoke({ account_id, key_id: by }: Principal, id: string): Promise<ApiKey> {
