@@ -59,7 +59,6 @@ export async function inlet({ lines, definition }: Workload, directory: string):
     coreSeconds(async () => {
       const extracted = await table.extract(views.slice(0, count))
       for (let view = 0; view < count; view += 1) {
-        await table.count(extracted, view)
         await table.writeAccepted(extracted, view, join(directory, `view-${view}.parquet`))
       }
     })

@@ -54,6 +54,32 @@ describe('a walled-in DuckDB', () => {
     expect((await connection.query('SELECT 1')).rows).toEqual([[1]])
   })
 
+  test('a function of ours is called once for each row, in their order, whatever is NULL', async () => {
+    const seen: unknown[] = []
+    connection.register({
+      name: 'seen',
+      parameters: ['BIGINT', 'VARCHAR'],
+      decide: (argument) => seen.push([argument(0), argument(1)]) % 2 === 1,
+    })
+    const { rows } = await connection.query(
+      `SELECT count(*) FROM (SELECT i, CASE WHEN i % 3 > 0 THEN 'x' || i END AS t FROM range(10000) r(i)) WHERE seen(i, t)`,
+    )
+    expect(rows).toEqual([['5000']])
+    expect(seen).toEqual(Array.from({ length: 10_000 }, (_, i) => [BigInt(i), i % 3 > 0 ? `x${i}` : null]))
+  })
+
+  test('what a function of ours throws is the error of the statement', async () => {
+    connection.register({
+      name: 'throws',
+      parameters: ['BIGINT'],
+      decide: () => {
+        throw new Error('not today')
+      },
+    })
+    await expect(connection.run('SELECT throws(i) FROM range(10) r(i)')).rejects.toThrow('not today')
+    expect((await connection.query('SELECT 1')).rows).toEqual([[1]])
+  })
+
   test('a signal ends a statement with its reason', async () => {
     const controller = new AbortController()
     const running = connection.run(endless, { signal: controller.signal })

@@ -5,7 +5,17 @@
  * memory, the one thread, the end of a statement at its deadline or when its signal aborts. Does not own: what is asked.
  * Law: a statement that is told to end is told again until it has ended; `run` never settles before DuckDB is done with it.
  */
-import { type DuckDBAppender, type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import {
+  BIGINT,
+  BOOLEAN,
+  type DuckDBAppender,
+  type DuckDBConnection,
+  DuckDBInstance,
+  DuckDBScalarFunction,
+  INTEGER,
+  SMALLINT,
+  VARCHAR,
+} from '@duckdb/node-api'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { MiB } from '#model/limits.ts'
 import { quoteLiteral } from './quote.ts'
@@ -32,8 +42,25 @@ export type Rows = {
 /** Appends to a table, value by value, column by column. */
 export type RowAppender = Pick<
   DuckDBAppender,
-  'appendInteger' | 'appendBigInt' | 'appendVarchar' | 'appendBlob' | 'appendNull' | 'endRow' | 'flushSync' | 'closeSync'
+  | 'appendSmallInt'
+  | 'appendInteger'
+  | 'appendBigInt'
+  | 'appendVarchar'
+  | 'appendBlob'
+  | 'appendNull'
+  | 'endRow'
+  | 'flushSync'
+  | 'closeSync'
 >
+
+const argumentTypes = { SMALLINT, INTEGER, BIGINT, VARCHAR } as const
+
+export type RowFunction = {
+  readonly name: string
+  readonly parameters: readonly (keyof typeof argumentTypes)[]
+  /** The row's arguments by position: a number, a bigint, a text, or null. */
+  readonly decide: (argument: (position: number) => unknown) => boolean
+}
 
 export class StatementTimeout extends Error {
   override readonly name = 'StatementTimeout'
@@ -116,6 +143,31 @@ export class Connection {
   /** Rows are appended value by value; `appendVarchar` takes what `Buffer.latin1Slice` gives fastest. */
   async appender(table: string): Promise<RowAppender> {
     return this.#connection.createAppender(table)
+  }
+
+  /**
+   * Makes a function that statements on any connection can call. DuckDB calls it in this thread, once for each row that gets to it, in
+   * their order, and neither moves nor repeats the call. What it throws is the error of the statement.
+   */
+  register({ name, parameters, decide }: RowFunction): void {
+    const made = DuckDBScalarFunction.create({
+      name,
+      parameterTypes: parameters.map((type) => argumentTypes[type]),
+      returnType: BOOLEAN,
+      volatile: true,
+      // Not only where all arguments are there.
+      specialHandling: true,
+      mainFunction: (_, rows, answers) => {
+        const { rowCount } = rows
+        const columns = parameters.map((_, position) => rows.getColumnVector(position))
+        let row = 0
+        const argument = (position: number): unknown => columns[position]?.getItem(row)
+        for (; row < rowCount; row += 1) answers.setItem(row, decide(argument))
+        answers.flush()
+      },
+    })
+    this.#connection.registerScalarFunction(made)
+    made.destroySync()
   }
 
   close(): void {

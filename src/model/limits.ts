@@ -46,7 +46,7 @@ export const buildLimits = {
   statementTimeoutMs: 600_000,
   /** What is read from a segment at once. */
   readBytes: 4 * MiB,
-  /** Rows in a row group of Parquet, and the payload bytes that one aims at. */
+  /** Rows in a row group of Parquet, and their bytes in memory. */
   rowGroupRowsMax: 122_880,
   rowGroupBytes: 16 * MiB,
   /** Payload bytes that DuckDB works on at once; a step of a statement takes several times as much memory. */

@@ -30,8 +30,10 @@ export type Extraction = {
 export type ExtractionOptions = {
   /** Ask first whether a payload is JSON. Unguarded, the statement fails at the first that is not, and is an eighth faster. */
   readonly guarded: boolean
-  /** The table of records. */
+  /** The table of records, or a subquery in parentheses that has its columns. */
   readonly records: string
+  /** Columns of the records that the statement hands on. */
+  readonly handOn?: readonly string[]
 }
 
 /** How much of a value a message shows. */
@@ -52,7 +54,10 @@ export type Slice = {
 
 type Uncompiled = Pick<CompiledView, 'columns' | 'condition'>
 
-export function extractionSql(views: readonly Uncompiled[], { guarded, records: table }: ExtractionOptions): Extraction {
+export function extractionSql(
+  views: readonly Uncompiled[],
+  { guarded, records: table, handOn = [] }: ExtractionOptions,
+): Extraction {
   const found = new Texts()
   const slots = new Map<string, Slot>()
   const slotOf = (column: CompiledColumn): Slot => {
@@ -66,9 +71,10 @@ export function extractionSql(views: readonly Uncompiled[], { guarded, records: 
   // Text of the envelope says nothing about the payload, so then the payload has to be asked.
   const guard = guarded || !found.readsPayload
   const payload = guard ? 'CASE WHEN json_valid(payload) THEN payload END AS payload' : 'payload'
-  const records = `SELECT ${payload}, received_at, source FROM ${table}`
+  const handedOn = handOn.map((name) => `${name}, `).join('')
+  const records = `SELECT ${handedOn}${payload}, received_at, source FROM ${table}`
   const envelope = found.readsEnvelope ? ' JOIN sources ON sources.rowid = records.source' : ''
-  const read = `SELECT payload IS NOT NULL AS readable${found.sql()} FROM (${records}) AS records${envelope}`
+  const read = `SELECT ${handedOn}payload IS NOT NULL AS readable${found.sql()} FROM (${records}) AS records${envelope}`
   const texts = `SELECT *${found.replaceEmptyLists()} FROM (${read})`
   const values = `SELECT *, ${all.map(({ make, value }) => `${make} AS ${value}`).join(', ')} FROM (${texts})`
   const kept = `SELECT * REPLACE (${all.map(({ value, type }) => `${portable(value, type)} AS ${value}`).join(', ')}) FROM (${values})`
@@ -85,7 +91,7 @@ export function extractionSql(views: readonly Uncompiled[], { guarded, records: 
     return `verdict_${index}, ${castNulls(view, slots)} AS cast_nulls_${index}, ${failedText(view, index, slots)} AS failed_${index}`
   })
   return {
-    sql: `SELECT ${[...outcome, ...all.map(({ value }) => value)].join(', ')} FROM (${judged})`,
+    sql: `SELECT ${handedOn}${[...outcome, ...all.map(({ value }) => value)].join(', ')} FROM (${judged})`,
     values: columnSlots.map((view) => view.map(({ value }) => value)),
   }
 }

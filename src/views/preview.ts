@@ -15,7 +15,7 @@ import { previewLimits } from '#model/limits.ts'
 import type { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { type CompiledColumn, type CompiledView, compileView } from './compile.ts'
 import { dlqSql } from './dlq.ts'
-import { extractionSql, verdicts } from './extraction.ts'
+import { extractionSql, isDlq, verdicts } from './extraction.ts'
 import { formatSql } from './format-sql.ts'
 import { encodingOf, type LoadedSlice, LoadingSlice } from './slice.ts'
 import { Sources } from './sources.ts'
@@ -86,11 +86,12 @@ class Preview {
         )
       }
       const named = { name: 'preview', version: 1, compiled: this.#view }
-      const refused = await connection.query(
-        `SELECT record_index, "column", error_code, message FROM (${dlqSql(named, 0, [slice], 0)}) ORDER BY record_index`,
+      const refused = `(SELECT rowid AS record_index, verdict_0 AS verdict, failed_0 AS failed FROM ${slice.extracted} WHERE ${isDlq('verdict_0')})`
+      const errors = await connection.query(
+        `SELECT record_index, "column", error_code, message FROM (${dlqSql(named, refused, [slice], 0)}) ORDER BY record_index`,
         this.#statement(),
       )
-      return this.#result(decided, refused.rows.map(toRowIssue))
+      return this.#result(decided, errors.rows.map(toRowIssue))
     } finally {
       database.close()
     }

@@ -1,71 +1,10 @@
 import { Buffer } from 'node:buffer'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Rows, Value } from '#duckdb/database.ts'
-import { queryParquet } from '#duckdb/query-parquet.ts'
+import { describe, expect, test } from 'vitest'
+import type { Value } from '#duckdb/database.ts'
 import type { Column, Definition } from '#model/definition.ts'
 import { MiB } from '#model/limits.ts'
-import { compileView } from './compile.ts'
-import { RecordTable, type RowCounts } from './record-table.ts'
-
-let root: string
-let directories = 0
-beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), 'inlet-views-'))
-})
-afterAll(() => rm(root, { recursive: true }))
-
-type Decided = {
-  readonly counts: RowCounts
-  readonly rows: readonly (readonly Value[])[]
-  readonly types: readonly string[]
-  readonly dlq: readonly { readonly [field: string]: unknown }[]
-}
-
-/** What becomes of the records, each in a frame of its own. */
-async function decide(definition: Definition, records: readonly (string | Buffer)[]): Promise<Decided> {
-  const directory = join(root, String(directories++))
-  await mkdir(directory)
-  const table = await RecordTable.open({
-    directory,
-    memoryBytes: 256 * MiB,
-    segmentSeq: 7,
-    signal: new AbortController().signal,
-    statementTimeoutMs: 60_000,
-  })
-  try {
-    for (const [index, record] of records.entries()) {
-      const payload = Buffer.from(record)
-      const from = { protocol: 'mqtt', topic: `t/${index % 3}`, clientId: '', receivedAtMicros: 1_700_000_000_000_000 + index }
-      table.addFrame(from, payload)(0, payload.length)
-      if (table.isFull) await table.flush()
-    }
-    table.finish()
-    const extracted = await table.extract([{ name: 'seen', version: 3, compiled: await compileView(definition) }])
-    const counts = await table.count(extracted, 0)
-    expect(counts.processed).toBe(counts.accepted + counts.dropped + counts.dlq)
-    await table.writeAccepted(extracted, 0, join(directory, 'rows.parquet'))
-    await table.writeDlq(extracted, 0, join(directory, 'dlq.ndjson.gz'))
-    const { rows, types }: Rows = await queryParquet({
-      directories: [directory],
-      sql: `SELECT * FROM '${directory}/rows.parquet'`,
-    })
-    const lines = gunzipSync(await readFile(join(directory, 'dlq.ndjson.gz')))
-      .toString()
-      .split('\n')
-      .slice(0, -1)
-    const dlq = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
-    expect(rows).toHaveLength(counts.accepted)
-    expect(dlq).toHaveLength(counts.dlq)
-    return { counts, rows, types, dlq }
-  } finally {
-    table.close()
-  }
-}
+import { decide } from '../../test/support/decide.ts'
 
 const column = (name: string, type: string, more: Partial<Column> = {}): Column => ({ name, type, path: `$.${name}`, ...more })
 
@@ -424,7 +363,15 @@ describe('random records and definitions obey the rules', () => {
     return { fate: truth === null ? 'dropped' : 'accepted', code: undefined, nulls, row }
   }
 
-  test('as a model in JavaScript has them', async () => {
+  const otherView: Definition = {
+    columns: [column('a', 'BIGINT', { cast_failures: 'dlq' }), column('b', 'VARCHAR'), column('c', 'DATE', { required: true })],
+    filters: [{ condition: 'a > 0' }],
+  }
+
+  test.each([
+    ['alone', []],
+    ['beside another view', [otherView]],
+  ])('as a model in JavaScript has them, %s', async (_, beside) => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(columnArbitrary, { minLength: 1, maxLength: 4 }),
@@ -450,7 +397,7 @@ describe('random records and definitions obey the rules', () => {
           )
           const expected = docs.map((doc) => judge(columns, tests, doc))
           const of = (fate: string) => expected.filter((each) => each.fate === fate)
-          const { counts, rows, dlq } = await decide(definition, records)
+          const { counts, rows, dlq } = await decide(definition, records, beside)
           expect(rows).toEqual(of('accepted').map(({ row }) => row))
           expect(dlq.map(({ error_code }) => error_code)).toEqual(of('dlq').map(({ code }) => code))
           expect(dlq.map(({ record_index }) => record_index)).toEqual(
@@ -465,7 +412,7 @@ describe('random records and definitions obey the rules', () => {
           expect(counts.castNulls).toBe(expected.reduce((sum, { nulls }) => sum + nulls, 0))
         },
       ),
-      { numRuns: 40 },
+      { numRuns: 25 },
     )
   })
 })

@@ -2,8 +2,8 @@
  * The records of one segment, loaded once into DuckDB, and what is made of them: raw Parquet, and for each view Parquet and DLQ.
  *
  * Owns: the tables. Does not own: where records come from, which files are wanted, where they go.
- * The records are cut into slices of some megabytes, each in tables of its own: DuckDB works on 2048 rows at once, so a table of large
- * records would need gigabytes of memory, and a slice that holds something that is no JSON costs only itself twice.
+ * DuckDB works on 2048 rows at once, so a table of large records would need gigabytes of memory: then the records are cut into slices of
+ * some megabytes, each in tables of its own.
  *
  * Law: the tables of records and of what was extracted have the same rows in the same order.
  */
@@ -14,7 +14,8 @@ import { assert } from '#lib/assert.ts'
 import { buildLimits } from '#model/limits.ts'
 import type { CompiledView } from './compile.ts'
 import { dlqSql } from './dlq.ts'
-import { extractionSql, verdicts } from './extraction.ts'
+import { type Extraction, extractionSql } from './extraction.ts'
+import { isAccepted, Observer } from './observer.ts'
 import { encodingOf, type LoadedSlice, type LoadingFrame, LoadingSlice } from './slice.ts'
 import { type RecordSource, Sources } from './sources.ts'
 
@@ -46,10 +47,11 @@ export class RecordTable {
   readonly #database: Database
   readonly #connection: Connection
   readonly #sources: Sources
+  readonly #observer: Observer
   readonly #slices: LoadedSlice[] = []
   #loading: LoadingSlice
   #recordCount = 0
-  /** The first slice that is no JSON throughout makes all later ones ask first. */
+  /** Once something was no JSON, all later statements ask first. */
   #guarded = false
 
   private constructor(
@@ -57,12 +59,14 @@ export class RecordTable {
     database: Database,
     connection: Connection,
     sources: Sources,
+    observer: Observer,
     loading: LoadingSlice,
   ) {
     this.#options = options
     this.#database = database
     this.#connection = connection
     this.#sources = sources
+    this.#observer = observer
     this.#loading = loading
   }
 
@@ -72,7 +76,9 @@ export class RecordTable {
     try {
       const connection = await database.connect()
       const sources = await Sources.create(connection)
-      return new RecordTable(options, database, connection, sources, await LoadingSlice.create(connection, 0, 0))
+      const observer = new Observer(await database.connect())
+      const loading = await LoadingSlice.create(connection, 0, 0)
+      return new RecordTable(options, database, connection, sources, observer, loading)
     } catch (error) {
       database.close()
       throw error
@@ -115,99 +121,98 @@ export class RecordTable {
 
   /** Every record as it was sent. */
   async writeRaw(path: string): Promise<void> {
-    const rows = this.#slices.map(
-      ({ records, first }) =>
-        `SELECT received_at, source, ${first} + rowid AS record_index, payload, payload_bytes FROM ${records}`,
-    )
     await this.#copy(
       `SELECT make_timestamp(received_at) AS ingested_at, protocol, topic, client_id,
          CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, CAST(record_index AS BIGINT) AS record_index, payload, payload_bytes
-       FROM (${rows.join(' UNION ALL ')}) AS records JOIN sources ON sources.rowid = records.source`,
+       FROM (${this.#records()}) AS records JOIN sources ON sources.rowid = records.source`,
       path,
     )
   }
 
-  /** Decides all rows for the views. Replaces what was extracted before. */
+  /**
+   * Makes the views ready to be written. Several share one parse: what it gives is kept in tables, which replace those there were.
+   * One alone is extracted while it is written.
+   */
   async extract(views: readonly NamedView[]): Promise<ExtractedViews> {
     const compiled = views.map((view) => view.compiled)
+    if (views.length === 1) {
+      const extraction = () =>
+        extractionSql(compiled, { guarded: this.#guarded, records: `(${this.#records()})`, handOn: ['record_index'] })
+      return { views, values: extraction().values, rows: () => extraction().sql }
+    }
     let values: ExtractedViews['values'] = []
-    for (const slice of this.#slices) {
-      const extractSlice = async (guarded: boolean): Promise<void> => {
-        const extraction = extractionSql(compiled, { guarded, records: slice.records })
+    for (const { records, extracted } of this.#slices) {
+      await this.#unguardedFirst(async () => {
+        const extraction = extractionSql(compiled, { guarded: this.#guarded, records })
         values = extraction.values
-        await this.#run(`CREATE OR REPLACE TABLE ${slice.extracted} AS ${extraction.sql}`)
-      }
-      try {
-        await extractSlice(this.#guarded)
-      } catch (error) {
-        if (this.#guarded || !isMalformedJson(error)) throw error
-        this.#guarded = true
-        await extractSlice(true)
-      }
+        await this.#run(`CREATE OR REPLACE TABLE ${extracted} AS ${extraction.sql}`)
+      })
     }
-    return { views, values }
+    const kept = this.#slices.map(({ extracted, first }) => `SELECT *, ${first} + rowid AS record_index FROM ${extracted}`)
+    return { views, values, rows: () => kept.join(' UNION ALL ') }
   }
 
-  /** What became of the rows for one of the extracted views. */
-  async count(extracted: ExtractedViews, view: number): Promise<RowCounts> {
-    const { rows } = await this.#query(
-      `SELECT verdict_${view}, count(*), sum(cast_nulls_${view}) FROM (${this.#slices.map(({ extracted: table }) => `SELECT verdict_${view}, cast_nulls_${view} FROM ${table}`).join(' UNION ALL ')})
-       GROUP BY ALL ORDER BY ALL`,
+  /** Writes the rows that one of the views accepts, a file without rows where there are none, and says what became of all. */
+  async writeAccepted({ views, values, rows }: ExtractedViews, view: number, path: string): Promise<DecidedView> {
+    const named = views[view]
+    assert(named !== undefined, 'the view is among those extracted')
+    const columns = named.compiled.columns.map(({ name }, index) => `${values[view]?.[index]} AS ${quoteIdentifier(name)}`)
+    const refused = `refused_${view}`
+    const { written, tally } = await this.#unguardedFirst(() =>
+      this.#observer.observe(refused, () =>
+        this.#copy(`SELECT ${columns.join(', ')} FROM (${rows()}) WHERE ${isAccepted(view)}`, path),
+      ),
     )
-    const by = { processed: 0, accepted: 0, dropped: 0, dlq: 0, castNulls: 0 }
-    for (const [verdict, count, castNulls] of rows.map((row) => row.map(Number))) {
-      assert(verdict !== undefined && count !== undefined && castNulls !== undefined, 'a verdict has counts')
-      by.processed += count
-      if (verdict === verdicts.accepted) by.accepted += count
-      else if (verdict === verdicts.filteredOut || verdict === verdicts.filterUnknown) by.dropped += count
-      else by.dlq += count
-      // A value became NULL only where the row was not sent elsewhere for other reasons.
-      if (verdict === verdicts.accepted || verdict === verdicts.filterUnknown) by.castNulls += castNulls
-    }
-    assert(by.processed === this.#recordCount, `a view decided ${by.processed} of ${this.#recordCount} records`)
-    return { ...by, ...(await this.#errors(extracted, view, by.dlq)) }
-  }
-
-  async writeAccepted({ views, values }: ExtractedViews, view: number, path: string): Promise<void> {
-    const columns = views[view]?.compiled.columns.map(({ name }, index) => `${values[view]?.[index]} AS ${quoteIdentifier(name)}`)
-    const rows = this.#slices.map(
-      ({ extracted }) => `SELECT ${columns?.join(', ')} FROM ${extracted} WHERE verdict_${view} = ${verdicts.accepted}`,
-    )
-    await this.#copy(rows.join(' UNION ALL '), path)
+    const processed = written + tally.dropped + tally.dlq
+    assert(processed === this.#recordCount, `a view decided ${processed} of ${this.#recordCount} records`)
+    const dlq = dlqSql(named, refused, this.#slices, this.#options.segmentSeq)
+    return { counts: { processed, accepted: written, ...tally, ...(await this.#errors(dlq, tally.dlq)) }, dlqSql: dlq }
   }
 
   /** One JSON object per row, gzipped. */
-  async writeDlq(extracted: ExtractedViews, view: number, path: string): Promise<void> {
-    await this.#run(`COPY (${this.#dlq(extracted, view)}) TO ${quoteLiteral(path)} (FORMAT json, COMPRESSION gzip)`)
+  async writeDlq(decided: DecidedView, path: string): Promise<void> {
+    await this.#run(`COPY (${decided.dlqSql}) TO ${quoteLiteral(path)} (FORMAT json, COMPRESSION gzip)`)
   }
 
   close(): void {
     this.#database.close()
   }
 
-  async #errors(extracted: ExtractedViews, view: number, dlq: number): Promise<Pick<RowCounts, 'errors' | 'lastError'>> {
-    if (dlq === 0) return { errors: {}, lastError: undefined }
-    const rows = this.#dlq(extracted, view)
-    const codes = await this.#query(`SELECT error_code, count(*) FROM (${rows}) GROUP BY ALL ORDER BY ALL`)
-    const last = await this.#query(`SELECT error_code, message FROM (${rows}) ORDER BY record_index DESC LIMIT 1`)
+  async #errors(dlq: string, rows: number): Promise<Pick<RowCounts, 'errors' | 'lastError'>> {
+    if (rows === 0) return { errors: {}, lastError: undefined }
+    const codes = await this.#query(`SELECT error_code, count(*) FROM (${dlq}) GROUP BY ALL ORDER BY ALL`)
+    const last = await this.#query(`SELECT error_code, message FROM (${dlq}) ORDER BY record_index DESC LIMIT 1`)
     const errors = Object.fromEntries(codes.rows.map(([code, count]) => [String(code), Number(count)]))
-    assert(Object.values(errors).reduce((sum, count) => sum + count, 0) === dlq, 'every DLQ row has an error code')
+    assert(Object.values(errors).reduce((sum, count) => sum + count, 0) === rows, 'every DLQ row has an error code')
     return { errors, lastError: { code: String(last.rows[0]?.[0]), message: String(last.rows[0]?.[1]) } }
   }
 
-  #dlq({ views }: ExtractedViews, view: number): string {
-    const named = views[view]
-    assert(named !== undefined, 'the view is among those extracted')
-    return dlqSql(named, view, this.#slices, this.#options.segmentSeq)
+  /** All of them, with the index that each has in the segment. */
+  #records(): string {
+    return this.#slices
+      .map(({ records, first }) => `SELECT *, ${first} + rowid AS record_index FROM ${records}`)
+      .join(' UNION ALL ')
   }
 
-  async #copy(select: string, path: string): Promise<void> {
+  /** Does it again if a record is no JSON. */
+  async #unguardedFirst<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (this.#guarded || !isMalformedJson(error)) throw error
+      this.#guarded = true
+      return work()
+    }
+  }
+
+  /** The number of rows written. */
+  async #copy(select: string, path: string): Promise<number> {
     const { rowGroupBytes, rowGroupRowsMax } = buildLimits
-    // DuckDB puts slices together until they fill half of what it is told here, and writes them as one row group.
-    await this.#run(
+    const { rows } = await this.#query(
       `COPY (${select}) TO ${quoteLiteral(path)} (FORMAT parquet, COMPRESSION zstd,
-       ROW_GROUP_SIZE ${2 * rowGroupRowsMax}, ROW_GROUP_SIZE_BYTES ${2 * rowGroupBytes})`,
+       ROW_GROUP_SIZE ${rowGroupRowsMax}, ROW_GROUP_SIZE_BYTES ${rowGroupBytes})`,
     )
+    return Number(rows[0]?.[0])
   }
 
   #run(sql: string): Promise<void> {
@@ -223,7 +228,14 @@ export class RecordTable {
   }
 }
 
-export type ExtractedViews = { readonly views: readonly NamedView[]; readonly values: readonly (readonly string[])[] }
+export type ExtractedViews = {
+  readonly views: readonly NamedView[]
+  readonly values: Extraction['values']
+  /** The statement that gives the rows of all views. */
+  readonly rows: () => string
+}
+
+export type DecidedView = { readonly counts: RowCounts; readonly dlqSql: string }
 
 function isMalformedJson(error: unknown): boolean {
   return error instanceof Error && error.message.includes('Malformed JSON')

@@ -27,7 +27,6 @@ export class LoadingSlice {
   readonly #slice: Slice
   readonly #records: RowAppender
   #rows = 0
-  #payloadBytes = 0
   /** Of the records that DuckDB will work on at once. */
   #vectorBytes = 0
   #isFull = false
@@ -80,11 +79,9 @@ export class LoadingSlice {
   }
 
   #count(bytes: number): void {
-    const { rowGroupRowsMax, rowGroupBytes, vectorBytes } = buildLimits
     if (this.#rows % VECTOR_ROWS === 0) this.#vectorBytes = 0
     this.#rows += 1
-    this.#payloadBytes += bytes
     this.#vectorBytes += bytes
-    this.#isFull = this.#rows >= rowGroupRowsMax || this.#payloadBytes >= rowGroupBytes || this.#vectorBytes >= vectorBytes
+    this.#isFull = this.#vectorBytes >= buildLimits.vectorBytes
   }
 }

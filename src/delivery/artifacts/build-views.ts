@@ -71,11 +71,12 @@ async function buildView(
   const { table, signal, at } = request
   const { name, version } = bound
   const view = { id: bound.view_id, version }
-  const counts = await table.count(extracted, index)
+  const path = pathOf(request, bound, 'parquet')
+  const decided = await table.writeAccepted(extracted, index, path)
+  const { counts } = decided
   const files: BuiltFile[] = []
-  if (counts.accepted > 0) {
-    const path = pathOf(request, bound, 'parquet')
-    await table.writeAccepted(extracted, index, path)
+  if (counts.accepted === 0) await rm(path, { force: true })
+  else {
     const described = await describeFile(path, signal)
     files.push({
       kind: `views/${name}/v${version}`,
@@ -87,7 +88,7 @@ async function buildView(
   }
   if (counts.dlq > 0) {
     const path = pathOf(request, bound, 'ndjson.gz')
-    await table.writeDlq(extracted, index, path)
+    await table.writeDlq(decided, path)
     const described = await describeFile(path, signal)
     files.push({ kind: `dlq/${name}/v${version}`, rows: counts.dlq, contentType: contentTypes.dlq, view, ...described })
   }

@@ -1,0 +1,68 @@
+import { Buffer } from 'node:buffer'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Definition } from '#model/definition.ts'
+import { MiB } from '#model/limits.ts'
+import { decide } from '../../test/support/decide.ts'
+import { compileView } from './compile.ts'
+import { RecordTable } from './record-table.ts'
+
+describe('many records', () => {
+  const definition: Definition = {
+    columns: [
+      { name: 'a', type: 'INTEGER', path: '$.a', cast_failures: 'dlq' },
+      { name: 'b', type: 'INTEGER', path: '$.b' },
+    ],
+    filters: [{ condition: 'a > 0 OR a IS NULL' }],
+  }
+  /** Of every fate some, and whole vectors of one. */
+  const record = (index: number): string => {
+    if (index % 3_001 === 7) return `{"a":${index}`
+    if (index % 10 === 3 || (index > 20_000 && index < 25_000)) return `{"a":"x${index}"}`
+    if (index % 10 === 4 || (index > 30_000 && index < 35_000)) return '{"a":-1}'
+    return `{"a":${index + 1},"b":${index % 7 === 0 ? '"x"' : index}}`
+  }
+  const records = Array.from({ length: 50_000 }, (_, index) => record(index))
+  const fate = (text: string): string =>
+    !text.endsWith('}') ? 'invalid_json' : text.includes('"a":"') ? 'cast_failed' : text.includes('-1') ? 'dropped' : 'accepted'
+  const refused = records.flatMap((text, index) =>
+    ['invalid_json', 'cast_failed'].includes(fate(text)) ? [{ record_index: index, error_code: fate(text), record: text }] : [],
+  )
+  const accepted = records.filter((text) => fate(text) === 'accepted')
+
+  test.each([
+    ['alone', []],
+    ['beside another view', [{ columns: [{ name: 'b', type: 'VARCHAR', path: '$.b' }] }]],
+  ])('are each seen once, in their order, %s', async (_, beside) => {
+    const { counts, rows, dlq } = await decide(definition, records, beside)
+    expect(rows.map(([a]) => a)).toEqual(accepted.map((text) => JSON.parse(text).a))
+    expect(dlq.map(({ record_index, error_code, record }) => ({ record_index, error_code, record }))).toEqual(refused)
+    expect(counts).toMatchObject({
+      processed: records.length,
+      accepted: accepted.length,
+      dropped: records.length - accepted.length - refused.length,
+      castNulls: accepted.filter((text) => text.includes('"x"')).length,
+    })
+    expect(counts.lastError?.message).toBe(
+      `the value ${JSON.stringify(JSON.parse(refused.at(-1)?.record ?? '').a)} of the column "a" is not of type INTEGER`,
+    )
+  })
+
+  test('a deadline ends a statement that asks for each of them, and the next goes on', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'inlet-views-'))
+    const options = { directory, memoryBytes: 256 * MiB, segmentSeq: 7, signal: new AbortController().signal }
+    const table = await RecordTable.open({ ...options, statementTimeoutMs: 5 })
+    const payload = Buffer.from('{"a":"x"}')
+    const add = table.addFrame({ protocol: 'http', topic: '', clientId: '', receivedAtMicros: 0 }, payload)
+    for (let index = 0; index < 300_000; index += 1) add(0, payload.length)
+    table.finish()
+    const extracted = await table.extract([{ name: 'seen', version: 3, compiled: await compileView(definition) }])
+    for (const _ of [1, 2]) {
+      await expect(table.writeAccepted(extracted, 0, join(directory, 'rows.parquet'))).rejects.toThrow('not done within 5 ms')
+    }
+    table.close()
+    await rm(directory, { recursive: true })
+  })
+})

@@ -1,0 +1,73 @@
+/**
+ * Sees the rows that a view doesn't simply accept, while the statement that writes the others runs: counts them, and keeps the refused.
+ *
+ * Owns: the function `observed` in DuckDB, the tables of refused rows. Does not own: the verdicts (extraction.ts), what the DLQ shows.
+ * Law: each row is seen once. RecordTable asserts it: rows written, dropped and refused are as many as there are records.
+ */
+import type { Connection, RowAppender } from '#duckdb/database.ts'
+import { assert } from '#lib/assert.ts'
+import { verdicts } from './extraction.ts'
+
+export type Tally = { readonly dropped: number; readonly dlq: number; readonly castNulls: number }
+
+/** SQL that is true for the rows that are accepted. Most rows of most views are sound, and don't leave DuckDB for that. */
+export function isAccepted(view: number): string {
+  const [verdict, castNulls] = [`verdict_${view}`, `cast_nulls_${view}`]
+  return `CASE WHEN ${verdict} = ${verdicts.accepted} AND ${castNulls} = 0 THEN true
+    ELSE observed(${verdict}, ${castNulls}, record_index, failed_${view}) END`
+}
+
+export class Observer {
+  /** A connection of its own: the other one is busy when rows are seen. */
+  readonly #connection: Connection
+  #refused: RowAppender | undefined
+  #dropped = 0
+  #dlq = 0
+  #castNulls = 0
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+    connection.register({
+      name: 'observed',
+      parameters: ['SMALLINT', 'INTEGER', 'BIGINT', 'VARCHAR'],
+      decide: (argument) => this.#see(argument),
+    })
+  }
+
+  /** Counts what the statement of `write` asks about, and keeps its refused rows in a new table: record_index, verdict, failed. */
+  async observe(refused: string, write: () => Promise<number>): Promise<{ readonly written: number; readonly tally: Tally }> {
+    await this.#connection.run(`CREATE OR REPLACE TABLE ${refused} (record_index BIGINT, verdict SMALLINT, failed VARCHAR)`)
+    const appender = await this.#connection.appender(refused)
+    this.#refused = appender
+    this.#dropped = this.#dlq = this.#castNulls = 0
+    try {
+      const written = await write()
+      appender.flushSync()
+      return { written, tally: { dropped: this.#dropped, dlq: this.#dlq, castNulls: this.#castNulls } }
+    } finally {
+      this.#refused = undefined
+      appender.closeSync()
+    }
+  }
+
+  #see(argument: (position: number) => unknown): boolean {
+    const verdict = argument(0) as number
+    const isDropped = verdict === verdicts.filteredOut || verdict === verdicts.filterUnknown
+    // A value became NULL only where the row was not sent elsewhere for other reasons.
+    if (verdict === verdicts.accepted || verdict === verdicts.filterUnknown) this.#castNulls += argument(1) as number
+    if (isDropped) this.#dropped += 1
+    else if (verdict !== verdicts.accepted) this.#refuse(verdict, argument(2) as bigint, argument(3) as string | null)
+    return verdict === verdicts.accepted
+  }
+
+  #refuse(verdict: number, recordIndex: bigint, failed: string | null): void {
+    const refused = this.#refused
+    assert(refused !== undefined, 'a statement is observed')
+    this.#dlq += 1
+    refused.appendBigInt(recordIndex)
+    refused.appendSmallInt(verdict)
+    if (failed === null) refused.appendNull()
+    else refused.appendVarchar(failed)
+    refused.endRow()
+  }
+}

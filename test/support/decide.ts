@@ -1,0 +1,68 @@
+import { Buffer } from 'node:buffer'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { expect } from 'vitest'
+import type { Rows, Value } from '#duckdb/database.ts'
+import { queryParquet } from '#duckdb/query-parquet.ts'
+import type { Definition } from '#model/definition.ts'
+import { MiB } from '#model/limits.ts'
+import { compileView } from '#views/compile.ts'
+import { RecordTable, type RowCounts } from '#views/record-table.ts'
+
+export type Decided = {
+  readonly counts: RowCounts
+  readonly rows: readonly (readonly Value[])[]
+  readonly types: readonly string[]
+  readonly dlq: readonly { readonly [field: string]: unknown }[]
+}
+
+/** What becomes of the records, each in a frame of its own, by a view that is extracted alone or beside others. */
+export async function decide(
+  definition: Definition,
+  records: readonly (string | Buffer)[],
+  beside: readonly Definition[] = [],
+): Promise<Decided> {
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-views-'))
+  const table = await RecordTable.open({
+    directory,
+    memoryBytes: 256 * MiB,
+    segmentSeq: 7,
+    signal: new AbortController().signal,
+    statementTimeoutMs: 60_000,
+  })
+  try {
+    for (const [index, record] of records.entries()) {
+      const payload = Buffer.from(record)
+      const from = { protocol: 'mqtt', topic: `t/${index % 3}`, clientId: '', receivedAtMicros: 1_700_000_000_000_000 + index }
+      table.addFrame(from, payload)(0, payload.length)
+      if (table.isFull) await table.flush()
+    }
+    table.finish()
+    const views = await Promise.all(
+      [...beside, definition].map(async (each) => ({ name: 'seen', version: 3, compiled: await compileView(each) })),
+    )
+    const extracted = await table.extract(views)
+    for (const view of beside.keys()) await table.writeAccepted(extracted, view, join(directory, 'other.parquet'))
+    const decided = await table.writeAccepted(extracted, beside.length, join(directory, 'rows.parquet'))
+    const { counts } = decided
+    expect(counts.processed).toBe(counts.accepted + counts.dropped + counts.dlq)
+    await table.writeDlq(decided, join(directory, 'dlq.ndjson.gz'))
+    const { rows, types }: Rows = await queryParquet({
+      directories: [directory],
+      sql: `SELECT * FROM '${directory}/rows.parquet'`,
+    })
+    const lines = gunzipSync(await readFile(join(directory, 'dlq.ndjson.gz')))
+      .toString()
+      .split('\n')
+      .slice(0, -1)
+    const dlq = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(rows).toHaveLength(counts.accepted)
+    expect(dlq).toHaveLength(counts.dlq)
+    return { counts, rows, types, dlq }
+  } finally {
+    table.close()
+    await rm(directory, { recursive: true })
+  }
+}
