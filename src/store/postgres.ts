@@ -23,6 +23,8 @@ export function postgresDialect(url: string, { onConnectionLost }: PostgresOptio
     },
   })
   pool.on('error', onConnectionLost)
+  // The pool hears only of connections that nobody uses. Whoever uses one is told by the query, which is enough.
+  pool.on('connect', (client) => client.on('error', () => undefined))
   return new PostgresDialect({ pool })
 }
 

@@ -57,7 +57,7 @@ async function retryingCollisions<T>(attempt: () => Promise<T>): Promise<T> {
       const refusal = refusalOf(error)
       if (refusal !== 'collision') throw error
       if (attempts >= storeLimits.transactionAttemptsMax)
-        throw new AppError('unavailable', 'the database is busy', { cause: error })
+        throw new AppError('unavailable', 'the database is busy', { cause: error, retryAfterSeconds: 1 })
       await setTimeout(Math.random() * Math.min(storeLimits.transactionRetryDelayMsMax, 5 * 2 ** attempts))
     }
   }

@@ -78,7 +78,7 @@ export async function insertVersion(
       return toView(row)
     }
   }
-  throw new AppError('unavailable', 'too many versions of this view are made at once')
+  throw new AppError('unavailable', 'too many versions of this view are made at once', { retryAfterSeconds: 1 })
 }
 
 export async function findView(db: Db, account_id: string, id: string): Promise<View | undefined> {

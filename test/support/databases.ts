@@ -11,7 +11,7 @@ import { describe } from 'vitest'
 import { migrate } from '#store/migrate.ts'
 import { openStore, type Store } from '#store/store.ts'
 
-const postgresUrl = process.env['INLET_TEST_POSTGRES']
+export const postgresUrl = process.env['INLET_TEST_POSTGRES']
 
 export type DatabaseKind = 'sqlite' | 'postgres'
 
