@@ -100,7 +100,11 @@ export type EndpointFacts = Pick<
 export async function listEndpointFacts(db: Db, account_id: string): Promise<readonly EndpointFacts[]> {
   const rows = await db
     .selectFrom('endpoints')
-    .leftJoin('destinations', 'destinations.id', 'endpoints.destination_id')
+    .leftJoin('destinations', (join) =>
+      join
+        .onRef('destinations.account_id', '=', 'endpoints.account_id')
+        .onRef('destinations.id', '=', 'endpoints.destination_id'),
+    )
     .select(['endpoints.id', 'endpoints.region', 'endpoints.created_at', 'endpoints.since_epoch'])
     .select('destinations.status as destination_status')
     .where('endpoints.account_id', '=', account_id)
