@@ -1,24 +1,30 @@
-/** Writes openapi/openapi.json from what a control process answers. `--check` writes nothing, and exits 1 where it differs. */
+/** Writes openapi/openapi.json and .yaml from what a control process answers. `--check` writes nothing, and exits 1 where they differ. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { startControl } from '#control/app.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { readConfig } from '../src/config.ts'
 
-const target = resolve(import.meta.dirname, '../openapi/openapi.json')
-const text = `${JSON.stringify(await describeApi(), null, 2)}\n`
+const folder = resolve(import.meta.dirname, '../openapi')
+const { json, yaml } = await describeApi()
 
-if (!process.argv.includes('--check')) {
-  mkdirSync(dirname(target), { recursive: true })
-  writeFileSync(target, text)
-} else if (read() !== text) {
-  console.error('openapi/openapi.json is not what the service answers: run `npm run openapi` and commit it')
-  process.exitCode = 1
+for (const [name, text] of [
+  ['openapi.json', `${JSON.stringify(JSON.parse(json), null, 2)}\n`],
+  ['openapi.yaml', yaml],
+] as const) {
+  const target = join(folder, name)
+  if (!process.argv.includes('--check')) {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(target, text)
+  } else if (read(target) !== text) {
+    console.error(`openapi/${name} is not what the service answers: run \`npm run openapi\` and commit it`)
+    process.exitCode = 1
+  }
 }
 
-async function describeApi(): Promise<unknown> {
+async function describeApi(): Promise<{ readonly json: string; readonly yaml: string }> {
   const directory = mkdtempSync(join(tmpdir(), 'inlet-openapi-'))
   try {
     const config = readConfig({
@@ -28,18 +34,18 @@ async function describeApi(): Promise<unknown> {
     })
     const logger = createLogger('openapi', 'error')
     const app = await startControl(config, { logger, clock: systemClock, onBootstrap: () => undefined })
-    const response = await fetch(`${app.url}/openapi/openapi.json`)
-    const description = await response.json()
+    const text = async (name: string) => (await fetch(`${app.url}/openapi/${name}`)).text()
+    const answers = { json: await text('openapi.json'), yaml: await text('openapi.yaml') }
     await app.stop(AbortSignal.timeout(5_000))
-    return description
+    return answers
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
 }
 
-function read(): string | undefined {
+function read(path: string): string | undefined {
   try {
-    return readFileSync(target, 'utf8')
+    return readFileSync(path, 'utf8')
   } catch {
     return undefined
   }

@@ -70,8 +70,13 @@ const specified: Readonly<Record<string, string>> = {
 describe('the description', () => {
   test('is the one that is committed: `npm run openapi` writes it', async () => {
     const { body } = await described()
-    const committed = readFileSync(resolve(import.meta.dirname, '../../openapi/openapi.json'), 'utf8')
-    expect(body).toEqual(JSON.parse(committed.replaceAll('http://127.0.0.1:8080', 'http://inlet.test')))
+    const committed = (name: string) =>
+      readFileSync(resolve(import.meta.dirname, '../../openapi', name), 'utf8').replaceAll(
+        'http://127.0.0.1:8080',
+        'http://inlet.test',
+      )
+    expect(body).toEqual(JSON.parse(committed('openapi.json')))
+    expect((await control().call('GET', '/openapi/openapi.yaml')).body).toBe(committed('openapi.yaml'))
   })
 
   test('is valid OpenAPI 3.1 for a validator that had no part in it', async () => {
