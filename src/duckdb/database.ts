@@ -72,6 +72,7 @@ const INTERRUPT_EVERY_MS = 5
 export class Database {
   readonly #instance: DuckDBInstance
   readonly #clock: Clock
+  readonly #connections = new Set<Connection>()
 
   private constructor(instance: DuckDBInstance, clock: Clock) {
     this.#instance = instance
@@ -107,10 +108,15 @@ export class Database {
   }
 
   async connect(): Promise<Connection> {
-    return new Connection(await this.#instance.connect(), this.#clock)
+    const closed = (): boolean => this.#connections.delete(connection)
+    const connection = new Connection(await this.#instance.connect(), this.#clock, closed)
+    this.#connections.add(connection)
+    return connection
   }
 
+  /** A connection or an appender that is left open would keep everything in memory until JavaScript collects its garbage. */
   close(): void {
+    for (const connection of this.#connections) connection.close()
     this.#instance.closeSync()
   }
 }
@@ -119,10 +125,12 @@ export class Database {
 export class Connection {
   readonly #connection: DuckDBConnection
   readonly #clock: Clock
+  readonly #closed: () => void
 
-  constructor(connection: DuckDBConnection, clock: Clock) {
+  constructor(connection: DuckDBConnection, clock: Clock, closed: () => void) {
     this.#connection = connection
     this.#clock = clock
+    this.#closed = closed
   }
 
   /** Runs a statement for what it does. Throws the signal's reason, StatementTimeout, or DuckDB's error. */
@@ -171,6 +179,7 @@ export class Connection {
   }
 
   close(): void {
+    this.#closed()
     this.#connection.closeSync()
   }
 

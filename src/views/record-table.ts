@@ -115,7 +115,7 @@ export class RecordTable {
 
   /** To be called after the last record. */
   finish(): void {
-    this.#sources.flush()
+    this.#sources.finish()
     this.#slices.push(this.#loading.finish())
   }
 

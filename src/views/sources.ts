@@ -40,4 +40,9 @@ export class Sources {
   flush(): void {
     this.#appender.flushSync()
   }
+
+  /** After the last source. */
+  finish(): void {
+    this.#appender.closeSync()
+  }
 }
