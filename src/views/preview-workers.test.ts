@@ -1,7 +1,9 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { PreviewRequest } from '#model/preview.ts'
+import { until } from '../../test/support/until.ts'
 import { PreviewWorkers } from './preview-workers.ts'
 
 const columns = [{ name: 'a', type: 'VARCHAR', path: '$.a' }]
@@ -18,6 +20,19 @@ const newWorkers = (timeoutMs?: number) =>
     logger: createLogger('test', 'silent'),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })
+
+/** The preview processes of this one. */
+function children(): readonly number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return pids.map(Number).filter((pid) => {
+    try {
+      const isChild = readFileSync(`/proc/${pid}/status`, 'utf8').includes(`\nPPid:\t${process.pid}\n`)
+      return isChild && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('preview-worker')
+    } catch {
+      return false
+    }
+  })
+}
 
 let workers = newWorkers()
 beforeEach(() => {
@@ -58,6 +73,14 @@ test('what nobody waits for any more is ended', async () => {
     await expect(run).rejects.toBe(reason)
   })
   await Promise.all(ended)
+  expect(await workers.run(quick, never)).toMatchObject({ success: true })
+})
+
+test.skipIf(process.platform !== 'linux')('a process that dies costs its own preview and no other', async () => {
+  const run = workers.run(runaway, never)
+  await until('the process', () => children().length > 0)
+  for (const pid of children()) process.kill(pid, 'SIGKILL')
+  expect(await run).toMatchObject({ success: false, errors: [{ code: 'view_failed' }] })
   expect(await workers.run(quick, never)).toMatchObject({ success: true })
 })
 

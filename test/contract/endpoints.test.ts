@@ -182,6 +182,61 @@ describe('PATCH /v1/endpoints/{id}', () => {
   })
 })
 
+describe('GET /v1/endpoints by status', () => {
+  test('every endpoint is under the status that it shows, and under no other', async () => {
+    await using own = await newControl()
+    const account = await own.newAccount()
+    const { id: valid } = await aDestination(account, 'valid')
+    await account.post(`/v1/destinations/${valid}/validate`)
+    const { id: pending } = await aDestination(account, 'pending')
+    const failed = await made(account, { region: 'non', destination_id: valid })
+    own.clock.advance(61_000)
+    const wellNode = await TestNode.register(own, 'wel')
+    const illNode = await TestNode.register(own, 'ill')
+    const [active, unvalidated, unbound, blocked, late, lagging] = [
+      await made(account, { region: 'wel', destination_id: valid }),
+      await made(account, { region: 'wel', destination_id: pending }),
+      await made(account, { region: 'wel' }),
+      await made(account, { region: 'wel', destination_id: valid }),
+      await made(account, { region: 'wel', destination_id: valid }),
+      await made(account, { region: 'wel', destination_id: valid }),
+    ]
+    const served = await made(account, { region: 'ill', destination_id: valid })
+    const [paused, draining] = [await made(account, { region: 'wel' }), await made(account, { region: 'wel' })]
+    const lag = { undelivered_segments: 1, undelivered_bytes: 9, oldest_sealed_at: null, blocked_by: null }
+    const sealedAt = (secondsAgo: number) => new Date(own.clock.now() - secondsAgo * 1000).toISOString()
+    await wellNode.heartbeat(
+      {},
+      {
+        lag: [
+          { ...lag, endpoint_id: blocked.id, blocked_by: 'a view fails' },
+          { ...lag, endpoint_id: late.id, oldest_sealed_at: sealedAt(400) },
+          { ...lag, endpoint_id: lagging.id, oldest_sealed_at: sealedAt(100) },
+        ],
+      },
+    )
+    await illNode.heartbeat()
+    await illNode.heartbeat({ healthy: false, reasons: ['the disk is full'] })
+    const deploying = await made(account, { region: 'new', destination_id: valid })
+    await account.post(`/v1/endpoints/${paused.id}/pause`)
+    await account.delete(`/v1/endpoints/${draining.id}`)
+
+    const ids = async (status: string) => {
+      const { body } = await account.get(`/v1/endpoints?status=${status}&limit=200`)
+      expect(body.items.map((item: { status: string }) => item.status)).toEqual(body.items.map(() => status))
+      expect(body.total).toBe(body.items.length)
+      return body.items.map(({ id }: { id: string }) => id).toSorted()
+    }
+    const sorted = (...endpoints: readonly { id: string }[]) => endpoints.map(({ id }) => id).toSorted()
+    expect(await ids('active')).toEqual(sorted(active, lagging))
+    expect(await ids('degraded')).toEqual(sorted(unvalidated, unbound, blocked, late, served))
+    expect(await ids('deploying')).toEqual(sorted(deploying))
+    expect(await ids('failed')).toEqual(sorted(failed))
+    expect(await ids('paused')).toEqual(sorted(paused))
+    expect(await ids('draining')).toEqual(sorted(draining))
+  })
+})
+
 describe('the status of an endpoint', () => {
   async function served() {
     const account = await control().newAccount()

@@ -11,7 +11,7 @@ import { ById, Empty } from './parameters.ts'
 
 const tags = ['Endpoints']
 const beingDeleted = problem('the endpoint is being deleted')
-const ListQuery = PageQuery.extend({ status: EndpointStatus.or(z.literal('all')).default('all') })
+const ListQuery = PageQuery.extend({ status: z.enum([...EndpointStatus.options, 'all']).default('all') })
 const CommitsPage = z.object({
   items: z.array(Commit),
   next_cursor: Timestamp.nullable().meta({ description: 'pass it as `before`; null when there is no further page' }),

@@ -24,7 +24,7 @@ const TagFilter = z.preprocess(
   z.array(lineOfText(64)).max(32).optional(),
 )
 const ListQuery = PageQuery.extend({
-  status: ViewStatus.or(z.literal('all')).default('published'),
+  status: z.enum([...ViewStatus.options, 'all']).default('published'),
   name: lineOfText(64).optional().meta({ description: 'exact match' }),
   tag: TagFilter.meta({ description: 'views that have every one of these tags' }),
 })
