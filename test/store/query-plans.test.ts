@@ -192,7 +192,7 @@ describeDatabases('query plans', (kind) => {
         ['view_counters', (db) => getViewMetrics(db, account, view, t0)],
         ['view_totals', (db) => getViewMetrics(db, account, view, t0)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
-        ['endpoint_lags', (db) => listTroubledLags(db, account, t0)],
+        ['endpoints', (db) => listTroubledLags(db, account, t0)],
         ['nodes', (db) => listNodes(db, ['fra'])],
         ['commits', (db) => recordCommit(db, aCommit(endpoint, 99_999), t0 + 60_000)],
       ]
