@@ -3,7 +3,6 @@ import type { Artifacts, SegmentCommit, ViewOutcome } from '#model/commit.ts'
 import { commitId } from '#model/commit.ts'
 import type { CreateDestination } from '#model/destination.ts'
 import { newId, newLabel } from '#model/id.ts'
-import type { CreateView } from '#model/view.ts'
 import { insertAccount } from '#store/accounts.ts'
 import { insertBinding } from '#store/bindings.ts'
 import { insertDestination } from '#store/destinations.ts'
@@ -52,7 +51,7 @@ export function anEndpoint(change: Partial<NewEndpoint> = {}): NewEndpoint {
   }
 }
 
-export function aView(change: Partial<CreateView> = {}) {
+export function aView(change: Partial<NewView> = {}) {
   return {
     id: newId(),
     created_by: 'ci',
@@ -73,7 +72,7 @@ export async function aStoredDestination(store: Store, account: string, now = t0
   return insertDestination(store.db, account, aDestination(), now)
 }
 
-export async function aPublishedView(store: Store, account: string, change: Partial<CreateView> = {}) {
+export async function aPublishedView(store: Store, account: string, change: Partial<NewView> = {}) {
   return transact(store, async (db) => {
     const { id } = await insertView(db, account, aView(change), t0)
     return publishView(db, account, id, t0)

@@ -8,7 +8,7 @@ import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
-import { listLags, listNodes, listTroubledLags, registerNode } from '#store/nodes.ts'
+import { listLags, listTroubledLags, registerNode } from '#store/nodes.ts'
 import { listRegionEndpoints } from '#store/snapshot-endpoints.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
@@ -193,7 +193,6 @@ describeDatabases('query plans', (kind) => {
         ['view_totals', (db) => getViewMetrics(db, account, view, t0)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
         ['endpoints', (db) => listTroubledLags(db, account, t0)],
-        ['nodes', (db) => listNodes(db, ['fra'])],
         ['commits', (db) => recordCommit(db, aCommit(endpoint, 99_999), t0 + 60_000)],
       ]
       for (const [table, work] of found) expect(await plansOf(store, work)).not.toMatch(wholeTable(kind, table))
