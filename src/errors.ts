@@ -26,7 +26,13 @@ export const errorTable = {
 export type ErrorCode = keyof typeof errorTable
 
 /** One bad field: `path` is dotted (`columns.0.type`), empty for the whole body. */
-export type FieldError = { readonly path: string; readonly message: string }
+export type FieldError = {
+  readonly path: string
+  readonly message: string
+  /** Where that is in a definition that came as text, both from 1. */
+  readonly line?: number
+  readonly column?: number
+}
 
 export type AppErrorOptions = {
   readonly cause?: unknown

@@ -37,6 +37,7 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^@aws-sdk\//, places: [/^objects\//, /^control\/provisioning\/dns\/route53\.ts$/] },
   { party: /^(kysely|pg|node:sqlite)$/, places: [/^store\//, /^lib\/exclusive\.ts$/] },
   { party: /^(mqtt-packet|ws)$/, places: [/^ingest\//] },
+  { party: /^yaml$/, places: [/^views\/definition-text\.ts$/] },
   { party: /^jose$/, places: [/^auth\//] },
   { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\//] },
   { party: /^@node-rs\/crc32$/, places: [/^wal\//] },

@@ -41,6 +41,13 @@ const credentials: Readonly<Record<Exclude<RouteScope, 'node'>, string>> = {
 
 const errorCodes = Object.keys(errorTable) as (keyof typeof errorTable)[]
 
+const FieldError = z.object({
+  path: z.string().meta({ description: 'dotted, empty for the whole body' }),
+  message: z.string(),
+  line: z.int().optional().meta({ description: 'where that is in a definition that was sent as text, from 1' }),
+  column: z.int().optional().meta({ description: 'of the line, from 1' }),
+})
+
 const Problem = z.object({
   type: z.string().meta({ description: '`{base_url}/errors/<error>`' }),
   title: z.string(),
@@ -48,10 +55,7 @@ const Problem = z.object({
   error: z.enum(errorCodes),
   detail: z.string(),
   retry: z.literal(true).optional().meta({ description: 'the same request may succeed later' }),
-  errors: z
-    .array(z.object({ path: z.string(), message: z.string() }))
-    .optional()
-    .meta({ description: 'with validation_error: every problem; `path` is dotted, empty for the whole body' }),
+  errors: z.array(FieldError).optional().meta({ description: 'with validation_error: every problem' }),
 })
 
 /** An error answer that a route names itself, since it does not follow from the route's shape. */
@@ -80,6 +84,7 @@ const components = {
   DlqFile,
   Endpoint,
   ExchangeToken,
+  FieldError,
   Filter,
   MqttConfig,
   PreviewColumn,

@@ -10,6 +10,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifySchemaCompiler
 import type { z } from 'zod'
 import { AppError, type ErrorCode, errorTable, type FieldError, toProblem } from '#errors.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { fieldErrorsOf } from '#model/field-errors.ts'
 import { refusalOf } from '#store/database-error.ts'
 
 export const problemContentType = 'application/problem+json'
@@ -22,7 +23,7 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
     const parsed = schema.safeParse(input ?? undefined)
     if (parsed.success) return { value: parsed.data }
     if (httpPart === 'params') return { error: new AppError('not_found', 'there is nothing with this id') }
-    return { error: invalid(parsed.error.issues.flatMap(toFieldErrors)) }
+    return { error: invalid(fieldErrorsOf(parsed.error)) }
   }
 
 function invalid(errors: readonly FieldError[]): AppError {
@@ -31,13 +32,6 @@ function invalid(errors: readonly FieldError[]): AppError {
   const detail =
     first === undefined ? 'the request is not valid' : `${first.path === '' ? '' : `${first.path}: `}${first.message}${more}`
   return new AppError('validation_error', detail, { errors })
-}
-
-function toFieldErrors(issue: z.core.$ZodIssue): readonly FieldError[] {
-  const path = issue.path.join('.')
-  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return [{ path, message: 'is required' }]
-  if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }]
-  return issue.keys.map((key) => ({ path: [...issue.path, key].join('.'), message: 'is not a known field' }))
 }
 
 export type ProblemOptions = { readonly baseUrl: string; readonly logger: Logger }

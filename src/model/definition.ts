@@ -26,6 +26,10 @@ export const Filter = z.strictObject({
 })
 export type Filter = z.infer<typeof Filter>
 
+/** How a definition that comes as text is to be read. */
+export const DefinitionFormat = z.enum(['yaml', 'json'])
+export type DefinitionFormat = z.infer<typeof DefinitionFormat>
+
 export const Definition = z.strictObject({
   columns: z
     .array(Column)
@@ -48,3 +52,13 @@ export const Definition = z.strictObject({
   filters: z.array(Filter).max(definitionLimits.filtersMax).optional(),
 })
 export type Definition = z.infer<typeof Definition>
+
+/** As it is sent: the object, or the text of it. */
+export const DefinitionInput = z.union([
+  Definition,
+  z
+    .string()
+    .max(definitionLimits.textCharsMax)
+    .meta({ description: 'the definition as text, in the language that `format` says' }),
+])
+export type DefinitionInput = z.infer<typeof DefinitionInput>

@@ -35,6 +35,12 @@ export const definitionLimits = {
   filtersMax: 100,
   conditionCharsMax: 4_096,
   pathCharsMax: 1_024,
+  /** Of a definition that comes as text: its length, the words and marks in it, what is nested in it, and what aliases repeat. */
+  textCharsMax: 256 * KiB,
+  textTokensMax: 100_000,
+  textIndentMax: 256,
+  textNestingMax: 16,
+  textAliasesMax: 100,
   /** Nesting of a filter's expression, as DuckDB's parser reports it. */
   conditionDepthMax: 64,
   /** How long DuckDB may take to read or check one condition. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Definition } from './definition.ts'
+import { type Definition, DefinitionFormat, DefinitionInput } from './definition.ts'
 import { KiB, previewLimits } from './limits.ts'
 
 const Sample = z
@@ -10,11 +10,17 @@ const Sample = z
   )
   .meta({ description: 'one payload as a client would send it' })
 
+export const Samples = z.array(Sample).min(1, 'must have at least one sample').max(previewLimits.samplesMax)
+
 export const PreviewRequest = z.strictObject({
-  definition: Definition,
-  samples: z.array(Sample).min(1, 'must have at least one sample').max(previewLimits.samplesMax),
+  definition: DefinitionInput,
+  format: DefinitionFormat.default('json'),
+  samples: Samples,
 })
 export type PreviewRequest = z.infer<typeof PreviewRequest>
+
+/** A preview with its definition read. */
+export type DefinedPreview = { readonly definition: Definition; readonly samples: readonly string[] }
 
 export const PreviewIssue = z.object({
   sample_index: z.int().nullable().meta({ description: 'null where it is about all samples' }),

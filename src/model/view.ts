@@ -1,14 +1,11 @@
 import { z } from 'zod'
-import { Definition } from './definition.ts'
+import { Definition, DefinitionFormat, DefinitionInput } from './definition.ts'
 import { Id } from './id.ts'
 import { lineOfText, paragraphs } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 export const ViewStatus = z.enum(['draft', 'published', 'archived'])
 export type ViewStatus = z.infer<typeof ViewStatus>
-
-export const ViewFormat = z.enum(['yaml', 'json'])
-export type ViewFormat = z.infer<typeof ViewFormat>
 
 export const ViewName = z
   .string()
@@ -20,16 +17,17 @@ const Description = paragraphs(1024)
 
 export const CreateView = z.strictObject({
   name: ViewName,
-  definition: Definition,
+  definition: DefinitionInput,
   description: Description.default(''),
-  format: ViewFormat.default('json'),
+  format: DefinitionFormat.default('json'),
   tags: Tags.default([]),
 })
 export type CreateView = z.infer<typeof CreateView>
 
 export const ChangeView = z.strictObject({
   description: Description.optional(),
-  definition: Definition.optional(),
+  definition: DefinitionInput.optional(),
+  format: DefinitionFormat.optional().meta({ description: 'what the view has already, if it is not given' }),
   tags: Tags.optional(),
 })
 export type ChangeView = z.infer<typeof ChangeView>
@@ -45,7 +43,7 @@ export const View = z.object({
   name: z.string(),
   version: z.int().min(1),
   definition: Definition,
-  format: ViewFormat,
+  format: DefinitionFormat,
   status: ViewStatus,
   description: z.string(),
   tags: z.array(z.string()),

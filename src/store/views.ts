@@ -5,8 +5,9 @@
  * its WHERE, so of two callers one wins and the other finds nothing.
  */
 import { AppError } from '#errors.ts'
+import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import type { Page, PageQuery } from '#model/page.ts'
-import type { ChangeView, CreateView, View, ViewDetail, ViewFormat, ViewStatus, ViewWithUsage } from '#model/view.ts'
+import type { ChangeView, CreateView, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { explain } from './database-error.ts'
 import { storeLimits } from './limits.ts'
@@ -19,7 +20,13 @@ const nameTaken = new AppError('validation_error', 'the name is taken', {
   errors: [{ path: 'name', message: 'is the name of another view: make a new version of that one' }],
 })
 
-export type NewView = CreateView & { readonly id: string; readonly created_by: string }
+export type NewView = Omit<CreateView, 'definition'> & {
+  readonly definition: Definition
+  readonly id: string
+  readonly created_by: string
+}
+
+export type DraftChange = Omit<ChangeView, 'definition'> & { readonly definition?: Definition | undefined }
 
 /** The first version of a new lineage, as a draft. Throws validation_error when the account has the name already. */
 export async function insertView(db: Tx, account_id: string, view: NewView, now: number): Promise<View> {
@@ -168,14 +175,15 @@ export async function listViews(db: Db, account_id: string, filter: ViewFilter, 
 }
 
 /** Changes what is given. Throws not_found, and validation_error when it is no draft. */
-export async function updateDraft(db: Tx, account_id: string, id: string, change: ChangeView): Promise<View> {
-  const { description, definition, tags } = change
+export async function updateDraft(db: Tx, account_id: string, id: string, change: DraftChange): Promise<View> {
+  const { description, definition, format, tags } = change
   const row = await db
     .updateTable('views')
     .set({
       // Something has to be set, and the row has to be locked, also when nothing is given.
       status: 'draft',
       ...(description === undefined ? {} : { description }),
+      ...(format === undefined ? {} : { format }),
       ...(definition === undefined ? {} : { definition: JSON.stringify(definition) }),
       ...(tags === undefined ? {} : { tags: JSON.stringify(tags) }),
     })
@@ -279,7 +287,7 @@ function toView(row: Database['views']): View {
     name: row.name,
     version: row.version,
     definition: fromJson(row.definition),
-    format: row.format as ViewFormat,
+    format: row.format as DefinitionFormat,
     status: row.status as ViewStatus,
     description: row.description,
     tags: fromJson(row.tags),

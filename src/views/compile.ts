@@ -8,6 +8,7 @@ import { type Connection, Database } from '#duckdb/database.ts'
 import { quoteIdentifier } from '#duckdb/quote.ts'
 import { AppError, type FieldError } from '#errors.ts'
 import { Definition } from '#model/definition.ts'
+import { fieldErrorsOf } from '#model/field-errors.ts'
 import { definitionLimits, MiB } from '#model/limits.ts'
 import { extractionSql } from './extraction.ts'
 import { type Condition, ConditionError, type ParsedCondition, parseCondition } from './filter.ts'
@@ -49,7 +50,7 @@ export function compileView(definition: Definition): Promise<CompiledView> {
 
 async function compile(input: unknown): Promise<CompiledView> {
   const parsed = Definition.safeParse(input)
-  if (!parsed.success) throw refused(parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })))
+  if (!parsed.success) throw refused(fieldErrorsOf(parsed.error))
   const definition = parsed.data
   const errors: FieldError[] = []
   const columns = definition.columns.map((column, index): CompiledColumn | undefined => {

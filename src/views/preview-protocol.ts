@@ -1,8 +1,8 @@
 import type { FieldError } from '#errors.ts'
-import type { PreviewRequest, PreviewResult } from '#model/preview.ts'
+import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
 
 /** What a preview process is sent. */
-export type PreviewTask = { readonly request: PreviewRequest; readonly timeoutMs: number }
+export type PreviewTask = { readonly request: DefinedPreview; readonly timeoutMs: number }
 
 /** What it answers. */
 export type PreviewAnswer =

@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import type { PreviewRequest } from '#model/preview.ts'
+import type { DefinedPreview } from '#model/preview.ts'
 import { until } from '../../test/support/until.ts'
 import { PreviewWorkers } from './preview-workers.ts'
 
 const columns = [{ name: 'a', type: 'VARCHAR', path: '$.a' }]
-const quick: PreviewRequest = { definition: { columns }, samples: ['{"a":"x"}'] }
-const runaway: PreviewRequest = {
+const quick: DefinedPreview = { definition: { columns }, samples: ['{"a":"x"}'] }
+const runaway: DefinedPreview = {
   definition: { columns, filters: [{ condition: "regexp_matches(a, '(x?){1000}y')" }] },
   samples: Array.from({ length: 100 }, () => JSON.stringify({ a: 'x'.repeat(64_000) })),
 }

@@ -12,7 +12,7 @@ import { Semaphore } from '#lib/semaphore.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { previewLimits } from '#model/limits.ts'
-import type { PreviewRequest, PreviewResult } from '#model/preview.ts'
+import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
 import { failed, timedOut } from './preview.ts'
 import type { PreviewAnswer, PreviewTask } from './preview-protocol.ts'
 
@@ -48,7 +48,7 @@ export class PreviewWorkers implements Service {
   }
 
   /** Throws validation_error for a definition that does not compile, unavailable when too many wait, and the signal's reason. */
-  async run(request: PreviewRequest, signal: AbortSignal): Promise<PreviewResult> {
+  async run(request: DefinedPreview, signal: AbortSignal): Promise<PreviewResult> {
     if (this.#waiting >= previewLimits.waitingMax) throw busy()
     this.#waiting += 1
     const ended = AbortSignal.any([signal, this.#stopping.signal])
@@ -73,7 +73,7 @@ export class PreviewWorkers implements Service {
     }
   }
 
-  async #runOn(child: ChildProcess, request: PreviewRequest, ended: AbortSignal): Promise<PreviewResult> {
+  async #runOn(child: ChildProcess, request: DefinedPreview, ended: AbortSignal): Promise<PreviewResult> {
     const { clock, logger, timeoutMs = previewLimits.timeoutMs } = this.#options
     const { promise, resolve, reject } = Promise.withResolvers<PreviewAnswer>()
     const onExit = () => resolve({ crashed: 'the process ended' })

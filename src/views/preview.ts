@@ -12,7 +12,7 @@ import { type Connection, Database, type StatementOptions, StatementTimeout, typ
 import { quoteIdentifier } from '#duckdb/quote.ts'
 import type { Clock } from '#lib/clock.ts'
 import { previewLimits } from '#model/limits.ts'
-import type { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
+import type { DefinedPreview, PreviewColumn, PreviewIssue, PreviewResult } from '#model/preview.ts'
 import { type CompiledColumn, type CompiledView, compileView } from './compile.ts'
 import { dlqSql } from './dlq.ts'
 import { extractionSql, isDlq, verdicts } from './extraction.ts'
@@ -36,7 +36,7 @@ type Decided = {
 }
 
 /** Throws AppError validation_error for a definition that does not compile. What fails later is in `errors`. */
-export async function previewView(request: PreviewRequest, { clock, timeoutMs }: PreviewOptions): Promise<PreviewResult> {
+export async function previewView(request: DefinedPreview, { clock, timeoutMs }: PreviewOptions): Promise<PreviewResult> {
   const startedAt = clock.monotonic()
   const elapsedMs = () => clock.monotonic() - startedAt
   const view = await compileView(request.definition)

@@ -8,7 +8,7 @@ import { insertBinding } from '#store/bindings.ts'
 import { insertDestination } from '#store/destinations.ts'
 import { insertEndpoint, type NewEndpoint, type StoredEndpoint } from '#store/endpoints.ts'
 import { type Store, transact } from '#store/store.ts'
-import { insertView, publishView } from '#store/views.ts'
+import { insertView, type NewView, publishView } from '#store/views.ts'
 
 export const t0 = Date.parse('2026-11-20T08:00:00.000Z')
 export const iso = (epochMs: number) => new Date(epochMs).toISOString()

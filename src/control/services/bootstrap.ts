@@ -126,7 +126,7 @@ async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped
 }
 
 async function attachFirstView(db: Tx, account_id: string, endpoint_id: string, now: number): Promise<void> {
-  const { id: view_id } = await insertView(db, account_id, { ...view, id: newId(), created_by: actor }, now)
+  const { id: view_id } = await insertView(db, account_id, { ...view, definition, id: newId(), created_by: actor }, now)
   await publishView(db, account_id, view_id, now)
   const binding = { id: newId(), endpoint_id, view_id, is_required: false, canary_start_ts: null, activated_by: actor }
   await insertBinding(db, account_id, binding, now)

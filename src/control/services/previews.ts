@@ -1,11 +1,11 @@
 import { AppError } from '#errors.ts'
 import type { Principal } from '#model/api-key.ts'
 import { previewLimits } from '#model/limits.ts'
-import type { PreviewRequest, PreviewResult } from '#model/preview.ts'
-import { underDefinition } from './definition-errors.ts'
+import type { DefinedPreview, PreviewRequest, PreviewResult } from '#model/preview.ts'
+import { withDefinition } from './definitions.ts'
 
 /** Declared here, given by the composition: `views/preview-workers.ts`. */
-export type PreviewRunner = { readonly run: (request: PreviewRequest, signal: AbortSignal) => Promise<PreviewResult> }
+export type PreviewRunner = { readonly run: (request: DefinedPreview, signal: AbortSignal) => Promise<PreviewResult> }
 
 /** Trying a definition on samples. Law: no account keeps the others waiting with more than its share. */
 export class Previews {
@@ -25,9 +25,8 @@ export class Previews {
     }
     this.#inFlight.set(account_id, inFlight + 1)
     try {
-      return await this.#runner.run(request, signal)
-    } catch (error) {
-      throw underDefinition(error)
+      const { definition, format, samples } = request
+      return await withDefinition(definition, format, (read) => this.#runner.run({ definition: read, samples }, signal))
     } finally {
       const left = (this.#inFlight.get(account_id) ?? 1) - 1
       if (left === 0) this.#inFlight.delete(account_id)

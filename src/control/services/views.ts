@@ -1,6 +1,6 @@
 import type { Clock } from '#lib/clock.ts'
 import type { Principal } from '#model/api-key.ts'
-import type { Definition } from '#model/definition.ts'
+import type { Definition, DefinitionFormat, DefinitionInput } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
@@ -20,7 +20,7 @@ import {
 } from '#store/views.ts'
 import { actorOf } from './actor.ts'
 import type { Changes } from './changes.ts'
-import { underDefinition } from './definition-errors.ts'
+import { withDefinition } from './definitions.ts'
 
 /** Refuses, with validation_error, a definition that delivery could not run. */
 export type DefinitionCompiler = (definition: Definition) => Promise<unknown>
@@ -59,8 +59,8 @@ export class Views {
 
   async create(principal: Principal, view: CreateView): Promise<View> {
     const { store, clock } = this.#options
-    await this.#compile(view.definition)
-    const created = { ...view, id: newId(), created_by: actorOf(principal) }
+    const definition = await this.#read(view.definition, view.format)
+    const created = { ...view, definition, id: newId(), created_by: actorOf(principal) }
     return transact(store, (db) => insertView(db, principal.account_id, created, clock.now()))
   }
 
@@ -73,14 +73,15 @@ export class Views {
     return getViewDetail(this.#options.store.db, account_id, id)
   }
 
-  async change({ account_id }: Principal, id: string, change: ChangeView): Promise<View> {
+  async change({ account_id }: Principal, id: string, { definition: given, ...change }: ChangeView): Promise<View> {
     const { store } = this.#options
-    if (change.definition !== undefined) {
+    let definition: Definition | undefined
+    if (given !== undefined) {
       // Whose view it is comes before what is wrong with its definition.
-      await getView(store.db, account_id, id)
-      await this.#compile(change.definition)
+      const view = await getView(store.db, account_id, id)
+      definition = await this.#read(given, change.format ?? view.format)
     }
-    return transact(store, (db) => updateDraft(db, account_id, id, change))
+    return transact(store, (db) => updateDraft(db, account_id, id, { ...change, definition }))
   }
 
   remove({ account_id }: Principal, id: string): Promise<void> {
@@ -90,7 +91,8 @@ export class Views {
   /** Compiles again: the draft may be older than the rules of this release. */
   async publish({ account_id }: Principal, id: string): Promise<View> {
     const { store, clock } = this.#options
-    await this.#compile((await getView(store.db, account_id, id)).definition)
+    const { definition, format } = await getView(store.db, account_id, id)
+    await this.#read(definition, format)
     return transact(store, (db) => publishView(db, account_id, id, clock.now()))
   }
 
@@ -112,11 +114,11 @@ export class Views {
     return { view_id: id, view_name: name, view_version: version, endpoints, aggregated }
   }
 
-  async #compile(definition: Definition): Promise<void> {
-    try {
+  /** The definition, which compiles. */
+  #read(given: DefinitionInput, format: DefinitionFormat): Promise<Definition> {
+    return withDefinition(given, format, async (definition) => {
       await this.#options.compile(definition)
-    } catch (error) {
-      throw underDefinition(error)
-    }
+      return definition
+    })
   }
 }

@@ -1,0 +1,106 @@
+/** Definitions as text: YAML and JSON. */
+import { describe, expect, test } from 'vitest'
+import { useControl } from '../support/control.ts'
+
+const control = useControl()
+
+const yaml = `columns:
+  - name: event      # what happened
+    type: VARCHAR
+    path: $.event
+    required: true
+  - { name: amount, type: 'DECIMAL(18,2)', path: $.amount }
+filters:
+  - condition: event != 'x'
+`
+const definition = {
+  columns: [
+    { name: 'event', type: 'VARCHAR', path: '$.event', required: true },
+    { name: 'amount', type: 'DECIMAL(18,2)', path: '$.amount' },
+  ],
+  filters: [{ condition: "event != 'x'" }],
+}
+const samples = ['{"event":"a","amount":"1.50"}']
+
+/** What is wrong with it, and where: a path that is none, and a condition on no column. */
+const wrong = yaml.replace('path: $.amount', 'path: amount').replace('event !=', 'nope !=')
+const problems = [
+  { path: 'definition.columns.1.path', message: 'must start with $, such as $.user.id', line: 6, column: 50 },
+  { path: 'definition.filters.0.condition', message: '"nope" is no column of this view', line: 8, column: 16 },
+]
+
+describe('a definition as text', () => {
+  test('201 on create from YAML; the answer has the object', async () => {
+    const account = await control().newAccount()
+    const made = await account.post('/v1/views', { name: 'a', format: 'yaml', definition: yaml })
+    expect(made).toMatchObject({ status: 201, body: { format: 'yaml', definition } })
+    expect(await account.get(`/v1/views/${made.body.id}`)).toMatchObject({ status: 200, body: { format: 'yaml', definition } })
+    expect(await account.post(`/v1/views/${made.body.id}/publish`)).toMatchObject({ status: 200, body: { definition } })
+  })
+
+  test('201 on create from JSON text, which is what is taken where no format is given', async () => {
+    const account = await control().newAccount()
+    const text = JSON.stringify(definition, null, 2)
+    const made = await account.post('/v1/views', { name: 'a', definition: text })
+    expect(made).toMatchObject({ status: 201, body: { format: 'json', definition } })
+  })
+
+  test('200 on change: in the format of the view, or in another that is given', async () => {
+    const account = await control().newAccount()
+    const { body: view } = await account.post('/v1/views', { name: 'a', format: 'yaml', definition: yaml })
+    const changed = { columns: [{ name: 'b', type: 'DATE', path: '$.b' }] }
+    const change = (body: object) => account.patch(`/v1/views/${view.id}`, body)
+    const block = 'columns:\n- name: b\n  type: DATE\n  path: $.b\n'
+    expect(await change({ definition: block })).toMatchObject({ status: 200, body: { format: 'yaml', definition: changed } })
+    expect(await change({ format: 'json' })).toMatchObject({ status: 200, body: { format: 'json', definition: changed } })
+    expect(await change({ definition: block })).toMatchObject({ status: 422, body: { errors: [{ path: 'definition' }] } })
+    expect(await change({ definition: yaml, format: 'yaml' })).toMatchObject({
+      status: 200,
+      body: { format: 'yaml', definition },
+    })
+    expect(await change({ definition: wrong })).toMatchObject({ status: 422, body: { errors: problems } })
+    expect(await change({ definition: changed })).toMatchObject({ status: 200, body: { definition: changed } })
+  })
+
+  test('200 on preview', async () => {
+    const account = await control().newAccount()
+    expect(await account.post('/v1/views/preview', { definition: yaml, format: 'yaml', samples })).toMatchObject({
+      status: 200,
+      body: { success: true, rows: [{ event: 'a', amount: '1.50' }] },
+    })
+    expect(await account.post('/v1/views/preview', { definition: wrong, format: 'yaml', samples })).toMatchObject({
+      status: 422,
+      body: { error: 'validation_error', errors: problems },
+    })
+  })
+
+  test('422 names what is wrong with its shape, with line and column', async () => {
+    const account = await control().newAccount()
+    const post = (text: string) => account.post('/v1/views', { name: 'a', format: 'yaml', definition: text })
+    const refused = async (text: string) => {
+      const { status, body } = await post(text)
+      expect(status).toBe(422)
+      return body.errors
+    }
+    expect(await refused('columns:\n  - name: a\n    typ: VARCHAR\n    path: $.a\n')).toEqual([
+      { path: 'definition.columns.0.type', message: 'is required', line: 2, column: 5 },
+      { path: 'definition.columns.0.typ', message: 'is not a known field', line: 3, column: 10 },
+    ])
+    expect(await refused('columns:\n  - {name: a, type: DATE, path: $.a}\n  - {name: A, type: DATE, path: $.a}\n')).toMatchObject(
+      [{ path: 'definition.columns.1.name', line: 3, column: 12 }],
+    )
+    expect(await refused('columns: "')).toMatchObject([{ path: 'definition', line: 1, column: 11 }])
+    expect(await refused('- 1')).toMatchObject([{ path: 'definition', line: 1, column: 1 }])
+    expect(await refused('')).toMatchObject([{ path: 'definition', line: 1, column: 1 }])
+    expect(await refused('x'.repeat(262_145))).toMatchObject([{ path: 'definition' }])
+    expect(await refused('a: &a [x]\nb: *a\n'.repeat(1))).toMatchObject([{}, {}, {}])
+  })
+
+  test('422 for what is neither an object nor a text', async () => {
+    const account = await control().newAccount()
+    for (const given of [1, true, null, []]) {
+      const answer = await account.post('/v1/views', { name: 'a', definition: given })
+      expect(answer).toMatchObject({ status: 422, body: { errors: [{ path: 'definition' }] } })
+    }
+  })
+})
