@@ -163,7 +163,12 @@ export const options = {
     z.enum(['directory']),
     '`directory` keeps buckets as folders under `<data>/buckets`',
   ),
-  deliveryParallel: option('INLET_DELIVERY_PARALLEL', '2', integer(1, 64), 'segments that are converted at the same time'),
+  deliveryParallel: option(
+    'INLET_DELIVERY_PARALLEL',
+    '2',
+    integer(1, 64),
+    'segments that are converted at the same time, one of them still being loaded',
+  ),
   deliveryMemoryBytes: option(
     'INLET_DELIVERY_MEMORY_BYTES',
     '384MiB',

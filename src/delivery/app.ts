@@ -69,6 +69,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     scratch: paths.scratch,
     memoryBytes: Math.floor(config.deliveryMemoryBytes / config.deliveryParallel),
     builds,
+    // While DuckDB works on some, JavaScript's one thread loads another.
+    turns: new Semaphore(Math.max(1, config.deliveryParallel - 1)),
     uploader: new Uploader({ parallel: parallelUploads }),
     stores,
     suspects,

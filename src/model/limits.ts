@@ -51,10 +51,10 @@ export const buildLimits = {
   /** One statement over a segment; a view that takes longer fails on it. */
   statementTimeoutMs: 600_000,
   /** What is read from a segment at once. */
-  readBytes: 4 * MiB,
+  readBytes: MiB,
   /** Rows in a row group of Parquet, and their bytes in memory. */
   rowGroupRowsMax: 122_880,
-  rowGroupBytes: 16 * MiB,
+  rowGroupBytes: 8 * MiB,
   /** Payload bytes that DuckDB works on at once; a step of a statement takes several times as much memory. */
   vectorBytes: 6 * MiB,
 } as const
@@ -71,10 +71,11 @@ export const previewLimits = {
   sampleValuesMax: 5,
   /** What DuckDB may take for one preview. */
   memoryBytes: 256 * MiB,
-  /** Processes that run previews at once; those that wait for one, and for how long; those of one account in all. */
+  /** Processes that run previews at once, and how long a preview waits for one. */
   workers: 2,
-  waitingMax: 32,
   waitMs: 5_000,
+  /** Requests whose body is held at once, of all accounts and of one. */
+  inFlightMax: 32,
   perAccountMax: 4,
   /** How long a process may take beyond the limit to say that it is over, before it is killed. */
   killAfterMs: 250,
@@ -83,6 +84,38 @@ export const previewLimits = {
 } as const
 
 export const dlqLimits = { filesMax: 1_000, downloadSeconds: 3_600 } as const
+
+/** Backfills and re-drives. */
+export const jobLimits = {
+  /** Jobs of an account that are not finished. */
+  activePerAccountMax: 20,
+  segmentsMax: 100_000,
+  /** Reasons that a job lists, and how long one may be. */
+  reasonsMax: 20,
+  reasonCharsMax: 500,
+  /** Units that a process works on at once, that it takes in one request, and that it may name in one. */
+  unitsParallel: 2,
+  leasesPerRequestMax: 8,
+  leasesPerNodeMax: 64,
+  /** Jobs, and units of each, that are looked at for one request. */
+  jobsPerLeaseMax: 50,
+  unitsPerLeaseMax: 100,
+  /** A lease that is not renewed for so long is another node's to take. */
+  leaseMs: 60_000,
+  /** How often a process renews its leases and asks for more, and how rarely when control doesn't answer. */
+  pollMs: 2_000,
+  pollMsMax: 30_000,
+  /** A unit on which this many processes died is given up. */
+  deathsMax: 3,
+  /** How long a unit waits after a failure that may pass. */
+  retryMs: 10_000,
+  /** How long a process that stops tries to give its leases back. */
+  releaseMs: 2_000,
+  /** Payload bytes that are read at once from Parquet. */
+  readBytes: 4 * MiB,
+  /** Finished jobs are kept for so long. */
+  keptMs: 90 * 86_400_000,
+} as const
 
 export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const
 
