@@ -29,7 +29,6 @@ export class PreviewWorkers implements Service {
   readonly #stopping = new AbortController()
   readonly #idle: Idle[] = []
   readonly #running = new Set<Promise<unknown>>()
-  #waiting = 0
 
   constructor(options: PreviewWorkersOptions) {
     this.#options = options
@@ -47,17 +46,10 @@ export class PreviewWorkers implements Service {
     await Promise.allSettled(this.#running)
   }
 
-  /** Throws validation_error for a definition that does not compile, unavailable when too many wait, and the signal's reason. */
+  /** Throws validation_error for a definition that does not compile, unavailable when it waits for too long, and the signal's reason. */
   async run(request: DefinedPreview, signal: AbortSignal): Promise<PreviewResult> {
-    if (this.#waiting >= previewLimits.waitingMax) throw busy()
-    this.#waiting += 1
     const ended = AbortSignal.any([signal, this.#stopping.signal])
-    let permit: Disposable
-    try {
-      permit = await this.#permit(ended)
-    } finally {
-      this.#waiting -= 1
-    }
+    const permit = await this.#permit(ended)
     const running = this.#runOn(this.#take(), request, ended).finally(() => permit[Symbol.dispose]())
     this.#running.add(running)
     return running.finally(() => this.#running.delete(running))

@@ -171,6 +171,9 @@ export function viewRoutes({ views, previews, dlqFiles }: ViewRoutesOptions): Fa
       {
         config: { scope: 'any' },
         bodyLimit: previewLimits.bodyBytesMax,
+        onRequest: async (request, reply) => {
+          reply.raw.once('close', previews.admit(request.principal))
+        },
         schema: {
           operationId: 'previewView',
           summary: 'Try a definition on samples; nothing is saved',
@@ -182,7 +185,7 @@ export function viewRoutes({ views, previews, dlqFiles }: ViewRoutesOptions): Fa
       (request, reply) => {
         const gone = new AbortController()
         reply.raw.once('close', () => gone.abort(new AppError('request_timeout', 'the client is gone')))
-        return previews.preview(request.principal, request.body, gone.signal)
+        return previews.preview(request.body, gone.signal)
       },
     )
 

@@ -11,26 +11,37 @@ export type PreviewRunner = { readonly run: (request: DefinedPreview, signal: Ab
 export class Previews {
   readonly #runner: PreviewRunner
   readonly #inFlight = new Map<string, number>()
+  #total = 0
 
   constructor({ runner }: { readonly runner: PreviewRunner }) {
     this.#runner = runner
   }
 
-  async preview({ account_id }: Principal, request: PreviewRequest, signal: AbortSignal): Promise<PreviewResult> {
+  /**
+   * To be asked before the body is read, which is large. The answer is to be called when the request is over.
+   * Throws too_many_requests and unavailable.
+   */
+  admit({ account_id }: Principal): () => void {
     const inFlight = this.#inFlight.get(account_id) ?? 0
     if (inFlight >= previewLimits.perAccountMax) {
       throw new AppError('too_many_requests', `an account runs ${previewLimits.perAccountMax} previews at once at most`, {
         retryAfterSeconds: 1,
       })
     }
+    if (this.#total >= previewLimits.inFlightMax) {
+      throw new AppError('unavailable', 'too many previews run at once', { retryAfterSeconds: 1 })
+    }
+    this.#total += 1
     this.#inFlight.set(account_id, inFlight + 1)
-    try {
-      const { definition, format, samples } = request
-      return await withDefinition(definition, format, (read) => this.#runner.run({ definition: read, samples }, signal))
-    } finally {
+    return () => {
+      this.#total -= 1
       const left = (this.#inFlight.get(account_id) ?? 1) - 1
       if (left === 0) this.#inFlight.delete(account_id)
       else this.#inFlight.set(account_id, left)
     }
+  }
+
+  preview({ definition: given, format, samples }: PreviewRequest, signal: AbortSignal): Promise<PreviewResult> {
+    return withDefinition(given, format, (definition) => this.#runner.run({ definition, samples }, signal))
   }
 }
