@@ -83,6 +83,22 @@ export const previewLimits = {
   idleMs: 60_000,
 } as const
 
+export const suggestLimits = {
+  /** With fewer samples nothing is said to be required. */
+  requiredSamplesMin: 10,
+  /** Places in the samples that are looked at, and how deep they may lie. */
+  placesMax: 20_000,
+  depthMax: 16,
+  /** An object with more names than this, each in few of the samples, is a map from keys that are data. */
+  mapNamesMin: 32,
+  mapShareMax: 0.25,
+  /** Of a segment's raw Parquet that samples are taken from, and the commits that are looked at for one. */
+  parquetBytesMax: 64 * MiB,
+  commitsMax: 50,
+  readsAtOnce: 1,
+  warningsMax: 200,
+} as const
+
 export const dlqLimits = { filesMax: 1_000, downloadSeconds: 3_600 } as const
 
 /** Backfills and re-drives. */

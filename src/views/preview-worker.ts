@@ -7,8 +7,10 @@
 import { setPriority } from 'node:os'
 import { AppError } from '#errors.ts'
 import { systemClock } from '#lib/clock.ts'
+import { samplesOfParquet } from './parquet-samples.ts'
 import { previewView } from './preview.ts'
 import type { PreviewAnswer, PreviewTask } from './preview-protocol.ts'
+import { suggestView } from './suggest.ts'
 
 /** Others on the machine go first. */
 const niceness = 10
@@ -22,7 +24,11 @@ process.on('message', async (task: PreviewTask) => process.send?.(await answer(t
 
 async function answer({ request, timeoutMs }: PreviewTask): Promise<PreviewAnswer> {
   try {
-    return { result: await previewView(request, { clock: systemClock, timeoutMs }) }
+    const options = { clock: systemClock, timeoutMs }
+    if ('preview' in request) return { result: await previewView(request.preview, options) }
+    const { suggest } = request
+    const samples = 'samples' in suggest ? suggest.samples : await samplesOfParquet(suggest.parquet)
+    return { suggestion: await suggestView(samples, options) }
   } catch (error) {
     if (error instanceof AppError) return { refused: { message: error.message, errors: error.errors ?? [] } }
     return { crashed: error instanceof Error ? (error.stack ?? error.message) : String(error) }

@@ -13,10 +13,13 @@ import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { previewLimits } from '#model/limits.ts'
 import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
+import type { Suggestion } from '#model/suggestion.ts'
 import { failed, timedOut } from './preview.ts'
-import type { PreviewAnswer, PreviewTask } from './preview-protocol.ts'
+import type { PreviewAnswer, PreviewRequestOf, PreviewTask, SampleSource } from './preview-protocol.ts'
 
 export type PreviewWorkersOptions = { readonly clock: Clock; readonly logger: Logger; readonly timeoutMs?: number }
+
+type TimedOut = { readonly timedOutAfterMs: number }
 
 type Idle = { readonly child: ChildProcess; readonly cancelTimer: () => void }
 
@@ -47,7 +50,21 @@ export class PreviewWorkers implements Service {
   }
 
   /** Throws validation_error for a definition that does not compile, unavailable when it waits for too long, and the signal's reason. */
-  async run(request: DefinedPreview, signal: AbortSignal): Promise<PreviewResult> {
+  async run(preview: DefinedPreview, signal: AbortSignal): Promise<PreviewResult> {
+    const answer = await this.#ask({ preview }, signal)
+    if ('result' in answer) return answer.result
+    if ('timedOutAfterMs' in answer) return failed(timedOut(answer.timedOutAfterMs))
+    return failed({ sample_index: null, column: null, code: 'view_failed', message: 'the preview could not be run' })
+  }
+
+  /** Throws validation_error for a source that cannot be looked at, unavailable when it waits for too long, and the signal's reason. */
+  async suggest(source: SampleSource, signal: AbortSignal): Promise<Suggestion> {
+    const answer = await this.#ask({ suggest: source }, signal)
+    if ('suggestion' in answer) return answer.suggestion
+    throw new AppError('validation_error', 'the samples could not be looked at within the limits: send fewer of them')
+  }
+
+  async #ask(request: PreviewRequestOf, signal: AbortSignal): Promise<PreviewAnswer | TimedOut> {
     const ended = AbortSignal.any([signal, this.#stopping.signal])
     const permit = await this.#permit(ended)
     const running = this.#runOn(this.#take(), request, ended).finally(() => permit[Symbol.dispose]())
@@ -65,15 +82,12 @@ export class PreviewWorkers implements Service {
     }
   }
 
-  async #runOn(child: ChildProcess, request: DefinedPreview, ended: AbortSignal): Promise<PreviewResult> {
+  async #runOn(child: ChildProcess, request: PreviewRequestOf, ended: AbortSignal): Promise<PreviewAnswer | TimedOut> {
     const { clock, logger, timeoutMs = previewLimits.timeoutMs } = this.#options
-    const { promise, resolve, reject } = Promise.withResolvers<PreviewAnswer>()
+    const { promise, resolve, reject } = Promise.withResolvers<PreviewAnswer | TimedOut>()
     const onExit = () => resolve({ crashed: 'the process ended' })
     const onEnded = () => reject(ended.reason)
-    const cancelTimer = clock.setTimer(
-      () => resolve({ result: failed(timedOut(timeoutMs)) }),
-      timeoutMs + previewLimits.killAfterMs,
-    )
+    const cancelTimer = clock.setTimer(() => resolve({ timedOutAfterMs: timeoutMs }), timeoutMs + previewLimits.killAfterMs)
     child.once('message', resolve)
     child.once('exit', onExit)
     ended.addEventListener('abort', onEnded, { once: true })
@@ -87,10 +101,9 @@ export class PreviewWorkers implements Service {
         isFree = true
       })
       const answer = await promise
-      if ('result' in answer) return answer.result
       if ('refused' in answer) throw new AppError('validation_error', answer.refused.message, { errors: answer.refused.errors })
-      logger.error({ reason: answer.crashed }, 'a preview failed')
-      return failed({ sample_index: null, column: null, code: 'view_failed', message: 'the preview could not be run' })
+      if ('crashed' in answer) logger.error({ reason: answer.crashed }, 'a preview failed')
+      return answer
     } finally {
       cancelTimer()
       child.removeAllListeners('message')

@@ -1,0 +1,224 @@
+/**
+ * A definition for samples: a column for every place that has values, in the narrowest type that takes them all.
+ *
+ * Owns: which columns there are, their types and names. Does not own: what is in the samples (sample-profile.ts).
+ * Law: what is suggested compiles, and no sample that DuckDB takes for JSON fails by it: DuckDB itself is asked before it is handed
+ * out, and a column that it has something to say against becomes text. Names depend on the set of paths, not on the samples' order.
+ */
+import { Buffer } from 'node:buffer'
+import type { Clock } from '#lib/clock.ts'
+import type { Column, Definition } from '#model/definition.ts'
+import { definitionLimits, suggestLimits } from '#model/limits.ts'
+import type { PreviewIssue } from '#model/preview.ts'
+import type { SuggestedColumn, Suggestion } from '#model/suggestion.ts'
+import { PathError, parsePath, type Step } from './json-path.ts'
+import { previewView } from './preview.ts'
+import { type Place, profileSamples } from './sample-profile.ts'
+
+export type SuggestOptions = { readonly clock: Clock; readonly timeoutMs: number }
+
+type Candidate = { readonly place: Place; readonly steps: readonly Step[]; readonly path: string; readonly type: string }
+
+export async function suggestView(samples: readonly string[], { clock, timeoutMs }: SuggestOptions): Promise<Suggestion> {
+  const endsAt = clock.monotonic() + timeoutMs
+  const profile = profileSamples(samples)
+  const warnings: PreviewIssue[] = profile.unreadable.map(({ index, message }) =>
+    warning('invalid_json', `the sample is left out: ${message}`, { sample_index: index }),
+  )
+  if (profile.isCut) {
+    warnings.push(warning('too_many_paths', `only the first ${suggestLimits.placesMax} paths of the samples were looked at`))
+  }
+  const found = candidates(profile.root, warnings)
+  const chosen = mostFrequent(found)
+  if (chosen.length < found.length) {
+    const left = `${found.length - chosen.length} paths that fewer samples have are left out`
+    warnings.push(warning('too_many_columns', `a view has at most ${definitionLimits.columnsMax} columns: ${left}`))
+  }
+  const names = namesOf(chosen)
+  const columns = chosen.map(({ place, path, type }, index): Column => {
+    const isRequired = profile.samples >= suggestLimits.requiredSamplesMin && place.found === profile.samples
+    return { name: names[index] ?? '', type, path, ...(isRequired ? { required: true } : {}) }
+  })
+  const readable = samples.filter((_, index) => profile.unreadable.every((sample) => sample.index !== index))
+  const sound = columns.length === 0 ? [] : await proven(columns, readable, clock, endsAt, warnings)
+  const stats = sound.map(({ name, path, type }, index): SuggestedColumn => {
+    const { found: count = 0, nulls = 0 } = chosen[index]?.place ?? {}
+    return { name, path, type, found: count, nulls, missing: profile.samples - count - nulls }
+  })
+  return {
+    definition: sound.length === 0 ? null : { columns: sound },
+    warnings: warnings.slice(0, suggestLimits.warningsMax),
+    sample_count: profile.samples,
+    columns: stats,
+  }
+}
+
+/** The columns, of which those that DuckDB finds fault with are text, and required no more. */
+async function proven(
+  columns: readonly Column[],
+  samples: readonly string[],
+  clock: Clock,
+  endsAt: number,
+  warnings: PreviewIssue[],
+): Promise<Column[]> {
+  const preview = await previewView(
+    { definition: { columns: [...columns] } satisfies Definition, samples },
+    { clock, timeoutMs: Math.max(1, endsAt - clock.monotonic()) },
+  )
+  warnings.push(...preview.errors.filter(({ column }) => column === null))
+  const faulty = new Set([...preview.errors, ...preview.warnings].map(({ column }) => column))
+  return columns.map(({ required, ...column }) => {
+    if (!faulty.has(column.name)) return required === undefined ? column : { ...column, required }
+    return { ...column, type: column.path.includes('[*]') ? 'JSON[]' : 'JSON' }
+  })
+}
+
+/** In the order in which the samples have them. */
+function candidates(root: Place, warnings: PreviewIssue[]): readonly Candidate[] {
+  const found: Candidate[] = []
+  const add = (place: Place, type: string, steps: readonly Step[] = place.steps): void => {
+    const path = pathTo(steps)
+    if (path === undefined) {
+      warnings.push(warning('not_addressable', `no path can name ${shown(steps)}`))
+    } else found.push({ place, steps, path, type })
+  }
+  const visit = (place: Place, isInList: boolean): void => {
+    if (place.found === 0) {
+      if (place.steps.length > 0) warnings.push(warning('always_null', `${shown(place.steps)} is null wherever it is there`))
+      return
+    }
+    const [kind, ...others] = place.kinds
+    if (others.length === 0 && kind === 'object' && place.names.size > 0 && !isMap(place)) {
+      const { length: before } = found
+      for (const inner of place.names.values()) visit(inner, isInList)
+      // Deeper than was looked at.
+      if (found.length === before && place.steps.length === suggestLimits.depthMax) add(place, jsonOf(isInList))
+      return
+    }
+    const isList = others.length === 0 && kind === 'list'
+    if (isList && !isInList && place.items !== undefined && isPlainObject(place.items)) {
+      visit(place.items, true)
+      return
+    }
+    const type = isList ? listOf(place) : scalarOf(place)
+    if (type === undefined) {
+      if (!isList && !others.every((other) => other === kind)) {
+        warnings.push(warning('mixed_types', `${shown(place.steps)} is ${[...place.kinds].join(' and ')}: it is taken as JSON`))
+      }
+      add(place, jsonOf(isInList))
+    } else add(place, isInList ? `${type}[]` : type)
+  }
+  visit(root, false)
+  return found
+}
+
+function isPlainObject(place: Place): boolean {
+  return place.kinds.size === 1 && place.kinds.has('object') && place.names.size > 0 && !isMap(place)
+}
+
+/** Names that are data: many of them, and each in few samples. */
+function isMap({ names, found }: Place): boolean {
+  if (names.size < suggestLimits.mapNamesMin) return false
+  const all = [...names.values()].reduce((sum, inner) => sum + inner.found + inner.nulls, 0)
+  return all / names.size <= suggestLimits.mapShareMax * Math.max(found, 1)
+}
+
+function jsonOf(isInList: boolean): string {
+  return isInList ? 'JSON[]' : 'JSON'
+}
+
+/** The type of a list of scalars, or of lists of them. */
+function listOf(place: Place, depth = 1): string | undefined {
+  const { items } = place
+  if (items === undefined || items.found === 0) return undefined
+  const isList = items.kinds.size === 1 && items.kinds.has('list')
+  if (isList) return depth < 3 ? append(listOf(items, depth + 1)) : undefined
+  return append(scalarOf(items))
+}
+
+function append(type: string | undefined): string | undefined {
+  return type === undefined ? undefined : `${type}[]`
+}
+
+const ofTexts = { uuid: 'UUID', date: 'DATE', timestamp: 'TIMESTAMP', other: 'VARCHAR' } as const
+
+/** The narrowest type that takes all of them; undefined where only JSON does. */
+function scalarOf({ kinds, texts, digits, fitsBigint, fitsDouble }: Place): string | undefined {
+  const is = (...kind: string[]) => [...kinds].every((one) => kind.includes(one))
+  if (is('boolean')) return 'BOOLEAN'
+  if (is('text')) return ofTexts[texts ?? 'other']
+  // A HUGEINT is a decimal of 38 digits in the file. What is longer keeps its digits as text.
+  if (is('integer')) return fitsBigint ? 'BIGINT' : digits <= 38 ? 'HUGEINT' : 'VARCHAR'
+  if (is('integer', 'fraction')) return fitsDouble ? 'DOUBLE' : 'VARCHAR'
+  return undefined
+}
+
+/** The most frequent ones, in their own order. */
+function mostFrequent(found: readonly Candidate[]): readonly Candidate[] {
+  const byFrequency = [...found.entries()].toSorted(([at, a], [bt, b]) => b.place.found - a.place.found || at - bt)
+  const kept = byFrequency.slice(0, definitionLimits.columnsMax).toSorted(([at], [bt]) => at - bt)
+  return kept.map(([, candidate]) => candidate)
+}
+
+/** The path that names it; undefined where there is none. */
+function pathTo(steps: readonly Step[]): string | undefined {
+  const path = `$${steps.map(printStep).join('')}`
+  try {
+    parsePath(path)
+  } catch (error) {
+    if (error instanceof PathError) return undefined
+    throw error
+  }
+  return path.length > definitionLimits.pathCharsMax ? undefined : path
+}
+
+function printStep(step: Step): string {
+  if (step === 'each') return '[*]'
+  if ('index' in step) return `[${step.index}]`
+  return /^[a-z_][a-z0-9_-]*$/i.test(step.key) ? `.${step.key}` : `['${step.key.replace(/['\\]/g, '\\$&')}']`
+}
+
+const NAME_CHARS_MAX = 60
+
+function namesOf(chosen: readonly Candidate[]): readonly string[] {
+  const taken = new Set<string>()
+  const names = new Map<Candidate, string>()
+  for (const candidate of chosen.toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
+    const base = nameOf(candidate.steps)
+    let name = base
+    for (let number = 2; taken.has(name.toLowerCase()); number += 1) name = `${base}_${number}`
+    taken.add(name.toLowerCase())
+    names.set(candidate, name)
+  }
+  return chosen.map((candidate) => names.get(candidate) ?? '')
+}
+
+/** The names on the way in snake case, of which the last count most. */
+function nameOf(steps: readonly Step[]): string {
+  const words = steps.flatMap((step) => (step === 'each' || 'index' in step ? [] : [snake(step.key)]))
+  while (words.length > 1 && Buffer.byteLength(words.join('_')) > NAME_CHARS_MAX) words.shift()
+  const name = words.filter((word) => word !== '').join('_')
+  const short = [...name].slice(0, NAME_CHARS_MAX).join('').replace(/_+$/, '')
+  if (short === '') return 'value'
+  return /^\p{N}/u.test(short) ? `n_${short}` : short
+}
+
+function snake(key: string): string {
+  return key
+    .toWellFormed()
+    .normalize('NFKC')
+    .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1_$2')
+    .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1_$2')
+    .replace(/[^\p{L}\p{N}]+/gu, '_')
+    .replace(/^_+|_+$/g, '')
+    .toLowerCase()
+}
+
+function shown(steps: readonly Step[]): string {
+  const path = `$${steps.map(printStep).join('')}`.toWellFormed()
+  return JSON.stringify(path.length > 100 ? `${path.slice(0, 100)}…` : path)
+}
+
+function warning(code: string, message: string, more: { readonly sample_index?: number } = {}): PreviewIssue {
+  return { sample_index: more.sample_index ?? null, column: null, code, message }
+}
