@@ -26,6 +26,8 @@ import { Drains } from './services/drains.ts'
 import { Endpoints } from './services/endpoints.ts'
 import { EpochFeed } from './services/epoch-feed.ts'
 import { Housekeeping } from './services/housekeeping.ts'
+import { JobLeases } from './services/job-leases.ts'
+import { Jobs } from './services/jobs.ts'
 import { Keys } from './services/keys.ts'
 import { Nodes } from './services/nodes.ts'
 import { Previews } from './services/previews.ts'
@@ -105,6 +107,8 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       previews: new Previews({ runner: previewWorkers }),
       bindings: new Bindings({ store, changes, clock }),
       commits: new Commits({ store, clock }),
+      jobs: new Jobs({ store, clock }),
+      jobLeases: new JobLeases({ store, clock, logger }),
       nodes: new Nodes({ store, feed, clock, logger }),
       snapshots: new Snapshots({ store, feed, tokens, clock, hosts, issuer: baseUrl }),
     },

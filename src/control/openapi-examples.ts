@@ -16,6 +16,7 @@ const ids = {
   binding: id('b1'),
   key: id('c1'),
   node: id('f1'),
+  job: id('51'),
 }
 const actor = `key:${ids.key}`
 
@@ -141,6 +142,24 @@ const all_time = { processed: 52_000, accepted: 46_000, dropped: 5_900, dlq: 100
 const rates = { error_rate_pct: 1.7, has_errors: true }
 const versionOf = { view_id: ids.view, view_name: 'orders', view_version: 1 }
 
+const job = {
+  id: ids.job,
+  kind: 'backfill',
+  status: 'running',
+  ...{ view_id: ids.draft, view_name: 'orders', view_version: 2, from_version: null },
+  endpoint_id: ids.endpoint,
+  from: '2026-11-01T00:00:00.000Z',
+  to: null,
+  segments: { total: 1_440, done: 320, skipped: 4, failed: 0 },
+  counters: { processed: 320_000, accepted: 301_200, dropped: 18_700, dlq: 100 },
+  created_by: actor,
+  created_at: at,
+  started_at: at,
+  finished_at: null,
+  last_error: null,
+}
+const reasons = [{ outcome: 'skipped', reason: 'the segment has this version of the view already', segments: 4 }]
+
 const page = (item: unknown) => ({ items: [item], total: 1, limit: 50, offset: 0, next_offset: null })
 
 export type Example = { readonly request?: unknown; readonly answer?: unknown }
@@ -249,6 +268,16 @@ export const examples: Readonly<Record<string, Example>> = {
       aggregated: { last_24h: counts, all_time, ...rates, total_error_count_24h: 17 },
     },
   },
+  backfillView: { request: { endpoint_id: ids.endpoint, from: '2026-11-01T00:00:00.000Z' }, answer: job },
+  redriveView: {
+    request: { endpoint_id: ids.endpoint, from_version: 1 },
+    answer: { ...job, kind: 'redrive', from_version: 1, from: null },
+  },
+  listJobs: { answer: page(job) },
+  getJob: { answer: { ...job, reasons } },
+  pauseJob: { answer: { ...job, status: 'paused' } },
+  resumeJob: { answer: job },
+  cancelJob: { answer: { ...job, status: 'canceled', finished_at: at } },
   attachView: { request: { view_id: ids.view, is_required: false }, answer: binding },
   listBindings: { answer: { items: [binding] } },
   detachView: {},

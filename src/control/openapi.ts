@@ -23,6 +23,7 @@ import {
 } from '#model/destination.ts'
 import { DlqFile } from '#model/dlq-file.ts'
 import { ChangeEndpoint, CreateEndpoint, Endpoint, MqttConfig } from '#model/endpoint.ts'
+import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
 import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
@@ -67,6 +68,7 @@ const components = {
   AccessToken,
   ApiKey,
   AttachView,
+  Backfill,
   Binding,
   BucketPolicy,
   ChangeDestination,
@@ -86,12 +88,15 @@ const components = {
   ExchangeToken,
   FieldError,
   Filter,
+  Job,
+  JobDetail,
   MqttConfig,
   PreviewColumn,
   PreviewIssue,
   PreviewRequest,
   PreviewResult,
   Problem,
+  Redrive,
   TrustPolicy,
   View,
   ViewDetail,

@@ -14,6 +14,7 @@ import { AppError } from '#errors.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { controlLimits } from '#model/limits.ts'
 import { authenticate, type Credentials, requireScopes } from './authenticate.ts'
+import { nodeJobRoutes } from './node-api/jobs.ts'
 import { nodeApiRoutes } from './node-api/routes.ts'
 import { describe } from './openapi.ts'
 import { answerClientError, answerProblems, sendProblem, toAppError, validatorCompiler } from './problem.ts'
@@ -21,6 +22,7 @@ import { bindingRoutes } from './routes/bindings.ts'
 import { destinationRoutes } from './routes/destinations.ts'
 import { endpointRoutes } from './routes/endpoints.ts'
 import { healthRoutes } from './routes/health.ts'
+import { jobRoutes } from './routes/jobs.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { type Downloads, objectRoutes } from './routes/objects.ts'
 import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
@@ -30,6 +32,8 @@ import type { Commits } from './services/commits.ts'
 import type { Destinations } from './services/destinations.ts'
 import type { DlqFiles } from './services/dlq-files.ts'
 import type { Endpoints } from './services/endpoints.ts'
+import type { JobLeases } from './services/job-leases.ts'
+import type { Jobs } from './services/jobs.ts'
 import type { Keys } from './services/keys.ts'
 import type { Nodes } from './services/nodes.ts'
 import type { Previews } from './services/previews.ts'
@@ -68,6 +72,8 @@ type Services = {
   readonly dlqFiles: DlqFiles
   readonly bindings: Bindings
   readonly commits: Commits
+  readonly jobs: Jobs
+  readonly jobLeases: JobLeases
   readonly nodes: Nodes
   readonly snapshots: Snapshots
 }
@@ -125,6 +131,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   await app.register(objectRoutes(options.downloads))
   await app.register(managementApi(options), { prefix: '/v1' })
   await app.register(nodeApiRoutes(services), { prefix: '/internal/v1' })
+  await app.register(nodeJobRoutes(services.jobLeases), { prefix: '/internal/v1' })
   return app
 }
 
@@ -139,6 +146,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       await byKey.register(endpointRoutes(services.endpoints, services.commits))
       await byKey.register(viewRoutes(services))
       await byKey.register(bindingRoutes(services.bindings))
+      await byKey.register(jobRoutes(services.jobs))
     })
   }
 }

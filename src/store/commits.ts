@@ -8,6 +8,7 @@
 import { sql } from 'kysely'
 import type { Artifacts, Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
 import { fromJson, fromTime, toTime } from './columns.ts'
+import { listAddedArtifacts } from './commit-additions.ts'
 import { insertDlqFiles } from './dlq-files.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
@@ -60,7 +61,12 @@ export async function listCommits(db: Db, endpoint_id: string, { limit, before }
     .orderBy('uploaded_at', 'desc')
     .limit(limit + 1)
     .execute()
-  const items = rows.slice(0, limit).map(toCommit)
+  const shown = rows.slice(0, limit)
+  const added = await listAddedArtifacts(
+    db,
+    shown.map(({ id }) => id),
+  )
+  const items = shown.map((row) => toCommit(row, added.get(row.id)))
   return { items, next_cursor: rows.length > limit ? (items.at(-1)?.uploaded_at ?? null) : null }
 }
 
@@ -95,7 +101,9 @@ async function raiseCommittedSeq(db: Tx, { node_id, endpoint_id, seq }: SegmentC
 
 type Row = Pick<Database['commits'], 'id' | 'node_id' | 'seq' | 'wal_bytes' | 'duration_ms' | 'uploaded_at' | 'artifacts'>
 
-function toCommit({ artifacts, uploaded_at, ...row }: Row): Commit {
-  const places = Object.entries(fromJson<Artifacts>(artifacts)).map(([kind, { key, bytes }]) => [kind, { key, bytes }] as const)
+function toCommit({ artifacts, uploaded_at, ...row }: Row, added: Artifacts | undefined): Commit {
+  const places = Object.entries({ ...fromJson<Artifacts>(artifacts), ...added }).map(
+    ([kind, { key, bytes }]) => [kind, { key, bytes }] as const,
+  )
   return { ...row, uploaded_at: toTime(uploaded_at), artifacts: Object.fromEntries(places) }
 }

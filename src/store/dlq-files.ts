@@ -1,5 +1,5 @@
 import type { SegmentCommit } from '#model/commit.ts'
-import { toTime } from './columns.ts'
+import { fromTime, toTime } from './columns.ts'
 import type { Db, Tx } from './store.ts'
 
 /** A file of rows that a view refused: as the API shows it, with the destination to sign its address for. */
@@ -17,8 +17,10 @@ export type StoredDlqFile = {
   readonly created_at: string
 }
 
+type CommitFiles = Pick<SegmentCommit, 'id' | 'endpoint_id' | 'seq' | 'destination' | 'artifacts'>
+
 /** The DLQ files among the artifacts of a commit. */
-export async function insertDlqFiles(db: Tx, commit: SegmentCommit, now: number): Promise<void> {
+export async function insertDlqFiles(db: Tx, commit: CommitFiles, now: number): Promise<void> {
   const { id: commit_id, endpoint_id, seq, destination, artifacts } = commit
   const rows = Object.entries(artifacts).flatMap(([kind, { key, bytes, rows, view_id }]) =>
     kind.startsWith('dlq/') && view_id !== undefined
@@ -74,4 +76,32 @@ export async function listDlqFiles(
       created_at: toTime(row.created_at),
     })),
   }
+}
+
+/** The latest version of a view, but for one, that refused rows of an endpoint in segments sealed in a range of time. */
+export async function findLatestRefusingVersion(
+  db: Db,
+  account_id: string,
+  { name, except }: { readonly name: string; readonly except: string },
+  { endpoint_id, from, to }: { readonly endpoint_id: string; readonly from: string | null; readonly to: string | null },
+): Promise<{ readonly id: string; readonly version: number } | undefined> {
+  return db
+    .selectFrom('views')
+    .select(['id', 'version'])
+    .where('account_id', '=', account_id)
+    .where('name', '=', name)
+    .where('id', '<>', except)
+    .where(({ exists, selectFrom }) => {
+      let refused = selectFrom('dlq_files')
+        .innerJoin('commits', 'commits.id', 'dlq_files.commit_id')
+        .select('dlq_files.commit_id')
+        .whereRef('dlq_files.view_id', '=', 'views.id')
+        .where('dlq_files.endpoint_id', '=', endpoint_id)
+      if (from !== null) refused = refused.where('commits.sealed_at', '>=', fromTime(from))
+      if (to !== null) refused = refused.where('commits.sealed_at', '<', fromTime(to))
+      return exists(refused)
+    })
+    .orderBy('version', 'desc')
+    .limit(1)
+    .executeTakeFirst()
 }

@@ -5,11 +5,15 @@
  */
 import { sql } from 'kysely'
 import * as firstTables from './migrations/0001-first-tables.ts'
+import * as jobs from './migrations/0002-jobs.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
-const migrations: readonly Migration[] = [{ version: 1, name: 'first-tables', up: firstTables.up }]
+const migrations: readonly Migration[] = [
+  { version: 1, name: 'first-tables', up: firstTables.up },
+  { version: 2, name: 'jobs', up: jobs.up },
+]
 const newest = migrations.at(-1)?.version ?? 0
 
 /** Any number, the same for every release. */

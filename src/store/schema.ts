@@ -167,4 +167,49 @@ export type Database = {
     last_error_message: string | null
     updated_at: number
   }
+  jobs: {
+    id: string
+    account_id: string
+    kind: string
+    status: string
+    view_id: string
+    /** Of a redrive: the version whose refused rows it takes. */
+    from_view_id: string | null
+    endpoint_id: string
+    region: string
+    from_at: number | null
+    to_at: number | null
+    total: number
+    done: number
+    skipped: number
+    failed: number
+    processed: number
+    accepted: number
+    dropped: number
+    dlq: number
+    created_by: string
+    created_at: number
+    started_at: number | null
+    finished_at: number | null
+    last_error: string | null
+    /** When a node last asked for units of it, so that jobs take turns. */
+    looked_at: number
+  }
+  job_units: {
+    job_id: string
+    commit_id: string
+    view_id: string
+    number: number
+    status: string
+    /** When a node may take it: of a leased one the end of its lease. Null once it is finished. */
+    available_at: number | null
+    lease_id: string | null
+    node_id: string | null
+    incarnation: string | null
+    /** Processes that ended with it in their hands. */
+    deaths: number
+    reason: string | null
+  }
+  /** What jobs made of a segment after it was committed. */
+  commit_additions: { commit_id: string; view_id: string; job_id: string; artifacts: string; added_at: number }
 }

@@ -18,27 +18,31 @@ async function furnished() {
   const { body: binding } = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
   const node = await TestNode.register(control(), region)
   await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, 0)] })
-  return { account, destination, view, endpoint, binding }
+  const { body: job } = await account.post(`/v1/views/${view.id}/backfill`, { endpoint_id: endpoint.id })
+  return { account, destination, view, endpoint, binding, job }
 }
 
 type Furnished = Awaited<ReturnType<typeof furnished>>
 
 /** The id that a path parameter stands for. */
-function idOf({ account, destination, view, endpoint, binding }: Furnished, template: string, parameter: string): string {
+function idOf({ account, destination, view, endpoint, binding, job }: Furnished, template: string, parameter: string): string {
   if (parameter === 'binding_id') return binding.id
   if (parameter === 'endpoint_id' || template.startsWith('/v1/endpoints')) return endpoint.id
   if (template.startsWith('/v1/destinations')) return destination.id
   if (template.startsWith('/v1/keys')) return account.key_id
+  if (template.startsWith('/v1/jobs')) return job.id
   return view.id
 }
 
 const bodies: Readonly<Record<string, (others: Furnished) => object>> = {
   attachView: ({ view }) => ({ view_id: view.id }),
+  backfillView: ({ endpoint }) => ({ endpoint_id: endpoint.id }),
+  redriveView: ({ endpoint }) => ({ endpoint_id: endpoint.id }),
   changeView: () => ({ definition }),
 }
 
 const state = async (account: TestAccount) => {
-  const paths = ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all', '/v1/keys']
+  const paths = ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all', '/v1/keys', '/v1/jobs']
   return JSON.stringify(await Promise.all(paths.map(async (path) => (await account.get(path)).body)))
 }
 
@@ -69,7 +73,7 @@ describe('two accounts', () => {
     // These take no id in their path: the tests below are about them.
     expect(others.toSorted()).toEqual([
       ...['createDestination', 'createEndpoint', 'createKey', 'createView', 'exchangeToken'],
-      ...['listDestinations', 'listEndpoints', 'listKeys', 'listViews', 'previewView'],
+      ...['listDestinations', 'listEndpoints', 'listJobs', 'listKeys', 'listViews', 'previewView'],
     ])
   })
 

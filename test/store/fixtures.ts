@@ -7,6 +7,7 @@ import { insertAccount } from '#store/accounts.ts'
 import { insertBinding } from '#store/bindings.ts'
 import { insertDestination } from '#store/destinations.ts'
 import { insertEndpoint, type NewEndpoint, type StoredEndpoint } from '#store/endpoints.ts'
+import type { NewJob } from '#store/jobs.ts'
 import { type Store, transact } from '#store/store.ts'
 import { insertView, type NewView, publishView } from '#store/views.ts'
 
@@ -82,6 +83,15 @@ export async function aPublishedView(store: Store, account: string, change: Part
 export async function attach(store: Store, account: string, endpoint_id: string, view_id: string, now = t0) {
   const binding = { id: newId(), endpoint_id, view_id, is_required: false, canary_start_ts: null, activated_by: 'ci' }
   return transact(store, (db) => insertBinding(db, account, binding, now))
+}
+
+export function aJob(endpoint_id: string, view_id: string, change: Partial<NewJob> = {}): NewJob {
+  return {
+    id: newId(),
+    kind: 'backfill',
+    ...{ view_id, endpoint_id, from_view_id: null, region: 'loc', from: null, to: null, created_by: 'ci' },
+    ...change,
+  }
 }
 
 export function anOutcome(view_id: string, change: Partial<ViewOutcome> = {}): ViewOutcome {

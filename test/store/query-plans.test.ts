@@ -4,17 +4,20 @@ import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { listApiKeyPage } from '#store/api-keys.ts'
 import { listBindings } from '#store/bindings.ts'
+import { findCommit, listAddedArtifacts } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
+import { listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
+import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobsFinishedBefore } from '#store/jobs.ts'
 import { listLags, listTroubledLags, registerNode } from '#store/nodes.ts'
 import { listRegionEndpoints } from '#store/snapshot-endpoints.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import { getView, listViews } from '#store/views.ts'
 import { type DatabaseKind, describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { aCommit, anAccount, aPublishedView, aStoredEndpoint, t0 } from './fixtures.ts'
+import { aCommit, aJob, anAccount, aPublishedView, aStoredEndpoint, t0 } from './fixtures.ts'
 
 const page = { limit: 50, offset: 0 }
 const accounts = 20
@@ -57,13 +60,15 @@ async function filled(kind: DatabaseKind) {
   const store = await newStore(kind)
   const { node_id } = aCommit('', 0)
   await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)
-  const made: { account: string; endpoint: string; view: string }[] = []
+  const made: { account: string; endpoint: string; view: string; commit: string; job: string }[] = []
   for (let index = 0; index < accounts; index += 1) {
     const account = await anAccount(store)
     const endpoint = await aStoredEndpoint(store, account)
     const view = await aPublishedView(store, account)
-    await transact(store, (db) => recordCommit(db, aCommit(endpoint.id, 0), t0))
-    made.push({ account, endpoint: endpoint.id, view: view.id })
+    const commit = aCommit(endpoint.id, 0)
+    await transact(store, (db) => recordCommit(db, commit, t0))
+    const job = await transact(store, (db) => insertJob(db, account, aJob(endpoint.id, view.id), t0))
+    made.push({ account, endpoint: endpoint.id, view: view.id, commit: commit.id, job: job.id })
     await multiply(store, { account, endpoint: endpoint.id, view: view.id })
   }
   await sql`analyze`.execute(store.db)
@@ -143,6 +148,19 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .insertInto('view_totals')
       .values(rows.map(({ id, at }) => ({ ...none, view_id: view, endpoint_id: id, updated_at: at })))
       .execute()
+    const job = await db.selectFrom('jobs').selectAll().where('endpoint_id', '=', endpoint).executeTakeFirstOrThrow()
+    await db
+      .insertInto('jobs')
+      .values(rows.map(({ id, at }) => ({ ...job, id, status: 'succeeded', created_at: at, finished_at: at })))
+      .execute()
+    await db
+      .insertInto('job_units')
+      .values(rows.map(({ id, at }) => ({ job_id: job.id, commit_id: id, view_id: view, number: at, status: 'done', deaths: 0 })))
+      .execute()
+    await db
+      .insertInto('commit_additions')
+      .values(rows.map(({ id, at }) => ({ commit_id: id, view_id: view, job_id: job.id, artifacts: '{}', added_at: at })))
+      .execute()
     await db
       .insertInto('committed_seqs')
       .values(rows.map(({ id, at }) => ({ node_id: commit.node_id, endpoint_id: id, seq: at })))
@@ -156,7 +174,7 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
 
 describeDatabases('query plans', (kind) => {
   test('no list reads a whole table, and none sorts what it pages through', async () => {
-    const { store, account, endpoint, view } = await filled(kind)
+    const { store, account, endpoint, view, commit, job } = await filled(kind)
     try {
       const commits = await plansOf(store, async (db) => {
         await listCommits(db, endpoint, { limit: 50 })
@@ -175,6 +193,9 @@ describeDatabases('query plans', (kind) => {
         ['views', (db) => listViews(db, account, {}, page), 'views_by_account'],
         ['views', (db) => listViews(db, account, { status: 'draft' }, page), 'views_by_status'],
         ['bindings', (db) => listBindings(db, account, endpoint), 'bindings_by_endpoint'],
+        ['jobs', (db) => listJobs(db, account, page), 'jobs_by_account'],
+        ['jobs', (db) => listRunningJobIds(db, 'loc'), 'jobs_by_region'],
+        ['job_units', (db) => listAvailableUnits(db, job, t0), 'job_units_in_order'],
       ]
       for (const [table, work, index] of paged) {
         const plans = await plansOf(store, work)
@@ -194,6 +215,11 @@ describeDatabases('query plans', (kind) => {
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
         ['endpoints', (db) => listTroubledLags(db, account, t0)],
         ['commits', (db) => recordCommit(db, aCommit(endpoint, 99_999), t0 + 60_000)],
+        ['commit_additions', (db) => listAddedArtifacts(db, [commit])],
+        ['commit_additions', (db) => findCommit(db, commit)],
+        ['job_units', (db) => listLeasedUnits(db, newId())],
+        ['job_units', (db) => listJobReasons(db, job)],
+        ['jobs', (db) => removeJobsFinishedBefore(db, t0)],
       ]
       for (const [table, work] of found) expect(await plansOf(store, work)).not.toMatch(wholeTable(kind, table))
     } finally {

@@ -1,7 +1,8 @@
 import type { Clock } from '#lib/clock.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { controlLimits } from '#model/limits.ts'
+import { controlLimits, jobLimits } from '#model/limits.ts'
+import { removeJobsFinishedBefore } from '#store/jobs.ts'
 import type { Store } from '#store/store.ts'
 import { removeViewCountersBefore } from '#store/view-counters.ts'
 
@@ -40,8 +41,9 @@ export class Housekeeping implements Service {
     const { store, clock, logger } = this.#options
     try {
       await removeViewCountersBefore(store.db, clock.now() - controlLimits.viewCountersKeptMs)
+      await removeJobsFinishedBefore(store.db, clock.now() - jobLimits.keptMs)
     } catch (error) {
-      logger.error({ err: error }, 'old view counters cannot be removed')
+      logger.error({ err: error }, 'old view counters and jobs cannot be removed')
     }
   }
 }

@@ -1,0 +1,24 @@
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { LeaseRequest, Leases, UnitReports, UnitsReported } from '#model/job-protocol.ts'
+import { controlLimits } from '#model/limits.ts'
+import type { JobLeases } from '../services/job-leases.ts'
+
+/** What nodes call to work off jobs: `model/job-protocol.ts`. */
+export function nodeJobRoutes(leases: JobLeases): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post('/jobs/lease', { config: { scope: 'node' }, schema: { body: LeaseRequest, response: { 200: Leases } } }, (request) =>
+      leases.lease(request.body),
+    )
+
+    app.post(
+      '/jobs/report',
+      {
+        config: { scope: 'node' },
+        bodyLimit: controlLimits.commitsBodyBytesMax,
+        schema: { body: UnitReports, response: { 200: UnitsReported } },
+      },
+      (request) => leases.report(request.body),
+    )
+    done()
+  }
+}

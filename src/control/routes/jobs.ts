@@ -1,0 +1,101 @@
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { Backfill, Job, JobDetail, JobsQuery, Redrive } from '#model/job.ts'
+import { pageOf } from '#model/page.ts'
+import { problem } from '../openapi.ts'
+import type { Jobs } from '../services/jobs.ts'
+import { ById } from './parameters.ts'
+
+const tags = ['Jobs']
+const busy = problem('a job with this version is at work on the endpoint, or the account has too many jobs that are not finished')
+const notStarted = problem('the view is not published, the endpoint is none of the account, or the request is not valid')
+const finished = problem('the job is finished')
+
+export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post(
+      '/views/:id/backfill',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'backfillView',
+          summary: 'Run a published version over segments that were committed without it',
+          tags,
+          params: ById,
+          body: Backfill,
+          response: { 202: Job, 409: busy, 422: notStarted },
+        },
+      },
+      (request, reply) => {
+        reply.code(202)
+        return jobs.backfill(request.principal, request.params.id, request.body)
+      },
+    )
+
+    app.post(
+      '/views/:id/redrive',
+      {
+        config: { scope: 'admin' },
+        schema: {
+          operationId: 'redriveView',
+          summary: 'Run a published version over the rows that another version of the view refused',
+          tags,
+          params: ById,
+          body: Redrive,
+          response: { 202: Job, 409: busy, 422: notStarted },
+        },
+      },
+      (request, reply) => {
+        reply.code(202)
+        return jobs.redrive(request.principal, request.params.id, request.body)
+      },
+    )
+
+    app.get(
+      '/jobs',
+      {
+        config: { scope: 'metrics' },
+        schema: {
+          operationId: 'listJobs',
+          summary: 'List backfills and re-drives, newest first',
+          tags,
+          querystring: JobsQuery,
+          response: { 200: pageOf(Job) },
+        },
+      },
+      (request) => jobs.list(request.principal, request.query),
+    )
+
+    app.get(
+      '/jobs/:id',
+      {
+        config: { scope: 'metrics' },
+        schema: {
+          operationId: 'getJob',
+          summary: 'Get a job with its progress',
+          tags,
+          params: ById,
+          response: { 200: JobDetail },
+        },
+      },
+      (request) => jobs.get(request.principal, request.params.id),
+    )
+
+    for (const { verb, status, summary } of transitions) {
+      app.post(
+        `/jobs/:id/${verb}`,
+        {
+          config: { scope: 'admin' },
+          schema: { operationId: `${verb}Job`, summary, tags, params: ById, response: { 200: Job, 422: finished } },
+        },
+        (request) => jobs.setStatus(request.principal, request.params.id, status),
+      )
+    }
+    done()
+  }
+}
+
+const transitions = [
+  { verb: 'pause', status: 'paused', summary: 'Pause a job: segments in work are finished, and no more are begun' },
+  { verb: 'resume', status: 'running', summary: 'Resume a job' },
+  { verb: 'cancel', status: 'canceled', summary: 'Cancel a job: what it made so far stays' },
+] as const

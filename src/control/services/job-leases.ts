@@ -1,0 +1,192 @@
+/**
+ * Hands the units of jobs to nodes, and takes what became of them.
+ *
+ * Owns: which unit is whose, and when it is given up or skipped. Does not own: the work itself, which is the nodes'.
+ * Law: a unit is recorded once, with its artifacts and its counters in one transaction, by whoever holds its lease then.
+ */
+import type { Clock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { DestinationTarget } from '#model/destination.ts'
+import { newId } from '#model/id.ts'
+import type { LeaseRequest, Leases, Unit, UnitReport, UnitReports, UnitsReported } from '#model/job-protocol.ts'
+import { jobLimits } from '#model/limits.ts'
+import { findCommit, insertAddition, type StoredCommit } from '#store/commit-additions.ts'
+import { findDestination } from '#store/destinations.ts'
+import {
+  type AvailableUnit,
+  findUnit,
+  finishUnit,
+  holdJob,
+  type LeasedUnit,
+  leaseUnit,
+  listAvailableUnits,
+  listLeasedUnits,
+  noteJobError,
+  renewLease,
+  returnUnit,
+} from '#store/job-units.ts'
+import { holdRunningJob, listRunningJobIds, type RunningJob } from '#store/jobs.ts'
+import { getNodeRegion } from '#store/nodes.ts'
+import { type Store, type Tx, transact } from '#store/store.ts'
+import { getView } from '#store/views.ts'
+import { chooseSource } from './job-source.ts'
+
+export type JobLeasesOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
+
+const died = `given up: ${jobLimits.deathsMax} processes ended while they worked on it`
+
+export class JobLeases {
+  readonly #options: JobLeasesOptions
+
+  constructor(options: JobLeasesOptions) {
+    this.#options = options
+  }
+
+  async lease(request: LeaseRequest): Promise<Leases> {
+    const { store } = this.#options
+    const region = await getNodeRegion(store.db, request.node_id)
+    const held: string[] = []
+    for (const unit of await listLeasedUnits(store.db, request.node_id)) {
+      if (await transact(store, (db) => this.#keep(db, unit, request))) held.push(unit.lease_id)
+    }
+    const units: Unit[] = []
+    let more = false
+    if (request.max === 0) return { units, held, more }
+    for (const id of await listRunningJobIds(store.db, region)) {
+      const wanted = request.max - units.length
+      if (wanted === 0) return { units, held, more: true }
+      const taken = await transact(store, (db) => this.#take(db, id, wanted, request))
+      units.push(...taken.units)
+      more ||= taken.more
+    }
+    return { units, held, more }
+  }
+
+  async report({ node_id, reports }: UnitReports): Promise<UnitsReported> {
+    const { store, logger } = this.#options
+    const results: UnitsReported['results'] = []
+    for (const report of reports) {
+      const result = await transact(store, (db) => this.#record(db, report))
+      if (result === 'stale') logger.warn({ node_id, job_id: report.job_id }, 'a report came after its lease was lost')
+      results.push({ lease_id: report.lease_id, result })
+    }
+    return { results }
+  }
+
+  /** Renews the lease of what the process works on; anything else goes back in line. True where the process may go on. */
+  async #keep(db: Tx, unit: LeasedUnit & { readonly canceled: boolean }, request: LeaseRequest): Promise<boolean> {
+    const now = this.#options.clock.now()
+    await holdJob(db, unit.job_id)
+    if (request.holding.includes(unit.lease_id)) {
+      if (!unit.canceled) await renewLease(db, unit, now)
+      return !unit.canceled
+    }
+    // The answer to this very process was lost, or an earlier process died with the unit in hand.
+    const deaths = unit.deaths + (unit.incarnation === request.incarnation ? 0 : 1)
+    await returnUnit(db, { ...unit, deaths }, now)
+    return false
+  }
+
+  /** Up to `wanted` units of a job; on the way those are skipped of which nothing is to be made. */
+  async #take(
+    db: Tx,
+    id: string,
+    wanted: number,
+    request: LeaseRequest,
+  ): Promise<{ readonly units: readonly Unit[]; readonly more: boolean }> {
+    const now = this.#options.clock.now()
+    const job = await holdRunningJob(db, id, now)
+    if (job === undefined) return { units: [], more: false }
+    const units: Unit[] = []
+    const available = await listAvailableUnits(db, id, now)
+    for (const candidate of available) {
+      if (units.length === wanted) return { units, more: true }
+      // Its lease ran out: nobody has heard of that node since.
+      const unit = candidate.status === 'leased' ? { ...candidate, deaths: candidate.deaths + 1 } : candidate
+      if (unit.deaths >= jobLimits.deathsMax) {
+        await finishUnit(db, unit, { status: 'failed', reason: died }, now)
+        continue
+      }
+      const prepared = await prepare(db, job, unit)
+      if ('reason' in prepared) {
+        await finishUnit(db, unit, prepared, now)
+        continue
+      }
+      const lease = { lease_id: newId(), node_id: request.node_id, incarnation: request.incarnation }
+      await leaseUnit(db, unit, lease, now)
+      units.push({ ...prepared, lease_id: lease.lease_id, lease_ms: jobLimits.leaseMs, job_id: id })
+    }
+    return { units, more: available.length === jobLimits.unitsPerLeaseMax }
+  }
+
+  async #record(db: Tx, report: UnitReport): Promise<UnitsReported['results'][number]['result']> {
+    const { clock, logger } = this.#options
+    const now = clock.now()
+    const { job_id, commit_id, lease_id } = report
+    const job = await holdJob(db, job_id)
+    const unit = job && (await findUnit(db, job_id, commit_id))
+    if (unit?.lease_id !== lease_id) return 'stale'
+    if (unit.status !== 'leased') return 'known'
+    switch (report.outcome) {
+      case 'done': {
+        const commit = await findCommit(db, commit_id)
+        const { view_id } = unit
+        const isNew =
+          commit !== undefined && (await insertAddition(db, { commit, view_id, job_id, artifacts: report.artifacts }, now))
+        const end = isNew
+          ? ({ status: 'done', outcome: report.view } as const)
+          : ({ status: 'skipped', reason: 'another job made it meanwhile' } as const)
+        await finishUnit(db, report, end, now)
+        break
+      }
+      case 'failed':
+        logger.warn({ job_id, commit_id, reason: report.reason }, 'a segment of a job failed')
+        await finishUnit(db, report, { status: 'failed', reason: report.reason }, now)
+        break
+      case 'retry':
+        await noteJobError(db, job_id, report.reason)
+        await returnUnit(db, { ...report, deaths: unit.deaths }, now + jobLimits.retryMs)
+        break
+      case 'released':
+        await returnUnit(db, { ...report, deaths: unit.deaths }, now)
+    }
+    return 'recorded'
+  }
+}
+
+type Prepared =
+  | Pick<Unit, 'commit' | 'view' | 'source' | 'target'>
+  | { readonly status: 'skipped' | 'failed'; readonly reason: string }
+
+/** All that a node needs for a unit, or why there is nothing to do. */
+async function prepare(db: Tx, job: RunningJob, { commit_id }: AvailableUnit): Promise<Prepared> {
+  const commit = await findCommit(db, commit_id)
+  if (commit === undefined) return { status: 'skipped', reason: 'the commit is gone' }
+  const source = chooseSource(commit, job)
+  if ('reason' in source) return source
+  const target = await targetOf(db, job.account_id, commit, source.artifact.key)
+  if (target === undefined) return { status: 'failed', reason: 'the destination that the segment was committed to is gone' }
+  const { id, name, version, definition } = await getView(db, job.account_id, job.view_id)
+  const from_version = source.artifact.view_version ?? null
+  const { endpoint_id, node_id, log, seq, sealed_at } = commit
+  return {
+    commit: { id: commit.id, endpoint_id, node_id, log, seq, sealed_at },
+    view: { id, name, version, definition },
+    source: { ...source, from_version },
+    target,
+  }
+}
+
+/** The bucket and the prefix that the segment's files have, whatever the destination says now, with how to reach it today. */
+async function targetOf(
+  db: Tx,
+  account_id: string,
+  { destination: { id, bucket, region }, endpoint_id }: StoredCommit,
+  key: string,
+): Promise<DestinationTarget | undefined> {
+  const destination = await findDestination(db, account_id, id)
+  if (destination === undefined) return undefined
+  const { role_arn, external_id, kms_key_arn, path_style } = destination
+  const [prefix = ''] = key.startsWith(`${endpoint_id}/`) ? [] : key.split(`/${endpoint_id}/`)
+  return { id, bucket, region, prefix, role_arn, external_id, kms_key_arn, path_style }
+}

@@ -1,0 +1,115 @@
+import { AppError } from '#errors.ts'
+import type { Clock } from '#lib/clock.ts'
+import type { Principal } from '#model/api-key.ts'
+import { newId } from '#model/id.ts'
+import type { Backfill, Job, JobDetail, JobsQuery, Redrive } from '#model/job.ts'
+import type { Page } from '#model/page.ts'
+import type { View } from '#model/view.ts'
+import { findLatestRefusingVersion } from '#store/dlq-files.ts'
+import { findEndpoint, type StoredEndpoint } from '#store/endpoints.ts'
+import { getJob, insertJob, listJobReasons, listJobs, setJobStatus } from '#store/jobs.ts'
+import { readConsistently, type Store, type Tx, transact } from '#store/store.ts'
+import { getView, getViewDetail } from '#store/views.ts'
+import { actorOf } from './actor.ts'
+
+export type JobsOptions = { readonly store: Store; readonly clock: Clock }
+
+/**
+ * Backfills and re-drives: which there may be, and their life. Nodes work them off (`job-leases.ts`).
+ *
+ * Law: a job takes the segments that are committed when it begins. Those after it are the bindings' business.
+ */
+export class Jobs {
+  readonly #options: JobsOptions
+
+  constructor(options: JobsOptions) {
+    this.#options = options
+  }
+
+  backfill(principal: Principal, view_id: string, request: Backfill): Promise<Job> {
+    const { store } = this.#options
+    return transact(store, async (db) => {
+      await getPublishedView(db, principal, view_id)
+      const endpoint = await requireEndpoint(db, principal, request.endpoint_id)
+      return this.#insert(db, principal, request, { kind: 'backfill', view_id, from_view_id: null, endpoint })
+    })
+  }
+
+  redrive(principal: Principal, view_id: string, request: Redrive): Promise<Job> {
+    const { store } = this.#options
+    return transact(store, async (db) => {
+      const view = await getPublishedView(db, principal, view_id)
+      const endpoint = await requireEndpoint(db, principal, request.endpoint_id)
+      const from_view_id = await findRefusingVersion(db, principal, view, request)
+      return this.#insert(db, principal, request, { kind: 'redrive', view_id, from_view_id, endpoint })
+    })
+  }
+
+  list({ account_id }: Principal, query: JobsQuery): Promise<Page<Job>> {
+    return listJobs(this.#options.store.db, account_id, query)
+  }
+
+  get({ account_id }: Principal, id: string): Promise<JobDetail> {
+    return readConsistently(this.#options.store, async (db) => {
+      const job = await getJob(db, account_id, id)
+      return { ...job, reasons: await listJobReasons(db, id) }
+    })
+  }
+
+  setStatus({ account_id }: Principal, id: string, status: 'running' | 'paused' | 'canceled'): Promise<Job> {
+    const { store, clock } = this.#options
+    return transact(store, (db) => setJobStatus(db, account_id, id, status, clock.now()))
+  }
+
+  #insert(
+    db: Tx,
+    principal: Principal,
+    { from = null, to = null }: { readonly from?: string | null | undefined; readonly to?: string | null | undefined },
+    {
+      endpoint,
+      ...job
+    }: Pick<Parameters<typeof insertJob>[2], 'kind' | 'view_id' | 'from_view_id'> & { endpoint: StoredEndpoint },
+  ): Promise<Job> {
+    if (from !== null && to !== null && from >= to) throw invalid('to', 'must be after from')
+    const place = { endpoint_id: endpoint.id, region: endpoint.region }
+    const made = { ...job, ...place, id: newId(), from, to, created_by: actorOf(principal) }
+    return insertJob(db, principal.account_id, made, this.#options.clock.now())
+  }
+}
+
+async function getPublishedView(db: Tx, { account_id }: Principal, id: string): Promise<View> {
+  const view = await getView(db, account_id, id)
+  if (view.status !== 'published')
+    throw invalid('', `the view is ${view.status}: only a published version can run over old segments`)
+  return view
+}
+
+async function requireEndpoint(db: Tx, { account_id }: Principal, id: string): Promise<StoredEndpoint> {
+  const endpoint = await findEndpoint(db, account_id, id)
+  if (endpoint === undefined) throw invalid('endpoint_id', 'names no endpoint of the account')
+  return endpoint
+}
+
+/** The id of the version whose refused rows are meant. */
+async function findRefusingVersion(
+  db: Tx,
+  { account_id }: Principal,
+  view: View,
+  { endpoint_id, from, to, from_version }: Redrive,
+): Promise<string> {
+  if (from_version === undefined) {
+    const lineage = { name: view.name, except: view.id }
+    const latest = await findLatestRefusingVersion(db, account_id, lineage, { endpoint_id, from: from ?? null, to: to ?? null })
+    if (latest === undefined) throw invalid('from_version', 'is needed: no other version of the view has refused rows there')
+    return latest.id
+  }
+  if (from_version === view.version) throw invalid('from_version', 'is the version itself: it would refuse the rows again')
+  const { versions } = await getViewDetail(db, account_id, view.id)
+  const source = versions.find(({ version, status }) => version === from_version && status !== 'draft')
+  if (source === undefined) throw invalid('from_version', 'names no published or archived version of the view')
+  return source.id
+}
+
+function invalid(path: string, message: string): AppError {
+  return new AppError('validation_error', path === '' ? message : `${path} ${message}`, { errors: [{ path, message }] })
+}

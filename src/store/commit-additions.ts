@@ -1,0 +1,73 @@
+/**
+ * What jobs made of segments after they were committed.
+ *
+ * Law: a segment has one output of a view version: its live one, or one addition.
+ */
+import type { Artifacts } from '#model/commit.ts'
+import { fromJson, toTime } from './columns.ts'
+import { insertDlqFiles } from './dlq-files.ts'
+import type { Db, Tx } from './store.ts'
+
+/** A commit with all that is known of its files, for who makes more of it. */
+export type StoredCommit = {
+  readonly id: string
+  readonly endpoint_id: string
+  readonly node_id: string
+  readonly log: string
+  readonly seq: number
+  readonly sealed_at: string
+  readonly destination: { readonly id: string; readonly bucket: string; readonly region: string }
+  /** Those of additions too. */
+  readonly artifacts: Artifacts
+  /** View versions that have an addition, be it without files. */
+  readonly added: readonly string[]
+}
+
+export async function findCommit(db: Db, id: string): Promise<StoredCommit | undefined> {
+  const row = await db.selectFrom('commits').selectAll().where('id', '=', id).executeTakeFirst()
+  if (row === undefined) return undefined
+  const additions = await db.selectFrom('commit_additions').select(['view_id', 'artifacts']).where('commit_id', '=', id).execute()
+  const { endpoint_id, node_id, log, seq, sealed_at, destination_id, bucket, region } = row
+  return {
+    ...{ id, endpoint_id, node_id, log, seq },
+    sealed_at: toTime(sealed_at),
+    destination: { id: destination_id, bucket, region },
+    artifacts: Object.assign(
+      fromJson<Artifacts>(row.artifacts),
+      ...additions.map(({ artifacts }) => fromJson<Artifacts>(artifacts)),
+    ),
+    added: additions.map(({ view_id }) => view_id),
+  }
+}
+
+/** With the DLQ files among the artifacts. False where the version has an addition already: then nothing changes. */
+export async function insertAddition(
+  db: Tx,
+  { commit, view_id, job_id, artifacts }: { commit: StoredCommit; view_id: string; job_id: string; artifacts: Artifacts },
+  now: number,
+): Promise<boolean> {
+  const inserted = await db
+    .insertInto('commit_additions')
+    .values({ commit_id: commit.id, view_id, job_id, artifacts: JSON.stringify(artifacts), added_at: now })
+    .onConflict((conflict) => conflict.columns(['commit_id', 'view_id']).doNothing())
+    .returning('commit_id')
+    .executeTakeFirst()
+  if (inserted === undefined) return false
+  await insertDlqFiles(db, { ...commit, artifacts }, now)
+  return true
+}
+
+/** The artifacts that were added to commits, by the commit's id. */
+export async function listAddedArtifacts(db: Db, commitIds: readonly string[]): Promise<ReadonlyMap<string, Artifacts>> {
+  if (commitIds.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('commit_additions')
+    .select(['commit_id', 'artifacts', 'added_at'])
+    .where('commit_id', 'in', commitIds)
+    .execute()
+  const added = new Map<string, Artifacts>()
+  for (const { commit_id, artifacts } of rows.toSorted((a, b) => a.added_at - b.added_at)) {
+    added.set(commit_id, { ...added.get(commit_id), ...fromJson<Artifacts>(artifacts) })
+  }
+  return added
+}

@@ -1,0 +1,177 @@
+/**
+ * The units of jobs, one segment each, and their leases.
+ *
+ * Law: a unit is finished once. What a lease may do names the lease in its WHERE, so one that was lost does nothing.
+ * Whoever changes a unit holds its job's row first, so that no two transactions wait for each other in a ring.
+ */
+import { sql } from 'kysely'
+import type { ViewOutcome } from '#model/commit.ts'
+import { jobLimits } from '#model/limits.ts'
+import { toStorableText } from './columns.ts'
+import { finishJob } from './jobs.ts'
+import type { Database } from './schema.ts'
+import type { Db, Tx } from './store.ts'
+
+export type AvailableUnit = Pick<Database['job_units'], 'job_id' | 'commit_id' | 'view_id' | 'status' | 'deaths'>
+export type Lease = { readonly lease_id: string; readonly node_id: string; readonly incarnation: string }
+export type LeasedUnit = AvailableUnit & Lease
+
+/**
+ * Those that a node may take now, in order. Not those of a segment that a job that was canceled meanwhile still has in hand:
+ * its node may be about to write.
+ */
+export async function listAvailableUnits(db: Tx, job_id: string, now: number): Promise<readonly AvailableUnit[]> {
+  return db
+    .selectFrom('job_units')
+    .select(['job_id', 'commit_id', 'view_id', 'status', 'deaths'])
+    .where('job_id', '=', job_id)
+    .where('available_at', '<=', now)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('job_units as other')
+            .select('other.job_id')
+            .whereRef('other.commit_id', '=', 'job_units.commit_id')
+            .whereRef('other.view_id', '=', 'job_units.view_id')
+            .whereRef('other.job_id', '<>', 'job_units.job_id')
+            .where('other.status', '=', 'leased')
+            .where('other.available_at', '>', now),
+        ),
+      ),
+    )
+    .orderBy('available_at')
+    .orderBy('number')
+    .limit(jobLimits.unitsPerLeaseMax)
+    .execute()
+}
+
+export async function leaseUnit(db: Tx, { job_id, commit_id, deaths }: AvailableUnit, lease: Lease, now: number): Promise<void> {
+  await db
+    .updateTable('job_units')
+    .set({ status: 'leased', available_at: now + jobLimits.leaseMs, deaths, ...lease })
+    .where('job_id', '=', job_id)
+    .where('commit_id', '=', commit_id)
+    .execute()
+  await db
+    .updateTable('jobs')
+    .set({ started_at: sql<number>`coalesce(started_at, ${now})` })
+    .where('id', '=', job_id)
+    .execute()
+}
+
+/** Those of a node, with whether their jobs go on. */
+export async function listLeasedUnits(
+  db: Db,
+  node_id: string,
+): Promise<readonly (LeasedUnit & { readonly canceled: boolean })[]> {
+  const rows = await db
+    .selectFrom('job_units')
+    .innerJoin('jobs', 'jobs.id', 'job_units.job_id')
+    .select(['job_id', 'commit_id', 'job_units.view_id', 'job_units.status', 'deaths'])
+    .select(['lease_id', 'node_id', 'incarnation', 'jobs.status as job_status'])
+    .where('node_id', '=', node_id)
+    .where('job_units.status', '=', sql.lit('leased'))
+    .execute()
+  return rows.flatMap(({ lease_id, node_id, incarnation, job_status, ...unit }) =>
+    lease_id === null || node_id === null || incarnation === null
+      ? []
+      : [{ ...unit, lease_id, node_id, incarnation, canceled: job_status === 'canceled' }],
+  )
+}
+
+export async function renewLease(db: Tx, { job_id, commit_id, lease_id }: LeasedUnit, now: number): Promise<void> {
+  await db
+    .updateTable('job_units')
+    .set({ available_at: now + jobLimits.leaseMs })
+    .where('job_id', '=', job_id)
+    .where('commit_id', '=', commit_id)
+    .where('lease_id', '=', lease_id)
+    .where('status', '=', 'leased')
+    .execute()
+}
+
+/** Back in line, to be taken from `availableAt` (epoch ms) on. */
+export async function returnUnit(
+  db: Tx,
+  { job_id, commit_id, lease_id, deaths }: Pick<LeasedUnit, 'job_id' | 'commit_id' | 'lease_id' | 'deaths'>,
+  availableAt: number,
+): Promise<void> {
+  await db
+    .updateTable('job_units')
+    .set({ status: 'waiting', available_at: availableAt, lease_id: null, deaths })
+    .where('job_id', '=', job_id)
+    .where('commit_id', '=', commit_id)
+    .where('lease_id', '=', lease_id)
+    .where('status', '=', 'leased')
+    .execute()
+}
+
+/** Holds the row of a job, whatever its status, until the transaction ends. */
+export async function holdJob(db: Tx, id: string): Promise<Pick<Database['jobs'], 'id' | 'account_id'> | undefined> {
+  return db
+    .updateTable('jobs')
+    .set({ id: sql.ref('id') })
+    .where('id', '=', id)
+    .returning(['id', 'account_id'])
+    .executeTakeFirst()
+}
+
+export async function findUnit(
+  db: Tx,
+  job_id: string,
+  commit_id: string,
+): Promise<Pick<Database['job_units'], 'lease_id' | 'status' | 'view_id' | 'deaths'> | undefined> {
+  return db
+    .selectFrom('job_units')
+    .select(['lease_id', 'status', 'view_id', 'deaths'])
+    .where('job_id', '=', job_id)
+    .where('commit_id', '=', commit_id)
+    .executeTakeFirst()
+}
+
+export type UnitEnd =
+  | { readonly status: 'done'; readonly outcome: Pick<ViewOutcome, 'processed' | 'accepted' | 'dropped' | 'dlq'> }
+  | { readonly status: 'skipped' | 'failed'; readonly reason: string }
+
+/** Finishes a unit that isn't, counts it, and ends the job with its last one. The caller holds the job's row. */
+export async function finishUnit(
+  db: Tx,
+  { job_id, commit_id }: { readonly job_id: string; readonly commit_id: string },
+  end: UnitEnd,
+  now: number,
+): Promise<void> {
+  const reason = end.status === 'done' ? null : toStorableText(end.reason)
+  const finished = await db
+    .updateTable('job_units')
+    .set({ status: end.status, available_at: null, reason })
+    .where('job_id', '=', job_id)
+    .where('commit_id', '=', commit_id)
+    .where('status', 'in', ['waiting', 'leased'])
+    .returning('commit_id')
+    .executeTakeFirst()
+  if (finished === undefined) return
+  const { processed, accepted, dropped, dlq } =
+    end.status === 'done' ? end.outcome : { processed: 0, accepted: 0, dropped: 0, dlq: 0 }
+  await db
+    .updateTable('jobs')
+    .set((row) => ({
+      [end.status]: row(end.status, '+', 1),
+      processed: row('processed', '+', processed),
+      accepted: row('accepted', '+', accepted),
+      dropped: row('dropped', '+', dropped),
+      dlq: row('dlq', '+', dlq),
+      ...(end.status === 'failed' ? { last_error: reason } : {}),
+    }))
+    .where('id', '=', job_id)
+    .execute()
+  await finishJob(db, job_id, now)
+}
+
+/** What went wrong last, of something that is tried again. */
+export async function noteJobError(db: Tx, id: string, reason: string): Promise<void> {
+  await db
+    .updateTable('jobs')
+    .set({ last_error: toStorableText(reason) })
+    .where('id', '=', id)
+    .execute()
+}

@@ -1,0 +1,230 @@
+/**
+ * Backfills and re-drives, each a list of segments to work off: `job-units.ts` has those.
+ *
+ * Law: of one view version and one endpoint at most one job is unfinished. A change of status names in its WHERE what it starts from.
+ */
+import { type RawBuilder, sql } from 'kysely'
+import { AppError } from '#errors.ts'
+import type { Job, JobDetail, JobKind, JobStatus, JobsQuery } from '#model/job.ts'
+import { jobLimits } from '#model/limits.ts'
+import type { Page } from '#model/page.ts'
+import { fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
+import { explain } from './database-error.ts'
+import { readPage } from './page.ts'
+import type { Database } from './schema.ts'
+import type { Db, Tx } from './store.ts'
+
+const notFound = () => new AppError('not_found', 'no such job')
+const another = new AppError(
+  'conflict',
+  'another job with this version of the view is at work on this endpoint: wait for its end, or cancel it',
+)
+
+export type NewJob = {
+  readonly id: string
+  readonly kind: JobKind
+  readonly view_id: string
+  /** Of a redrive: the version whose refused rows it takes. */
+  readonly from_view_id: string | null
+  readonly endpoint_id: string
+  readonly region: string
+  readonly from: string | null
+  readonly to: string | null
+  readonly created_by: string
+}
+
+/**
+ * The job with all its units: the segments of the range that are committed now. One without any has succeeded.
+ * Throws conflict when another job could make the same, or the account has too many; validation_error for too many segments.
+ */
+export async function insertJob(db: Tx, account_id: string, job: NewJob, now: number): Promise<Job> {
+  const { id, kind, view_id, from_view_id, endpoint_id, region, created_by } = job
+  const { active } = await db
+    .selectFrom('jobs')
+    .select(({ fn }) => fn.countAll<number>().as('active'))
+    .where('account_id', '=', account_id)
+    .where('finished_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  const most = jobLimits.activePerAccountMax
+  if (active >= most) throw new AppError('conflict', `the account has ${most} jobs that are not finished: cancel one, or wait`)
+  const none = { total: 0, done: 0, skipped: 0, failed: 0, processed: 0, accepted: 0, dropped: 0, dlq: 0 }
+  const insert = db.insertInto('jobs').values({
+    ...{ id, account_id, kind, status: 'running', view_id, from_view_id, endpoint_id, region, ...none, created_by },
+    from_at: fromTimeOrNull(job.from),
+    to_at: fromTimeOrNull(job.to),
+    created_at: now,
+    looked_at: 0,
+  })
+  await explain(insert.execute(), { unique: another })
+  await insertUnits(db, job)
+  const { total } = await db
+    .selectFrom('job_units')
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .where('job_id', '=', id)
+    .executeTakeFirstOrThrow()
+  if (total > jobLimits.segmentsMax) {
+    throw new AppError('validation_error', `the range has more than ${jobLimits.segmentsMax} segments`, {
+      errors: [{ path: 'from', message: `must be later: the range has more than ${jobLimits.segmentsMax} segments` }],
+    })
+  }
+  await db.updateTable('jobs').set({ total }).where('id', '=', id).execute()
+  await finishJob(db, id, now)
+  return getJob(db, account_id, id)
+}
+
+async function insertUnits(db: Tx, { id, view_id, from_view_id, endpoint_id, from, to }: NewJob): Promise<void> {
+  const refused = sql`exists (select 1 from dlq_files where dlq_files.commit_id = commits.id and dlq_files.view_id = ${from_view_id})`
+  const conditions: readonly RawBuilder<unknown>[] = [
+    sql`endpoint_id = ${endpoint_id}`,
+    ...(from === null ? [] : [sql`sealed_at >= ${Date.parse(from)}`]),
+    ...(to === null ? [] : [sql`sealed_at < ${Date.parse(to)}`]),
+    ...(from_view_id === null ? [] : [refused]),
+  ]
+  await sql`
+    insert into job_units (job_id, commit_id, view_id, number, status, available_at, deaths)
+    select ${id}, id, ${view_id}, row_number() over (order by sealed_at, id), 'waiting', 0, 0 from (
+      select id, sealed_at from commits where ${sql.join(conditions, sql` and `)} order by sealed_at, id
+      limit ${sql.lit(jobLimits.segmentsMax + 1)}
+    ) as chosen`.execute(db)
+}
+
+/** Ends a job that has nothing left to do. */
+export async function finishJob(db: Tx, id: string, now: number): Promise<void> {
+  await db
+    .updateTable('jobs')
+    .set({ finished_at: now, status: sql<string>`case when failed > 0 then 'failed' else 'succeeded' end` })
+    .where('id', '=', id)
+    .where('status', 'in', ['running', 'paused'])
+    .where(sql<boolean>`done + skipped + failed >= total`)
+    .execute()
+}
+
+/** Throws not_found. */
+export async function getJob(db: Db, account_id: string, id: string): Promise<Job> {
+  const row = await selectJobs(db).where('jobs.account_id', '=', account_id).where('jobs.id', '=', id).executeTakeFirst()
+  if (row === undefined) throw notFound()
+  return toJob(row)
+}
+
+/** Why units of a job were skipped or failed. */
+export async function listJobReasons(db: Db, id: string): Promise<JobDetail['reasons']> {
+  const rows = await db
+    .selectFrom('job_units')
+    .select(['status', 'reason'])
+    .select(({ fn }) => fn.countAll<number>().as('segments'))
+    .where('job_id', '=', id)
+    .where('status', 'in', ['skipped', 'failed'])
+    .groupBy(['status', 'reason'])
+    .orderBy('segments', 'desc')
+    .orderBy('reason')
+    .limit(jobLimits.reasonsMax)
+    .execute()
+  return rows.map(({ status, reason, segments }) => ({
+    outcome: status === 'failed' ? 'failed' : 'skipped',
+    reason: reason ?? '',
+    segments,
+  }))
+}
+
+/** Newest first. */
+export async function listJobs(db: Db, account_id: string, { status, view_id, limit, offset }: JobsQuery): Promise<Page<Job>> {
+  let count = db
+    .selectFrom('jobs')
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .where('account_id', '=', account_id)
+  let read = selectJobs(db).where('jobs.account_id', '=', account_id)
+  if (status !== undefined) {
+    count = count.where('status', '=', status)
+    read = read.where('jobs.status', '=', status)
+  }
+  if (view_id !== undefined) {
+    count = count.where('view_id', '=', view_id)
+    read = read.where('jobs.view_id', '=', view_id)
+  }
+  const rows = read.orderBy('jobs.created_at', 'desc').orderBy('jobs.id').limit(limit).offset(offset)
+  return readPage({ limit, offset }, count.executeTakeFirstOrThrow(), rows.execute(), toJob)
+}
+
+/**
+ * Pauses, resumes or cancels. Where it is so already, nothing changes. Throws not_found, and validation_error for a job that is finished.
+ * Segments that nodes have in hand are finished before a pause; a cancel cuts them off.
+ */
+export async function setJobStatus(
+  db: Tx,
+  account_id: string,
+  id: string,
+  status: 'running' | 'paused' | 'canceled',
+  now: number,
+): Promise<Job> {
+  await db
+    .updateTable('jobs')
+    .set({ status, ...(status === 'canceled' ? { finished_at: now } : {}) })
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .where('status', 'in', ['running', 'paused'])
+    .execute()
+  const job = await getJob(db, account_id, id)
+  if (job.status !== status)
+    throw new AppError('validation_error', `the job has ${job.status === 'canceled' ? 'been canceled' : job.status}`)
+  return job
+}
+
+/** Jobs of a region that nodes may take units of, those first that waited longest. */
+export async function listRunningJobIds(db: Db, region: string): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('jobs')
+    .select('id')
+    .where('region', '=', region)
+    .where('status', '=', 'running')
+    .orderBy('looked_at')
+    .limit(jobLimits.jobsPerLeaseMax)
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+export type RunningJob = Pick<Database['jobs'], 'id' | 'account_id' | 'view_id' | 'from_view_id' | 'endpoint_id'>
+
+/** The job with its row held until the transaction ends, or undefined where it doesn't run any more. */
+export async function holdRunningJob(db: Tx, id: string, now: number): Promise<RunningJob | undefined> {
+  return db
+    .updateTable('jobs')
+    .set({ looked_at: now })
+    .where('id', '=', id)
+    .where('status', '=', 'running')
+    .returning(['id', 'account_id', 'view_id', 'from_view_id', 'endpoint_id'])
+    .executeTakeFirst()
+}
+
+/** Removes jobs that ended before `before` (epoch ms), and answers how many. What they made stays. */
+export async function removeJobsFinishedBefore(db: Db, before: number): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('jobs').where('finished_at', '<', before).executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}
+
+function selectJobs(db: Db) {
+  return db
+    .selectFrom('jobs')
+    .innerJoin('views', 'views.id', 'jobs.view_id')
+    .leftJoin('views as source', 'source.id', 'jobs.from_view_id')
+    .selectAll('jobs')
+    .select(['views.name as view_name', 'views.version as view_version', 'source.version as from_version'])
+}
+
+type Row = Database['jobs'] & { view_name: string; view_version: number; from_version: number | null }
+
+function toJob(row: Row): Job {
+  const { id, kind, status, view_id, view_name, view_version, from_version, endpoint_id, created_by, last_error } = row
+  const { total, done, skipped, failed, processed, accepted, dropped, dlq } = row
+  return {
+    ...{ id, view_id, view_name, view_version, from_version, endpoint_id, created_by, last_error },
+    kind: kind as JobKind,
+    status: status as JobStatus,
+    from: toTimeOrNull(row.from_at),
+    to: toTimeOrNull(row.to_at),
+    segments: { total, done, skipped, failed },
+    counters: { processed, accepted, dropped, dlq },
+    created_at: toTime(row.created_at),
+    started_at: toTimeOrNull(row.started_at),
+    finished_at: toTimeOrNull(row.finished_at),
+  }
+}

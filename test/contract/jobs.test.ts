@@ -1,0 +1,449 @@
+import { describe, expect, test } from 'vitest'
+import type { Artifact, ViewOutcome } from '#model/commit.ts'
+import { newId } from '#model/id.ts'
+import { jobLimits } from '#model/limits.ts'
+import { newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+
+const definition = { columns: [{ name: 'a', type: 'INTEGER', path: '$.a', required: true }] }
+const role_arn = 'arn:aws:iam::123456789012:role/ingest'
+const at = (seq: number) => `2026-11-20T08:00:${String(seq).padStart(2, '0')}.000Z`
+
+/** An endpoint with a segment a second that version 1 of a view was bound to, with a refused row each, and a published version 2. */
+async function furnished({ segments = 3 } = {}) {
+  const account = await control().newAccount()
+  const region = newRegion()
+  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket: 'lake', region: 'eu', role_arn })
+  const { body: first } = await account.post('/v1/views', { name: 'events', definition })
+  await account.post(`/v1/views/${first.id}/publish`)
+  const { body: second } = await account.post(`/v1/views/${first.id}/versions`)
+  await account.post(`/v1/views/${second.id}/publish`)
+  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
+  const node = await TestNode.register(control(), region)
+  const place = { id: destination.id, bucket: 'lake', region: 'eu' }
+  const files = (seq: number): Record<string, Artifact> => {
+    const file = (folder: string) => ({ key: `old/prefix/${endpoint.id}/${folder}/${seq}`, bytes: 10, rows: 1, sha256: 'ab' })
+    const ofView = { view_id: first.id, view_version: 1 }
+    return {
+      parquet: file('parquet'),
+      'views/events/v1': { ...file('views/events/v1'), ...ofView },
+      'dlq/events/v1': { ...file('dlq/events/v1'), ...ofView },
+    }
+  }
+  const commits = Array.from({ length: segments }, (_, seq) =>
+    aCommit(node.id, endpoint.id, seq, { sealed_at: at(seq), destination: place, artifacts: files(seq) }),
+  )
+  if (segments > 0) expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
+  const backfill = (body: object = {}) => account.post(`/v1/views/${second.id}/backfill`, { endpoint_id: endpoint.id, ...body })
+  const redrive = (body: object = {}) => account.post(`/v1/views/${second.id}/redrive`, { endpoint_id: endpoint.id, ...body })
+  return { account, endpoint, destination, node, commits, first, second, backfill, redrive, place, worker: new Worker(node) }
+}
+
+/** A process that takes leases and says what became of them. */
+class Worker {
+  readonly node: TestNode
+  incarnation = 'first'
+  constructor(node: TestNode) {
+    this.node = node
+  }
+  async lease(max: number, holding: readonly string[] = []) {
+    const request = { node_id: this.node.id, incarnation: this.incarnation, max, holding }
+    const { status, body } = await this.node.call('POST', 'jobs/lease', request)
+    expect(status).toBe(200)
+    return body
+  }
+  // biome-ignore lint/suspicious/noExplicitAny: units as they come over the wire
+  async report(unit: any, outcome: object): Promise<string> {
+    const { lease_id, job_id, commit } = unit
+    const reports = [{ lease_id, job_id, commit_id: commit.id, ...outcome }]
+    const { status, body } = await this.node.call('POST', 'jobs/report', { node_id: this.node.id, reports })
+    expect(status).toBe(200)
+    return body.results[0].result
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: units as they come over the wire
+function done(unit: any) {
+  const { id, name, version } = unit.view
+  const ofView = { view_id: id, view_version: version }
+  const file = (kind: string) => ({ key: `new/${kind}/${unit.commit.seq}`, bytes: 7, rows: 8, sha256: 'cd', ...ofView })
+  const kind = `${name}/v${version}`
+  const view: ViewOutcome = {
+    ...{ view_id: id, view_name: name, view_version: version, processed: 10, accepted: 8, dropped: 1, dlq: 1, cast_nulls: 0 },
+    errors: { cast_failed: 1 },
+    last_error: null,
+  }
+  return { outcome: 'done', artifacts: { [`views/${kind}`]: file('views'), [`dlq/${kind}`]: file('dlq') }, view }
+}
+
+const none = { processed: 0, accepted: 0, dropped: 0, dlq: 0 }
+
+describe('POST /v1/views/{id}/backfill', () => {
+  test('202 with the job', async () => {
+    const { backfill, second, endpoint, account } = await furnished()
+    const { status, body } = await backfill({ from: '2026-11-20T09:00:00.000+01:00' })
+    expect({ status, body }).toMatchObject({
+      status: 202,
+      body: {
+        ...{ kind: 'backfill', status: 'running', view_id: second.id, view_name: 'events', view_version: 2, from_version: null },
+        ...{ endpoint_id: endpoint.id, from: at(0), to: null, created_by: `key:${account.key_id}` },
+        ...{ segments: { total: 3, done: 0, skipped: 0, failed: 0 }, counters: none },
+        ...{ started_at: null, finished_at: null, last_error: null },
+      },
+    })
+    expect((await account.get(`/v1/jobs/${body.id}`)).body).toEqual({ ...body, reasons: [] })
+  })
+
+  test('202 takes the segments sealed from `from` on and before `to`', async () => {
+    const { backfill, account } = await furnished({ segments: 5 })
+    const total = async (range: object) => {
+      const { body } = await backfill(range)
+      await account.post(`/v1/jobs/${body.id}/cancel`)
+      return body.segments.total
+    }
+    expect(await total({ from: at(1), to: at(3) })).toBe(2)
+    expect(await total({ from: at(4) })).toBe(1)
+    expect(await total({ to: at(4) })).toBe(4)
+  })
+
+  test('202 with a job that has succeeded where there is nothing to do', async () => {
+    const { backfill } = await furnished({ segments: 0 })
+    const { status, body } = await backfill()
+    expect({ status, body }).toMatchObject({ status: 202, body: { status: 'succeeded', segments: { total: 0 } } })
+    expect(body.finished_at).toBe(body.created_at)
+  })
+
+  test('401, 403', async () => {
+    const { account, second, endpoint } = await furnished({ segments: 0 })
+    const path = `/v1/views/${second.id}/backfill`
+    expect(await account.as('nobody').post(path, { endpoint_id: endpoint.id })).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').post(path, { endpoint_id: endpoint.id })).toMatchObject({ status: 403 })
+  })
+
+  test('404 for a view that is not there, or another account’s', async () => {
+    const { account, second, endpoint } = await furnished({ segments: 0 })
+    expect(await account.post(`/v1/views/${newId()}/backfill`, { endpoint_id: endpoint.id })).toMatchObject({ status: 404 })
+    const other = await control().newAccount()
+    expect(await other.post(`/v1/views/${second.id}/backfill`, { endpoint_id: endpoint.id })).toMatchObject({ status: 404 })
+  })
+
+  test('409 while a job with this version is at work on the endpoint; afterwards not', async () => {
+    const { backfill, redrive, account } = await furnished()
+    const { body: job } = await backfill({ to: at(1) })
+    for (const again of [await backfill({ from: at(1) }), await redrive()]) {
+      expect(again).toMatchObject({ status: 409, body: { error: 'conflict', detail: expect.stringContaining('cancel') } })
+    }
+    await account.post(`/v1/jobs/${job.id}/cancel`)
+    expect(await backfill()).toMatchObject({ status: 202 })
+  })
+
+  test('409 for one job too many', async () => {
+    const { account, endpoint, node, second, place } = await furnished({ segments: 0 })
+    for (let count = 0; count <= jobLimits.activePerAccountMax; count += 1) {
+      const { body: other } = await account.post('/v1/endpoints', { region: node.region, destination_id: place.id })
+      await node.call('POST', 'commits', { commits: [aCommit(node.id, other.id, 1_000 + count)] })
+      const answer = await account.post(`/v1/views/${second.id}/backfill`, { endpoint_id: other.id })
+      expect(answer.status).toBe(count < jobLimits.activePerAccountMax ? 202 : 409)
+    }
+    expect(endpoint.id).toBeDefined()
+  })
+
+  test('422 for a version that is not published, a foreign endpoint, a bad range, an unknown field', async () => {
+    const { account, first, second, endpoint, backfill } = await furnished()
+    const { body: draft } = await account.post(`/v1/views/${first.id}/versions`)
+    const body = { endpoint_id: endpoint.id }
+    const detail = expect.stringContaining('draft')
+    expect(await account.post(`/v1/views/${draft.id}/backfill`, body)).toMatchObject({ status: 422, body: { detail } })
+    const foreign = await furnished({ segments: 0 })
+    for (const endpoint_id of [newId(), foreign.endpoint.id]) {
+      const errors = [{ path: 'endpoint_id', message: 'names no endpoint of the account' }]
+      expect(await backfill({ endpoint_id })).toMatchObject({ status: 422, body: { errors } })
+    }
+    expect(await backfill({ from: at(2), to: at(2) })).toMatchObject({ status: 422, body: { errors: [{ path: 'to' }] } })
+    expect(await backfill({ from: 'yesterday' })).toMatchObject({ status: 422, body: { errors: [{ path: 'from' }] } })
+    expect(await backfill({ surplus: 1 })).toMatchObject({ status: 422 })
+    await account.post(`/v1/views/${second.id}/archive`)
+    expect(await backfill()).toMatchObject({ status: 422 })
+  })
+})
+
+describe('POST /v1/views/{id}/redrive', () => {
+  test('202 from the latest other version that refused rows there', async () => {
+    const { redrive } = await furnished()
+    expect(await redrive()).toMatchObject({
+      status: 202,
+      body: { kind: 'redrive', view_version: 2, from_version: 1, segments: { total: 3 } },
+    })
+  })
+
+  test('401, 403, 404', async () => {
+    const { account, second, endpoint } = await furnished({ segments: 0 })
+    const path = `/v1/views/${second.id}/redrive`
+    expect(await account.as('nobody').post(path, { endpoint_id: endpoint.id })).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').post(path, { endpoint_id: endpoint.id })).toMatchObject({ status: 403 })
+    expect(await (await control().newAccount()).post(path, { endpoint_id: endpoint.id })).toMatchObject({ status: 404 })
+  })
+
+  test('422 for the version itself, a version that is not there or a draft, and where nothing was refused', async () => {
+    const { account, first, redrive } = await furnished({ segments: 0 })
+    await account.post(`/v1/views/${first.id}/versions`)
+    for (const from_version of [2, 3, 4, undefined]) {
+      expect(await redrive({ from_version })).toMatchObject({ status: 422, body: { errors: [{ path: 'from_version' }] } })
+    }
+    expect(await redrive({ from_version: 1 })).toMatchObject({ status: 202, body: { status: 'succeeded' } })
+  })
+})
+
+describe('GET /v1/jobs', () => {
+  test('200 newest first, by page, filtered', async () => {
+    const { account, backfill, redrive, second } = await furnished()
+    const { body: older } = await backfill()
+    await account.post(`/v1/jobs/${older.id}/cancel`)
+    const { body: newer } = await redrive()
+    const ids = async (query: string) =>
+      (await account.as('metrics').get(`/v1/jobs?${query}`)).body.items.map(({ id }: { id: string }) => id)
+    expect(new Set(await ids(''))).toEqual(new Set([newer.id, older.id]))
+    expect(await ids('status=canceled')).toEqual([older.id])
+    expect(await ids(`view_id=${newId()}`)).toEqual([])
+    expect(await ids(`view_id=${second.id}&limit=1`)).toHaveLength(1)
+    expect((await (await control().newAccount()).get('/v1/jobs')).body).toMatchObject({ items: [], total: 0 })
+  })
+
+  test('401, 403, 422', async () => {
+    const account = await control().newAccount()
+    expect(await account.as('nobody').get('/v1/jobs')).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get('/v1/jobs')).toMatchObject({ status: 403 })
+    expect(await account.get('/v1/jobs?status=odd')).toMatchObject({ status: 422 })
+  })
+})
+
+describe('GET /v1/jobs/{id}', () => {
+  test('401, 403, 404', async () => {
+    const { account, backfill } = await furnished({ segments: 0 })
+    const { body } = await backfill()
+    const path = `/v1/jobs/${body.id}`
+    expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })
+    expect(await account.as('ingest').get(path)).toMatchObject({ status: 403 })
+    expect(await account.get(`/v1/jobs/${newId()}`)).toMatchObject({ status: 404 })
+    expect(await (await control().newAccount()).get(path)).toMatchObject({ status: 404 })
+  })
+})
+
+describe.each(['pause', 'resume', 'cancel'])('POST /v1/jobs/{id}/%s', (verb) => {
+  test('401, 403, 404', async () => {
+    const { account, backfill } = await furnished({ segments: 0 })
+    const { body } = await backfill()
+    const path = `/v1/jobs/${body.id}/${verb}`
+    expect(await account.as('nobody').post(path)).toMatchObject({ status: 401 })
+    expect(await account.as('metrics').post(path)).toMatchObject({ status: 403 })
+    expect(await account.post(`/v1/jobs/${newId()}/${verb}`)).toMatchObject({ status: 404 })
+    expect(await (await control().newAccount()).post(path)).toMatchObject({ status: 404 })
+  })
+
+  test('422 for a job that is finished', async () => {
+    const { account, backfill } = await furnished({ segments: 0 })
+    const { body } = await backfill()
+    expect(await account.post(`/v1/jobs/${body.id}/${verb}`)).toMatchObject({ status: 422 })
+  })
+})
+
+describe('the life of a job', () => {
+  test('a paused one gives nothing out until it is resumed; a canceled one never again', async () => {
+    const { account, backfill, worker } = await furnished()
+    const { body: job } = await backfill()
+    const to = async (verb: string, status: number) =>
+      expect(await account.post(`/v1/jobs/${job.id}/${verb}`)).toMatchObject({ status })
+    const [unit] = (await worker.lease(1)).units
+    await to('pause', 200)
+    await to('pause', 200)
+    expect(await worker.lease(1, [unit.lease_id])).toEqual({ units: [], held: [unit.lease_id], more: false })
+    expect(await worker.report(unit, done(unit))).toBe('recorded')
+    await to('resume', 200)
+    const [next] = (await worker.lease(1)).units
+    await to('cancel', 200)
+    expect(await worker.lease(1, [next.lease_id])).toEqual({ units: [], held: [], more: false })
+    await to('resume', 422)
+    const { body } = await account.get(`/v1/jobs/${job.id}`)
+    expect(body).toMatchObject({ status: 'canceled', segments: { total: 3, done: 1 }, finished_at: expect.any(String) })
+  })
+
+  test('what a node made is counted once, shown with its commit, and apart from the live metrics', async () => {
+    const { account, backfill, worker, second, endpoint } = await furnished()
+    const { body: job } = await backfill()
+    const { units } = await worker.lease(8)
+    expect(units.map((unit: { commit: { seq: number } }) => unit.commit.seq)).toEqual([0, 1, 2])
+    const [unit] = units
+    expect(unit).toMatchObject({
+      view: { id: second.id, name: 'events', version: 2, definition },
+      source: { kind: 'parquet', artifact: { rows: 1 }, from_version: null },
+      target: { bucket: 'lake', prefix: 'old/prefix', role_arn },
+      lease_ms: jobLimits.leaseMs,
+    })
+    expect(await worker.report(unit, done(unit))).toBe('recorded')
+    expect(await worker.report(unit, done(unit))).toBe('known')
+    const { body } = await account.get(`/v1/jobs/${job.id}`)
+    expect(body).toMatchObject({
+      status: 'running',
+      segments: { total: 3, done: 1 },
+      counters: { processed: 10, accepted: 8, dropped: 1, dlq: 1 },
+    })
+    expect(body.started_at).not.toBeNull()
+    const { body: commits } = await account.get(`/v1/endpoints/${endpoint.id}/commits`)
+    expect(Object.keys(commits.items.at(-1).artifacts)).toEqual([
+      ...['parquet', 'views/events/v1', 'dlq/events/v1', 'views/events/v2', 'dlq/events/v2'],
+    ])
+    expect((await account.get(`/v1/views/${second.id}/metrics`)).body.endpoints).toEqual([])
+    expect((await account.get(`/v1/views/${second.id}/dlq-files`)).body).toMatchObject({
+      total: 1,
+      files: [{ segment_seq: 0, s3_key: 'new/dlq/0', s3_bucket: 'lake' }],
+    })
+    for (const rest of units.slice(1)) await worker.report(rest, done(rest))
+    expect((await account.get(`/v1/jobs/${job.id}`)).body).toMatchObject({ status: 'succeeded', segments: { done: 3 } })
+  })
+
+  test('the same job again skips everything, and so does a re-drive: no segment gets a version twice', async () => {
+    const { account, backfill, redrive, worker } = await furnished()
+    await backfill()
+    for (const unit of (await worker.lease(8)).units) await worker.report(unit, done(unit))
+    for (const again of [backfill, redrive]) {
+      const { body: job } = await again()
+      expect((await worker.lease(8)).units).toEqual([])
+      expect((await account.get(`/v1/jobs/${job.id}`)).body).toMatchObject({
+        status: 'succeeded',
+        segments: { total: 3, skipped: 3 },
+        counters: none,
+        reasons: [{ outcome: 'skipped', reason: 'the segment has this version of the view already', segments: 3 }],
+      })
+    }
+  })
+
+  test('a version that was delivered live is skipped', async () => {
+    const { account, first, endpoint, worker } = await furnished()
+    const { body: job } = await account.post(`/v1/views/${first.id}/backfill`, { endpoint_id: endpoint.id })
+    await worker.lease(8)
+    expect((await account.get(`/v1/jobs/${job.id}`)).body).toMatchObject({ status: 'succeeded', segments: { skipped: 3 } })
+  })
+
+  test('a commit without its records is skipped, with the reason', async () => {
+    const { account, backfill, worker, node, endpoint, place } = await furnished({ segments: 0 })
+    await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, 9, { destination: place, artifacts: {} })] })
+    const { body: job } = await backfill()
+    await worker.lease(8)
+    const reason = 'the segment was committed neither as a raw segment nor as raw Parquet: its records are not in the bucket'
+    expect((await account.get(`/v1/jobs/${job.id}`)).body.reasons).toEqual([{ outcome: 'skipped', reason, segments: 1 }])
+  })
+
+  test('a re-drive reads the refused rows', async () => {
+    const { redrive, worker } = await furnished({ segments: 1 })
+    await redrive()
+    const [unit] = (await worker.lease(1)).units
+    expect(unit.source).toMatchObject({
+      kind: 'dlq',
+      from_version: 1,
+      artifact: { key: expect.stringContaining('dlq/events/v1') },
+    })
+  })
+
+  test('a segment that failed makes the job fail in the end, and another job takes it again', async () => {
+    const { account, backfill, worker } = await furnished({ segments: 2 })
+    const { body: job } = await backfill()
+    const [bad, good] = (await worker.lease(8)).units
+    await worker.report(bad, { outcome: 'failed', reason: 'too large' })
+    await worker.report(good, done(good))
+    expect((await account.get(`/v1/jobs/${job.id}`)).body).toMatchObject({
+      ...{ status: 'failed', last_error: 'too large', segments: { done: 1, failed: 1 } },
+      reasons: [{ outcome: 'failed', reason: 'too large', segments: 1 }],
+    })
+    await backfill()
+    expect((await worker.lease(8)).units).toMatchObject([{ commit: { id: bad.commit.id } }])
+  })
+
+  test('a destination that is gone fails the segment', async () => {
+    const { account, backfill, worker, endpoint, destination } = await furnished({ segments: 1 })
+    await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id: null })
+    expect(await account.delete(`/v1/destinations/${destination.id}`)).toMatchObject({ status: 204 })
+    const { body: job } = await backfill()
+    await worker.lease(8)
+    expect((await account.get(`/v1/jobs/${job.id}`)).body).toMatchObject({ status: 'failed', segments: { failed: 1 } })
+  })
+})
+
+describe('a lease', () => {
+  async function leased() {
+    const furniture = await furnished({ segments: 1 })
+    const { body: job } = await furniture.backfill()
+    const [unit] = (await furniture.worker.lease(1)).units
+    return { ...furniture, job, unit }
+  }
+  const progress = async (account: TestAccount, job: { id: string }) => (await account.get(`/v1/jobs/${job.id}`)).body
+
+  test('is nobody else’s while it is renewed; once it ran out it is another’s, and says nothing any more', async () => {
+    const { account, worker, node, unit, job } = await leased()
+    const other = new Worker(await TestNode.register(control(), node.region))
+    control().clock.advance(jobLimits.leaseMs - 1_000)
+    expect((await worker.lease(0, [unit.lease_id])).held).toEqual([unit.lease_id])
+    control().clock.advance(jobLimits.leaseMs - 1_000)
+    expect((await other.lease(1)).units).toEqual([])
+    control().clock.advance(2_000)
+    const [again] = (await other.lease(1)).units
+    expect(again.commit).toEqual(unit.commit)
+    expect(await worker.report(unit, done(unit))).toBe('stale')
+    expect((await worker.lease(1, [unit.lease_id])).held).toEqual([])
+    expect(await other.report(again, done(again))).toBe('recorded')
+    expect(await progress(account, job)).toMatchObject({ status: 'succeeded', counters: { processed: 10 } })
+  })
+
+  test('of a process that died is given out at once when its node asks again, and given up after some deaths', async () => {
+    const { account, worker, job } = await leased()
+    for (let deaths = 1; deaths < jobLimits.deathsMax; deaths += 1) {
+      worker.incarnation = `after ${deaths}`
+      expect((await worker.lease(1)).units).toHaveLength(1)
+    }
+    worker.incarnation = 'last'
+    expect((await worker.lease(1)).units).toEqual([])
+    expect(await progress(account, job)).toMatchObject({ status: 'failed', last_error: expect.stringContaining('3 processes') })
+  })
+
+  test('whose answer was lost, or that is given back, counts as no death', async () => {
+    const { worker } = await leased()
+    for (let times = 0; times <= jobLimits.deathsMax; times += 1) {
+      const [unit] = (await worker.lease(1)).units
+      expect(unit).toBeDefined()
+      if (times % 2 === 0) expect(await worker.report(unit, { outcome: 'released' })).toBe('recorded')
+    }
+  })
+
+  test('that may succeed later waits, and the job says why', async () => {
+    const { account, worker, unit, job } = await leased()
+    expect(await worker.report(unit, { outcome: 'retry', reason: '503 SlowDown' })).toBe('recorded')
+    expect((await worker.lease(1)).units).toEqual([])
+    expect(await progress(account, job)).toMatchObject({ status: 'running', last_error: '503 SlowDown' })
+    control().clock.advance(jobLimits.retryMs)
+    expect((await worker.lease(1)).units).toHaveLength(1)
+  })
+
+  test('of a canceled job keeps the segment from the next job until the node lets go', async () => {
+    const { account, worker, node, unit, job, redrive } = await leased()
+    await account.post(`/v1/jobs/${job.id}/cancel`)
+    await redrive()
+    const other = new Worker(await TestNode.register(control(), node.region))
+    expect((await other.lease(1)).units).toEqual([])
+    // It was written already: then it counts.
+    expect(await worker.report(unit, done(unit))).toBe('recorded')
+    expect((await other.lease(1)).units).toEqual([])
+    expect(await progress(account, job)).toMatchObject({ status: 'canceled', segments: { done: 1 }, counters: { processed: 10 } })
+  })
+
+  test('is for the nodes of the endpoint’s region, and for nodes alone', async () => {
+    const { backfill, worker, node } = await furnished()
+    await backfill()
+    const elsewhere = new Worker(await TestNode.register(control(), newRegion()))
+    expect((await elsewhere.lease(8)).units).toEqual([])
+    const request = { node_id: node.id, incarnation: 'x', max: 1, holding: [] }
+    expect(await node.call('POST', 'jobs/lease', request, 'wrong')).toMatchObject({ status: 401 })
+    expect(await node.call('POST', 'jobs/lease', { ...request, max: 1_000 })).toMatchObject({ status: 422 })
+    expect((await worker.lease(1)).more).toBe(true)
+  })
+})

@@ -1,0 +1,185 @@
+import { expect, test } from 'vitest'
+import type { Artifacts } from '#model/commit.ts'
+import { newId } from '#model/id.ts'
+import { jobLimits } from '#model/limits.ts'
+import { findCommit, insertAddition } from '#store/commit-additions.ts'
+import { listCommits, recordCommit } from '#store/commits.ts'
+import { findLatestRefusingVersion, listDlqFiles } from '#store/dlq-files.ts'
+import { findUnit, finishUnit, holdJob, leaseUnit, listAvailableUnits, listLeasedUnits, returnUnit } from '#store/job-units.ts'
+import { getJob, holdRunningJob, insertJob, removeJobsFinishedBefore, setJobStatus } from '#store/jobs.ts'
+import { type Store, transact } from '#store/store.ts'
+import { insertVersion, publishView } from '#store/views.ts'
+import { describeDatabases, newStore } from '../support/databases.ts'
+import { aCommit, aJob, anAccount, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+
+async function furnished(store: Store, segments = 4) {
+  const account = await anAccount(store)
+  const endpoint = await aStoredEndpoint(store, account)
+  const view = await aPublishedView(store, account)
+  const commits = Array.from({ length: segments }, (_, seq) => aCommit(endpoint.id, seq, { sealed_at: iso(t0 + seq * 1000) }))
+  for (const commit of commits) await transact(store, (db) => recordCommit(db, commit, t0))
+  const start = (change = {}) => transact(store, (db) => insertJob(db, account, aJob(endpoint.id, view.id, change), t0))
+  return { account, endpoint, view, commits, start }
+}
+
+const lease = () => ({ lease_id: newId(), node_id: newId(), incarnation: 'first' })
+const outcome = { processed: 10, accepted: 7, dropped: 2, dlq: 1 }
+const files = (view_id: string): Artifacts => ({
+  'views/events/v2': { key: 'v', bytes: 1, rows: 7, sha256: 'ab', view_id, view_version: 2 },
+  'dlq/events/v2': { key: 'd', bytes: 1, rows: 1, sha256: 'ab', view_id, view_version: 2 },
+})
+
+describeDatabases('jobs', (kind) => {
+  test('units are the segments of the range, in the order of their seals', async () => {
+    await using store = await newStore(kind)
+    const { start, commits } = await furnished(store)
+    const job = await start({ from: iso(t0 + 1000), to: iso(t0 + 3000) })
+    expect(job.segments.total).toBe(2)
+    const units = await transact(store, (db) => listAvailableUnits(db, job.id, t0))
+    expect(units.map(({ commit_id }) => commit_id)).toEqual([commits[1]?.id, commits[2]?.id])
+  })
+
+  test('callers at once start one job', async () => {
+    await using store = await newStore(kind)
+    const { start } = await furnished(store)
+    const results = await Promise.allSettled(Array.from({ length: 5 }, () => start()))
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    for (const result of results) if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'conflict' })
+  })
+
+  test('callers at once take each unit once', async () => {
+    await using store = await newStore(kind)
+    const { start } = await furnished(store, 12)
+    const { id } = await start()
+    const take = () =>
+      transact(store, async (db) => {
+        await holdRunningJob(db, id, t0)
+        const [unit] = await listAvailableUnits(db, id, t0)
+        if (unit !== undefined) await leaseUnit(db, unit, lease(), t0)
+        return unit?.commit_id
+      })
+    const taken = await Promise.all(Array.from({ length: 12 }, take))
+    expect(new Set(taken).size).toBe(12)
+    expect(await take()).toBeUndefined()
+  })
+
+  test('a unit is finished and counted once, and the last one ends the job', async () => {
+    await using store = await newStore(kind)
+    const { account, start } = await furnished(store, 2)
+    const job = await start()
+    const units = await transact(store, (db) => listAvailableUnits(db, job.id, t0))
+    for (const [index, unit] of units.entries()) {
+      for (let times = 0; times < 3; times += 1) {
+        const end = index === 0 ? ({ status: 'done', outcome } as const) : ({ status: 'skipped', reason: 'none' } as const)
+        await transact(store, async (db) => {
+          await holdJob(db, job.id)
+          await finishUnit(db, unit, end, t0 + 5)
+        })
+      }
+    }
+    expect(await getJob(store.db, account, job.id)).toMatchObject({
+      ...{ status: 'succeeded', finished_at: iso(t0 + 5), counters: outcome },
+      segments: { total: 2, done: 1, skipped: 1, failed: 0 },
+    })
+  })
+
+  test('a lease that was lost gives nothing back', async () => {
+    await using store = await newStore(kind)
+    const { start } = await furnished(store, 1)
+    const job = await start()
+    const [first, second] = [lease(), lease()]
+    await transact(store, async (db) => {
+      const [unit] = await listAvailableUnits(db, job.id, t0)
+      if (unit === undefined) throw new Error('no unit')
+      await leaseUnit(db, unit, first, t0)
+      expect(await listAvailableUnits(db, job.id, t0 + jobLimits.leaseMs - 1)).toEqual([])
+      const [again] = await listAvailableUnits(db, job.id, t0 + jobLimits.leaseMs)
+      if (again === undefined) throw new Error('no unit')
+      await leaseUnit(db, again, second, t0 + jobLimits.leaseMs)
+      await returnUnit(db, { ...unit, ...first }, t0)
+      expect(await findUnit(db, job.id, unit.commit_id)).toMatchObject({ status: 'leased', lease_id: second.lease_id })
+    })
+    expect(await listLeasedUnits(store.db, second.node_id)).toMatchObject([{ job_id: job.id, canceled: false }])
+    expect(await listLeasedUnits(store.db, first.node_id)).toEqual([])
+  })
+
+  test('of two changes at once one wins: a job that is canceled is not resumed', async () => {
+    await using store = await newStore(kind)
+    const { account, start } = await furnished(store)
+    const { id } = await start()
+    await transact(store, (db) => setJobStatus(db, account, id, 'canceled', t0))
+    await expect(transact(store, (db) => setJobStatus(db, account, id, 'running', t0))).rejects.toMatchObject({
+      code: 'validation_error',
+    })
+    await expect(transact(store, (db) => setJobStatus(db, newId(), id, 'paused', t0))).rejects.toMatchObject({
+      code: 'not_found',
+    })
+  })
+
+  test('an addition is there once, with its DLQ files, and shows with the commit', async () => {
+    await using store = await newStore(kind)
+    const { account, endpoint, view, commits } = await furnished(store, 2)
+    const id = commits[0]?.id ?? ''
+    const add = (job_id: string) =>
+      transact(store, async (db) => {
+        const commit = await findCommit(db, id)
+        return commit && insertAddition(db, { commit, view_id: view.id, job_id, artifacts: files(view.id) }, t0)
+      })
+    const added = await Promise.all([add('a'), add('b'), add('c')])
+    expect(added.filter((isNew) => isNew === true)).toHaveLength(1)
+    const { items } = await listCommits(store.db, endpoint.id, { limit: 10 })
+    expect(Object.keys(items.find((commit) => commit.id === id)?.artifacts ?? {})).toEqual([
+      ...['parquet', 'views/events/v2', 'dlq/events/v2'],
+    ])
+    expect(Object.keys(items.find((commit) => commit.id !== id)?.artifacts ?? {})).toEqual(['parquet'])
+    expect(await findCommit(store.db, id)).toMatchObject({ added: [view.id], artifacts: { 'dlq/events/v2': { key: 'd' } } })
+    expect((await listDlqFiles(store.db, account, view.id, 10)).files).toMatchObject([{ s3_key: 'd', rows: 1 }])
+  })
+
+  test('the latest other version that refused rows in the range', async () => {
+    await using store = await newStore(kind)
+    const { account, endpoint, view } = await furnished(store, 0)
+    const next = async () =>
+      transact(store, async (db) => {
+        const { id } = await insertVersion(db, account, view.id, { id: newId(), created_by: 'ci' }, undefined, t0)
+        return publishView(db, account, id, t0)
+      })
+    const [second, third] = [await next(), await next()]
+    for (const [seq, { id, version }] of [view, second].entries()) {
+      const dlq = { key: `d${seq}`, bytes: 1, rows: 1, sha256: 'ab', view_id: id, view_version: version }
+      const commit = aCommit(endpoint.id, seq, { sealed_at: iso(t0 + seq * 1000), artifacts: { [`dlq/x/v${version}`]: dlq } })
+      await transact(store, (db) => recordCommit(db, commit, t0))
+    }
+    const find = (except: string, to: number | null, endpoint_id = endpoint.id) =>
+      findLatestRefusingVersion(
+        store.db,
+        account,
+        { name: view.name, except },
+        { endpoint_id, from: null, to: to === null ? null : iso(to) },
+      )
+    expect(await find(third.id, null)).toMatchObject({ id: second.id, version: 2 })
+    expect(await find(second.id, null)).toMatchObject({ version: 1 })
+    expect(await find(third.id, t0 + 1000)).toMatchObject({ version: 1 })
+    expect(await find(third.id, t0)).toBeUndefined()
+    expect(await find(third.id, null, newId())).toBeUndefined()
+    const redrive = { kind: 'redrive' as const, from_view_id: second.id }
+    const job = await transact(store, (db) => insertJob(db, account, aJob(endpoint.id, third.id, redrive), t0))
+    expect(job).toMatchObject({ kind: 'redrive', from_version: 2, segments: { total: 1 } })
+  })
+
+  test('jobs that ended long ago go, with their units; what they made stays', async () => {
+    await using store = await newStore(kind)
+    const { account, start, view, commits } = await furnished(store, 1)
+    const job = await start()
+    await transact(store, async (db) => {
+      const commit = await findCommit(db, commits[0]?.id ?? '')
+      if (commit !== undefined) await insertAddition(db, { commit, view_id: view.id, job_id: job.id, artifacts: {} }, t0)
+      await setJobStatus(db, account, job.id, 'canceled', t0)
+    })
+    expect(await removeJobsFinishedBefore(store.db, t0)).toBe(0)
+    expect(await removeJobsFinishedBefore(store.db, t0 + 1)).toBe(1)
+    await expect(getJob(store.db, account, job.id)).rejects.toMatchObject({ code: 'not_found' })
+    expect(await store.db.selectFrom('job_units').selectAll().execute()).toEqual([])
+    expect(await findCommit(store.db, commits[0]?.id ?? '')).toMatchObject({ added: [view.id] })
+  })
+})
