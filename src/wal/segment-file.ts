@@ -27,7 +27,7 @@ import { readUInt64, writeUInt64 } from './frame.ts'
 
 export type SegmentIdentity = {
   readonly logName: string
-  /** Ten lowercase letters and digits, new at every start of a process. */
+  /** Ten lowercase letters and digits at random, new for each log at every start of the process, and no two logs have the same. */
   readonly incarnation: string
   readonly seq: number
 }

@@ -40,8 +40,6 @@ const incarnationAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 export class Wal implements Service {
   readonly name = 'wal'
-  /** Part of the name of every segment that this process begins. */
-  readonly incarnation = newIncarnation()
   readonly #options: WalOptions
   readonly #limits: WalLimits
   readonly #logs = new Map<string, Log>()
@@ -88,7 +86,8 @@ export class Wal implements Service {
     const log = new Log({
       logName,
       directory: join(directory, logName),
-      incarnation: this.incarnation,
+      // Of each log its own: node, incarnation and seq name a segment among all segments of all logs.
+      incarnation: newIncarnation(),
       lastSeq: () => this.#lastSeq(logName),
       settings,
       files,

@@ -1,12 +1,12 @@
 /** What the log does when the disk fails, fills up, or lies; and when segments are sealed. Each on the disk of faulty-files.ts. */
 import { Buffer } from 'node:buffer'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { listSegments, removeSegment } from '#wal/directory.ts'
 import type { FrameInput } from '#wal/frame.ts'
-import { segmentSalt } from '#wal/segment-file.ts'
+import { parseSegmentName, segmentSalt } from '#wal/segment-file.ts'
 import { openSegment } from '#wal/segment-reader.ts'
 import { Wal, type WalOptions } from '#wal/wal.ts'
 import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
@@ -249,15 +249,16 @@ describe('damage', () => {
   })
 
   test('among bytes that look like frames everywhere: the search is bounded, and the file is kept', async () => {
-    const salt = segmentSalt({ logName: 'log', seq: 0, incarnation: wal.incarnation })
+    await append('a')
+    const [path = ''] = disk.paths().filter((name) => name.endsWith('.open'))
+    const { incarnation = '' } = parseSegmentName(basename(path)) ?? {}
+    const salt = segmentSalt({ logName: 'log', seq: 0, incarnation })
     const lure = Buffer.alloc(36 * 100)
     for (let at = 0; at < lure.byteLength; at += 36) {
       lure.writeUInt32LE(1_000, at)
       lure.writeUInt32LE((~1_000 ^ salt) >>> 0, at + 4)
     }
-    await append('a')
     await wal.append('log', { ...frame('lure', 0), payload: [lure] })
-    const [path = ''] = disk.paths().filter((name) => name.endsWith('.open'))
     disk.crash()
     disk.damage(path, (bytes) => bytes.fill(0, frameAt(bytes, 1), frameAt(bytes, 1) + 12))
     const operations = counting()

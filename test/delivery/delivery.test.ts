@@ -76,6 +76,24 @@ describe('a destination that fails', () => {
   })
 })
 
+test('segments of the same seq of two endpoints are two segments', async () => {
+  const [one, two] = [anEndpointTo(aDestination('one')), anEndpointTo(aDestination('two'))]
+  await using node = await DeliveryNode.create(one, two)
+  await node.sealAll([
+    [one.id, '{"n":1}'],
+    [two.id, '{"n":2}'],
+    [one.id, '{"n":3}'],
+    [two.id, '{"n":4}'],
+  ])
+  await node.start()
+  await until('four commits', () => node.commits.length === 4)
+  expect(new Set(node.commits.map(({ id }) => id)).size).toBe(4)
+  for (const { id } of [one, two]) {
+    expect(node.commits.filter(({ endpoint_id }) => endpoint_id === id).map(({ seq }) => seq)).toEqual([0, 1])
+    await until('the log to be empty', async () => (await segments(node, id)).length === 0)
+  }
+})
+
 describe('the destination as bound now', () => {
   test('without one everything waits, and goes when one is bound', async () => {
     const endpoint = anEndpointTo(null)

@@ -79,7 +79,12 @@ export class DeliveryNode implements AsyncDisposable {
   }
 
   /** Seals one segment for each of the bodies. */
-  async seal(endpointId: string, ...bodies: readonly string[]): Promise<void> {
+  seal(endpointId: string, ...bodies: readonly string[]): Promise<void> {
+    return this.sealAll(bodies.map((body) => [endpointId, body]))
+  }
+
+  /** Seals one segment for each body, all by one run of the log's process. */
+  async sealAll(bodies: readonly (readonly [endpointId: string, body: string])[]): Promise<void> {
     const wal = new Wal({
       directory: this.config.paths.wal,
       files: systemFiles,
@@ -87,7 +92,7 @@ export class DeliveryNode implements AsyncDisposable {
       logger: createLogger('wal', 'silent'),
     })
     await wal.start()
-    for (const body of bodies) {
+    for (const [endpointId, body] of bodies) {
       // Smaller than any frame: the next one opens a new segment.
       wal.configure(endpointId, { segmentBytes: 1, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
       await wal.append(endpointId, {

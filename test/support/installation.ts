@@ -182,6 +182,7 @@ export class Installation implements AsyncDisposable {
       await this.ok('POST', `/v1/views/${viewId}/publish`)
       await this.ok('POST', `/v1/endpoints/${endpoint.id}/views`, { view_id: viewId })
     }
+    await this.#known(endpoint.id, viewId)
     // Without a delivery process it is degraded, and takes data all the same.
     await until(
       'the endpoint to be deployed',
@@ -244,6 +245,22 @@ export class Installation implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#running.keys()].map((command) => this.end(command, command === 'start' ? 'SIGTERM' : 'SIGKILL')))
     await rm(this.directory, { recursive: true, force: true })
+  }
+
+  /** Waits until the processes that run work by a configuration with the endpoint and its view in it. */
+  async #known(endpointId: string, viewId: string | undefined): Promise<void> {
+    const all = this.#running.has('start')
+    for (const plane of ['ingest', 'delivery'].filter((name) => all || this.#running.has(name))) {
+      const path = join(this.directory, 'node', `${plane}-snapshot.json`)
+      await until(
+        `${plane} to know the endpoint`,
+        () => {
+          const snapshot = existsSync(path) ? readFileSync(path, 'utf8') : ''
+          return snapshot.includes(endpointId) && snapshot.includes(viewId ?? '')
+        },
+        60_000,
+      )
+    }
   }
 
   async #exchange(): Promise<string> {
