@@ -32,6 +32,7 @@ import { Keys } from './services/keys.ts'
 import { Nodes } from './services/nodes.ts'
 import { Previews } from './services/previews.ts'
 import { Snapshots } from './services/snapshots.ts'
+import { Suggestions } from './services/suggestions.ts'
 import { Tokens } from './services/tokens.ts'
 import { type DefinitionCompiler, Views } from './services/views.ts'
 
@@ -105,6 +106,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       views: new Views({ store, changes, compile, clock }),
       dlqFiles: new DlqFiles({ store, objectStores, logger }),
       previews: new Previews({ runner: previewWorkers }),
+      suggestions: new Suggestions({ store, objectStores, runner: previewWorkers, logger }),
       bindings: new Bindings({ store, changes, clock }),
       commits: new Commits({ store, clock }),
       jobs: new Jobs({ store, clock }),

@@ -246,6 +246,23 @@ export const examples: Readonly<Record<string, Example>> = {
       executionTimeMs: 21.4,
     },
   },
+  suggestView: {
+    request: { samples: ['{"type":"order","order":{"amount":12.5}}', '{"type":"order","order":{}}'] },
+    answer: {
+      definition: {
+        columns: [
+          { name: 'type', type: 'VARCHAR', path: '$.type' },
+          { name: 'order_amount', type: 'DOUBLE', path: '$.order.amount' },
+        ],
+      },
+      warnings: [],
+      sample_count: 2,
+      columns: [
+        { name: 'type', path: '$.type', type: 'VARCHAR', found: 2, nulls: 0, missing: 0 },
+        { name: 'order_amount', path: '$.order.amount', type: 'DOUBLE', found: 1, nulls: 0, missing: 1 },
+      ],
+    },
+  },
   listDlqFiles: { answer: { ...versionOf, files: [dlqFile], total: 1 } },
   getViewMetrics: {
     answer: {

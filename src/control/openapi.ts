@@ -25,6 +25,7 @@ import { DlqFile } from '#model/dlq-file.ts'
 import { ChangeEndpoint, CreateEndpoint, Endpoint, MqttConfig } from '#model/endpoint.ts'
 import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
 import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
+import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
 import type { RouteScope } from './authenticate.ts'
@@ -97,6 +98,9 @@ const components = {
   PreviewResult,
   Problem,
   Redrive,
+  SuggestedColumn,
+  Suggestion,
+  SuggestRequest,
   TrustPolicy,
   View,
   ViewDetail,

@@ -38,6 +38,7 @@ import type { Keys } from './services/keys.ts'
 import type { Nodes } from './services/nodes.ts'
 import type { Previews } from './services/previews.ts'
 import type { Snapshots } from './services/snapshots.ts'
+import type { Suggestions } from './services/suggestions.ts'
 import type { Tokens } from './services/tokens.ts'
 import type { Views } from './services/views.ts'
 import { refuseUnacceptable, refuseUnrouted } from './unrouted.ts'
@@ -69,6 +70,7 @@ type Services = {
   readonly endpoints: Endpoints
   readonly views: Views
   readonly previews: Previews
+  readonly suggestions: Suggestions
   readonly dlqFiles: DlqFiles
   readonly bindings: Bindings
   readonly commits: Commits

@@ -73,7 +73,7 @@ describe('two accounts', () => {
     // These take no id in their path: the tests below are about them.
     expect(others.toSorted()).toEqual([
       ...['createDestination', 'createEndpoint', 'createKey', 'createView', 'exchangeToken'],
-      ...['listDestinations', 'listEndpoints', 'listJobs', 'listKeys', 'listViews', 'previewView'],
+      ...['listDestinations', 'listEndpoints', 'listJobs', 'listKeys', 'listViews', 'previewView', 'suggestView'],
     ])
   })
 

@@ -1,3 +1,4 @@
+import type { FastifyReply } from 'fastify'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { AppError } from '#errors.ts'
@@ -6,12 +7,14 @@ import { Id } from '#model/id.ts'
 import { previewLimits } from '#model/limits.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { PreviewRequest, PreviewResult } from '#model/preview.ts'
+import { Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { lineOfText } from '#model/text.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { ViewMetrics } from '#model/view-metrics.ts'
 import { problem } from '../openapi.ts'
 import type { DlqFiles as DlqFilesService } from '../services/dlq-files.ts'
 import type { Previews } from '../services/previews.ts'
+import type { Suggestions } from '../services/suggestions.ts'
 import type { Views } from '../services/views.ts'
 import { ById, Empty } from './parameters.ts'
 
@@ -31,9 +34,14 @@ const ListQuery = PageQuery.extend({
 
 const Metrics = ViewMetrics.extend({ view_id: Id, view_name: z.string(), view_version: z.int() })
 
-export type ViewRoutesOptions = { readonly views: Views; readonly previews: Previews; readonly dlqFiles: DlqFilesService }
+export type ViewRoutesOptions = {
+  readonly views: Views
+  readonly previews: Previews
+  readonly suggestions: Suggestions
+  readonly dlqFiles: DlqFilesService
+}
 
-export function viewRoutes({ views, previews, dlqFiles }: ViewRoutesOptions): FastifyPluginCallbackZod {
+export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoutesOptions): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post(
       '/views',
@@ -182,11 +190,30 @@ export function viewRoutes({ views, previews, dlqFiles }: ViewRoutesOptions): Fa
           response: { 200: PreviewResult },
         },
       },
-      (request, reply) => {
-        const gone = new AbortController()
-        reply.raw.once('close', () => gone.abort(new AppError('request_timeout', 'the client is gone')))
-        return previews.preview(request.body, gone.signal)
+      (request, reply) => previews.preview(request.body, untilGone(reply)),
+    )
+
+    app.post(
+      '/views/suggest',
+      {
+        config: { scope: 'any' },
+        bodyLimit: previewLimits.bodyBytesMax,
+        onRequest: async (request, reply) => {
+          reply.raw.once('close', previews.admit(request.principal))
+        },
+        schema: {
+          operationId: 'suggestView',
+          summary: 'Suggest a definition for samples, or for what an endpoint was sent; nothing is saved',
+          tags,
+          body: SuggestRequest,
+          response: {
+            200: Suggestion,
+            403: problem('with `endpoint_id`: the access token lacks the scope metrics'),
+            404: problem('there is no such endpoint in the account'),
+          },
+        },
       },
+      (request, reply) => suggestions.suggest(request.principal, request.body, untilGone(reply)),
     )
 
     app.get(
@@ -220,4 +247,10 @@ export function viewRoutes({ views, previews, dlqFiles }: ViewRoutesOptions): Fa
     )
     done()
   }
+}
+
+function untilGone(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  reply.raw.once('close', () => gone.abort(new AppError('request_timeout', 'the client is gone')))
+  return gone.signal
 }

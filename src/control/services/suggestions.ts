@@ -1,0 +1,101 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { AppError } from '#errors.ts'
+import { Semaphore } from '#lib/semaphore.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { Principal } from '#model/api-key.ts'
+import { suggestLimits } from '#model/limits.ts'
+import type { Suggestion, SuggestRequest } from '#model/suggestion.ts'
+import type { ObjectStores } from '#objects/object-store.ts'
+import { findDestination } from '#store/destinations.ts'
+import { getEndpoint } from '#store/endpoints.ts'
+import { listRawParquet, type RawParquet } from '#store/raw-parquet.ts'
+import type { Store } from '#store/store.ts'
+
+/** Declared here, given by the composition: `views/preview-workers.ts`. */
+export type SuggestionRunner = {
+  readonly suggest: (
+    source: { readonly samples: readonly string[] } | { readonly parquet: string },
+    signal: AbortSignal,
+  ) => Promise<Suggestion>
+}
+
+export type SuggestionsOptions = {
+  readonly store: Store
+  readonly objectStores: ObjectStores
+  readonly runner: SuggestionRunner
+  readonly logger: Logger
+}
+
+/**
+ * Definitions made from samples, or from what an endpoint was sent.
+ *
+ * Law: what lies in a bucket is read by a process that may end; here it is but bytes, bounded, of few files at once.
+ */
+export class Suggestions {
+  readonly #options: SuggestionsOptions
+  readonly #reads = new Semaphore(suggestLimits.readsAtOnce)
+
+  constructor(options: SuggestionsOptions) {
+    this.#options = options
+  }
+
+  async suggest(principal: Principal, { samples, endpoint_id }: SuggestRequest, signal: AbortSignal): Promise<Suggestion> {
+    if (endpoint_id === undefined) return this.#options.runner.suggest({ samples: samples ?? [] }, signal)
+    // Names can be data, and who may only send must not read what others sent.
+    if (!principal.scopes.some((scope) => scope === 'metrics' || scope === 'admin')) {
+      throw new AppError('forbidden', 'taking samples from an endpoint needs a token with scope metrics or admin')
+    }
+    const source = await this.#newest(principal, endpoint_id)
+    using _read = await this.#reads.acquire(1, signal)
+    return this.#suggestFrom(principal, source, signal)
+  }
+
+  async #newest({ account_id }: Principal, endpoint_id: string): Promise<RawParquet> {
+    const { db } = this.#options.store
+    await getEndpoint(db, account_id, endpoint_id)
+    const files = await listRawParquet(db, endpoint_id, suggestLimits.commitsMax)
+    const fitting = files.find(({ bytes }) => bytes <= suggestLimits.parquetBytesMax)
+    if (fitting !== undefined) return fitting
+    throw files.length === 0
+      ? refused(
+          `none of its last ${suggestLimits.commitsMax} segments has raw Parquet: add parquet to its output_formats and wait for the next segment, or send samples`,
+        )
+      : refused(
+          `its raw Parquet files are larger than ${suggestLimits.parquetBytesMax} bytes: make segment_bytes smaller, or send samples`,
+        )
+  }
+
+  async #suggestFrom({ account_id }: Principal, file: RawParquet, signal: AbortSignal): Promise<Suggestion> {
+    const bytes = await this.#read(account_id, file, signal)
+    const directory = await mkdtemp(join(tmpdir(), 'inlet-suggest-'))
+    try {
+      const parquet = join(directory, 'raw.parquet')
+      await writeFile(parquet, bytes)
+      return await this.#options.runner.suggest({ parquet }, signal)
+    } finally {
+      await rm(directory, { recursive: true, force: true })
+    }
+  }
+
+  async #read(account_id: string, { destination_id, bucket, region, key }: RawParquet, signal: AbortSignal): Promise<Uint8Array> {
+    const { store, objectStores, logger } = this.#options
+    const destination = await findDestination(store.db, account_id, destination_id)
+    if (destination === undefined) throw refused('the destination of its last segment is gone: send samples')
+    let bytes: Uint8Array | undefined
+    try {
+      bytes = await objectStores.open({ ...destination, bucket, region }).get(key, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      logger.warn({ err: error }, 'raw Parquet cannot be read for a suggestion')
+      throw refused('the bucket cannot be read: validate the destination, or send samples')
+    }
+    if (bytes === undefined) throw refused('the raw Parquet of its last segment is not in the bucket any more: send samples')
+    return bytes
+  }
+}
+
+function refused(message: string): AppError {
+  return new AppError('validation_error', message, { errors: [{ path: 'endpoint_id', message }] })
+}

@@ -1,0 +1,26 @@
+import type { Artifacts } from '#model/commit.ts'
+import { fromJson } from './columns.ts'
+import type { Db } from './store.ts'
+
+export type RawParquet = {
+  readonly key: string
+  readonly bytes: number
+  readonly destination_id: string
+  readonly bucket: string
+  readonly region: string
+}
+
+/** The raw Parquet of the endpoint's latest commits, newest first, of those that have it. */
+export async function listRawParquet(db: Db, endpoint_id: string, limit: number): Promise<readonly RawParquet[]> {
+  const rows = await db
+    .selectFrom('commits')
+    .select(['destination_id', 'bucket', 'region', 'artifacts'])
+    .where('endpoint_id', '=', endpoint_id)
+    .orderBy('uploaded_at', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.flatMap(({ artifacts, ...place }) => {
+    const { parquet } = fromJson<Artifacts>(artifacts)
+    return parquet === undefined ? [] : [{ ...place, key: parquet.key, bytes: parquet.bytes }]
+  })
+}

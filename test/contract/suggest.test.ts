@@ -1,0 +1,156 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+
+const samples = ['{"id":9007199254740993,"user":{"e-mail":"x"}}', '{"id":2,"user":{"e-mail":"y"},"at":"2026-11-20T08:00:00Z"}']
+
+const suggest = (account: Pick<TestAccount, 'post'>, body: object) => account.post('/v1/views/suggest', body)
+
+/** An endpoint with one committed segment, and where its raw Parquet is to lie. */
+async function delivered(artifacts: (key: string) => object) {
+  const account = await control().newAccount()
+  const region = newRegion()
+  const role_arn = 'arn:aws:iam::123456789012:role/ingest'
+  const bucket = `lake-${newId().slice(0, 8)}`
+  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket, region: 'eu', role_arn })
+  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
+  const node = await TestNode.register(control(), region)
+  const key = 'p/raw.parquet'
+  const commit = aCommit(node.id, endpoint.id, 0, {
+    destination: { id: destination.id, bucket, region: 'eu' },
+    artifacts: artifacts(key) as Record<string, { key: string; bytes: number; rows: number; sha256: string }>,
+  })
+  expect(await node.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200 })
+  return { account, endpoint, destination, path: join(control().directory, 'buckets', bucket, key) }
+}
+
+const parquetOnly = (key: string) => ({ parquet: { key, bytes: 1_000, rows: 3, sha256: '0'.repeat(64) } })
+
+/** Raw Parquet as delivery writes it, in the columns that matter. */
+async function writeRaw(path: string, payloads: readonly (string | null)[]): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-raw-'))
+  const instance = await DuckDBInstance.create(':memory:')
+  const connection = await instance.connect()
+  const rows = payloads.map((payload, index) => `(${index}::BIGINT, ${payload === null ? 'NULL' : `'${payload}'`}::VARCHAR)`)
+  const target = join(directory, 'raw.parquet')
+  await connection.run(`COPY (SELECT * FROM (VALUES ${rows}) AS raw(record_index, payload)) TO '${target}' (FORMAT parquet)`)
+  await connection.run(`COPY (SELECT * FROM read_parquet('${target}')) TO '${path}' (FORMAT parquet)`)
+  connection.closeSync()
+  instance.closeSync()
+  await rm(directory, { recursive: true })
+}
+
+describe('POST /v1/views/suggest', () => {
+  test('200 from samples, for any token; what is suggested previews', async () => {
+    const account = await control().newAccount()
+    for (const scope of ['admin', 'metrics', 'ingest'] as const) {
+      const answer = await suggest(account.as(scope), { samples })
+      expect(answer).toMatchObject({
+        status: 200,
+        body: {
+          definition: {
+            columns: [
+              { name: 'id', type: 'BIGINT', path: '$.id' },
+              { name: 'user_e_mail', type: 'VARCHAR', path: '$.user.e-mail' },
+              { name: 'at', type: 'TIMESTAMP', path: '$.at' },
+            ],
+          },
+          warnings: [],
+          sample_count: 2,
+          columns: [{ found: 2 }, { found: 2 }, { name: 'at', found: 1, nulls: 0, missing: 1 }],
+        },
+      })
+      const { definition } = answer.body
+      expect(await account.post('/v1/views/preview', { definition, samples })).toMatchObject({ body: { success: true } })
+      expect(await account.post('/v1/views', { name: `v_${scope}`, definition })).toMatchObject({ status: 201 })
+    }
+  })
+
+  test('200 with no definition where there is nothing to make one of', async () => {
+    const answer = await suggest(await control().newAccount(), { samples: ['{"a":1', '{"a":null}'] })
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        definition: null,
+        sample_count: 1,
+        columns: [],
+        warnings: [{ sample_index: 0, code: 'invalid_json' }, { code: 'always_null' }],
+      },
+    })
+  })
+
+  test('200 at the limits: 100 samples of 64 KiB, each with names of its own', async () => {
+    const wide = (n: number) => `{${Array.from({ length: 4_000 }, (_, k) => `"k${n}_${k}":1`).join()}}`.padEnd(65_536)
+    const answer = await suggest(await control().newAccount(), { samples: Array.from({ length: 100 }, (_, n) => wide(n)) })
+    expect(answer).toMatchObject({ status: 200 })
+  })
+
+  test('200 from the last raw Parquet of an endpoint', async () => {
+    const { account, endpoint, path } = await delivered(parquetOnly)
+    await writeRaw(path, ['{"a":1}', null, 'no json', '{"a":2,"b":"2026-11-20"}'])
+    const answer = await suggest(account.as('metrics'), { endpoint_id: endpoint.id })
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        definition: {
+          columns: [
+            { name: 'a', type: 'BIGINT' },
+            { name: 'b', type: 'DATE' },
+          ],
+        },
+        sample_count: 2,
+        warnings: [{ code: 'invalid_json' }],
+      },
+    })
+  })
+
+  test('422 says what to do where there is no raw Parquet, or it is gone, broken, too large or beyond reach', async () => {
+    const refusal = async (account: TestAccount, endpoint_id: string) => {
+      const { status, body } = await suggest(account, { endpoint_id })
+      expect(status).toBe(422)
+      return body.detail
+    }
+    const account = await control().newAccount()
+    const { body: fresh } = await account.post('/v1/endpoints', { region: newRegion() })
+    expect(await refusal(account, fresh.id)).toContain('add parquet to its output_formats')
+    const gone = await delivered(parquetOnly)
+    expect(await refusal(gone.account, gone.endpoint.id)).toContain('not in the bucket')
+    await mkdir(dirname(gone.path), { recursive: true })
+    await writeFile(gone.path, 'PAR1 this is none PAR1')
+    expect(await refusal(gone.account, gone.endpoint.id)).toContain('cannot be read')
+    const large = await delivered((key) => ({ parquet: { key, bytes: 10 ** 9, rows: 1, sha256: '0'.repeat(64) } }))
+    expect(await refusal(large.account, large.endpoint.id)).toContain('make segment_bytes smaller')
+  })
+
+  test('401, 403, 404', async () => {
+    const account = await control().newAccount()
+    const other = await control().newAccount()
+    const { body: endpoint } = await account.post('/v1/endpoints', { region: newRegion() })
+    expect(await suggest(account.as('nobody'), { samples })).toMatchObject({ status: 401 })
+    expect(await suggest(account.as('ingest'), { endpoint_id: endpoint.id })).toMatchObject({ status: 403 })
+    expect(await suggest(account, { endpoint_id: newId() })).toMatchObject({ status: 404 })
+    expect(await suggest(other, { endpoint_id: endpoint.id })).toMatchObject({ status: 404 })
+  })
+
+  test.each([
+    [{}, 'samples'],
+    [{ samples, endpoint_id: newId() }, 'samples'],
+    [{ samples: [] }, 'samples'],
+    [{ samples: Array.from({ length: 101 }, () => '{}') }, 'samples'],
+    [{ samples: ['x'.repeat(65_537)] }, 'samples.0'],
+    [{ samples: [1] }, 'samples.0'],
+    [{ endpoint_id: 'x' }, 'endpoint_id'],
+    [{ samples, more: 1 }, 'more'],
+  ])('422, row %#, names %s', async (body, path) => {
+    const answer = await suggest(await control().newAccount(), body)
+    expect(answer).toMatchObject({ status: 422, body: { error: 'validation_error', errors: [{ path }] } })
+  })
+})
