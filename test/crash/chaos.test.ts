@@ -10,33 +10,37 @@ import { until } from '../support/until.ts'
 
 const seed = Number(process.env['CHAOS_SEED'] ?? randomInt(2 ** 31))
 const steps = Number(process.env['CHAOS_STEPS'] ?? 10)
-const bucket = 'chaos'
+/** Each with an endpoint of its own. */
+const buckets = ['chaos-one', 'chaos-two'] as const
 const view = {
   name: 'records',
   definition: { columns: [{ name: 'request', type: 'INTEGER', path: '$.request', required: true }] },
 }
 
 /** One request: `size` records that say which request they are of. It is sent once, whatever becomes of it. */
-type Request = { readonly size: number; outcome: 'acknowledged' | 'refused' | 'unknown' }
+type Request = { readonly to: number; readonly size: number; outcome: 'acknowledged' | 'refused' | 'unknown' }
 
 test(`nothing acknowledged is lost (CHAOS_SEED=${seed})`, { timeout: 240_000 }, async () => {
   const random = randomFrom(seed)
   await using installation = await Installation.create({ environment: { INLET_LOG_LEVEL: 'error' } })
   const planes = ['control', 'ingest', 'delivery'] as const
   await installation.start(...planes)
-  const { id } = await installation.endpoint({ bucket, view })
+  const endpoints: string[] = []
+  for (const bucket of buckets) {
+    endpoints.push((await installation.endpoint({ bucket, view: { ...view, name: bucket.replace('-', '_') } })).id)
+  }
   const requests: Request[] = []
-  const seqs = new Set<number>()
+  const seqs = endpoints.map(() => new Set<number>())
   let sending = true
   const sender = async () => {
     while (sending) {
-      const request: Request = { size: 1 + random(50), outcome: 'unknown' }
+      const request: Request = { to: random(buckets.length), size: 1 + random(50), outcome: 'unknown' }
       const index = requests.push(request) - 1
       const body = Array.from({ length: request.size }, (_, record) => `{"request":${index},"record":${record}}\n`).join('')
       try {
-        const { status, body: receipt } = await installation.ingest(id, body)
+        const { status, body: receipt } = await installation.ingest(endpoints[request.to] ?? '', body)
         request.outcome = status === 202 ? 'acknowledged' : 'refused'
-        if (status === 202) seqs.add(receipt.segment_seq)
+        if (status === 202) seqs[request.to]?.add(receipt.segment_seq)
       } catch {
         await new Promise((resolve) => setTimeout(resolve, 5))
       }
@@ -58,27 +62,29 @@ test(`nothing acknowledged is lost (CHAOS_SEED=${seed})`, { timeout: 240_000 }, 
   }
   sending = false
   await Promise.all(senders)
-  await installation.committed(id, seqs, 120_000)
-  await until('the node to be empty', () => installation.walFiles(id).length === 0, 60_000)
-
-  const raw = await readWithDuckDb(installation.artifacts(bucket, id, 'parquet'))
-  const committed = Map.groupBy(
-    raw.map(({ payload }): { request: number; record: number } => JSON.parse(String(payload))),
-    ({ request }) => request,
-  )
-  for (const [index, { size, outcome }] of requests.entries()) {
-    const records = committed.get(index)?.map(({ record }) => record) ?? []
-    const whole = Array.from({ length: size }, (_, record) => record)
-    if (outcome === 'acknowledged') expect(records, `request ${index}`).toEqual(whole)
-    else if (outcome === 'refused') expect(records, `request ${index}`).toEqual([])
-    else expect([[], whole], `request ${index}`).toContainEqual(records)
+  for (const [index, id] of endpoints.entries()) {
+    await installation.committed(id, seqs[index] ?? [], 120_000)
+    await until('the node to be empty', () => installation.walFiles(id).length === 0, 60_000)
+    const bucket = buckets[index] ?? ''
+    const raw = await readWithDuckDb(installation.artifacts(bucket, id, 'parquet'))
+    const committed = Map.groupBy(
+      raw.map(({ payload }): { request: number; record: number } => JSON.parse(String(payload))),
+      ({ request }) => request,
+    )
+    for (const [number, { to, size, outcome }] of requests.entries()) {
+      const records = committed.get(number)?.map(({ record }) => record) ?? []
+      const whole = Array.from({ length: size }, (_, record) => record)
+      if (to !== index || outcome === 'refused') expect(records, `request ${number}`).toEqual([])
+      else if (outcome === 'acknowledged') expect(records, `request ${number}`).toEqual(whole)
+      else expect([[], whole], `request ${number}`).toContainEqual(records)
+    }
+    expect(Math.max(...committed.keys())).toBeLessThan(requests.length)
+    const typed = await readWithDuckDb(installation.artifacts(bucket, id, `views/${bucket.replace('-', '_')}/v1`))
+    expect(typed.length).toBe(raw.length)
+    const commits = await installation.commits(id)
+    expect(new Set(commits.map((commit) => commit.seq)).size).toBe(commits.length)
   }
-  expect(Math.max(...committed.keys())).toBeLessThan(requests.length)
-  const typed = await readWithDuckDb(installation.artifacts(bucket, id, 'views/records/v1'))
-  expect(typed.length).toBe(raw.length)
   expect(requests.filter(({ outcome }) => outcome === 'acknowledged').length).toBeGreaterThan(steps * 20)
-  const commits = await installation.commits(id)
-  expect(new Set(commits.map((commit) => commit.seq)).size).toBe(commits.length)
 })
 
 /** Whole numbers below a bound, the same for the same seed. */
