@@ -22,10 +22,10 @@ import { Changes } from './services/changes.ts'
 import { Commits } from './services/commits.ts'
 import { Destinations } from './services/destinations.ts'
 import { DlqFiles } from './services/dlq-files.ts'
-import { Drains } from './services/drains.ts'
+import { drains } from './services/drains.ts'
 import { Endpoints } from './services/endpoints.ts'
 import { EpochFeed } from './services/epoch-feed.ts'
-import { Housekeeping } from './services/housekeeping.ts'
+import { housekeeping } from './services/housekeeping.ts'
 import { JobLeases } from './services/job-leases.ts'
 import { Jobs } from './services/jobs.ts'
 import { Keys } from './services/keys.ts'
@@ -117,8 +117,13 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   })
 
   // The feed stops first of these, so that long polls end before the listener waits for its requests.
-  const drains = new Drains({ store, changes, provisioner, clock, logger })
-  const services = [tokens, new Housekeeping({ store, clock, logger }), drains, previewWorkers, feed]
+  const services = [
+    tokens,
+    housekeeping({ store, clock, logger }),
+    drains({ store, changes, provisioner, clock, logger }),
+    previewWorkers,
+    feed,
+  ]
   await startAll(services)
   let url: string
   try {

@@ -6,7 +6,7 @@
  * what was open, and says after that that it has nothing left to deliver.
  */
 import type { Clock } from '#lib/clock.ts'
-import type { Service } from '#lib/service.ts'
+import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { controlLimits, drainLimits, segmentLimits } from '#model/limits.ts'
 import { type DrainingEndpoint, listDrainingEndpoints, removeDrainedEndpoint } from '#store/endpoints.ts'
@@ -23,54 +23,28 @@ export type DrainsOptions = {
   readonly logger: Logger
 }
 
-export class Drains implements Service {
-  readonly name = 'drains'
-  readonly #options: DrainsOptions
-  #cancel: () => void = () => {}
-  #running: Promise<void> = Promise.resolve()
-  #stopped = false
+export function drains(options: DrainsOptions): Periodic {
+  const { clock, logger } = options
+  return new Periodic({
+    name: 'drains',
+    intervalMs: controlLimits.drainCheckMs,
+    act: () => removeDrained(options),
+    failure: 'deleted endpoints cannot be removed',
+    clock,
+    logger,
+  })
+}
 
-  constructor(options: DrainsOptions) {
-    this.#options = options
-  }
-
-  async start(): Promise<void> {
-    this.#later()
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true
-    this.#cancel()
-    await this.#running
-  }
-
-  #later(): void {
-    if (this.#stopped) return
-    this.#cancel = this.#options.clock.setTimer(() => {
-      this.#running = this.#run().finally(() => this.#later())
-    }, controlLimits.drainCheckMs)
-  }
-
-  async #run(): Promise<void> {
-    try {
-      await this.#removeDrained()
-    } catch (error) {
-      this.#options.logger.error({ err: error }, 'deleted endpoints cannot be removed')
-    }
-  }
-
-  async #removeDrained(): Promise<void> {
-    const { store, changes, provisioner, clock, logger } = this.#options
-    const draining = await listDrainingEndpoints(store.db, drainLimits.endpointsMax)
-    if (draining.length === 0) return
-    const { nodes, nowMs } = await provisioner.observe(draining.map(({ region }) => region))
-    const ids = draining.map(({ id }) => id)
-    const lags = Map.groupBy(await listLags(store.db, ids), ({ endpoint_id }) => endpoint_id)
-    for (const endpoint of draining) {
-      if (!isDrained(endpoint, nodes.get(endpoint.region) ?? [], lags.get(endpoint.id) ?? [], nowMs)) continue
-      if (await changes.run((db) => removeDrainedEndpoint(db, endpoint.id, clock.now()))) {
-        logger.info({ endpoint_id: endpoint.id }, 'an endpoint was drained and is gone')
-      }
+async function removeDrained({ store, changes, provisioner, clock, logger }: DrainsOptions): Promise<void> {
+  const draining = await listDrainingEndpoints(store.db, drainLimits.endpointsMax)
+  if (draining.length === 0) return
+  const { nodes, nowMs } = await provisioner.observe(draining.map(({ region }) => region))
+  const ids = draining.map(({ id }) => id)
+  const lags = Map.groupBy(await listLags(store.db, ids), ({ endpoint_id }) => endpoint_id)
+  for (const endpoint of draining) {
+    if (!isDrained(endpoint, nodes.get(endpoint.region) ?? [], lags.get(endpoint.id) ?? [], nowMs)) continue
+    if (await changes.run((db) => removeDrainedEndpoint(db, endpoint.id, clock.now()))) {
+      logger.info({ endpoint_id: endpoint.id }, 'an endpoint was drained and is gone')
     }
   }
 }

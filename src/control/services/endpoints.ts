@@ -83,7 +83,7 @@ export class Endpoints {
     return this.#setDesiredState(account_id, id, 'active')
   }
 
-  /** It takes nothing more, and is gone when its nodes have delivered what they have: `Drains`. */
+  /** It takes nothing more, and is gone when its nodes have delivered what they have: drains.ts. */
   remove({ account_id }: Principal, id: string): Promise<void> {
     const { changes, clock } = this.#options
     return changes.run((db, epoch) => drainEndpoint(db, account_id, id, { epoch, now: clock.now() }))
