@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import type { SegmentCommit } from '#model/commit.ts'
+import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
 import { CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
 import { Snapshot } from '#model/snapshot.ts'
 
@@ -61,6 +62,14 @@ export class ControlClient {
   /** The ids that are durable in the store when this resolves. */
   async sendCommits(commits: readonly SegmentCommit[], signal: AbortSignal): Promise<readonly string[]> {
     return (await this.#json(CommitsRecorded, 'POST', 'commits', { body: { commits }, signal })).recorded
+  }
+
+  async leaseUnits(body: LeaseRequest, signal: AbortSignal): Promise<Leases> {
+    return this.#json(Leases, 'POST', 'jobs/lease', { body, signal })
+  }
+
+  async reportUnits(body: UnitReports, signal: AbortSignal): Promise<UnitsReported> {
+    return this.#json(UnitsReported, 'POST', 'jobs/report', { body, signal })
   }
 
   async #json<T extends z.ZodType>(schema: T, method: string, path: string, request: Request): Promise<z.output<T>> {

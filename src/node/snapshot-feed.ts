@@ -76,6 +76,7 @@ export class SnapshotFeed implements Service {
         registered = true
         // The first answer is taken whatever its epoch: a control that was restored from a backup may be behind our copy.
         const snapshot = await client.fetchSnapshot(nodeId, known, known < 0 ? 0 : waitMs, signal)
+        if (snapshot === undefined && known < 0) throw new Error('control has no snapshot for this node')
         if (backoff.attempts >= failuresWorthAWord) logger.info({ epoch: snapshot?.epoch ?? known }, 'control is back')
         backoff.reset()
         if (snapshot === undefined) continue
@@ -89,7 +90,7 @@ export class SnapshotFeed implements Service {
           known = -1
         }
         const delayMs = backoff.next()
-        if (backoff.attempts === 1)
+        if (backoff.attempts === failuresWorthAWord)
           logger.warn({ reason: errorMessage(error) }, 'no snapshot from control; working from the last one')
         await sleep(clock, delayMs, signal)
       }

@@ -1,0 +1,86 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { newId } from '#model/id.ts'
+import { aSnapshot, ControlStandIn, nodeToken } from '../../test/support/ingest-node.ts'
+import { until } from '../../test/support/until.ts'
+import { ControlClient } from './control-client.ts'
+import { SnapshotFeed } from './snapshot-feed.ts'
+
+let directory = ''
+let control: ControlStandIn
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-feed-'))
+  control = await ControlStandIn.start()
+})
+afterEach(async () => {
+  await control[Symbol.asyncDispose]()
+  await rm(directory, { recursive: true })
+})
+
+/** A feed and the epochs that it told of, in order. */
+async function open(url = control.url) {
+  const epochs: number[] = []
+  const feed = new SnapshotFeed({
+    client: new ControlClient({ url, token: nodeToken, timeoutMs: 1_000 }),
+    nodeId: newId(),
+    path: join(directory, 'snapshot.json'),
+    files: systemFiles,
+    clock: systemClock,
+    logger: createLogger('test', 'silent'),
+  })
+  feed.subscribe(({ epoch }) => epochs.push(epoch))
+  await feed.start()
+  return { feed, epochs }
+}
+
+describe('SnapshotFeed', () => {
+  test('tells of each newer snapshot as it comes', async () => {
+    control.publish(aSnapshot({ epoch: 3 }))
+    const { feed, epochs } = await open()
+    await until('the first', () => epochs.length === 1)
+    control.publish(aSnapshot({ epoch: 4 }))
+    await until('the second', () => epochs.length === 2)
+    expect(epochs).toEqual([3, 4])
+    expect(feed.current()?.epoch).toBe(4)
+    await feed.stop()
+  })
+
+  test('without control it starts from what is on disk', async () => {
+    control.publish(aSnapshot({ epoch: 3 }))
+    const first = await open()
+    await until('the first', () => first.epochs.length === 1)
+    await first.feed.stop()
+    const second = await open('http://127.0.0.1:1')
+    expect(second.epochs).toEqual([3])
+    await second.feed.stop()
+  })
+
+  test('a control that was restored from a backup is believed, although its epoch is lower', async () => {
+    control.publish(aSnapshot({ epoch: 9 }))
+    const first = await open()
+    await until('the first', () => first.epochs.length === 1)
+    await first.feed.stop()
+    control.publish(aSnapshot({ epoch: 2 }))
+    const second = await open()
+    await until('the restored one', () => second.epochs.at(-1) === 2)
+    expect(second.epochs).toEqual([9, 2])
+    await second.feed.stop()
+  })
+
+  test('a copy on disk that is unreadable is no reason not to start', async () => {
+    await systemFiles.makeDirectory(directory)
+    const file = await systemFiles.open(join(directory, 'snapshot.json'), 'create')
+    await file.write([Buffer.from('{"epoch":')], 0)
+    await file.close()
+    control.publish(aSnapshot({ epoch: 1 }))
+    const { feed, epochs } = await open()
+    await until('the snapshot of control', () => epochs.length === 1)
+    await feed.stop()
+  })
+})
