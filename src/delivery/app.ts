@@ -15,6 +15,8 @@ import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { Janitor } from './janitor.ts'
+import { JobWorker } from './jobs/job-worker.ts'
+import { runUnit } from './jobs/unit-run.ts'
 import { Pipeline } from './pipeline.ts'
 import { SegmentDelivery } from './segment-delivery.ts'
 import { Suspects } from './suspects.ts'
@@ -64,10 +66,11 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   })
   const suspects = new Suspects({ directory: paths.suspects, files, clock })
   const builds = new Semaphore(config.deliveryParallel)
+  const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
   const delivery = new SegmentDelivery({
     nodeId,
     scratch: paths.scratch,
-    memoryBytes: Math.floor(config.deliveryMemoryBytes / config.deliveryParallel),
+    memoryBytes,
     builds,
     // While DuckDB works on some, JavaScript's one thread loads another.
     turns: new Semaphore(Math.max(1, config.deliveryParallel - 1)),
@@ -91,6 +94,13 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     clock,
     logger,
   })
+  const jobs = new JobWorker({
+    nodeId,
+    control,
+    run: (unit, signal) => runUnit(unit, { scratch: paths.scratch, memoryBytes, builds, stores, files, clock }, signal),
+    clock,
+    logger,
+  })
   const heartbeat = new Heartbeat({
     control,
     message: () => ({
@@ -109,8 +119,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
 
   await janitor.clearScratch(paths.scratch)
   await suspects.load()
-  // Stopped in reverse: the pipeline works off what it can, and the outbox is there to the end for its commits.
-  const services = [feed, outbox, pipeline, heartbeat]
+  // Stopped in reverse: jobs are put down, the pipeline works off what it can, and the outbox is there to the end for its commits.
+  const services = [feed, outbox, pipeline, heartbeat, jobs]
   await startAll(services)
   logger.info({ nodeId }, 'delivery works')
   return {

@@ -36,3 +36,37 @@ test('a waiter that gives up makes room for those behind it', async () => {
   await expect(all).rejects.toThrow('enough')
   await behind
 })
+
+test('a permit is lent only when nobody else wants it, and is wanted back at once', async () => {
+  const semaphore = new Semaphore(2)
+  const one = await semaphore.acquire(1, never)
+  const lent = await semaphore.borrow(never)
+  const next = semaphore.borrow(never)
+  expect(lent.wanted.aborted).toBe(false)
+  const two = semaphore.acquire(1, never)
+  expect(lent.wanted.aborted).toBe(true)
+  lent[Symbol.dispose]()
+  const held = await two
+  expect(await isPending(next)).toBe(true)
+  one[Symbol.dispose]()
+  const again = await next
+  expect(again.wanted.aborted).toBe(false)
+  const all = semaphore.acquire(2, never)
+  expect(again.wanted.aborted).toBe(true)
+  again[Symbol.dispose]()
+  again[Symbol.dispose]()
+  held[Symbol.dispose]()
+  await all
+})
+
+test('who borrows may give up', async () => {
+  const semaphore = new Semaphore(1)
+  const one = await semaphore.acquire(1, never)
+  const giveUp = new AbortController()
+  const lent = semaphore.borrow(giveUp.signal)
+  giveUp.abort(new Error('enough'))
+  await expect(lent).rejects.toThrow('enough')
+  await expect(semaphore.borrow(giveUp.signal)).rejects.toThrow('enough')
+  one[Symbol.dispose]()
+  await semaphore.acquire(1, never)
+})

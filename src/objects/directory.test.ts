@@ -31,6 +31,15 @@ describe('DirectoryStore', () => {
     expect(await store.get('x')).toEqual(Buffer.from('bytes'))
   })
 
+  test('an object is copied into a file', async () => {
+    const store = new DirectoryStores({ root }).open({ bucket: 'local' })
+    await store.put('a/x', Buffer.from('bytes'), options)
+    expect(await store.getFile('a/x', join(root, 'copy'))).toBe(true)
+    expect(await readFile(join(root, 'copy'), 'utf8')).toBe('bytes')
+    expect(await store.getFile('a/y', join(root, 'other'))).toBe(false)
+    await expect(store.getFile('a/x', join(root, 'aborted'), AbortSignal.abort())).rejects.toThrow()
+  })
+
   test('what is not there: get says undefined, remove is content', async () => {
     const store = new DirectoryStores({ root }).open({ bucket: 'local' })
     expect(await store.get('no/such')).toBeUndefined()

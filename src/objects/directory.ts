@@ -73,6 +73,17 @@ class DirectoryStore implements ObjectStore {
     return readFile(this.#path(key)).catch(undefinedIfMissing)
   }
 
+  async getFile(key: string, path: string, signal?: AbortSignal): Promise<boolean> {
+    signal?.throwIfAborted()
+    return copyFile(this.#path(key), path, constants.COPYFILE_FICLONE).then(
+      () => true,
+      (error) => {
+        undefinedIfMissing(error)
+        return false
+      },
+    )
+  }
+
   async presign(key: string, seconds: number): Promise<string> {
     assert(this.#signedUrls !== undefined, 'this process signs no addresses')
     return this.#signedUrls.sign({ bucket: this.#bucket, key }, seconds)

@@ -20,6 +20,8 @@ export interface ObjectStore {
   put(key: string, body: Uint8Array, options: PutOptions): Promise<void>
   /** The whole object, or undefined where there is none. For small objects. */
   get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined>
+  /** Streams the object into a new file of the local file system. False where there is no such object. */
+  getFile(key: string, path: string, signal?: AbortSignal): Promise<boolean>
   /** An address that anyone can download the object from for so long. Says nothing of whether it is there. */
   presign(key: string, seconds: number): Promise<string>
   remove(key: string, signal?: AbortSignal): Promise<void>

@@ -57,6 +57,7 @@ function deadlyStores({ before, after }: { before?: (key: string) => boolean; af
         put: (key, body, options) => deadly(key, () => store.put(key, body, options)),
         putFile: (key, path, options) => deadly(key, () => store.putFile(key, path, options)),
         get: (key, signal) => store.get(key, signal),
+        getFile: (key, path, signal) => store.getFile(key, path, signal),
         presign: (key, seconds) => store.presign(key, seconds),
         remove: (key, signal) => store.remove(key, signal),
         list: (prefix, signal) => store.list(prefix, signal),

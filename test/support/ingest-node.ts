@@ -86,6 +86,8 @@ export class ControlStandIn implements AsyncDisposable {
       } else if (url.pathname === '/internal/v1/heartbeat') {
         this.heartbeats.push(Heartbeat.parse(JSON.parse(body)))
         response.writeHead(204).end()
+      } else if (url.pathname === '/internal/v1/jobs/lease') {
+        response.end(JSON.stringify({ units: [], held: [], more: false }))
       } else if (url.pathname === '/internal/v1/commits') {
         const { commits } = CommitBatch.parse(JSON.parse(body))
         this.commits.push(...commits)

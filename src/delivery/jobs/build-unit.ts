@@ -1,0 +1,120 @@
+/**
+ * Makes the files of one unit: a view's Parquet and DLQ, of the records in a file from the bucket.
+ *
+ * Law: rows are decided by what decides them live, `buildViews`; of a re-drive's DLQ each row has the index it had in its segment.
+ */
+import { join } from 'node:path'
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import type { Files } from '#lib/files.ts'
+import type { ViewOutcome } from '#model/commit.ts'
+import type { Unit } from '#model/job-protocol.ts'
+import { buildLimits, jobLimits } from '#model/limits.ts'
+import { RecordTable } from '#views/record-table.ts'
+import { readStoredRecords, type StoredRecord } from '#views/stored-records.ts'
+import { scanSegment } from '#wal/segment-reader.ts'
+import { loadSegment } from '../artifacts/build.ts'
+import { buildViews } from '../artifacts/build-views.ts'
+import { type BuiltFile, describeFile } from '../artifacts/file.ts'
+import { readRefusedRows, withOriginalIndexes } from './refused-rows.ts'
+
+export type BuildUnitOptions = {
+  readonly unit: Unit
+  /** What was downloaded; files are made in its directory. */
+  readonly sourcePath: string
+  readonly directory: string
+  readonly memoryBytes: number
+  readonly files: Files
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+/** As with a live build, DuckDB counts not all that it takes. Reading Parquet, there are two of it. */
+const TABLE_SHARE = 1 / 3
+const READER_SHARE = 1 / 3
+
+export async function buildUnit(
+  options: BuildUnitOptions,
+): Promise<{ readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }> {
+  const { unit, directory, memoryBytes, clock, signal } = options
+  const table = await RecordTable.open({
+    directory,
+    memoryBytes: Math.floor(memoryBytes * TABLE_SHARE),
+    segmentSeq: unit.commit.seq,
+    statementTimeoutMs: buildLimits.statementTimeoutMs,
+    signal,
+  })
+  try {
+    const indexes = await load(table, options)
+    const { id: view_id, name, version, definition } = unit.view
+    const bound = { binding_id: unit.lease_id, view_id, name, version, definition, is_required: true, canary_start_ts: null }
+    const onFailure = (_: unknown, error: unknown): void => {
+      throw error
+    }
+    const at = () => isoTimestamp(clock.now())
+    const { files, views } = await buildViews({ table, views: [bound], directory, signal, at, onFailure })
+    const [outcome] = views
+    if (outcome === undefined) throw new Error('a view without an outcome')
+    if (indexes === undefined) return { files, outcome }
+    return { files: await Promise.all(files.map((file) => reindexed(file, indexes, signal))), outcome }
+  } finally {
+    table.close()
+  }
+}
+
+/** The index that each record has in its segment, where that is not the one it has in the table. */
+async function load(table: RecordTable, options: BuildUnitOptions): Promise<readonly number[] | undefined> {
+  const { unit, sourcePath, directory, memoryBytes, files, signal } = options
+  switch (unit.source.kind) {
+    case 'segment': {
+      const scan = await scanSegment(files, sourcePath)
+      try {
+        await loadSegment(table, scan.frames(buildLimits.readBytes))
+      } finally {
+        await scan.close()
+      }
+      return undefined
+    }
+    case 'parquet': {
+      const records = readStoredRecords({
+        path: sourcePath,
+        spillDirectory: join(directory, 'read'),
+        memoryBytes: Math.floor(memoryBytes * READER_SHARE),
+        batchBytes: jobLimits.readBytes,
+        signal,
+      })
+      for await (const batch of records) {
+        for (const record of batch) await add(table, record)
+        await table.flush()
+      }
+      table.finish()
+      return undefined
+    }
+    case 'dlq': {
+      const indexes: number[] = []
+      let bytes = 0
+      for await (const record of readRefusedRows(sourcePath, signal)) {
+        await add(table, record)
+        indexes.push(record.recordIndex)
+        bytes += record.payload.byteLength
+        if (bytes < jobLimits.readBytes) continue
+        await table.flush()
+        bytes = 0
+      }
+      await table.flush()
+      table.finish()
+      return indexes
+    }
+  }
+}
+
+async function add(table: RecordTable, record: StoredRecord): Promise<void> {
+  table.addFrame(record, record.payload)(0, record.payload.byteLength)
+  if (table.isFull) await table.flush()
+}
+
+async function reindexed(file: BuiltFile, indexes: readonly number[], signal: AbortSignal): Promise<BuiltFile> {
+  if (!file.kind.startsWith('dlq/')) return file
+  const path = `${file.path}.reindexed`
+  await withOriginalIndexes(file.path, path, indexes, signal)
+  return { ...file, ...(await describeFile(path, signal)) }
+}

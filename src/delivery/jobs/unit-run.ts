@@ -1,0 +1,152 @@
+/**
+ * Takes one unit of a job to its end: download, build, upload, marker.
+ *
+ * Owns: the steps, and what their failures mean. Does not own: the lease, the report, trying again.
+ * Law: the marker is put after every artifact that it lists. Names come from the segment and the view version alone, so a unit that
+ * is done again overwrites itself. Live delivery never waits for it: it gives its slot back as soon as somebody wants it.
+ */
+import { createHash } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import type { Files } from '#lib/files.ts'
+import type { Semaphore } from '#lib/semaphore.ts'
+import type { Artifact, ViewOutcome } from '#model/commit.ts'
+import type { Unit, UnitReport } from '#model/job-protocol.ts'
+import { jobLimits } from '#model/limits.ts'
+import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
+import { firstLine } from '../artifacts/build-views.ts'
+import { type BuiltFile, describeFile } from '../artifacts/file.ts'
+import { metadataOf } from '../uploader.ts'
+import { buildUnit } from './build-unit.ts'
+import { artifactName, markerName, segmentOf } from './unit-keys.ts'
+
+export type UnitRunOptions = {
+  readonly scratch: string
+  /** Of one conversion. */
+  readonly memoryBytes: number
+  /** Those of live delivery. */
+  readonly builds: Semaphore
+  readonly stores: ObjectStores
+  readonly files: Files
+  readonly clock: Clock
+}
+
+type NamesOfLease = 'lease_id' | 'job_id' | 'commit_id'
+export type UnitEnd = UnitReport extends infer Report ? (Report extends unknown ? Omit<Report, NamesOfLease> : never) : never
+
+type Built = { readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }
+
+/** Throws only when the signal aborts. */
+export async function runUnit(unit: Unit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
+  const directory = await mkdtemp(join(options.scratch, 'job-'))
+  try {
+    const store = options.stores.open(unit.target)
+    const sourcePath = join(directory, 'source')
+    await download(unit, store, sourcePath, signal)
+    const built = await build(unit, directory, sourcePath, options, signal)
+    return { outcome: 'done', artifacts: await upload(unit, store, built, options.clock, signal), view: built.outcome }
+  } catch (error) {
+    signal.throwIfAborted()
+    const reason = firstLine(error).slice(0, jobLimits.reasonCharsMax)
+    return { outcome: mayPassByItself(error) ? 'retry' : 'failed', reason }
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** The bucket did not do what was asked: it may be back soon. */
+class BucketError extends Error {
+  override readonly name = 'BucketError'
+}
+
+async function download({ source }: Unit, store: ObjectStore, path: string, signal: AbortSignal): Promise<void> {
+  const { key, sha256 } = source.artifact
+  const found = await inBucket(store.getFile(key, path, signal))
+  if (!found) throw new Error(`${key} is not in the bucket any more`)
+  if ((await describeFile(path, signal)).sha256 !== sha256)
+    throw new Error(`${key} is not what was delivered: its SHA-256 differs`)
+}
+
+async function build(
+  unit: Unit,
+  directory: string,
+  sourcePath: string,
+  { memoryBytes, builds, files, clock }: UnitRunOptions,
+  signal: AbortSignal,
+): Promise<Built> {
+  for (;;) {
+    using slot = await builds.borrow(signal)
+    const made = await mkdtemp(join(directory, 'build-'))
+    const either = AbortSignal.any([signal, slot.wanted])
+    try {
+      return await buildUnit({ unit, sourcePath, directory: made, memoryBytes, files, clock, signal: either })
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!slot.wanted.aborted) throw error
+      await rm(made, { recursive: true, force: true })
+    }
+  }
+}
+
+async function upload(
+  unit: Unit,
+  store: ObjectStore,
+  { files, outcome }: Built,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Record<string, Artifact>> {
+  const segment = segmentOf(unit)
+  const ofView = { view_id: unit.view.id, view_version: unit.view.version }
+  const artifacts: Record<string, Artifact> = {}
+  for (const file of files) {
+    const { path, contentType, bytes, rows, sha256 } = file
+    const { kind, key } = artifactName(unit, file.kind)
+    await inBucket(store.putFile(key, path, { contentType, metadata: metadataOf(segment, file), signal }))
+    artifacts[kind] = { key, bytes, rows, sha256, ...ofView }
+  }
+  const marker = encodeMarker(unit, artifacts, outcome, isoTimestamp(clock.now()))
+  const sha256 = createHash('sha256').update(marker).digest('hex')
+  const { kind, key } = markerName(unit)
+  const described = { key, bytes: marker.length, rows: outcome.processed, sha256, ...ofView }
+  const metadata = metadataOf(segment, described)
+  await inBucket(store.put(key, marker, { contentType: 'application/json', metadata, signal }))
+  return { ...artifacts, [kind]: described }
+}
+
+/** Like the marker of a segment, for what was made of it later. */
+function encodeMarker(
+  { commit, view, source, target }: Unit,
+  artifacts: Readonly<Record<string, Artifact>>,
+  outcome: ViewOutcome,
+  uploaded_at: string,
+): Uint8Array {
+  const { id, endpoint_id, node_id, log, seq, sealed_at } = commit
+  const marker = {
+    id: `${id}.${view.name}-v${view.version}`,
+    commit_id: id,
+    kind: source.kind === 'dlq' ? 'redrive' : 'backfill',
+    from_version: source.kind === 'dlq' ? source.from_version : null,
+    ...{ endpoint_id, node_id, log, seq },
+    records: outcome.processed,
+    ...{ sealed_at, uploaded_at },
+    destination: { id: target.id, bucket: target.bucket, region: target.region },
+    artifacts,
+    views: [outcome],
+  }
+  return Buffer.from(`${JSON.stringify(marker, null, 1)}\n`)
+}
+
+async function inBucket<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    throw new BucketError(errorMessage(error), { cause: error })
+  }
+}
+
+function mayPassByItself(error: unknown): boolean {
+  if (error instanceof BucketError) return true
+  return /ENOSPC|EDQUOT|EMFILE|No space left|Too many open files/i.test(errorMessage(error))
+}

@@ -1,0 +1,71 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { KiB, MiB } from '#model/limits.ts'
+import { RecordTable } from './record-table.ts'
+import { readStoredRecords, type StoredRecord } from './stored-records.ts'
+
+let directory = ''
+const signal = new AbortController().signal
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-stored-'))
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+async function written(records: readonly StoredRecord[]): Promise<string> {
+  const path = join(directory, 'records.parquet')
+  const table = await RecordTable.open({ directory, memoryBytes: 256 * MiB, segmentSeq: 7, signal, statementTimeoutMs: 60_000 })
+  try {
+    for (const record of records) {
+      table.addFrame(record, record.payload)(0, record.payload.byteLength)
+      if (table.isFull) await table.flush()
+    }
+    await table.flush()
+    table.finish()
+    await table.writeRaw(path)
+  } finally {
+    table.close()
+  }
+  return path
+}
+
+async function read(path: string, batchBytes: number): Promise<readonly (readonly StoredRecord[])[]> {
+  const spillDirectory = join(directory, 'read')
+  return Array.fromAsync(readStoredRecords({ path, spillDirectory, memoryBytes: 256 * MiB, batchBytes, signal }))
+}
+
+const at = 1_795_161_600_123_456
+
+test('records come back as they were sent, in their order, whatever their bytes', async () => {
+  const payloads = [
+    Buffer.from('{"n":1}'),
+    Buffer.from('{"text":"\u2028 ü 💥 \\u0000"}'),
+    Buffer.from('a\0b'),
+    Buffer.from([0xff, 0xfe, 0x00, 0x22]),
+    Buffer.from('not json'),
+  ]
+  const records = payloads.flatMap((payload, index) => [
+    { protocol: 'http', topic: '', clientId: '', receivedAtMicros: at + index, payload },
+    { protocol: 'mqtt', topic: 'a/ü', clientId: `c${index}`, receivedAtMicros: at - index, payload },
+  ])
+  expect((await read(await written(records), MiB)).flat()).toEqual(records)
+})
+
+test('batches are bounded by bytes, also where records of all sizes are mixed', async () => {
+  const sizes = Array.from({ length: 3_000 }, (_, index) => (index % 100 === 50 ? 300 * KiB : 10 + (index % 7)))
+  const records = sizes.map((bytes, index) => ({
+    ...{ protocol: 'http', topic: '', clientId: '', receivedAtMicros: at + index },
+    payload: Buffer.from(`"${String(index).padEnd(bytes, 'x')}"`),
+  }))
+  const batches = await read(await written(records), MiB)
+  expect(batches.flat().map(({ receivedAtMicros }) => receivedAtMicros)).toEqual(
+    records.map(({ receivedAtMicros }) => receivedAtMicros),
+  )
+  expect(batches.flat().every(({ payload }, index) => payload.equals(records[index]?.payload ?? Buffer.of()))).toBe(true)
+  expect(batches.length).toBeGreaterThan(5)
+  for (const batch of batches) {
+    expect(batch.reduce((sum, { payload }) => sum + payload.byteLength, 0)).toBeLessThan(1.5 * MiB)
+  }
+})

@@ -1,0 +1,255 @@
+/** A version that is published after the fact, run over what was committed before: as if it had been live, and never twice. */
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { Installation } from '../support/installation.ts'
+import { readWithDuckDb, readWithHyparquet } from '../support/parquet.ts'
+import { until } from '../support/until.ts'
+
+const bucket = 'bucket'
+/** `amount` is refused where it is no integer. */
+const strict = {
+  columns: [
+    { name: 'n', type: 'INTEGER', path: '$.n', required: true },
+    { name: 'amount', type: 'INTEGER', path: '$.amount', cast_failures: 'dlq' },
+    { name: 'at', type: 'TIMESTAMP', path: '$$.ingested_at' },
+    { name: 'protocol', type: 'VARCHAR', path: '$$.protocol' },
+  ],
+  filters: [{ condition: 'n % 10 <> 9' }],
+}
+/** The repair: some of those amounts are but large. */
+const lenient = {
+  ...strict,
+  columns: strict.columns.map((column) => ({ ...column, ...(column.name === 'amount' ? { type: 'BIGINT' } : {}) })),
+}
+
+/** Of ten records one is dropped, one has a large integer, one is no number at all, one is not JSON, one is not UTF-8. */
+function record(n: number): Buffer {
+  if (n % 10 === 3) return Buffer.from(`{"n":${n},"amount":"${3e9 + n}","text":"\u2028ü"}`)
+  if (n % 10 === 5) return Buffer.from(`{"n":${n},"amount":"many"}`)
+  if (n % 10 === 6) return Buffer.from(`{"n":${n}`)
+  if (n % 10 === 7) return Buffer.concat([Buffer.from(`{"n":${n},"text":"`), Buffer.from([0xff, 0xfe]), Buffer.from('"}')])
+  return Buffer.from(`{"n":${n},"amount":${n * 2}}`)
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers and markers of every shape
+type Loose = any
+
+class Lab {
+  readonly installation: Installation
+  readonly endpointId: string
+  readonly first: string
+  readonly seqs = new Set<number>()
+
+  private constructor(installation: Installation, endpointId: string, first: string) {
+    this.installation = installation
+    this.endpointId = endpointId
+    this.first = first
+  }
+
+  /** Version 1, strict, is bound; `segments` of ten records each are committed. */
+  static async create(installation: Installation, segments: number, output_formats: readonly string[]): Promise<Lab> {
+    const view = { name: 'numbers', definition: strict }
+    const { id, viewId } = await installation.endpoint({ bucket, view, output_formats })
+    const lab = new Lab(installation, id, viewId ?? '')
+    for (let segment = 0; segment < segments; segment += 1) {
+      const lines = Array.from({ length: 10 }, (_, index) => Buffer.concat([record(segment * 10 + index), Buffer.from('\n')]))
+      const { body } = await installation.ingest(id, Buffer.concat(lines))
+      lab.seqs.add(body.segment_seq)
+      await until('the next segment', async () => installation.walFiles(id).every((name) => !name.endsWith('.open')), 10_000)
+    }
+    await installation.committed(id, lab.seqs)
+    expect(lab.seqs.size).toBe(segments)
+    return lab
+  }
+
+  /** Publishes the next version. */
+  async publish(definition: unknown): Promise<string> {
+    const { id } = await this.installation.ok('POST', `/v1/views/${this.first}/versions`)
+    await this.installation.ok('PATCH', `/v1/views/${id}`, { definition })
+    await this.installation.ok('POST', `/v1/views/${id}/publish`)
+    return id
+  }
+
+  start(kind: 'backfill' | 'redrive', viewId: string, more: object = {}): Promise<Loose> {
+    return this.installation.ok('POST', `/v1/views/${viewId}/${kind}`, { endpoint_id: this.endpointId, ...more })
+  }
+
+  job(id: string): Promise<Loose> {
+    return this.installation.ok('GET', `/v1/jobs/${id}`)
+  }
+
+  async finished(id: string): Promise<Loose> {
+    await until(
+      'the end of the job',
+      async () => (await this.job(id).catch(() => ({ finished_at: null }))).finished_at !== null,
+      90_000,
+    )
+    return this.job(id)
+  }
+
+  /** Files of an artifact kind, as readers find them that follow the markers alone. */
+  files(kind: string): readonly string[] {
+    return this.installation.artifacts(bucket, this.endpointId, kind)
+  }
+
+  objects(folder: string): readonly string[] {
+    const path = join(this.installation.buckets, bucket, 'in/let', this.endpointId, folder)
+    if (!existsSync(path)) return []
+    const names = readdirSync(path, { recursive: true, encoding: 'utf8' })
+    return names.filter((name) => /\.(parquet|gz|json)$/.test(name)).toSorted()
+  }
+
+  dlq(kind: string): readonly Loose[] {
+    const rows = this.files(kind).flatMap((path) => gunzipSync(readFileSync(path)).toString().trimEnd().split('\n'))
+    return rows.map((row) => JSON.parse(row))
+  }
+}
+
+const byN = (rows: readonly Loose[]) => rows.toSorted((a, b) => Number(a.n) - Number(b.n))
+const byIndex = (rows: readonly Loose[]) =>
+  rows.toSorted((a, b) => a.segment_seq - b.segment_seq || a.record_index - b.record_index)
+
+describe.each([[['segments', 'parquet_views']], [['parquet', 'parquet_views']]])('backfill of %j', (formats) => {
+  test('makes what a live view would have made, whatever dies meanwhile, and nothing twice', async () => {
+    await using installation = await Installation.create()
+    await installation.start('control', 'ingest')
+    installation.spawn('delivery')
+    const segments = 6
+    const lab = await Lab.create(installation, segments, formats)
+
+    // The same definition as the live one, so that every value can be compared; then the repaired one.
+    const same = await lab.publish(strict)
+    const { id } = await lab.start('backfill', same)
+    await until('the first segment', async () => (await lab.job(id)).segments.done > 0)
+    await installation.kill('delivery')
+    installation.spawn('delivery')
+    await installation.kill('control')
+    await installation.start('control')
+    const job = await lab.finished(id)
+    expect(job).toMatchObject({ status: 'succeeded', segments: { total: segments, done: segments, skipped: 0, failed: 0 } })
+
+    for (const read of [readWithDuckDb, readWithHyparquet]) {
+      const live = byN(await read(lab.files('views/numbers/v1')))
+      expect(live).toHaveLength(segments * 5)
+      expect(byN(await read(lab.files('views/numbers/v2')))).toEqual(live)
+    }
+    const refused = byIndex(lab.dlq('dlq/numbers/v1'))
+    expect(refused).toHaveLength(segments * 4)
+    expect(byIndex(lab.dlq('dlq/numbers/v2'))).toEqual(refused.map((row) => ({ ...row, view_version: 2 })))
+    const counters = { processed: segments * 10, accepted: segments * 5, dropped: segments, dlq: segments * 4 }
+    expect(job.counters).toEqual(counters)
+    const metrics = async (version: string) => (await installation.ok('GET', `/v1/views/${version}/metrics`)).aggregated.all_time
+    expect(await metrics(lab.first)).toEqual(counters)
+    expect(await metrics(same)).toEqual({ processed: 0, accepted: 0, dropped: 0, dlq: 0 })
+    for (const commit of (await installation.ok('GET', `/v1/endpoints/${lab.endpointId}/commits`)).items) {
+      expect(Object.keys(commit.artifacts)).toEqual(
+        expect.arrayContaining(['views/numbers/v1', 'views/numbers/v2', 'dlq/numbers/v2']),
+      )
+    }
+    expect((await installation.ok('GET', `/v1/views/${same}/dlq-files`)).total).toBe(segments)
+
+    const before = ['views', 'dlq', 'commits'].map((folder) => lab.objects(folder))
+    expect(before[2]).toHaveLength(2 * segments)
+    const again = await lab.finished((await lab.start('backfill', same)).id)
+    expect(again).toMatchObject({ status: 'succeeded', segments: { done: 0, skipped: segments }, counters: { processed: 0 } })
+    expect(['views', 'dlq', 'commits'].map((folder) => lab.objects(folder))).toEqual(before)
+  })
+})
+
+describe('redrive', () => {
+  test('the repaired version takes the refused rows, with their envelope and index, and nothing twice', async () => {
+    await using installation = await Installation.create()
+    await installation.start('start')
+    const segments = 3
+    const lab = await Lab.create(installation, segments, ['parquet', 'parquet_views'])
+    const fixed = await lab.publish(lenient)
+    const { id } = await lab.start('redrive', fixed)
+    const job = await lab.finished(id)
+    expect(job).toMatchObject({ kind: 'redrive', from_version: 1, status: 'succeeded', segments: { done: segments } })
+    expect(job.counters).toEqual({ processed: segments * 4, accepted: segments, dropped: 0, dlq: segments * 3 })
+
+    const kind = 'numbers/v2/redrive-v1'
+    const [raw] = [await readWithDuckDb(lab.files('parquet'), 'payload, ingested_at')]
+    const rows = byN(await readWithDuckDb(lab.files(`views/${kind}`)))
+    expect(rows.map(({ n }) => Number(n))).toEqual([3, 13, 23])
+    for (const { n, amount, at, protocol } of rows) {
+      expect({ amount, protocol }).toEqual({ amount: String(3e9 + Number(n)), protocol: 'http' })
+      const original = raw.find(({ payload }) => String(payload).startsWith(`{"n":${n},"amount":"3`))
+      expect(at).toEqual(original?.['ingested_at'])
+    }
+    const refused = byIndex(lab.dlq('dlq/numbers/v1'))
+    const left = refused.filter(({ record_index }) => record_index !== 3)
+    const withoutMessage = ({ message, ...row }: Loose) => row
+    expect(byIndex(lab.dlq(`dlq/${kind}`)).map(withoutMessage)).toEqual(
+      left.map((row) => ({ ...withoutMessage(row), view_version: 2 })),
+    )
+    expect(lab.objects('views/numbers/v2').every((name) => name.endsWith('.redrive-v1.parquet'))).toBe(true)
+
+    // What was re-driven has an output of this version: neither a second re-drive nor a backfill doubles it.
+    for (const again of ['redrive', 'backfill'] as const) {
+      const { id } = await lab.start(again, fixed)
+      expect(await lab.finished(id)).toMatchObject({ segments: { total: segments, done: 0, skipped: segments } })
+    }
+    expect(lab.objects('views/numbers/v2')).toHaveLength(segments)
+
+    // And what is left can be re-driven on, by a version that takes it.
+    const last = await lab.publish({ columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] })
+    const { id: next } = await lab.start('redrive', last)
+    expect(await lab.finished(next)).toMatchObject({
+      from_version: 2,
+      counters: { processed: segments * 3, accepted: segments, dlq: segments * 2 },
+    })
+    expect(byIndex(lab.dlq('dlq/numbers/v3/redrive-v2')).map(({ record_index }) => record_index)).toEqual([6, 7, 6, 7, 6, 7])
+  })
+})
+
+describe('the life of a job', () => {
+  test('paused it rests and resumed it ends; canceled it leaves what it made, and another takes the rest', async () => {
+    await using installation = await Installation.create()
+    await installation.start('control', 'ingest')
+    installation.spawn('delivery')
+    const segments = 5
+    const lab = await Lab.create(installation, segments, ['segments', 'parquet_views'])
+    const same = await lab.publish(strict)
+    await installation.end('delivery', 'SIGTERM')
+    const { id } = await lab.start('backfill', same)
+    const to = (verb: string) => installation.api('POST', `/v1/jobs/${id}/${verb}`)
+    expect(await to('pause')).toMatchObject({ status: 200, body: { status: 'paused' } })
+    installation.spawn('delivery')
+    // Data that is new goes out, so delivery works; the job rests.
+    const { body } = await installation.ingest(lab.endpointId, '{"n":100}')
+    await installation.committed(lab.endpointId, [body.segment_seq])
+    expect(await lab.job(id)).toMatchObject({ status: 'paused', segments: { total: segments, done: 0 }, started_at: null })
+    await to('resume')
+    await until('some progress', async () => (await lab.job(id)).segments.done > 0)
+    const { status } = await to('cancel')
+    const { id: rest } = await lab.start('backfill', same)
+    const end = await lab.finished(rest)
+    const { segments: made } = await lab.job(id)
+    expect(end.status).toBe('succeeded')
+    // With the segment that came later, which the first job never had.
+    expect(made.done + end.segments.done).toBe(segments + 1)
+    if (status === 200) expect(end.segments.skipped).toBe(made.done)
+    expect(lab.files('views/numbers/v2')).toHaveLength(segments + 1)
+    const live = byN(await readWithDuckDb(lab.files('views/numbers/v1')))
+    expect(byN(await readWithDuckDb(lab.files('views/numbers/v2')))).toEqual(live)
+  })
+
+  test('an object that is gone or was changed fails its segment, and the job says so', async () => {
+    await using installation = await Installation.create()
+    await installation.start('start')
+    const lab = await Lab.create(installation, 2, ['parquet', 'parquet_views'])
+    const [gone = '', changed = ''] = lab.files('parquet')
+    rmSync(gone)
+    appendFileSync(changed, 'x')
+    const job = await lab.finished((await lab.start('backfill', await lab.publish(strict))).id)
+    expect(job).toMatchObject({ status: 'failed', segments: { failed: 2 } })
+    const reasons = job.reasons.map(({ reason }: { reason: string }) => reason).toSorted()
+    expect(reasons).toEqual([
+      expect.stringMatching(/not in the bucket|SHA-256/),
+      expect.stringMatching(/not in the bucket|SHA-256/),
+    ])
+  })
+})
