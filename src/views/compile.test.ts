@@ -157,6 +157,7 @@ describe('conditions that are refused, naming what is wrong', () => {
     ["kind::ENUM('a') = 'a'", 'a cast to'],
     ['CAST(amount AS records) = 1', 'a cast to'],
     ['amount > INTERVAL 1 DAY', 'is not allowed'],
+    ["kind::TIMESTAMPTZ > TIMESTAMPTZ '2026-01-01 00:00:00+02'", 'a cast to TIMESTAMPTZ'],
     ["seen > 'yesterday-ish'", 'does not fit'],
     ["amount IN (1, 'x')", 'does not fit'],
     ["DATE '2026-02-30' < seen", 'does not fit'],

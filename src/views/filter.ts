@@ -177,6 +177,12 @@ class Printer {
     if (type === 'BOOLEAN' && (text === 't' || text === 'f')) return just(text === 't' ? 'TRUE' : 'FALSE')
     const operand = inner(node['child'])
     if (text !== undefined) return this.#castConstant(operand, type)
+    if (type.startsWith('TIMESTAMPTZ')) {
+      // DuckDB reads texts in the zone that a text before them names.
+      throw new ConditionError(
+        'a cast to TIMESTAMPTZ is only allowed of a text constant: cast to TIMESTAMP, or make it the type of a column',
+      )
+    }
     // In a row, what is no value is a NULL.
     return (column) => `TRY_CAST(${operand(column)} AS ${type})`
   }

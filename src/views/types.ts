@@ -58,8 +58,14 @@ const LIST_DEPTH_MAX = 4
 const PRECISION_MAX = 38
 const DEFAULT_DECIMAL = { precision: 18, scale: 3 }
 
-/** An offset at the end of a time, such as +02 or -05:30. */
-const OFFSET = '[+-]\\d\\d(:?\\d\\d)? *$'
+/** A time with an offset at its end, such as +02, -05:30 or +00:00:15, and what DuckDB passes over after it. */
+const OFFSET = ':\\d\\d?(\\.\\d*)?[+-]\\d\\d(:?\\d\\d){0,2}:?[\\s\\v]*$'
+
+/**
+ * What no time with an offset has. DuckDB's TIMESTAMPTZ knows zones by name too, but then reads the texts of the rows that come next in
+ * that zone: what one record says would move the times of others.
+ */
+const LETTERS = '[A-SU-Ya-z]'
 
 const shape = /^([a-z]+(?: +[a-z]+)*) *(?:\( *(\d{1,3}) *(?:, *(\d{1,3}) *)?\))? *((?:\[ *\] *)*)$/i
 
@@ -104,12 +110,15 @@ export function storedType({ scalar, decimal, depth }: ColumnType): ColumnType {
 export function castText(text: string, type: ColumnType): string {
   const { scalar } = type
   if (scalar === 'VARCHAR') return text
-  const value = `TRY_CAST(${text} AS ${printType(type)})`
-  if (scalar === 'TIMESTAMP') {
+  if (scalar === 'TIMESTAMP' || scalar === 'TIMESTAMPTZ') {
+    const plain = `TRY_CAST(${text} AS TIMESTAMP)`
     // DuckDB's own cast drops an offset: the moment would be another one. By way of TIMESTAMPTZ it's right, and five times slower.
-    const utc = `TRY_CAST(TRY_CAST(${text} AS TIMESTAMPTZ) AS TIMESTAMP)`
-    return `CASE WHEN ends_with(${text}, 'Z') THEN ${value} WHEN regexp_matches(${text}, '${OFFSET}') THEN ${utc} ELSE ${value} END`
+    const nameless = `CASE WHEN NOT regexp_matches(${text}, '${LETTERS}') THEN ${text} END`
+    const utc = `TRY_CAST(TRY_CAST(${nameless} AS TIMESTAMPTZ) AS TIMESTAMP)`
+    const moment = `CASE WHEN ends_with(${text}, 'Z') THEN ${plain} WHEN regexp_matches(${text}, '${OFFSET}') THEN ${utc} ELSE ${plain} END`
+    return scalar === 'TIMESTAMP' ? moment : `TRY_CAST(${moment} AS TIMESTAMPTZ)`
   }
+  const value = `TRY_CAST(${text} AS ${printType(type)})`
   return scalar === 'HUGEINT' || scalar === 'UHUGEINT' ? `TRY_CAST(${value} AS ${printType(storedType(type))})` : value
 }
 
@@ -139,8 +148,11 @@ export function castList(source: string, from: 'JSON' | 'JSON[]' | 'VARCHAR[]', 
   if (scalar !== 'VARCHAR') then(printType(type))
   if (scalar === 'HUGEINT' || scalar === 'UHUGEINT') then(printType(storedType(type)))
   const value = steps.at(-1) ?? source
-  if (isInstant(scalar)) return `TRY(CASE WHEN NOT regexp_matches(CAST(${texts} AS VARCHAR), '(?i)inf') THEN ${value} END)`
-  return scalar === 'TIME' ? `TRY(CASE WHEN NOT contains(CAST(${texts} AS VARCHAR), '24:00') THEN ${value} END)` : `TRY(${value})`
+  const shown = `CAST(${texts} AS VARCHAR)`
+  if (scalar === 'DATE') return `TRY(CASE WHEN NOT regexp_matches(${shown}, '(?i)inf') THEN ${value} END)`
+  // No names of zones, and no infinity.
+  if (isInstant(scalar)) return `TRY(CASE WHEN NOT regexp_matches(replace(${shown}, 'NULL', ''), '${LETTERS}') THEN ${value} END)`
+  return scalar === 'TIME' ? `TRY(CASE WHEN NOT contains(${shown}, '24:00') THEN ${value} END)` : `TRY(${value})`
 }
 
 /** Whether every text is a value, so that its cast can't fail. */

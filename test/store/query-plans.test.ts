@@ -12,6 +12,7 @@ import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } 
 import { listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobsFinishedBefore } from '#store/jobs.ts'
 import { listLags, listTroubledLags, registerNode } from '#store/nodes.ts'
+import { listRawParquet } from '#store/raw-parquet.ts'
 import { listRegionEndpoints } from '#store/snapshot-endpoints.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
@@ -178,6 +179,7 @@ describeDatabases('query plans', (kind) => {
     try {
       const commits = await plansOf(store, async (db) => {
         await listCommits(db, endpoint, { limit: 50 })
+        await listRawParquet(db, endpoint, 50)
         await listCommits(db, endpoint, { limit: 50, before: new Date(t0 + 100).toISOString() })
       })
       expect(commits).toContain('commits_in_order')
@@ -194,7 +196,7 @@ describeDatabases('query plans', (kind) => {
         ['views', (db) => listViews(db, account, { status: 'draft' }, page), 'views_by_status'],
         ['bindings', (db) => listBindings(db, account, endpoint), 'bindings_by_endpoint'],
         ['jobs', (db) => listJobs(db, account, page), 'jobs_by_account'],
-        ['jobs', (db) => listRunningJobIds(db, 'loc'), 'jobs_by_region'],
+        ['jobs', (db) => listRunningJobIds(db, 'loc', t0), 'jobs_by_region'],
         ['job_units', (db) => listAvailableUnits(db, job, t0), 'job_units_in_order'],
       ]
       for (const [table, work, index] of paged) {

@@ -18,11 +18,12 @@ export type Decided = {
   readonly dlq: readonly { readonly [field: string]: unknown }[]
 }
 
-/** What becomes of the records, each in a frame of its own, by a view that is extracted alone or beside others. */
+/** What becomes of the records, each in a frame of its own, by a view that is extracted alone or beside others. `look` may read the Parquet. */
 export async function decide(
   definition: Definition,
   records: readonly (string | Buffer)[],
   beside: readonly Definition[] = [],
+  look: (parquet: string) => Promise<unknown> = async () => undefined,
 ): Promise<Decided> {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-views-'))
   const table = await RecordTable.open({
@@ -53,6 +54,7 @@ export async function decide(
       directories: [directory],
       sql: `SELECT * FROM '${directory}/rows.parquet'`,
     })
+    if (rows.length > 0) await look(join(directory, 'rows.parquet'))
     const lines = gunzipSync(await readFile(join(directory, 'dlq.ndjson.gz')))
       .toString()
       .split('\n')

@@ -1,0 +1,286 @@
+/** Edge values of every type, in real Parquet, as two readers that share no code see them. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Database, type Value } from '#duckdb/database.ts'
+import { quoteLiteral } from '#duckdb/quote.ts'
+import type { Column } from '#model/definition.ts'
+import { definitionLimits, MiB } from '#model/limits.ts'
+import { decide } from '../../test/support/decide.ts'
+import { type Row, readWithHyparquet } from '../../test/support/parquet.ts'
+import { castText, parseType } from './types.ts'
+
+/** Of one record, by column: what DuckDB reads and what hyparquet reads. */
+async function readBack(columns: readonly Column[], record: string) {
+  let others: readonly Row[] = []
+  const look = async (path: string) => {
+    others = await readWithHyparquet([path])
+  }
+  const { rows, dlq } = await decide({ columns: [...columns] }, [record], [], look)
+  expect(dlq).toEqual([])
+  return { values: rows[0] ?? [], others: columns.map(({ name }) => others[0]?.[name]), names: Object.keys(others[0] ?? {}) }
+}
+
+const failed = Symbol('failed')
+
+/** Type, JSON, what DuckDB has, and what hyparquet has where that is not the same: it reads decimals as doubles. */
+const edges: [type: string, json: string, expected: Value | typeof failed, other?: unknown][] = [
+  // NaN and the infinities, as JSON that DuckDB tolerates and as text.
+  ['DOUBLE', 'NaN', 'NaN', Number.NaN],
+  ['DOUBLE', '"nan"', 'NaN', Number.NaN],
+  ['DOUBLE', '-Infinity', '-Infinity', Number.NEGATIVE_INFINITY],
+  ['DOUBLE', '1e400', 'Infinity', Number.POSITIVE_INFINITY],
+  ['DOUBLE', '5e-324', 5e-324],
+  ['DOUBLE', '"1,5"', failed],
+  ['FLOAT', '1e39', 'Infinity', Number.POSITIVE_INFINITY],
+  ['FLOAT', '16777217', 16777216, '16777216'],
+  ['BIGINT', 'NaN', failed],
+  ['DECIMAL(18,2)', '"Infinity"', failed],
+  // Integers, to the last digit.
+  ['BIGINT', '9007199254740993', '9007199254740993'],
+  ['BIGINT', '-9223372036854775808', '-9223372036854775808'],
+  ['BIGINT', '-9223372036854775809', failed],
+  ['BIGINT', '2.5', '3'],
+  ['BIGINT', '-2.5', '-3'],
+  ['BIGINT', '1e18', '1000000000000000000'],
+  ['UBIGINT', '18446744073709551615', '18446744073709551615'],
+  ['UBIGINT', '18446744073709551616', failed],
+  ['UBIGINT', '-1', failed],
+  ['INTEGER', '-2147483648', -2147483648, '-2147483648'],
+  ['INTEGER', '2147483648', failed],
+  ['UINTEGER', '4294967295', 4294967295, '4294967295'],
+  ['SMALLINT', '-32768', -32768, '-32768'],
+  ['USMALLINT', '65536', failed],
+  ['TINYINT', '-128', -128, '-128'],
+  ['UTINYINT', '256', failed],
+  ['HUGEINT', '-99999999999999999999999999999999999999', '-99999999999999999999999999999999999999', '-1e+38'],
+  ['UHUGEINT', '9007199254740993', '9007199254740993', '9007199254740992'],
+  // Decimals.
+  ['DECIMAL(18,2)', '"9999999999999999.99"', '9999999999999999.99', '10000000000000000'],
+  ['DECIMAL(18,2)', '"9999999999999999.995"', failed],
+  ['DECIMAL(18,2)', '"-0.005"', '-0.01', -0.01],
+  ['DECIMAL(18,2)', '1e3', '1000.00', '1000'],
+  ['DECIMAL(4,1)', '999.95', failed],
+  ['DECIMAL(38,0)', '99999999999999999999999999999999999999', '99999999999999999999999999999999999999', '1e+38'],
+  ['DECIMAL(38,0)', '100000000000000000000000000000000000000', failed],
+  [
+    'DECIMAL(38,38)',
+    '"0.12345678901234567890123456789012345678"',
+    '0.12345678901234567890123456789012345678',
+    0.12345678901234568,
+  ],
+  // Time: offsets are applied, in whatever form; epoch numbers are no time.
+  ['TIMESTAMP', '"1969-12-31T23:59:59.999Z"', '1969-12-31 23:59:59.999', '1969-12-31T23:59:59.999Z'],
+  ['TIMESTAMP', '"0001-01-01T00:00:00Z"', '0001-01-01 00:00:00', '0001-01-01T00:00:00.000Z'],
+  ['TIMESTAMP', '"2026-01-01T00:00:00.123456789+0530"', '2025-12-31 18:30:00.123456', '2025-12-31T18:30:00.123Z'],
+  ['TIMESTAMP', '"2026-01-01T00:00:00+05"', '2025-12-31 19:00:00', '2025-12-31T19:00:00.000Z'],
+  ['TIMESTAMP', '"2026-01-01T10:00:00+05:30:15"', '2026-01-01 04:29:45', '2026-01-01T04:29:45.000Z'],
+  ['TIMESTAMP', '"2026-01-01T10:00:00+02\\t"', '2026-01-01 08:00:00', '2026-01-01T08:00:00.000Z'],
+  ['TIMESTAMP', '"2026-06-30T23:59:60Z"', failed],
+  ['TIMESTAMP', '"300000-01-01"', failed],
+  ['TIMESTAMP', '1700000000', failed],
+  ['TIMESTAMP', '"1700000000"', failed],
+  ['TIMESTAMP', '"2026-01-01T00:00:00[Europe/Berlin]"', failed],
+  ['TIMESTAMPTZ', '"2026-01-01T00:00:00+02:00"', '2025-12-31 22:00:00+00', '2025-12-31T22:00:00.000Z'],
+  ['DATE', '"1969-12-31"', '1969-12-31', '1969-12-31T00:00:00.000Z'],
+  ['DATE', '"9999-12-31"', '9999-12-31', '9999-12-31T00:00:00.000Z'],
+  ['DATE', '"2026-01-05T23:59:59-12:00"', '2026-01-05', '2026-01-05T00:00:00.000Z'],
+  ['DATE', '20260105', failed],
+  ['TIME', '"08:30:00.5"', '08:30:00.5', '30600500000'],
+  // UUIDs, with and without hyphens and braces.
+  ['UUID', '"{F81D4FAE-7DEC-11D0-A765-00A0C91E6BF6}"', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'],
+  ['UUID', '"f81d4fae7dec11d0a76500a0c91e6bf6"', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'],
+  ['UUID', '"ffffffff-ffff-ffff-ffff-ffffffffffff"', 'ffffffff-ffff-ffff-ffff-ffffffffffff'],
+  ['UUID', '"urn:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6"', failed],
+  ['UUID', '"f81d4fae-7dec-11d0-a765-00a0c91e6bf"', failed],
+  // The rest.
+  ['BOOLEAN', '"no"', false],
+  ['BOOLEAN', '1.0', failed],
+  ['BLOB', '"\\\\x00\\\\xFF"', '\\x00\\xFF', '00ff'],
+  ['VARCHAR', '"\\ud83d\\ude00\\u0000"', '😀\0'],
+  ['JSON', '{"b":9007199254740993}', '{"b":9007199254740993}', { b: 9007199254740992 }],
+  // Lists.
+  ['INTEGER[][][][]', '[[[[1],[2]],[]],[null]]', [[[[1], [2]], []], [null]], [[[['1'], ['2']], []], [null]]],
+  ['BIGINT[]', '[9007199254740993,-9223372036854775808]', ['9007199254740993', '-9223372036854775808']],
+  ['DOUBLE[]', '[1e400,"NaN",null]', ['Infinity', 'NaN', null], [Number.POSITIVE_INFINITY, Number.NaN, null]],
+  ['DECIMAL(18,2)[]', '["1.10",2]', ['1.10', '2.00'], [1.1, '2']],
+  ['TIMESTAMP[]', '["1969-07-20T20:17:40+01:00"]', ['1969-07-20 19:17:40'], ['1969-07-20T19:17:40.000Z']],
+  ['UUID[]', '["f81d4fae-7dec-11d0-a765-00a0c91e6bf6"]', ['f81d4fae-7dec-11d0-a765-00a0c91e6bf6']],
+  ['BOOLEAN[]', '[true,"no",0]', [true, false, false]],
+  ['VARCHAR[]', '[null,"null",""]', [null, 'null', '']],
+  ['VARCHAR[][]', '[["a"],null]', [['a'], null]],
+  ['BIGINT[]', '[1,1.5e400]', failed],
+]
+
+describe('edge values', () => {
+  test.each(edges)('%s of %s', async (type: string, json: string, expected: Value | typeof failed, other: unknown = expected) => {
+    const column = { name: 'v', type, path: '$.v' }
+    if (expected === failed) {
+      const { dlq } = await decide({ columns: [{ ...column, cast_failures: 'dlq' }] }, [`{"v":${json}}`])
+      expect(dlq).toMatchObject([{ error_code: 'cast_failed', column: 'v' }])
+    } else {
+      const { values, others } = await readBack([{ ...column, cast_failures: 'dlq' }], `{"v":${json}}`)
+      expect(values).toEqual([expected])
+      expect(others).toEqual([other])
+    }
+  })
+
+  test('JSON null is as good as missing; "null" and "" are texts', async () => {
+    const columns = ['a', 'b', 'c', 'd'].map((name) => ({ name, type: 'VARCHAR', path: `$.${name}` }))
+    const { values, others } = await readBack(columns, '{"a":null,"c":"null","d":""}')
+    expect([values, others]).toEqual([
+      [null, null, 'null', ''],
+      [null, null, 'null', ''],
+    ])
+    const required = { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a', required: true }] }
+    const { dlq } = await decide(required, ['{"a":null}', '{}', '{"a":{"b":null}}', '{"a":[null]}'])
+    expect(dlq).toMatchObject([{ error_code: 'missing_required' }, { error_code: 'missing_required' }])
+  })
+})
+
+describe('a time with something before or after it', () => {
+  const part = fc.constantFrom(
+    '+',
+    '-',
+    ':',
+    '0',
+    '5',
+    '30',
+    '02',
+    '00',
+    'Z',
+    ' ',
+    '\t',
+    '\v',
+    '.',
+    ' UTC',
+    ' Europe/Berlin',
+    '(BC)',
+    'T',
+  )
+  const time = fc.tuple(
+    fc.constantFrom('2026-01-01T10:00:00', '2026-01-01 10:00', '2026-01-01', '1969-12-31T23:59:59.5', '0044-03-15 (BC) 10:00:00'),
+    fc.array(part, { maxLength: 7 }).map((parts) => parts.join('')),
+  )
+
+  test.each(['TIMESTAMP', 'TIMESTAMPTZ'])(
+    'is the %s that it says, or none',
+    async (type) => {
+      const database = await Database.open({ directories: [], memoryBytes: 64 * MiB })
+      try {
+        const connection = await database.connect()
+        const texts = fc.sample(time, 4_000).map(([start, end]) => start + end)
+        const given = texts.map((text) => `(${quoteLiteral(text)})`).join(', ')
+        const select = (value: string) => `SELECT CAST(${value} AS VARCHAR) FROM`
+        const ours = await connection.query(`${select(castText('text', parseType(type)))} (VALUES ${given}) AS given(text)`)
+        // Each in a statement of its own, where no row comes before it.
+        for (const [index, [value]] of ours.rows.entries()) {
+          if (value === null) continue
+          const text = texts[index] ?? ''
+          const { rows } = await connection.query(
+            `${select(`CAST(TRY_CAST(text AS TIMESTAMPTZ) AS ${type})`)} (SELECT ${quoteLiteral(text)} AS text)`,
+          )
+          expect(value, text).toBe(rows[0]?.[0])
+        }
+      } finally {
+        database.close()
+      }
+    },
+    60_000,
+  )
+
+  test('does not move the times of other records', async () => {
+    const columns = ['TIMESTAMP', 'TIMESTAMPTZ', 'TIMESTAMP[]', 'TIMESTAMPTZ[]'].map((type, index) => ({
+      ...{ name: `c${index}`, type, path: index < 2 ? '$.at' : '$.list' },
+    }))
+    const record = (at: string) => JSON.stringify({ at, list: [at, null] })
+    const zones = [' Europe/Berlin', ' America/New_York', ' UTC+02', ' GMT+05:30', ' Etc/GMT:05+02', '+02:00']
+    const others = ['2026-01-05', '2026-01-05T10:00:00', '2026-01-05T10:00:00Z', '2026-01-05 10:00:00+01']
+    const records = zones.flatMap((zone) => [record(`2026-01-01T10:00:00${zone}`), ...others.map(record)])
+    const { rows } = await decide({ columns }, records)
+    const alone = await Promise.all(others.map(async (other) => (await decide({ columns }, [record(other)])).rows[0]))
+    expect(rows.filter((_, index) => index % (others.length + 1) > 0)).toEqual(zones.flatMap(() => alone))
+    expect(alone.slice(0, 2)).toEqual([
+      ['2026-01-05 00:00:00', '2026-01-05 00:00:00+00', ['2026-01-05 00:00:00', null], ['2026-01-05 00:00:00+00', null]],
+      ['2026-01-05 10:00:00', '2026-01-05 10:00:00+00', ['2026-01-05 10:00:00', null], ['2026-01-05 10:00:00+00', null]],
+    ])
+  })
+})
+
+describe('column names', () => {
+  const words = ['select', 'FROM', 'order', 'group', 'table', 'null', 'true', 'user', 'at', 'end', 'values', 'default']
+  const ours = [
+    'payload',
+    'records',
+    'received_at',
+    'source',
+    'texts',
+    'jsons',
+    'readable',
+    'value_0',
+    'verdict_0',
+    'rowid',
+    'condition_0',
+  ]
+  const odd = [
+    'a b',
+    '"',
+    "it's",
+    ';',
+    '--',
+    '/* x */',
+    '\\',
+    '$',
+    '%',
+    '💥',
+    'größe',
+    'ǅ',
+    '*',
+    '.',
+    ',',
+    '(',
+    '1st',
+    ' ',
+    'x'.repeat(255),
+  ]
+  const names = [...words, ...ours, ...odd]
+
+  test('of any kind are those of the Parquet, and can be filtered by', async () => {
+    const columns = names.map((name, index) => ({ name, type: 'BIGINT', path: `$.c${index}` }))
+    const record = JSON.stringify(Object.fromEntries(names.map((_, index) => [`c${index}`, index])))
+    const seen = await readBack(columns, record)
+    expect(seen.names).toEqual(names)
+    expect(seen.others).toEqual(names.map((_, index) => String(index)))
+    const condition = names.map((name, index) => `"${name.replaceAll('"', '""')}" = ${index}`).slice(0, 40)
+    const filters = [condition.slice(0, 20), condition.slice(20)].map((some) => ({ condition: some.join(' AND ') }))
+    const { counts } = await decide({ columns, filters }, [record, '{"c0":1}'])
+    expect(counts).toMatchObject({ accepted: 1, dropped: 1 })
+  })
+
+  test('of a hundred columns, of all types', async () => {
+    const types = ['BIGINT', 'VARCHAR', 'DOUBLE', 'BOOLEAN', 'DECIMAL(9,2)', 'TIMESTAMP', 'DATE', 'UUID', 'JSON', 'VARCHAR[]']
+    const values = [
+      '1',
+      '"x"',
+      '1.5',
+      'true',
+      '"2.25"',
+      '"2026-01-01T00:00:00Z"',
+      '"2026-01-01"',
+      `"${'0'.repeat(32)}"`,
+      '{}',
+      '["a"]',
+    ]
+    const columns = Array.from({ length: definitionLimits.columnsMax }, (_, n) => ({
+      name: `c${n}`,
+      type: types[n % types.length] ?? '',
+      path: `$.deep.c${n}`,
+      required: true,
+    }))
+    const record = `{"deep":{${columns.map(({ name }, n) => `"${name}":${values[n % values.length]}`)}}}`
+    const { values: read } = await readBack(columns, record)
+    expect(read.slice(90)).toEqual([
+      ...['1', 'x', 1.5, true, '2.25', '2026-01-01 00:00:00', '2026-01-01', '00000000-0000-0000-0000-000000000000', '{}', ['a']],
+    ])
+    expect(read.slice(0, 10)).toEqual(read.slice(90))
+  })
+})
