@@ -114,7 +114,7 @@ export const jobLimits = {
   leasesPerRequestMax: 8,
   leasesPerNodeMax: 64,
   /** Jobs, and units of each, that are looked at for one request. */
-  jobsPerLeaseMax: 50,
+  jobsPerLeaseMax: 200,
   unitsPerLeaseMax: 100,
   /** A lease that is not renewed for so long is another node's to take. */
   leaseMs: 60_000,
@@ -122,7 +122,7 @@ export const jobLimits = {
   pollMs: 2_000,
   pollMsMax: 30_000,
   /** A unit on which this many processes died is given up. */
-  deathsMax: 3,
+  deathsMax: 5,
   /** How long a unit waits after a failure that may pass. */
   retryMs: 10_000,
   /** How long a process that stops tries to give its leases back. */

@@ -16,6 +16,18 @@ export type AvailableUnit = Pick<Database['job_units'], 'job_id' | 'commit_id' |
 export type Lease = { readonly lease_id: string; readonly node_id: string; readonly incarnation: string }
 export type LeasedUnit = AvailableUnit & Lease
 
+/** Whether a node might take something of the job: asked before its row is held. */
+export async function hasAvailableUnits(db: Db, job_id: string, now: number): Promise<boolean> {
+  const unit = await db
+    .selectFrom('job_units')
+    .select('commit_id')
+    .where('job_id', '=', job_id)
+    .where('available_at', '<=', now)
+    .limit(1)
+    .executeTakeFirst()
+  return unit !== undefined
+}
+
 /**
  * Those that a node may take now, in order. Not those of a segment that a job that was canceled meanwhile still has in hand:
  * its node may be about to write.

@@ -403,7 +403,10 @@ describe('a lease', () => {
     }
     worker.incarnation = 'last'
     expect((await worker.lease(1)).units).toEqual([])
-    expect(await progress(account, job)).toMatchObject({ status: 'failed', last_error: expect.stringContaining('3 processes') })
+    expect(await progress(account, job)).toMatchObject({
+      status: 'failed',
+      last_error: expect.stringContaining(`${jobLimits.deathsMax} processes`),
+    })
   })
 
   test('whose answer was lost, or that is given back, counts as no death', async () => {

@@ -9,7 +9,7 @@ import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
-import { listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
+import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobsFinishedBefore } from '#store/jobs.ts'
 import { listLags, listTroubledLags, registerNode } from '#store/nodes.ts'
 import { listRawParquet } from '#store/raw-parquet.ts'
@@ -196,8 +196,9 @@ describeDatabases('query plans', (kind) => {
         ['views', (db) => listViews(db, account, { status: 'draft' }, page), 'views_by_status'],
         ['bindings', (db) => listBindings(db, account, endpoint), 'bindings_by_endpoint'],
         ['jobs', (db) => listJobs(db, account, page), 'jobs_by_account'],
-        ['jobs', (db) => listRunningJobIds(db, 'loc', t0), 'jobs_by_region'],
+        ['jobs', (db) => listRunningJobIds(db, 'loc'), 'jobs_by_region'],
         ['job_units', (db) => listAvailableUnits(db, job, t0), 'job_units_in_order'],
+        ['job_units', (db) => hasAvailableUnits(db, job, t0), 'job_units_in_order'],
       ]
       for (const [table, work, index] of paged) {
         const plans = await plansOf(store, work)

@@ -16,6 +16,7 @@ import {
   type AvailableUnit,
   findUnit,
   finishUnit,
+  hasAvailableUnits,
   holdJob,
   type LeasedUnit,
   leaseUnit,
@@ -43,7 +44,7 @@ export class JobLeases {
   }
 
   async lease(request: LeaseRequest): Promise<Leases> {
-    const { store } = this.#options
+    const { store, clock } = this.#options
     const region = await getNodeRegion(store.db, request.node_id)
     const held: string[] = []
     for (const unit of await listLeasedUnits(store.db, request.node_id)) {
@@ -55,6 +56,7 @@ export class JobLeases {
     for (const id of await listRunningJobIds(store.db, region)) {
       const wanted = request.max - units.length
       if (wanted === 0) return { units, held, more: true }
+      if (!(await hasAvailableUnits(store.db, id, clock.now()))) continue
       const taken = await transact(store, (db) => this.#take(db, id, wanted, request))
       units.push(...taken.units)
       more ||= taken.more
