@@ -1,7 +1,8 @@
 /** A version that is published after the fact, run over what was committed before: as if it had been live, and never twice. */
 import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import { DuckDBInstance } from '@duckdb/node-api'
 import { describe, expect, test } from 'vitest'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb, readWithHyparquet } from '../support/parquet.ts'
@@ -107,6 +108,26 @@ class Lab {
   }
 }
 
+/** The query of docs/delivery.md, over another bucket and view. */
+function documentedQuery(folder: string, view: string): readonly string[] {
+  const text = readFileSync(resolve(import.meta.dirname, '../../docs/delivery.md'), 'utf8')
+  const [, sql = ''] = /```sql\n([^`]*)```/.exec(text) ?? []
+  return sql.replaceAll('data/buckets/local', folder).replaceAll('views/events/v1', view).split(';').slice(0, 2)
+}
+
+async function queryDuckDb(statements: readonly string[]): Promise<readonly unknown[]> {
+  const instance = await DuckDBInstance.create(':memory:')
+  const connection = await instance.connect()
+  try {
+    let rows: readonly unknown[] = []
+    for (const sql of statements) rows = (await connection.runAndReadAll(sql)).getRows()
+    return rows
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+  }
+}
+
 const byN = (rows: readonly Loose[]) => rows.toSorted((a, b) => Number(a.n) - Number(b.n))
 const byIndex = (rows: readonly Loose[]) =>
   rows.toSorted((a, b) => a.segment_seq - b.segment_seq || a.record_index - b.record_index)
@@ -186,6 +207,10 @@ describe('redrive', () => {
       left.map((row) => ({ ...withoutMessage(row), view_version: 2 })),
     )
     expect(lab.objects('views/numbers/v2').every((name) => name.endsWith('.redrive-v1.parquet'))).toBe(true)
+
+    // As the documentation tells readers to do it.
+    const query = documentedQuery(join(installation.buckets, bucket), 'views/numbers/v2')
+    expect(await queryDuckDb(query)).toEqual([[BigInt(segments)]])
 
     // What was re-driven has an output of this version: neither a second re-drive nor a backfill doubles it.
     for (const again of ['redrive', 'backfill'] as const) {
