@@ -31,8 +31,8 @@ export type JobWorkerOptions = {
 type InWork = {
   readonly unit: Unit
   readonly abort: AbortController
-  /** By the monotonic clock: when the lease ends unless it is renewed. */
-  goodUntil: number
+  /** Of the timer that puts it down at the end of its lease: somebody else may have it then. */
+  cancelTimer: () => void
   ended: Promise<void>
 }
 
@@ -82,7 +82,6 @@ export class JobWorker implements Service {
         if (backoff.attempts === 3 && !signal.aborted)
           logger.warn({ reason: errorMessage(error) }, 'control leases no units of jobs')
       }
-      this.#dropExpired()
       await sleep(clock, delayMs, AbortSignal.any([signal, this.#wake.signal]))
     }
   }
@@ -97,19 +96,21 @@ export class JobWorker implements Service {
     for (const id of holding) {
       const inWork = this.#inWork.get(id)
       if (inWork === undefined) continue
-      if (held.has(id)) inWork.goodUntil = askedAt + inWork.unit.lease_ms
+      if (held.has(id)) this.#renew(inWork, askedAt)
       else inWork.abort.abort()
     }
-    for (const unit of leases.units) this.#begin(unit, askedAt + unit.lease_ms)
+    for (const unit of leases.units) this.#begin(unit, askedAt)
     // Control passed over so many units that it did not get to one that is to be done.
     if (leases.more && leases.units.length < max) this.#wake.abort()
   }
 
-  #begin(unit: Unit, goodUntil: number): void {
+  #begin(unit: Unit, askedAt: number): void {
     const abort = new AbortController()
-    const inWork: InWork = { unit, abort, goodUntil, ended: Promise.resolve() }
+    const inWork: InWork = { unit, abort, cancelTimer: () => undefined, ended: Promise.resolve() }
     this.#inWork.set(unit.lease_id, inWork)
+    this.#renew(inWork, askedAt)
     inWork.ended = this.#finish(unit, abort.signal).then(() => {
+      inWork.cancelTimer()
       // What was cut off by the stop is still to be given back.
       if (this.#stopping.signal.aborted && abort.signal.aborted) return
       this.#inWork.delete(unit.lease_id)
@@ -144,10 +145,12 @@ export class JobWorker implements Service {
     }
   }
 
-  /** Somebody else may have them by now. */
-  #dropExpired(): void {
-    const now = this.#options.clock.monotonic()
-    for (const { goodUntil, abort } of this.#inWork.values()) if (now >= goodUntil) abort.abort()
+  /** Control counts from when it answered, which is later than when it was asked. */
+  #renew(inWork: InWork, askedAt: number): void {
+    const { clock } = this.#options
+    inWork.cancelTimer()
+    const leftMs = askedAt + inWork.unit.lease_ms - clock.monotonic()
+    inWork.cancelTimer = clock.setTimer(() => inWork.abort.abort(), leftMs)
   }
 }
 

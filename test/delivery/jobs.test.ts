@@ -1,0 +1,245 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { compressFile, describeFile } from '#delivery/artifacts/file.ts'
+import { JobWorker } from '#delivery/jobs/job-worker.ts'
+import { runUnit, type UnitEnd, type UnitRunOptions } from '#delivery/jobs/unit-run.ts'
+import { must } from '#lib/assert.ts'
+import { systemClock } from '#lib/clock.ts'
+import { systemFiles } from '#lib/files.ts'
+import { Semaphore } from '#lib/semaphore.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { newId } from '#model/id.ts'
+import type { LeaseRequest, Leases, Unit, UnitReport } from '#model/job-protocol.ts'
+import { jobLimits, MiB } from '#model/limits.ts'
+import { listSegments } from '#wal/directory.ts'
+import { Wal } from '#wal/wal.ts'
+import { aDestination } from '../support/delivery-node.ts'
+import { FaultyStores } from '../support/faulty-stores.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+import { until } from '../support/until.ts'
+
+const logger = createLogger('delivery', 'silent')
+const never = new AbortController().signal
+let directory = ''
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-jobs-'))
+})
+afterEach(() => rm(directory, { recursive: true, force: true }))
+
+const view = { id: newId(), name: 'numbers', version: 2, definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] } }
+
+function aUnit(change: Partial<Unit> = {}): Unit {
+  const [endpoint_id, node_id, log] = [newId(), newId(), 'abcdefghij']
+  return {
+    lease_id: newId(),
+    lease_ms: jobLimits.leaseMs,
+    job_id: newId(),
+    commit: { id: `${node_id}-${log}-000000000000`, endpoint_id, node_id, log, seq: 0, sealed_at: '2026-11-20T08:00:00.000Z' },
+    view,
+    source: { kind: 'segment', artifact: { key: 'p/segment', bytes: 0, rows: 0, sha256: '' }, from_version: null },
+    target: { ...aDestination(), prefix: 'p' },
+    ...change,
+  }
+}
+
+/** A unit whose segment, of so many records, is in the bucket. */
+async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyStores; options: UnitRunOptions }> {
+  const unit = aUnit()
+  const walDirectory = join(directory, 'wal')
+  const wal = new Wal({ directory: walDirectory, files: systemFiles, clock: systemClock, logger })
+  await wal.start()
+  wal.configure('log', { segmentBytes: 1024 * MiB, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
+  const lines = Array.from({ length: records }, (_, n) => `{"n":${n},"more":"${'x'.repeat(100)}"}\n`).join('')
+  await wal.append('log', {
+    ...{ protocol: 'http', layout: 'lines', receivedAtMicros: Date.now() * 1000, recordCount: records, topic: '', clientId: '' },
+    attributes: Buffer.of(),
+    payload: [Buffer.from(lines)],
+  })
+  await wal.stop(AbortSignal.timeout(10_000))
+  const [segment] = await listSegments(systemFiles, walDirectory)
+  const packed = join(directory, 'segment.wal.zst')
+  await compressFile(must(segment, 'a segment').path, packed, never)
+  const stores = new FaultyStores(join(directory, 'buckets'))
+  const { key } = unit.source.artifact
+  await stores.open(unit.target).putFile(key, packed, { contentType: '', metadata: {} })
+  stores.done.length = 0
+  const { bytes, sha256 } = await describeFile(packed, never)
+  const source = { ...unit.source, artifact: { key, bytes, rows: records, sha256 } }
+  const options = { memoryBytes: 256 * MiB, builds: new Semaphore(1), stores, files: systemFiles, clock: systemClock }
+  return { unit: { ...unit, source }, stores, options: { ...options, scratch: directory } }
+}
+
+async function building(): Promise<boolean> {
+  const names = await readdir(directory, { recursive: true })
+  return names.some((name) => /job-\w+\/build-\w+$/.test(name))
+}
+
+describe('a unit', () => {
+  test('gives its slot back as soon as live delivery wants it, and is done afterwards', async () => {
+    const { unit, options } = await furnished(300_000)
+    let ended: UnitEnd | undefined
+    const end = runUnit(unit, options, never).then((made) => {
+      ended = made
+    })
+    await until('the conversion', building)
+    const live = await options.builds.acquire(1, never)
+    expect(ended).toBeUndefined()
+    await until('the end of the conversion', async () => !(await building()))
+    expect(ended).toBeUndefined()
+    live[Symbol.dispose]()
+    await end
+    expect(ended).toMatchObject({ outcome: 'done', view: { processed: 300_000, accepted: 300_000 } })
+    expect((await readdir(directory)).filter((name) => name.startsWith('job-'))).toEqual([])
+  })
+
+  test('that is done again writes the same names, the marker last', async () => {
+    const { unit, stores, options } = await furnished(10)
+    const first = await runUnit(unit, options, never)
+    const { endpoint_id, id } = unit.commit
+    const names = [
+      `p/${endpoint_id}/views/numbers/v2/dt=2026-11-20/${id}.parquet`,
+      `p/${endpoint_id}/commits/dt=2026-11-20/${id}.numbers-v2.json`,
+    ]
+    expect(stores.done).toEqual(names)
+    expect(await runUnit(unit, options, never)).toMatchObject({ ...first, artifacts: { 'views/numbers/v2': { key: names[0] } } })
+    expect(stores.done).toEqual([...names, ...names])
+    const marker = JSON.parse(await readFile(join(directory, 'buckets/bucket', names[1] ?? ''), 'utf8'))
+    expect(marker).toMatchObject({
+      ...{ id: `${id}.numbers-v2`, commit_id: id, kind: 'backfill', from_version: null, records: 10 },
+      artifacts: { 'views/numbers/v2': { key: names[0], rows: 10, view_id: view.id, view_version: 2 } },
+      views: [{ processed: 10, accepted: 10, dropped: 0, dlq: 0 }],
+    })
+  })
+
+  test('may be tried again when the bucket fails; a view that fails does not pass by itself', async () => {
+    const { unit, stores, options } = await furnished(10)
+    stores.fault = (key) => (key.endsWith('.json') ? 'refused' : undefined)
+    expect(await runUnit(unit, options, never)).toMatchObject({ outcome: 'retry', reason: expect.stringContaining('SlowDown') })
+    const broken = { ...view, definition: { columns: [{ name: 'n', type: 'NO_SUCH_TYPE', path: '$.n' }] } }
+    expect(await runUnit({ ...unit, view: broken }, options, never)).toMatchObject({ outcome: 'failed' })
+    const gone = { ...unit.source, artifact: { ...unit.source.artifact, key: 'p/gone' } }
+    expect(await runUnit({ ...unit, source: gone }, options, never)).toMatchObject({
+      outcome: 'failed',
+      reason: 'p/gone is not in the bucket any more',
+    })
+  })
+
+  test('throws only when it is told to end, and leaves nothing behind', async () => {
+    const { unit, options } = await furnished(10)
+    using _slot = await options.builds.acquire(1, never)
+    const abort = new AbortController()
+    const end = runUnit(unit, options, abort.signal)
+    await until('the download', async () =>
+      (await readdir(directory, { recursive: true })).some((name) => name.endsWith('/source')),
+    )
+    abort.abort(new Error('enough'))
+    await expect(end).rejects.toThrow('enough')
+    expect((await readdir(directory)).filter((name) => name.startsWith('job-'))).toEqual([])
+  })
+})
+
+/** Control, as a process that leases units sees it. */
+class LeasingControl {
+  readonly requests: LeaseRequest[] = []
+  readonly reports: UnitReport[] = []
+  units: Unit[] = []
+  away = false
+  /** Whether a lease that is named is still good. */
+  good = true
+
+  async leaseUnits(request: LeaseRequest): Promise<Leases> {
+    this.requests.push(request)
+    if (this.away) throw new Error('away')
+    return { units: this.units.splice(0, request.max), held: this.good ? request.holding : [], more: false }
+  }
+
+  async reportUnits({ reports }: { readonly reports: readonly UnitReport[] }) {
+    if (this.away) throw new Error('away')
+    this.reports.push(...reports)
+    return { results: reports.map(({ lease_id }) => ({ lease_id, result: 'recorded' as const })) }
+  }
+}
+
+describe('the worker', () => {
+  /** Units are in work until they are told to end, or `finish` is called. */
+  function working(units: readonly Unit[]) {
+    const control = new LeasingControl()
+    control.units = [...units]
+    const clock = new ManualClock()
+    const running = new Map<string, (end: UnitEnd) => void>()
+    const put = new Set<string>()
+    const worker = new JobWorker({
+      ...{ nodeId: newId(), control, clock, logger },
+      run: ({ lease_id }, signal) => {
+        const { promise, resolve, reject } = Promise.withResolvers<UnitEnd>()
+        running.set(lease_id, resolve)
+        signal.addEventListener('abort', () => {
+          put.add(lease_id)
+          reject(new Error('aborted'))
+        })
+        return promise
+      },
+    })
+    const polls = async (count: number) => {
+      const before = control.requests.length
+      while (control.requests.length < before + count) {
+        clock.advance(jobLimits.pollMs)
+        await new Promise(setImmediate)
+      }
+      await new Promise(setImmediate)
+    }
+    return { control, clock, worker, running, put, polls }
+  }
+
+  test('takes no more units than it works on at once, names them, and reports each', async () => {
+    const units = Array.from({ length: jobLimits.unitsParallel + 1 }, () => aUnit())
+    const { control, worker, running, polls } = working(units)
+    await worker.start()
+    await polls(2)
+    expect(control.requests.at(-1)).toMatchObject({ max: 0, holding: units.slice(0, -1).map(({ lease_id }) => lease_id) })
+    const [first] = units
+    running.get(first?.lease_id ?? '')?.({ outcome: 'failed', reason: 'why' })
+    await until('the last one', () => running.size === units.length)
+    expect(control.reports).toMatchObject([{ lease_id: first?.lease_id, outcome: 'failed', reason: 'why' }])
+    await worker.stop()
+  })
+
+  test('puts down what control says is another’s', async () => {
+    const unit = aUnit()
+    const { control, worker, put, polls } = working([unit])
+    await worker.start()
+    await polls(2)
+    expect(put.size).toBe(0)
+    control.good = false
+    await polls(1)
+    expect([...put]).toEqual([unit.lease_id])
+    await worker.stop()
+    expect(control.reports).toEqual([])
+  })
+
+  test('goes on while control is away, and puts down what it could not renew in time', async () => {
+    const unit = aUnit()
+    const { control, clock, worker, put, polls } = working([unit])
+    await worker.start()
+    await polls(2)
+    control.away = true
+    clock.advance(jobLimits.leaseMs - 2 * jobLimits.pollMs)
+    expect(put.size).toBe(0)
+    clock.advance(2 * jobLimits.pollMs)
+    expect([...put]).toEqual([unit.lease_id])
+    await worker.stop()
+  })
+
+  test('gives back what it has in hand when it stops', async () => {
+    const units = [aUnit(), aUnit()]
+    const { control, worker, put, polls } = working(units)
+    await worker.start()
+    await polls(1)
+    await worker.stop()
+    expect(put.size).toBe(2)
+    expect(control.reports).toMatchObject(units.map(({ lease_id }) => ({ lease_id, outcome: 'released' })))
+  })
+})
