@@ -43,6 +43,8 @@ export const definitionLimits = {
   textAliasesMax: 100,
   /** Nesting of a filter's expression, as DuckDB's parser reports it. */
   conditionDepthMax: 64,
+  /** Of a regular expression, with its repetitions written out. */
+  regexSizeMax: 5_000,
   /** How long DuckDB may take to read or check one condition. */
   compileTimeoutMs: 5_000,
 } as const

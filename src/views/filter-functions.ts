@@ -53,6 +53,24 @@ export function patternSql(
   return `(${not}regexp_full_match(${subject}, ${quoteLiteral(likeToRegex(pattern, escapeWith))}, '${options}'))`
 }
 
+/** How many parts a regular expression has with its counted repetitions written out, as RE2 has them: each costs time at every character. */
+export function expandedSize(pattern: string): number {
+  // The sizes of the sequences that are open, and of the last part of the innermost one.
+  const sizes = [0]
+  let last = 0
+  const add = (size: number) => {
+    last = size
+    sizes.push((sizes.pop() ?? 0) + size)
+  }
+  for (const [token, from, to] of pattern.matchAll(/\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|./gs)) {
+    if (token === '(') sizes.push(0)
+    else if (token === ')' && sizes.length > 1) add(sizes.pop() ?? 0)
+    else if (from !== undefined) add(last * (Math.max(Number(from), Number(to ?? 0), 1) - 1))
+    else add(1)
+  }
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
 function likeToRegex(pattern: string, escapeWith: string | undefined): string {
   let regexText = ''
   let isEscaped = false

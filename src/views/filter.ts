@@ -10,7 +10,7 @@
 import type { Connection } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { definitionLimits } from '#model/limits.ts'
-import { allowedFunctions, type Pattern, patternFunctions, patternSql } from './filter-functions.ts'
+import { allowedFunctions, expandedSize, type Pattern, patternFunctions, patternSql } from './filter-functions.ts'
 import { type ColumnType, parseType, printType, storedType } from './types.ts'
 
 /** Writes the condition with the columns named as the caller says. */
@@ -64,13 +64,22 @@ export async function parseCondition(
     throw new ConditionError('must not have control characters')
   }
   const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(`SELECT ${text}`)})`, { timeoutMs })
-  const parsed = JSON.parse(String(rows[0]?.[0])) as Node
+  const parsed = readTree(String(rows[0]?.[0]))
   if (parsed['error'] === true) {
     const hint = 'a column whose name is a word of SQL is written in double quotes'
     throw new ConditionError(`cannot be read: ${parsed['error_message']} (${hint})`)
   }
   const printer = new Printer(columns)
   return { condition: printer.print(soleExpression(parsed)), constants: printer.constants }
+}
+
+function readTree(json: string): Node {
+  try {
+    return JSON.parse(json) as Node
+  } catch {
+    // DuckDB writes a constant such as 1e400 as Infinity, which is no JSON.
+    throw new ConditionError('a number is too large')
+  }
 }
 
 /** The expression, if the statement is `SELECT <expression>` and nothing else at all. */
@@ -245,7 +254,9 @@ function call(node: Node, all: (children: unknown) => readonly Condition[]): Con
       `${node['is_operator'] === true ? 'the operator' : 'the function'} ${shown(name)} is not allowed; docs/views.md lists what is`,
     )
   }
-  return (column) => `${name}(${children.map((child) => child(column)).join(', ')})`
+  // `position` has a syntax of its own.
+  const printed = name === 'position' ? 'strpos' : name
+  return (column) => `${printed}(${children.map((child) => child(column)).join(', ')})`
 }
 
 /** LIKE and its kin: only with constant patterns, which are turned into what takes linear time. */
@@ -266,6 +277,11 @@ function match(
     throw new ConditionError(`${shown(name)} takes a text and a pattern`)
   }
   if (escapeWith !== undefined && escapeWith.length > 1) throw new ConditionError('ESCAPE takes one character')
+  if (kind.syntax !== 'like' && expandedSize(pattern) > definitionLimits.regexSizeMax) {
+    throw new ConditionError(
+      `the pattern of ${shown(name)} is too large: with its repetitions written out it has more than ${definitionLimits.regexSizeMax} parts`,
+    )
+  }
   if (texts.some((text) => text.includes('\0'))) throw new ConditionError('a text must not have NUL')
   return (column) => patternSql(kind, subject(column), pattern, escapeWith)
 }
@@ -288,10 +304,16 @@ function castTypeName(node: Node): string {
         ? `DECIMAL(${details['width']},${details['scale']})`
         : 'DECIMAL'
     case 'UNBOUND':
-      return String(details['name'])
+      return `${details['name']}${modifiers(details['user_type_modifiers'])}`
     default:
       return String(node['id'])
   }
+}
+
+/** What a type has in parentheses that the parser could make nothing of. */
+function modifiers(given: unknown): string {
+  const values = Array.isArray(given) ? given.map((each) => String(object(each)['value'])) : []
+  return values.length === 0 ? '' : `(${values.join(',')})`
 }
 
 /** A constant, from the value that the parser made of it. */

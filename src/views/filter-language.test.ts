@@ -1,0 +1,224 @@
+/** What the language of conditions has, as docs/views.md says it, and what hostile ones come to. */
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { AppError } from '#errors.ts'
+import type { Column } from '#model/definition.ts'
+import { decide } from '../../test/support/decide.ts'
+import { compileView } from './compile.ts'
+import { allowedFunctions, expandedSize } from './filter-functions.ts'
+
+const columns: readonly Column[] = [
+  { name: 'n', type: 'DOUBLE', path: '$.n' },
+  { name: 'i', type: 'BIGINT', path: '$.i' },
+  { name: 's', type: 'VARCHAR', path: '$.s' },
+  { name: 't', type: 'TIMESTAMP', path: '$.t' },
+  { name: 'l', type: 'VARCHAR[]', path: '$.l' },
+]
+const record = JSON.stringify({ n: -2.5, i: 7, s: ' Abc ', t: '2026-11-20T08:15:30.5Z', l: ['a', 'b'] })
+
+/** Each function once, in a condition that holds for the record. */
+const examples = [
+  ...["lower(s) = ' abc '", "upper(s) = ' ABC '", "trim(s) = 'Abc'", "ltrim(s) = 'Abc '", "rtrim(s) = ' Abc'", 'length(s) = 5'],
+  ...[
+    'strlen(s) = 5',
+    'len(l) = 2',
+    'array_length(l) = 2',
+    "left(s, 2) = ' A'",
+    "right(s, 2) = 'c '",
+    "substring(s, 2, 3) = 'Abc'",
+  ],
+  ...[
+    "substr(s, 2, 1) = 'A'",
+    "starts_with(s, ' A')",
+    "ends_with(s, 'c ')",
+    "prefix(s, ' A')",
+    "suffix(s, 'c ')",
+    "contains(s, 'bc')",
+  ],
+  ...["position('b' IN s) = 3", "strpos(s, 'b') = 3", "instr(s, 'b') = 3", 'nullif(i, 7) IS NULL', 'coalesce(NULL, i) = 7'],
+  ...['abs(n) = 2.5', 'ceil(n) = -2', 'ceiling(n) = -2', 'floor(n) = -3', 'round(n, 0) = -3', 'trunc(n) = -2', 'sign(n) = -1'],
+  ...['greatest(i, 9) = 9', 'least(i, 9) = 7', 'NOT isnan(n)', 'NOT isinf(n)', 'isfinite(n)'],
+  ...[
+    "date_part('hour', t) = 8",
+    "date_trunc('day', t) = '2026-11-20'",
+    'extract(month FROM t) = 11',
+    'year(t) = 2026',
+    'quarter(t) = 4',
+  ],
+  ...['month(t) = 11', 'week(t) = 47', 'day(t) = 20', 'dayofweek(t) = 5', 'isodow(t) = 5', 'dayofyear(t) = 324', 'hour(t) = 8'],
+  ...['minute(t) = 15', 'second(t) = 30', 'epoch(t) = 1795162530.5', 'epoch_ms(t) = 1795162530500'],
+  ...["list_contains(l, 'a')", "array_contains(l, 'a')", "list_has(l, 'b')", "list_value('a', 'b') = l", "['a', 'b'] = l"],
+  ...["s LIKE '%b_ '", "s ILIKE '%B%'", "s SIMILAR TO ' A.*'", "regexp_matches(s, 'b')", "regexp_full_match(s, ' A[a-z]+ ')"],
+]
+
+describe('the functions', () => {
+  test('are those of docs/views.md', () => {
+    const docs = readFileSync(new URL('../../docs/views.md', import.meta.url), 'utf8')
+    const section = docs.slice(docs.indexOf('### Functions'), docs.indexOf('### What is refused'))
+    const listed = [...section.matchAll(/`([a-z_]+)\(/g)].map(([, name = '']) => name)
+    const special = ['coalesce', 'extract', 'regexp_full_match', 'regexp_matches', 'if', 'ifnull']
+    expect([...new Set(listed)].toSorted()).toEqual([...allowedFunctions, ...special].toSorted())
+  })
+
+  test('have an example each', () => {
+    const used = new Set(examples.flatMap((example) => [...example.matchAll(/([a-z_]+)\(/g)].map(([, name]) => name)))
+    expect([...allowedFunctions].filter((name) => !used.has(name))).toEqual([])
+  })
+
+  test.each(examples)('%s holds', async (condition) => {
+    const { counts } = await decide({ columns: [...columns], filters: [{ condition }] }, [record])
+    expect(counts).toMatchObject({ accepted: 1 })
+  })
+})
+
+async function refusal(condition: string): Promise<string | undefined> {
+  try {
+    await compileView({ columns: [...columns], filters: [{ condition }] })
+    return undefined
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    return error.errors?.[0]?.message
+  }
+}
+
+describe('what is refused says what it is', () => {
+  test.each([
+    ['SET memory_limit = 1', 'cannot be read'],
+    ["ATTACH 'x'", '"ATTACH"'],
+    ["COPY records TO '/tmp/x'", 'cannot be read'],
+    ["true FROM '/etc/passwd'", 'must be one expression'],
+    ["true FROM read_csv('/etc/passwd')", 'must be one expression'],
+    ["FROM 'x.csv'", 'cannot be read'],
+    ['n > (VALUES (1))', 'a subquery'],
+    ['main.records.n = 1', '"main.records.n" is no column'],
+    ['true USING SAMPLE 1', 'must be one expression'],
+    ['true QUALIFY true', 'must be one expression'],
+    ['n = 1e400', 'a number is too large'],
+    ['CAST(s AS DECIMAL(99,1)) = 1', '"DECIMAL(99,1)"'],
+    ["CAST(s AS BIT) = '1'", '"BIT"'],
+    ["t AT TIME ZONE 'UTC' > t", '"timezone"'],
+    ['i ** 2 > 1', 'the operator "**"'],
+    ['i << 62 > 1', 'the operator "<<"'],
+    ["(i, s) = (1, 'a')", '"row"'],
+    ["s[1:2] = 'a'", 'array_slice'],
+    ["current_database() = ''", '"current_database"'],
+    ["date_part('nope', t) = 1", 'nope'],
+    ['lower() = s', 'does not fit'],
+    ["regexp_matches(s, '(?=a)')", 'does not fit'],
+    ["regexp_matches(s, '((x?){100}){60}y')", 'too large'],
+    [`regexp_matches(s, '${'(x?){1000}'.repeat(3)}')`, 'too large'],
+    [`regexp_matches(s, '${'('.repeat(1500)}')`, 'does not fit'],
+    ['n > 5 /*', 'unterminated'],
+    [`${'('.repeat(1_500)}${'NOT '.repeat(100)}true${')'.repeat(1_500)}`, 'nested too deep'],
+    ['CASE WHEN true THEN '.repeat(68), 'cannot be read'],
+  ])('%s', async (condition, message) => {
+    expect(await refusal(condition)).toContain(message)
+  })
+
+  test('nested ten thousand deep, in whatever way', async () => {
+    for (const [open, close] of [
+      ['(', ')'],
+      ['NOT (', ')'],
+      ['[', ']'],
+      ['lower(', ')'],
+      ['-(', ')'],
+      ['CASE WHEN ', ' THEN 1 END'],
+    ] as const) {
+      const found = await refusal(`${open.repeat(10_000)}n${close.repeat(10_000)} = 1`)
+      expect(found).toContain('Too big')
+    }
+  })
+
+  test('the size of a regular expression is that with its repetitions written out', () => {
+    expect(
+      ['abc', 'a{3}', '(ab){2,5}', '((a{10}){10}){10}', '[a-z]{4}', '\\({2}', '(', '[]a]{2}', 'a{,5}'].map(expandedSize),
+    ).toEqual([...[3, 3, 10, 1000, 4, 2, 0, 2, 5]])
+  })
+})
+
+describe('mutated conditions', () => {
+  const snippet = fc.constantFrom(
+    ...[
+      "'",
+      '"',
+      ';',
+      '--',
+      '/*',
+      '*/',
+      '$$',
+      '\\',
+      '(',
+      ')',
+      '[',
+      ']',
+      '{',
+      '}',
+      ',',
+      '.',
+      '::',
+      '||',
+      '->',
+      ':=',
+      '?',
+      '$1',
+      '#1',
+      '@',
+      '~',
+    ],
+    ...[
+      ' FROM records',
+      ' UNION SELECT 1',
+      ' OVER ()',
+      ' COLLATE x',
+      ' AS x',
+      ' AT TIME ZONE ',
+      ' IN ',
+      ' ANY ',
+      ' EXISTS ',
+      'SELECT ',
+      '*',
+    ],
+    ...[
+      "read_text('/etc/passwd')",
+      "getenv('HOME')",
+      "current_setting('x')",
+      'SET x = 1',
+      'sources',
+      'records',
+      'payload',
+      '1e999',
+      'NULL',
+    ],
+    ...['\u2028', '\ufeff', '\u00a0', '９', '𝟙'],
+  )
+  const mutated = fc
+    .tuple(
+      fc.constantFrom(...examples),
+      fc.array(fc.tuple(fc.nat(60), fc.nat(3), fc.oneof(snippet, fc.constantFrom(...examples))), { maxLength: 3 }),
+    )
+    .map(([start, changes]) => changes.reduce((text, [at, cut, part]) => text.slice(0, at) + part + text.slice(at + cut), start))
+
+  test('are refused, or decide every record', { timeout: 120_000 }, async () => {
+    let taken = 0
+    await fc.assert(
+      fc.asyncProperty(mutated, async (condition) => {
+        const found = await refusal(condition)
+        if (found !== undefined) {
+          expect(found).not.toBe('')
+          return
+        }
+        taken += 1
+        const { counts } = await decide({ columns: [...columns], filters: [{ condition }] }, [
+          record,
+          '{}',
+          'no json',
+          '{"s":"x","n":"NaN"}',
+        ])
+        expect(counts).toMatchObject({ processed: 4, dlq: 1 })
+      }),
+      { numRuns: 600 },
+    )
+    expect(taken).toBeGreaterThan(20)
+  })
+})
