@@ -36,6 +36,11 @@ const moments: Readonly<Record<string, Hooks>> = {
   'segment deleted, before the outbox forgets': {
     files: deadlyFiles(systemFiles, { operation: 'remove', when: 'after', matches: (path) => path.endsWith('.wal') }),
   },
+  'job: downloaded': { stores: deadlyStores({ got: () => true }) },
+  'job: before the first artifact': { stores: deadlyStores({ before: (key) => key.includes('/v2/') }) },
+  'job: some artifacts uploaded': { stores: deadlyStores({ after: (key) => key.includes('/views/numbers/v2/') }) },
+  'job: before the marker': { stores: deadlyStores({ before: (key) => key.endsWith('.numbers-v2.json') }) },
+  'job: marker, before the report': { stores: deadlyStores({ after: (key) => key.endsWith('.numbers-v2.json') }) },
 }
 
 const hooks = moments[process.argv[2] ?? '']
@@ -43,8 +48,10 @@ if (hooks === undefined) throw new Error(`no such moment: ${process.argv[2]}`)
 await startDelivery(config, { logger: createLogger('delivery', 'error'), clock: systemClock, ...hooks })
 setInterval(() => undefined, 60_000)
 
-/** Buckets whose puts are the last thing that the process does. */
-function deadlyStores({ before, after }: { before?: (key: string) => boolean; after?: (key: string) => boolean }): ObjectStores {
+type Deadly = (key: string) => boolean
+
+/** Buckets whose puts, or downloads, are the last thing that the process does. */
+function deadlyStores({ before, after, got }: { before?: Deadly; after?: Deadly; got?: Deadly }): ObjectStores {
   const deadly = async (key: string, put: () => Promise<void>): Promise<void> => {
     if (before?.(key) === true) await die()
     await put()
@@ -57,7 +64,11 @@ function deadlyStores({ before, after }: { before?: (key: string) => boolean; af
         put: (key, body, options) => deadly(key, () => store.put(key, body, options)),
         putFile: (key, path, options) => deadly(key, () => store.putFile(key, path, options)),
         get: (key, signal) => store.get(key, signal),
-        getFile: (key, path, signal) => store.getFile(key, path, signal),
+        async getFile(key, path, signal) {
+          const found = await store.getFile(key, path, signal)
+          if (got?.(key) === true) await die()
+          return found
+        },
         presign: (key, seconds) => store.presign(key, seconds),
         remove: (key, signal) => store.remove(key, signal),
         list: (prefix, signal) => store.list(prefix, signal),
