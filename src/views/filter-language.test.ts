@@ -72,6 +72,30 @@ describe('the functions', () => {
   })
 })
 
+describe('a moment with a zone', () => {
+  const zoned: readonly Column[] = [
+    { name: 'z', type: 'TIMESTAMPTZ', path: '$.z' },
+    { name: 'zs', type: 'TIMESTAMPTZ[]', path: '$.zs' },
+    { name: 's', type: 'VARCHAR', path: '$.s' },
+  ]
+  const at = JSON.stringify({ z: '2026-11-20T08:00:00+02:00', zs: ['2026-11-20T08:00:00+02:00'], s: '2026-11-20 06:00:00' })
+  const zone = JSON.stringify({ z: '2026-01-01', s: '2026-01-01 00:00:00 America/New_York' })
+
+  test.each([
+    "z = '2026-11-20T06:00:00Z'",
+    "z = TIMESTAMPTZ '2026-11-20 07:00:00+01'",
+    "z BETWEEN '2026-11-20T07:59:59+02' AND '2026-11-20T08:00:01+02'",
+    "date_part('hour', z) = 6 AND hour(z) = 6 AND epoch(z) = 1795154400",
+    "list_contains(zs, z) AND zs[1] = '2026-11-20T06:00:00Z'",
+    's = z',
+    's::TIMESTAMP = z',
+    "s = TIMESTAMPTZ '2026-11-20 06:00:00+00'",
+  ])('%s holds, whatever zone a record before names', async (condition) => {
+    const { counts } = await decide({ columns: [...zoned], filters: [{ condition }] }, [zone, at, zone, at])
+    expect(counts).toMatchObject({ accepted: 2, dropped: 2 })
+  })
+})
+
 async function refusal(condition: string): Promise<string | undefined> {
   try {
     await compileView({ columns: [...columns], filters: [{ condition }] })

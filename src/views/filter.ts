@@ -160,7 +160,9 @@ class Printer {
   #column(names: readonly string[]): Condition {
     const index = this.#indexOf(names)
     if (index === -1) throw new ConditionError(`${shown(names.join('.'))} is no column of this view`)
-    return (column) => column(index)
+    const type = this.#columns[index]?.type
+    if (type?.scalar !== 'TIMESTAMPTZ') return (column) => column(index)
+    return (column) => utc(column(index), printType(type))
   }
 
   #indexOf(names: readonly string[]): number {
@@ -197,10 +199,19 @@ class Printer {
   }
 
   #castConstant(constantSql: Condition, type: string): Condition {
-    const sql = `CAST(${constantSql(() => '')} AS ${type})`
+    const value = `CAST(${constantSql(() => '')} AS ${type})`
+    const sql = type.startsWith('TIMESTAMPTZ') ? utc(value, type) : value
     this.#constants.push(sql)
     return just(sql)
   }
+}
+
+/**
+ * What is of TIMESTAMPTZ is the TIMESTAMP in UTC in a condition: DuckDB would read a text that it is compared with in the zone that a text
+ * of a row before it names.
+ */
+function utc(sql: string, type: string): string {
+  return `CAST(${sql} AS ${type.replace('TIMESTAMPTZ', 'TIMESTAMP')})`
 }
 
 /** The text, if the expression is a text constant. */
