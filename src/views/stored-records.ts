@@ -1,11 +1,12 @@
 /**
  * Reads raw Parquet back into records.
  *
- * Law: every record once, in the order it had in the segment, with the bytes that were sent; batches are bounded by bytes.
+ * Law: every record once, in the order it had in the segment, with the bytes that were sent. It is read a row group at a time, which is as
+ * much as whoever wrote it held in memory, and handed on in parts of that.
  */
 import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
-import { Database } from '#duckdb/database.ts'
+import { Database, type Value } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { buildLimits } from '#model/limits.ts'
 import type { RecordSource } from './sources.ts'
@@ -13,51 +14,70 @@ import type { RecordSource } from './sources.ts'
 export type StoredRecord = RecordSource & { readonly receivedAtMicros: number; readonly payload: Buffer }
 
 export type StoredRecordsOptions = {
+  /** The directory of the file is the only one that is read. */
   readonly path: string
-  /** Beside it DuckDB spills what doesn't fit in memory. */
-  readonly spillDirectory: string
   readonly memoryBytes: number
-  /** Payload bytes of a batch; a larger record has one of its own. */
+  /** Bytes of a part, as far as records are of like size. */
   readonly batchBytes: number
   readonly signal: AbortSignal
 }
 
-/** What DuckDB and JavaScript need for a row beside its payload. */
-const ROW_BYTES = 128
+/** Indexes of records, both of them included. */
+type Range = { readonly first: number; readonly last: number; readonly bytes: number }
 
 export async function* readStoredRecords(options: StoredRecordsOptions): AsyncGenerator<readonly StoredRecord[]> {
-  const { path, spillDirectory, memoryBytes, batchBytes, signal } = options
-  const database = await Database.open({ directories: [dirname(path), spillDirectory], spillDirectory, memoryBytes })
+  const { path, memoryBytes, batchBytes, signal } = options
+  const database = await Database.open({ directories: [dirname(path)], memoryBytes })
   try {
     const statement = { signal, timeoutMs: buildLimits.statementTimeoutMs }
     const connection = await database.connect()
-    // The file has the records nearly in order; `record_index` says for certain.
-    await connection.run(
-      `CREATE TABLE records AS SELECT epoch_us(ingested_at) AS received_at, protocol, topic, client_id, payload, payload_bytes
-       FROM read_parquet(${quoteLiteral(path)}, hive_partitioning = false) ORDER BY record_index`,
+    const groups = await connection.query(
+      `SELECT min(CASE WHEN path_in_schema = 'record_index' THEN CAST(stats_min_value AS BIGINT) END),
+         max(CASE WHEN path_in_schema = 'record_index' THEN CAST(stats_max_value AS BIGINT) END), sum(total_uncompressed_size)
+       FROM parquet_metadata(${quoteLiteral(path)}) GROUP BY row_group_id ORDER BY 1`,
       statement,
     )
-    const bytes = `coalesce(strlen(payload), octet_length(payload_bytes)) + ${ROW_BYTES}`
-    const batches = await connection.query(
-      `SELECT min(id), max(id) FROM (SELECT rowid AS id, sum(${bytes}) OVER (ORDER BY rowid ROWS UNBOUNDED PRECEDING) // ${batchBytes} AS batch
-       FROM records) GROUP BY batch ORDER BY 1`,
-      statement,
-    )
-    for (const [first, last] of batches.rows) {
-      const { rows } = await connection.query(
-        `SELECT received_at, protocol, topic, client_id, payload, to_base64(payload_bytes) FROM records
-         WHERE rowid BETWEEN ${Number(first)} AND ${Number(last)} ORDER BY rowid`,
-        statement,
-      )
-      yield rows.map(([receivedAt, protocol, topic, clientId, payload, base64]) => ({
-        receivedAtMicros: Number(receivedAt),
-        protocol: String(protocol ?? ''),
-        topic: String(topic ?? ''),
-        clientId: String(clientId ?? ''),
-        payload: payload === null ? Buffer.from(String(base64), 'base64') : Buffer.from(String(payload)),
-      }))
+    const ranges = groups.rows.map(([first, last, bytes]) => ({ first: Number(first), last: Number(last), bytes: Number(bytes) }))
+    for (const range of apart(ranges)) {
+      for (const { first, last } of parts(range, batchBytes)) {
+        const { rows } = await connection.query(
+          `SELECT record_index, epoch_us(ingested_at), protocol, topic, client_id, payload, to_base64(payload_bytes)
+           FROM read_parquet(${quoteLiteral(path)}, hive_partitioning = false) WHERE record_index BETWEEN ${first} AND ${last}`,
+          statement,
+        )
+        yield rows.toSorted(([a], [b]) => Number(a) - Number(b)).map(toRecord)
+      }
     }
   } finally {
     database.close()
+  }
+}
+
+/** The file has the records nearly in order: row groups whose indexes overlap are taken together. */
+function apart(ranges: readonly Range[]): readonly Range[] {
+  const merged: Range[] = []
+  for (const range of ranges) {
+    const before = merged.at(-1)
+    if (before === undefined || before.last < range.first) merged.push(range)
+    else {
+      const last = Math.max(before.last, range.last)
+      merged[merged.length - 1] = { first: before.first, last, bytes: before.bytes + range.bytes }
+    }
+  }
+  return merged
+}
+
+function* parts({ first, last, bytes }: Range, batchBytes: number): Generator<{ readonly first: number; readonly last: number }> {
+  const step = Math.ceil((last - first + 1) / Math.max(1, Math.ceil(bytes / batchBytes)))
+  for (let at = first; at <= last; at += step) yield { first: at, last: Math.min(last, at + step - 1) }
+}
+
+function toRecord([, receivedAt, protocol, topic, clientId, payload, base64]: readonly Value[]): StoredRecord {
+  return {
+    receivedAtMicros: Number(receivedAt),
+    protocol: String(protocol ?? ''),
+    topic: String(topic ?? ''),
+    clientId: String(clientId ?? ''),
+    payload: payload === null ? Buffer.from(String(base64), 'base64') : Buffer.from(String(payload)),
   }
 }

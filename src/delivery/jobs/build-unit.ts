@@ -3,7 +3,6 @@
  *
  * Law: rows are decided by what decides them live, `buildViews`; of a re-drive's DLQ each row has the index it had in its segment.
  */
-import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import type { ViewOutcome } from '#model/commit.ts'
@@ -28,8 +27,8 @@ export type BuildUnitOptions = {
   readonly signal: AbortSignal
 }
 
-/** As with a live build, DuckDB counts not all that it takes. Reading Parquet, there are two of it. */
-const TABLE_SHARE = 1 / 3
+/** As with a live build, DuckDB counts not all that it takes. While Parquet is read there is a second one, which is gone after that. */
+const TABLE_SHARE = 2 / 3
 const READER_SHARE = 1 / 3
 
 export async function buildUnit(
@@ -53,7 +52,8 @@ export async function buildUnit(
     const at = () => isoTimestamp(clock.now())
     const { files, views } = await buildViews({ table, views: [bound], directory, signal, at, onFailure })
     const [outcome] = views
-    if (outcome === undefined) throw new Error('a view without an outcome')
+    const { rows } = unit.source.artifact
+    if (outcome?.processed !== rows) throw new Error(`${outcome?.processed} records were read of ${rows} that were delivered`)
     if (indexes === undefined) return { files, outcome }
     return { files: await Promise.all(files.map((file) => reindexed(file, indexes, signal))), outcome }
   } finally {
@@ -63,7 +63,7 @@ export async function buildUnit(
 
 /** The index that each record has in its segment, where that is not the one it has in the table. */
 async function load(table: RecordTable, options: BuildUnitOptions): Promise<readonly number[] | undefined> {
-  const { unit, sourcePath, directory, memoryBytes, files, signal } = options
+  const { unit, sourcePath, memoryBytes, files, signal } = options
   switch (unit.source.kind) {
     case 'segment': {
       const scan = await scanSegment(files, sourcePath)
@@ -77,7 +77,6 @@ async function load(table: RecordTable, options: BuildUnitOptions): Promise<read
     case 'parquet': {
       const records = readStoredRecords({
         path: sourcePath,
-        spillDirectory: join(directory, 'read'),
         memoryBytes: Math.floor(memoryBytes * READER_SHARE),
         batchBytes: jobLimits.readBytes,
         signal,
