@@ -84,7 +84,8 @@ async function furnished() {
     ids: [destination, spare, view, unattached, second, draft, endpoint, binding, key, job],
     /** What fits where the description names it: by field, and by operation where a field of the path depends on it. */
     fitting: { destination_id: destination, view_id: unattached, endpoint_id: endpoint, binding_id: binding, api_key },
-    byFolder: { destinations: [spare], views: [draft, second, view], endpoints: [endpoint], keys: [key], jobs: [job] } as Record<
+    byOperation: { backfillView: [second], redriveView: [second], changeView: [draft] } as Record<string, string[]>,
+    byFolder: { destinations: [spare], views: [draft, view], endpoints: [endpoint], keys: [key], jobs: [job] } as Record<
       string,
       string[]
     >,
@@ -136,7 +137,7 @@ describe('whatever is sent', () => {
     const statuses = new Map<string, Set<number>>()
     for (const { template, method, operation } of all) {
       // Things of its own: an operation may take them away.
-      const { account, ids, fitting, byFolder } = await furnished()
+      const { account, ids, fitting, byFolder, byOperation } = await furnished()
       const authorization = `Bearer ${await tokenOf(account)}`
       const value = values(ids)
       const queryNames = (operation.parameters ?? []).filter((parameter) => parameter.in === 'query').map(({ name }) => name)
@@ -152,7 +153,7 @@ describe('whatever is sent', () => {
       const named = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
       const right = named.map((name) =>
         name === 'id'
-          ? fc.constantFrom(...(byFolder[template.split('/')[2] ?? ''] ?? ids))
+          ? fc.constantFrom(...(byOperation[operation.operationId] ?? byFolder[template.split('/')[2] ?? ''] ?? ids))
           : fc.constant(fitted({ [name]: '' }, fitting)[name]),
       )
       const wrong = named.map(() => fc.oneof(fc.constantFrom(...ids), value.map(textOf)))
