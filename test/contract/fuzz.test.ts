@@ -151,13 +151,18 @@ describe('whatever is sent', () => {
               { weight: 1, arbitrary: value },
             )
       const named = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
-      const right = named.map((name) =>
+      const right = named.map((name): readonly string[] =>
         name === 'id'
-          ? fc.constantFrom(...(byOperation[operation.operationId] ?? byFolder[template.split('/')[2] ?? ''] ?? ids))
-          : fc.constant(fitted({ [name]: '' }, fitting)[name]),
+          ? (byOperation[operation.operationId] ?? byFolder[template.split('/')[2] ?? ''] ?? ids)
+          : [fitted({ [name]: '' }, fitting)[name] ?? ''],
       )
       const wrong = named.map(() => fc.oneof(fc.constantFrom(...ids), value.map(textOf)))
-      const parameters = fc.oneof({ weight: 2, arbitrary: fc.tuple(...right) }, { weight: 1, arbitrary: fc.tuple(...wrong) })
+      const parameters = fc.oneof(
+        { weight: 2, arbitrary: fc.tuple(...right.map((fits) => fc.constantFrom(...fits))) },
+        { weight: 1, arbitrary: fc.tuple(...wrong) },
+      )
+      // What is right in everything comes first, whatever the seed.
+      const first = { body: fitted(example, fitting), query: {}, parameters: right.map(([fits = '']) => fits) }
       const query = fc.oneof(fc.constant({}), recordOf([...queryNames, 'odd'], value))
       const input = fc.record({ body, query, parameters })
       const seen = new Set<number>()
@@ -173,7 +178,7 @@ describe('whatever is sent', () => {
           expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(500)
           seen.add(answer.status)
         }),
-        runs,
+        { ...runs, examples: [[first]] },
       )
     }
     // Input that is never right finds little.
