@@ -84,7 +84,10 @@ async function furnished() {
     ids: [destination, spare, view, unattached, second, draft, endpoint, binding, key, job],
     /** What fits where the description names it: by field, and by operation where a field of the path depends on it. */
     fitting: { destination_id: destination, view_id: unattached, endpoint_id: endpoint, binding_id: binding, api_key },
-    byOperation: { backfillView: [second], redriveView: [second], changeView: [draft], archiveView: [view, draft] } as Record<string, string[]>,
+    byOperation: { backfillView: [second], redriveView: [second], changeView: [draft], archiveView: [view, draft] } as Record<
+      string,
+      string[]
+    >,
     byFolder: { destinations: [spare], views: [draft, view], endpoints: [endpoint], keys: [key], jobs: [job] } as Record<
       string,
       string[]
