@@ -150,6 +150,7 @@ describe('names', () => {
 })
 
 describe('any samples', () => {
+  // No backslashes: once V8 (of Node 26.10) has parsed an object with the name \\, its JSON.parse takes a name \" for that one.
   const key = fc.oneof(
     fc.constantFrom(
       'a',
@@ -166,13 +167,12 @@ describe('any samples', () => {
       '',
       '$',
       '"',
-      '\\',
       'ı',
       'İ',
       'ß',
       '__proto__',
     ),
-    fc.string({ unit: 'binary', maxLength: 6 }),
+    fc.string({ unit: 'binary', maxLength: 6 }).filter((name) => !name.includes('\\')),
   )
   const leaf = fc.oneof(
     fc.constantFrom(
