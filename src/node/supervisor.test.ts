@@ -12,8 +12,8 @@ function child(name: string, program: string, onMessage: (message: unknown) => v
 
 /** Says its name when it is told to stop, and ends. */
 const polite = (name: string) => `
-  process.send('up ${name}')
   process.on('SIGTERM', () => process.send('stopping ${name}', () => process.exit(0)))
+  process.send('up ${name}')
   setInterval(() => {}, 1000)`
 
 describe('Supervisor', () => {
