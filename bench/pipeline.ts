@@ -5,7 +5,7 @@
  *   paced   100 MB/s, the goal; does delivery fall behind?
  *
  * The floor is what bare DuckDB needs for the conversion alone, shared out over all cores: no HTTP, no log, no fsync, no load
- * generator, which all run on the same cores here. `node bench/pipeline.ts [megabytes]`.
+ * generator, which all run on the same cores here. `node bench/pipeline.ts [megabytes] [seconds paced]`.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -21,7 +21,7 @@ const megabytes = Number(process.argv[2] ?? 1500)
 const requestBytes = 1_100_000
 const parallel = 6
 const pacedMegabytesPerSecond = 100
-const pacedSeconds = 15
+const pacedSeconds = Number(process.argv[3] ?? 15)
 
 const workload = generatedEvents(requestBytes * 16)
 const bodies = cut(workload.lines)

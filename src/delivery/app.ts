@@ -72,8 +72,6 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     scratch: paths.scratch,
     memoryBytes,
     builds,
-    // While DuckDB works on some, JavaScript's one thread loads another.
-    turns: new Semaphore(Math.max(1, config.deliveryParallel - 1)),
     uploader: new Uploader({ parallel: parallelUploads }),
     stores,
     suspects,

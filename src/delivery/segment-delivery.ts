@@ -26,8 +26,6 @@ export type SegmentDeliveryOptions = {
   /** Of one conversion. */
   readonly memoryBytes: number
   readonly builds: Semaphore
-  /** For DuckDB's part of a conversion. */
-  readonly turns: Semaphore
   readonly uploader: Uploader
   readonly stores: ObjectStores
   readonly suspects: Suspects
@@ -148,7 +146,7 @@ export class SegmentDelivery {
     views: readonly BoundView[],
     { segment, signal }: DeliveryRun,
   ): Promise<BuiltArtifacts> {
-    const { files, scratch, memoryBytes, turns, clock } = this.#options
+    const { files, scratch, memoryBytes, clock } = this.#options
     const reader = await openSegment(files, segment.path)
     try {
       return await buildArtifacts({
@@ -158,7 +156,6 @@ export class SegmentDelivery {
         views,
         scratchDirectory: scratch,
         memoryBytes,
-        turns,
         signal,
         clock,
       })

@@ -8,7 +8,6 @@ import { parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
-import { Semaphore } from '#lib/semaphore.ts'
 import type { Column } from '#model/definition.ts'
 import { MiB } from '#model/limits.ts'
 import type { BoundView } from '#model/snapshot.ts'
@@ -85,7 +84,6 @@ function build(frames: readonly Frame[], options: Partial<BuildOptions> = {}): P
     views: [],
     scratchDirectory: scratch,
     memoryBytes: 256 * MiB,
-    turns: new Semaphore(1),
     signal: new AbortController().signal,
     clock: systemClock,
     ...options,

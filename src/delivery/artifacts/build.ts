@@ -9,7 +9,6 @@ import { Buffer } from 'node:buffer'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
-import type { Semaphore } from '#lib/semaphore.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import { buildLimits } from '#model/limits.ts'
@@ -32,8 +31,6 @@ export type BuildOptions = {
   readonly scratchDirectory: string
   /** Of this conversion, all in all; beyond it DuckDB uses scratch space on disk. */
   readonly memoryBytes: number
-  /** A permit for DuckDB's work on what is loaded; loading needs none. */
-  readonly turns: Semaphore
   readonly signal: AbortSignal
   readonly clock: Clock
   readonly statementTimeoutMs?: number
@@ -98,7 +95,6 @@ async function build(directory: string, options: BuildOptions): Promise<Omit<Bui
   })
   try {
     await loadSegment(table, segment.frames(buildLimits.readBytes))
-    using _turn = await options.turns.acquire(1, signal)
     if (wantsRaw) {
       const path = join(directory, 'records.parquet')
       await table.writeRaw(path)
