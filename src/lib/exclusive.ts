@@ -1,5 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 
+const SQLITE_BUSY = 5
+
 /** Somebody else holds it. */
 export class HeldElsewhereError extends Error {
   override readonly name = 'HeldElsewhereError'
@@ -16,6 +18,7 @@ export function holdExclusively(path: string): Disposable {
     database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE')
   } catch (error) {
     database.close()
+    if (!(error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY)) throw error
     throw new HeldElsewhereError(`${path} is held by another process: is another Inlet running on this data directory?`, {
       cause: error,
     })

@@ -25,8 +25,6 @@ export const mqttLimits = {
 export const recordLimits = {
   /** One NDJSON line without its line break, or one MQTT payload. */
   bytesMax: MiB,
-  topicBytesMax: 0xffff,
-  clientIdBytesMax: 0xffff,
 } as const
 
 export const definitionLimits = {
@@ -223,5 +221,4 @@ export const ingestLimits = {
   drainBodyMs: 5_000,
   /** How often free disk space and the state of the WAL are looked at. */
   pollMs: 1_000,
-  heartbeatMs: 2_000,
 } as const
