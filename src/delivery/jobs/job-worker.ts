@@ -132,15 +132,18 @@ export class JobWorker implements Service {
 
   /** Until control has it, or the lease is lost. */
   async #report(report: UnitReport, signal: AbortSignal): Promise<void> {
-    const { control, nodeId, clock } = this.#options
+    const { control, nodeId, clock, logger } = this.#options
     const backoff = new Backoff({ delayMsMin: 200, delayMsMax: jobLimits.pollMs })
     for (;;) {
       signal.throwIfAborted()
       try {
         await control.reportUnits({ node_id: nodeId, reports: [report] }, signal)
         return
-      } catch {
-        await sleep(clock, backoff.next(), signal)
+      } catch (error) {
+        const delayMs = backoff.next()
+        if (backoff.attempts === 5)
+          logger.warn({ reason: errorMessage(error) }, 'control does not take what became of a job’s segment')
+        await sleep(clock, delayMs, signal)
       }
     }
   }
