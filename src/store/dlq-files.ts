@@ -1,5 +1,8 @@
+import type { ExpressionBuilder, Selectable } from 'kysely'
 import type { SegmentCommit } from '#model/commit.ts'
+import type { DlqFilePlace, DlqFilesQuery } from '#model/dlq-file.ts'
 import { fromTime, toTime } from './columns.ts'
+import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
 /** A file of rows that a view refused: as the API shows it, with the destination to sign its address for. */
@@ -38,43 +41,76 @@ export async function insertDlqFiles(db: Tx, commit: CommitFiles, now: number): 
   if (rows.length > 0) await db.insertInto('dlq_files').values(rows).execute()
 }
 
-/** The latest `limit` files of one view version, and how many there are. The caller asks for the view before. */
-export async function listDlqFiles(
-  db: Db,
-  account_id: string,
-  view_id: string,
-  limit: number,
-): Promise<{ readonly files: readonly StoredDlqFile[]; readonly total: number }> {
+export type StoredDlqFilesQuery = Omit<DlqFilesQuery, 'limit' | 'cursor'> & {
+  readonly limit: number
+  readonly after?: DlqFilePlace | undefined
+}
+
+export type DlqFilesPage = {
+  readonly files: readonly StoredDlqFile[]
+  /** How many there are in all, on this page or not. */
+  readonly total: number
+  /** Of the last file shown; undefined where there are no more. */
+  readonly last: DlqFilePlace | undefined
+}
+
+/**
+ * Of one view version, newest first; those of one moment by their commit, so that no page repeats a file or passes one over.
+ * The caller asks for the view before: files carry no account.
+ */
+export async function listDlqFiles(db: Db, view_id: string, query: StoredDlqFilesQuery): Promise<DlqFilesPage> {
+  const { limit, after } = query
   const { total } = await db
     .selectFrom('dlq_files')
     .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where('view_id', '=', view_id)
+    .where(isAskedFor(view_id, query))
     .executeTakeFirstOrThrow()
-  const files = await db
+  let page = db
     .selectFrom('dlq_files')
     .innerJoin('endpoints', 'endpoints.id', 'dlq_files.endpoint_id')
     .selectAll('dlq_files')
     .select(['endpoints.label', 'endpoints.region as endpoint_region'])
-    .where('endpoints.account_id', '=', account_id)
-    .where('dlq_files.view_id', '=', view_id)
+    .where(isAskedFor(view_id, query))
+  if (after !== undefined) {
+    const { created_at, commit_id } = after
+    page = page
+      // Said apart, since no index serves an OR.
+      .where('dlq_files.created_at', '<=', created_at)
+      .where(({ or, eb }) => or([eb('dlq_files.created_at', '<', created_at), eb('dlq_files.commit_id', '>', commit_id)]))
+  }
+  const rows = await page
     .orderBy('dlq_files.created_at', 'desc')
     .orderBy('dlq_files.commit_id')
-    .limit(limit)
+    .limit(limit + 1)
     .execute()
+  const shown = rows.slice(0, limit)
+  return { total, files: shown.map(toDlqFile), last: rows.length > limit ? shown.at(-1) : undefined }
+}
+
+function isAskedFor(view_id: string, { endpoint_id, created_after, created_before }: StoredDlqFilesQuery) {
+  return ({ and, eb }: ExpressionBuilder<Database, 'dlq_files'>) =>
+    and([
+      eb('dlq_files.view_id', '=', view_id),
+      ...(endpoint_id === undefined ? [] : [eb('dlq_files.endpoint_id', '=', endpoint_id)]),
+      ...(created_after === undefined ? [] : [eb('dlq_files.created_at', '>=', fromTime(created_after))]),
+      ...(created_before === undefined ? [] : [eb('dlq_files.created_at', '<', fromTime(created_before))]),
+    ])
+}
+
+function toDlqFile(
+  row: Selectable<Database['dlq_files']> & { readonly label: string; readonly endpoint_region: string },
+): StoredDlqFile {
   return {
-    total,
-    files: files.map((row) => ({
-      endpoint_id: row.endpoint_id,
-      endpoint_name: `${row.label}.${row.endpoint_region}`,
-      segment_seq: row.segment_seq,
-      destination_id: row.destination_id,
-      s3_bucket: row.s3_bucket,
-      s3_key: row.s3_key,
-      region: row.region,
-      bytes: row.bytes,
-      rows: row.rows,
-      created_at: toTime(row.created_at),
-    })),
+    endpoint_id: row.endpoint_id,
+    endpoint_name: `${row.label}.${row.endpoint_region}`,
+    segment_seq: row.segment_seq,
+    destination_id: row.destination_id,
+    s3_bucket: row.s3_bucket,
+    s3_key: row.s3_key,
+    region: row.region,
+    bytes: row.bytes,
+    rows: row.rows,
+    created_at: toTime(row.created_at),
   }
 }
 

@@ -24,10 +24,10 @@ async function furnished() {
   const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
   const node = await TestNode.register(control(), region)
   const keyOf = (seq: number) => `p/dlq/events/v1/dt=2026-11-20/ü ${seq}.ndjson.gz`
-  const commit = async (first: number, count = 1) => {
+  const commit = async (first: number, count = 1, endpoint_id = endpoint.id) => {
     const commits = Array.from({ length: count }, (_, index) => {
       const artifact = { key: keyOf(first + index), bytes: file.length, rows: 1, sha256: 'ab', view_id: view.id, view_version: 1 }
-      return aCommit(node.id, endpoint.id, first + index, {
+      return aCommit(node.id, endpoint_id, first + index, {
         destination: { id: destination.id, bucket, region: 'eu-central-1' },
         artifacts: { 'dlq/events/v1': artifact },
       })
@@ -39,7 +39,17 @@ async function furnished() {
     mkdirSync(dirname(pathOf(seq)), { recursive: true })
     writeFileSync(pathOf(seq), file)
   }
-  return { account, bucket, destination, view, endpoint, path: `/v1/views/${view.id}/dlq-files`, commit, write, keyOf, pathOf }
+  const path = `/v1/views/${view.id}/dlq-files`
+  const seqs = async (query: string) => {
+    const { status, body } = await account.get(`${path}${query}`)
+    expect(status).toBe(200)
+    return body.files.map(({ segment_seq }: { segment_seq: number }) => segment_seq)
+  }
+  return { account, region, bucket, destination, view, endpoint, path, seqs, commit, write, keyOf, pathOf }
+}
+
+function fileKey({ endpoint_id, segment_seq }: { readonly endpoint_id: string; readonly segment_seq: number }): string {
+  return `${endpoint_id} ${segment_seq}`
 }
 
 /** As who has nothing but the address. */
@@ -90,6 +100,89 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     expect({ total: body.total, files: body.files.length }).toEqual({ total: 1_100, files: 1_000 })
     expect(body.files[0].segment_seq).toBe(1_099)
     expect(body.files.at(-1).segment_seq).toBe(100)
+  })
+
+  test('200 of one endpoint, and none of an endpoint that is not known', async () => {
+    const { account, region, endpoint, destination, path, commit, seqs } = await furnished()
+    const { body: other } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
+    await commit(1, 2)
+    await commit(7, 1, other.id)
+    expect(await seqs(`?endpoint_id=${endpoint.id}`)).toEqual([2, 1])
+    expect(await seqs(`?endpoint_id=${other.id}`)).toEqual([7])
+    expect((await account.get(`${path}?endpoint_id=${other.id}`)).body.total).toBe(1)
+    expect(await account.get(`${path}?endpoint_id=${newId()}`)).toMatchObject({ status: 200, body: { files: [], total: 0 } })
+    const { body: foreign } = await (await control().newAccount()).post('/v1/endpoints', { region })
+    expect(await account.get(`${path}?endpoint_id=${foreign.id}`)).toMatchObject({ status: 200, body: { files: [], total: 0 } })
+  })
+
+  test('200 of a time: from one moment on, before another', async () => {
+    const { account, path, commit, seqs } = await furnished()
+    for (const seq of [1, 2, 3]) {
+      await commit(seq)
+      control().clock.advance(10_000)
+    }
+    const { body } = await account.get(path)
+    const second = encodeURIComponent(body.files[1].created_at)
+    expect(await seqs(`?created_after=${second}`)).toEqual([3, 2])
+    expect(await seqs(`?created_before=${second}`)).toEqual([1])
+    expect(await seqs(`?created_after=${second}&created_before=${second}`)).toEqual([])
+    const later = new Date(Date.parse(body.files[1].created_at) + 1).toISOString()
+    expect(await seqs(`?created_after=${second}&created_before=${later}`)).toEqual([2])
+    const elsewhere = `${new Date(Date.parse(body.files[1].created_at) + 7_200_000).toISOString().slice(0, -1)}+02:00`
+    expect(await seqs(`?created_before=${encodeURIComponent(elsewhere)}`)).toEqual([1])
+  })
+
+  test('200 in pages that neither repeat nor pass over, also where files are of one moment and new ones come', async () => {
+    const { account, region, destination, path, commit } = await furnished()
+    // Endpoints have clocks of their own: commits of several may be of one moment.
+    const endpoints: (string | undefined)[] = [undefined]
+    for (let index = 0; index < 4; index += 1) {
+      endpoints.push((await account.post('/v1/endpoints', { region, destination_id: destination.id })).body.id)
+    }
+    for (const [index, endpoint] of endpoints.entries()) await commit(10 * index, 3, endpoint)
+    const { body: all } = await account.get(path)
+    const times = all.files.map(({ created_at }: { created_at: string }) => created_at)
+    expect(new Set(times).size).toBeLessThan(times.length)
+    const keys = []
+    for (let cursor = ''; ; ) {
+      const { status, body } = await account.get(`${path}?limit=4${cursor}`)
+      expect({ status, total: body.total - all.total >= 0 }).toEqual({ status: 200, total: true })
+      keys.push(...body.files.map(fileKey))
+      if (body.next_cursor === null) break
+      expect(body.files).toHaveLength(4)
+      cursor = `&cursor=${encodeURIComponent(body.next_cursor)}`
+      control().clock.advance(1_000)
+      await commit(100 + keys.length)
+    }
+    expect(keys).toEqual(all.files.map(fileKey))
+  })
+
+  test('200 has `next_cursor` where pages are asked for, and only there', async () => {
+    const { account, endpoint, path, commit } = await furnished()
+    await commit(1, 2)
+    const keysOf = async (query: string) => Object.keys((await account.get(`${path}${query}`)).body)
+    const spec = ['view_id', 'view_name', 'view_version', 'files', 'total']
+    expect(await keysOf('')).toEqual(spec)
+    expect(await keysOf(`?endpoint_id=${endpoint.id}`)).toEqual(spec)
+    expect(await keysOf('?limit=1')).toEqual([...spec, 'next_cursor'])
+    expect((await account.get(`${path}?limit=2`)).body.next_cursor).toBeNull()
+  })
+
+  test.each([
+    ['limit=0', 'limit'],
+    ['limit=201', 'limit'],
+    ['limit=ten', 'limit'],
+    ['endpoint_id=mine', 'endpoint_id'],
+    ['created_after=yesterday', 'created_after'],
+    ['created_before=2026-11-20', 'created_before'],
+    ['limit=1&cursor=', 'cursor'],
+    ['limit=1&cursor=2026-11-20T00:00:00.000Z', 'cursor'],
+    [`limit=1&cursor=${'9'.repeat(30)}_a`, 'cursor'],
+    ['cursor=1_a', 'limit'],
+    ['before=2026-11-20T00:00:00.000Z', 'before'],
+  ])('422 for ?%s', async (query, where) => {
+    const { account, path } = await furnished()
+    expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422, body: { errors: [{ path: where }] } })
   })
 
   test('200 without an address once the destination is gone', async () => {

@@ -101,7 +101,7 @@ describeDatabases('commits', (kind) => {
 describeDatabases('DLQ files', (kind) => {
   test('ride on the commit, for the view that made them', async () => {
     await using store = await newStore(kind)
-    const [account, other] = [await anAccount(store), await anAccount(store)]
+    const account = await anAccount(store)
     const endpoint = await aStoredEndpoint(store, account)
     const [view, quiet] = [await aPublishedView(store, account), await aPublishedView(store, account)]
     for (const seq of [1, 2, 3]) {
@@ -111,7 +111,7 @@ describeDatabases('DLQ files', (kind) => {
       const destination = { id: newId(), bucket: 'lake', region: 'eu-central-1' }
       await record(store, aCommit(endpoint.id, seq, { artifacts, destination }), t0 + seq)
     }
-    const { files, total } = await listDlqFiles(store.db, account, view.id, 2)
+    const { files, total } = await listDlqFiles(store.db, view.id, { limit: 2 })
     expect(total).toBe(3)
     expect(files).toEqual([
       {
@@ -121,7 +121,6 @@ describeDatabases('DLQ files', (kind) => {
       },
       expect.objectContaining({ segment_seq: 2 }),
     ])
-    expect(await listDlqFiles(store.db, account, quiet.id, 2)).toEqual({ files: [], total: 0 })
-    expect((await listDlqFiles(store.db, other, view.id, 2)).files).toEqual([])
+    expect(await listDlqFiles(store.db, quiet.id, { limit: 2 })).toEqual({ files: [], total: 0, last: undefined })
   })
 })

@@ -118,7 +118,7 @@ describeDatabases('jobs', (kind) => {
 
   test('an addition is there once, with its DLQ files, and shows with the commit', async () => {
     await using store = await newStore(kind)
-    const { account, endpoint, view, commits } = await furnished(store, 2)
+    const { endpoint, view, commits } = await furnished(store, 2)
     const id = commits[0]?.id ?? ''
     const add = (job_id: string) =>
       transact(store, async (db) => {
@@ -133,7 +133,7 @@ describeDatabases('jobs', (kind) => {
     ])
     expect(Object.keys(items.find((commit) => commit.id !== id)?.artifacts ?? {})).toEqual(['parquet'])
     expect(await findCommit(store.db, id)).toMatchObject({ added: [view.id], artifacts: { 'dlq/events/v2': { key: 'd' } } })
-    expect((await listDlqFiles(store.db, account, view.id, 10)).files).toMatchObject([{ s3_key: 'd', rows: 1 }])
+    expect((await listDlqFiles(store.db, view.id, { limit: 10 })).files).toMatchObject([{ s3_key: 'd', rows: 1 }])
   })
 
   test('the latest other version that refused rows in the range', async () => {

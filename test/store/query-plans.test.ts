@@ -186,6 +186,8 @@ describeDatabases('query plans', (kind) => {
       expect(commits).not.toMatch(wholeTable(kind, 'commits'))
       expect(commits).not.toMatch(sorting(kind))
 
+      const lastHour = { created_after: new Date(t0).toISOString(), created_before: new Date(t0 + 3_600_000).toISOString() }
+      const after = { created_at: t0 + 100, commit_id: newId() }
       const paged: readonly [string, (db: Tx) => Promise<unknown>, string][] = [
         ['destinations', (db) => listDestinations(db, account, page), 'destinations_by_account'],
         ['endpoints', (db) => listEndpoints(db, account, page), 'endpoints_by_account'],
@@ -197,6 +199,9 @@ describeDatabases('query plans', (kind) => {
         ['bindings', (db) => listBindings(db, account, endpoint), 'bindings_by_endpoint'],
         ['jobs', (db) => listJobs(db, account, page), 'jobs_by_account'],
         ['jobs', (db) => listRunningJobIds(db, 'loc'), 'jobs_by_region'],
+        ['dlq_files', (db) => listDlqFiles(db, view, { limit: 20 }), 'dlq_files_by_view'],
+        ['dlq_files', (db) => listDlqFiles(db, view, { limit: 20, ...lastHour, after }), 'dlq_files_by_view'],
+        ['dlq_files', (db) => listDlqFiles(db, view, { limit: 2, endpoint_id: endpoint }), 'dlq_files_by_endpoint'],
         ['job_units', (db) => listAvailableUnits(db, job, t0), 'job_units_in_order'],
         ['job_units', (db) => hasAvailableUnits(db, job, t0), 'job_units_in_order'],
       ]
@@ -212,7 +217,6 @@ describeDatabases('query plans', (kind) => {
         ['endpoints', (db) => listEndpointFacts(db, account)],
         ['views', (db) => getView(db, account, view)],
         ['views', (db) => listViews(db, account, { name: 'events' }, page)],
-        ['dlq_files', (db) => listDlqFiles(db, account, view, 100)],
         ['view_counters', (db) => getViewMetrics(db, account, view, t0)],
         ['view_totals', (db) => getViewMetrics(db, account, view, t0)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],

@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { AppError } from '#errors.ts'
-import { DlqFiles } from '#model/dlq-file.ts'
+import { DlqFiles, DlqFilesQuery } from '#model/dlq-file.ts'
 import { Id } from '#model/id.ts'
 import { previewLimits } from '#model/limits.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
@@ -222,13 +222,14 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         config: { scope: 'metrics' },
         schema: {
           operationId: 'listDlqFiles',
-          summary: 'List the latest files of rows that a view refused, each with an address to download it from',
+          summary: 'List the files of rows that a view refused, each with an address to download it from',
           tags,
           params: ById,
+          querystring: DlqFilesQuery,
           response: { 200: DlqFiles },
         },
       },
-      (request) => dlqFiles.list(request.principal, request.params.id),
+      (request) => dlqFiles.list(request.principal, request.params.id, request.query),
     )
 
     app.get(

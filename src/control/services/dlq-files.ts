@@ -1,6 +1,6 @@
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
-import type { DlqFiles as DlqFilesOfView } from '#model/dlq-file.ts'
+import { type DlqFiles as DlqFilesOfView, type DlqFilesQuery, toCursor } from '#model/dlq-file.ts'
 import { dlqLimits } from '#model/limits.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { findDestination } from '#store/destinations.ts'
@@ -18,10 +18,12 @@ export class DlqFiles {
     this.#options = options
   }
 
-  async list({ account_id }: Principal, view_id: string): Promise<DlqFilesOfView> {
+  async list({ account_id }: Principal, view_id: string, query: DlqFilesQuery): Promise<DlqFilesOfView> {
     const { db } = this.#options.store
     const { name, version } = await getView(db, account_id, view_id)
-    const { files, total } = await listDlqFiles(db, account_id, view_id, dlqLimits.filesMax)
+    const { limit, cursor, ...wanted } = query
+    const page = { ...wanted, limit: limit ?? dlqLimits.filesMax, after: cursor }
+    const { files, total, last } = await listDlqFiles(db, view_id, page)
     const buckets = new Map<string, ObjectStore | undefined>()
     for (const file of files) {
       if (!buckets.has(placeOf(file))) buckets.set(placeOf(file), await this.#open(account_id, file))
@@ -30,7 +32,8 @@ export class DlqFiles {
       ...file,
       download_url: await this.#sign(buckets.get(placeOf({ destination_id, ...file })), file.s3_key),
     }))
-    return { view_id, view_name: name, view_version: version, files: await Promise.all(shown), total }
+    const paging = limit === undefined ? {} : { next_cursor: last === undefined ? null : toCursor(last) }
+    return { view_id, view_name: name, view_version: version, files: await Promise.all(shown), total, ...paging }
   }
 
   /** The bucket that the file was written to, with what the destination says now of how to reach it; undefined where it is gone. */

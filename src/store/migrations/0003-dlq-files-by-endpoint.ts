@@ -1,0 +1,10 @@
+import type { Db } from '../store.ts'
+
+/** The dead letters of one endpoint, among those of a view on many. */
+export async function up({ schema }: Db): Promise<void> {
+  await schema
+    .createIndex('dlq_files_by_endpoint')
+    .on('dlq_files')
+    .columns(['view_id', 'endpoint_id', 'created_at desc', 'commit_id'])
+    .execute()
+}
