@@ -1,0 +1,141 @@
+/** The way of a dead letter back, over HTTP alone: refused, listed, downloaded, repaired, posted again, accepted. */
+import { gunzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Installation } from '../support/installation.ts'
+
+type Dead = {
+  readonly error_code: string
+  readonly column: string | null
+  readonly record: string | null
+  readonly record_base64?: string
+}
+
+const view = {
+  name: 'orders',
+  definition: {
+    columns: [
+      { name: 'id', type: 'BIGINT', path: '$.id', required: true },
+      { name: 'amount', type: 'DECIMAL(18,2)', path: '$.amount', cast_failures: 'dlq' },
+    ],
+  },
+}
+
+const big = '9007199254740993'
+const good = '{"id":1,"amount":"1.50"}'
+const pretty = '{\n  "id": 2,\n  "amount": "2,50"\n}'
+const refused: readonly (readonly [code: string, record: Buffer, repair: (text: string) => string])[] = [
+  ['cast_failed', Buffer.from(`{"id":${big},"amount":"12,50","x":{"y":[1.50,null]}}`), (text) => text.replace('12,50', '12.50')],
+  ['missing_required', Buffer.from('{"amount":"3.00"}'), (text) => text.replace('{', '{"id":3,')],
+  ['invalid_json', Buffer.from('{"id":4,"amount":"4.00"'), (text) => `${text}}`],
+  ['invalid_json', Buffer.from('\u0000\u0001 {"id":5}\t\u007f'), () => '{"id":5}'],
+  ['invalid_utf8', Buffer.from('{"id":6,"amount":"6.00","name":"M\xfcller"}', 'latin1'), (text) => text],
+  ['invalid_utf8', Buffer.from(Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => byte !== 10)), () => '{"id":7}'],
+]
+
+describe('a dead letter', () => {
+  let installation: Installation
+  let id = ''
+  let path = ''
+  const seqs: number[] = []
+
+  const send = async (body: string | Uint8Array<ArrayBuffer>, type = 'application/x-ndjson') => {
+    const receipt = await installation.ingest(id, body, { 'content-type': type })
+    expect(receipt.status, JSON.stringify(receipt.body)).toBe(202)
+    seqs.push(receipt.body.segment_seq)
+    await installation.committed(id, [receipt.body.segment_seq])
+    return receipt.body.accepted_records as number
+  }
+  const counters = async () => (await installation.ok('GET', `/v1/views/${path.split('/')[3]}/metrics`)).aggregated.all_time
+  const listed = async (query = '') => (await installation.ok('GET', `${path}${query}`)).files
+  const readAll = async (): Promise<readonly Dead[]> => {
+    const rows: Dead[] = []
+    for (const { download_url, bytes, rows: count } of (await listed()).toReversed()) {
+      const response = await fetch(download_url)
+      expect(response.status).toBe(200)
+      const zipped = Buffer.from(await response.arrayBuffer())
+      expect(zipped).toHaveLength(bytes)
+      const lines = gunzipSync(zipped).toString().trimEnd().split('\n')
+      expect(lines).toHaveLength(count)
+      rows.push(...lines.map((line): Dead => JSON.parse(line)))
+    }
+    return rows
+  }
+  const bytesOf = ({ record, record_base64 }: Dead) =>
+    Buffer.from(record ?? record_base64 ?? '', record === null ? 'base64' : 'utf8')
+
+  beforeAll(async () => {
+    installation = await Installation.create()
+    await installation.start('start')
+    const made = await installation.endpoint({ bucket: 'dead', view })
+    id = made.id
+    path = `/v1/views/${made.viewId}/dlq-files`
+    await send(
+      new Uint8Array(
+        Buffer.concat(
+          [good, ...refused.map(([, record]) => record)].map((line) => Buffer.from(`${line.toString('latin1')}\n`, 'latin1')),
+        ),
+      ),
+    )
+    await send(pretty, 'application/json')
+  }, 120_000)
+  afterAll(() => installation[Symbol.asyncDispose]())
+
+  test('is listed with its file, newest first, by endpoint and by time', async () => {
+    const files = await listed()
+    expect(files.map(({ rows }: { rows: number }) => rows)).toEqual([1, refused.length])
+    expect(files.map(({ segment_seq }: { segment_seq: number }) => segment_seq)).toEqual(seqs.toReversed())
+    expect(await listed(`?endpoint_id=${id}`)).toHaveLength(2)
+    expect(await listed(`?created_after=${files[0].created_at}`)).toHaveLength(1)
+    expect(await listed(`?created_before=${files[1].created_at}`)).toHaveLength(0)
+  })
+
+  test('is downloaded by a link that ends after an hour and is good for nothing else', async () => {
+    const [{ download_url }] = await listed()
+    const expires = Number(new URL(download_url).searchParams.get('expires'))
+    expect(Math.abs(expires - Date.now() / 1000 - 3_600)).toBeLessThan(60)
+    const withExpiry = (seconds: number) => download_url.replace(`expires=${expires}`, `expires=${seconds}`)
+    for (const url of [withExpiry(expires + 1), withExpiry(1)]) expect((await fetch(url)).status).toBe(403)
+    expect((await fetch(download_url)).status).toBe(200)
+  })
+
+  test('is what was sent, byte for byte', async () => {
+    const dead = await readAll()
+    expect(dead.map(({ error_code }) => error_code)).toEqual([...refused.map(([code]) => code), 'cast_failed'])
+    const sent = [...refused.map(([, record]) => record), Buffer.from(pretty)]
+    expect(dead.map((row) => bytesOf(row).toString('latin1'))).toEqual(sent.map((record) => record.toString('latin1')))
+    for (const { record, record_base64 } of dead)
+      expect(record === null).toBe(record_base64 !== undefined && record_base64 !== null)
+  })
+
+  test('repaired and posted again is accepted, and the counts say so', async () => {
+    expect(await counters()).toEqual({ processed: 8, accepted: 1, dropped: 0, dlq: 7 })
+    const dead = await readAll()
+    const repaired = dead.slice(0, refused.length).map((row, index) => {
+      // What is no UTF-8 is in the encoding that its sender knows: here Latin-1.
+      const text = bytesOf(row).toString(row.record === null ? 'latin1' : 'utf8')
+      return refused[index]?.[2](text)
+    })
+    expect(await send(`${repaired.join('\n')}\n`)).toBe(refused.length)
+    expect(await send((dead.at(-1)?.record ?? '').replace('2,50', '2.50'), 'application/json')).toBe(1)
+    expect(await counters()).toEqual({ processed: 15, accepted: 8, dropped: 0, dlq: 7 })
+    expect(await listed()).toHaveLength(2)
+  })
+
+  test('posted again as it is comes to the same end', async () => {
+    const dead = await readAll()
+    const before = await counters()
+    expect(
+      await send(
+        new Uint8Array(Buffer.concat(dead.slice(0, refused.length).flatMap((row) => [bytesOf(row), Buffer.from('\n')]))),
+      ),
+    ).toBe(refused.length)
+    expect(await counters()).toEqual({
+      ...before,
+      processed: before.processed + refused.length,
+      dlq: before.dlq + refused.length,
+    })
+    const again = (await readAll()).slice(dead.length)
+    const essence = (row: Dead) => [row.error_code, row.column, bytesOf(row).toString('latin1')]
+    expect(again.map(essence)).toEqual(dead.slice(0, refused.length).map(essence))
+  })
+})
