@@ -2,11 +2,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { type Postgres, startPostgres } from './services.ts'
+import { startObjectGateway } from './services/object-gateway.ts'
+import { startPostgres } from './services/postgres.ts'
+import { startStsFront } from './services/sts-front.ts'
 
 const vitest = join(import.meta.dirname, '..', 'node_modules', 'vitest', 'vitest.mjs')
 const args = process.argv.slice(2)
-const projects = args.includes('--project') ? [] : ['--project', 'store', '--project', 'contract']
+const projects = args.includes('--project') ? [] : ['--project', 'store', '--project', 'contract', '--project', 's3']
 
 // A signal ends the tests. This process outlives them to clean up.
 let interrupted = false
@@ -18,16 +20,47 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-let postgres: Postgres | undefined
+type Started = { readonly environment: Readonly<Record<string, string>>; stop(): Promise<void> }
+
+let components: readonly Started[] = []
 try {
-  console.log('starting Postgres …')
-  postgres = await startPostgres()
-  process.exitCode = await runTests({ INLET_TEST_POSTGRES: postgres.url })
+  console.log('starting Postgres and the Ceph gateway …')
+  // All of them, also where one fails: what was started is to be stopped.
+  const results = await Promise.allSettled([postgres(), objectGateway()])
+  components = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  for (const result of results) if (result.status === 'rejected') throw result.reason
+  process.exitCode = await runTests(Object.assign({}, ...components.map(({ environment }) => environment)))
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1
 } finally {
-  await postgres?.stop()
+  await Promise.all(components.map((component) => component.stop()))
+}
+
+async function postgres(): Promise<Started> {
+  const { url, stop } = await startPostgres()
+  return { environment: { INLET_TEST_POSTGRES: url }, stop }
+}
+
+/** With the users that tests play: the service, its customer, and somebody else. */
+async function objectGateway(): Promise<Started> {
+  const gateway = await startObjectGateway()
+  const front = await startStsFront(gateway.url)
+  const stop = async () => {
+    await front.stop()
+    await gateway.stop()
+  }
+  try {
+    const service = await gateway.createUser('inlet')
+    const customer = await gateway.createUser('customer', { admin: true })
+    const stranger = await gateway.createUser('stranger')
+    const { url, kmsKeyArn } = gateway
+    const described = { url, stsUrl: front.url, kmsKeyArn, service, customer, stranger }
+    return { environment: { INLET_TEST_OBJECT_GATEWAY: JSON.stringify(described) }, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
 }
 
 async function runTests(environment: Readonly<Record<string, string>>): Promise<number> {

@@ -6,7 +6,7 @@ import { newId } from '#model/id.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { migrate } from '#store/migrate.ts'
 import { openStore, transact } from '#store/store.ts'
-import { startPostgres } from '../../tools/services.ts'
+import { startPostgres } from '../../tools/services/postgres.ts'
 import { newStore } from '../support/databases.ts'
 import { aCommit, t0 } from './fixtures.ts'
 

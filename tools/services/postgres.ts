@@ -1,20 +1,17 @@
 /**
- * Starts real components for tests, each with files, a port and processes of its own.
+ * A real Postgres for tests, with files, a port and processes of its own.
  *
  * Law: what was started is stopped, and its files are gone, when `stop` resolves.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync, spawn } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
+import { answers, end, freePort } from './processes.ts'
 
 const postgresInstallations = '/usr/lib/postgresql'
 const startTimeoutMs = 30_000
-const pollMs = 50
 
 export type Postgres = {
   /** Of its maintenance database, for a user who may make others. */
@@ -38,7 +35,12 @@ export async function startPostgres({ durable = false } = {}): Promise<Postgres>
   const options = Object.entries({ ...settings, ...speed }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const run = async () => {
     const server = spawn(join(binaries, 'postgres'), ['-D', files, ...options], { ...account, cwd: directory, stdio: 'ignore' })
-    await answers(server, url)
+    try {
+      await answers('Postgres', () => accepts(url), { needs: [server], timeoutMs: startTimeoutMs })
+    } catch (error) {
+      await end(server, 'SIGQUIT')
+      throw error
+    }
     return server
   }
   try {
@@ -82,39 +84,13 @@ function postgresAccount(): { readonly uid: number; readonly gid: number } | Rec
   return { uid: number('-u'), gid: number('-g') }
 }
 
-async function answers(server: ChildProcess, url: string): Promise<void> {
-  const deadline = performance.now() + startTimeoutMs
-  for (;;) {
-    if (server.exitCode !== null) throw new Error(`postgres ended with code ${server.exitCode} at its start`)
-    const client = new pg.Client({ connectionString: url })
-    try {
-      await client.connect()
-      await client.end()
-      return
-    } catch (error) {
-      if (performance.now() > deadline) {
-        await end(server, 'SIGQUIT')
-        throw new Error(`postgres doesn't answer within ${startTimeoutMs / 1000} s`, { cause: error })
-      }
-      await setTimeout(pollMs)
-    }
+async function accepts(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url })
+  try {
+    await client.connect()
+    await client.end()
+    return true
+  } catch {
+    return false
   }
-}
-
-async function end(server: ChildProcess, signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
-  if (server.exitCode !== null || server.signalCode !== null) return
-  const ended = once(server, 'exit')
-  server.kill(signal)
-  await ended
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no free port')
-  return address.port
 }

@@ -1,0 +1,47 @@
+/** What the components have in common: processes, ports, and a folder that goes away. */
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+
+const pollMs = 50
+
+/** Sends the signal and waits for the end; kills what doesn't end in time. */
+export async function end(child: ChildProcess, signal: NodeJS.Signals, timeoutMs = 10_000): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill(signal)
+  using _kill = deadline(timeoutMs, () => child.kill('SIGKILL'))
+  await ended
+}
+
+/** Asks until it answers true. Throws when one of the processes it needs ends, and after the time. */
+export async function answers(
+  what: string,
+  isUp: () => Promise<boolean>,
+  { needs, timeoutMs }: { readonly needs: readonly ChildProcess[]; readonly timeoutMs: number },
+): Promise<void> {
+  const until = performance.now() + timeoutMs
+  while (!(await isUp())) {
+    const dead = needs.find(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null)
+    if (dead !== undefined) throw new Error(`${dead.spawnfile} ended at its start with ${dead.exitCode ?? dead.signalCode}`)
+    if (performance.now() > until) throw new Error(`${what} doesn't answer within ${timeoutMs / 1000} s`)
+    await setTimeout(pollMs)
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no free port')
+  return address.port
+}
+
+function deadline(ms: number, then: () => void): Disposable {
+  const timer = globalThis.setTimeout(then, ms)
+  return { [Symbol.dispose]: () => clearTimeout(timer) }
+}
