@@ -1,4 +1,8 @@
 /** The way of a dead letter back, over HTTP alone: refused, listed, downloaded, repaired, posted again, accepted. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Installation } from '../support/installation.ts'
@@ -137,5 +141,51 @@ describe('a dead letter', () => {
     const again = (await readAll()).slice(dead.length)
     const essence = (row: Dead) => [row.error_code, row.column, bytesOf(row).toString('latin1')]
     expect(again.map(essence)).toEqual(dead.slice(0, refused.length).map(essence))
+  })
+})
+
+const tools = ['bash', 'curl', 'jq', 'gunzip', 'base64', 'iconv']
+const missing = tools.filter((tool) => spawnSync(tool, ['--version']).error !== undefined)
+
+describe.skipIf(missing.length > 0)(`the commands of docs/views.md${missing.map((tool) => `, without ${tool}`).join('')}`, () => {
+  test('repair what they say, as pasted', async () => {
+    await using installation = await Installation.create()
+    await installation.start('start')
+    const { id, viewId } = await installation.endpoint({ bucket: 'docs', view })
+    const lines = [`{"id":${big},"amount":"12,50"}`, '{"id":2,"amount":"1.5"}', '{"id":3,"name":"M\xfcller"}', '{"id":']
+    const body = new Uint8Array(Buffer.from(`${lines.join('\n')}\n`, 'latin1'))
+    const receipts = [await installation.ingest(id, body)]
+    receipts.push(await installation.ingest(id, pretty, { 'content-type': 'application/json' }))
+    await installation.committed(
+      id,
+      receipts.map(({ body: { segment_seq } }) => segment_seq),
+    )
+    const { access_token } = await installation.ok('POST', '/v1/token/exchange', {
+      api_key: installation.apiKey,
+      scope: 'metrics',
+    })
+    const docs = readFileSync(resolve(import.meta.dirname, '../../docs/views.md'), 'utf8')
+    const script = [...docs.matchAll(/^```sh repair\n([\s\S]*?)^```$/gm)].map(([, commands]) => commands).join('\n')
+    const directory = mkdtempSync(join(tmpdir(), 'inlet-docs-'))
+    try {
+      const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
+        cwd: directory,
+        encoding: 'utf8',
+        env: {
+          ...{ PATH: process.env['PATH'], INLET: installation.apiUrl, INGEST: installation.ingestUrl },
+          ...{ TOKEN: access_token, KEY: installation.apiKey, ENDPOINT: id, VIEW: viewId },
+        },
+      })
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+      expect(stdout).toMatch(/^ +2 cast_failed\tamount/m)
+      expect(stdout).toContain('"success": true')
+      const seqs = [...stdout.matchAll(/"segment_seq":(\d+)/g)].map(([, seq]) => Number(seq))
+      expect(seqs).toHaveLength(3)
+      await installation.committed(id, seqs)
+      const { aggregated } = await installation.ok('GET', `/v1/views/${viewId}/metrics`)
+      expect(aggregated.all_time).toEqual({ processed: 8, accepted: 4, dropped: 0, dlq: 4 })
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
   })
 })
