@@ -155,23 +155,15 @@ export class Installation implements AsyncDisposable {
     return { status: response.status, headers: response.headers, body: await response.json() }
   }
 
-  /** A destination, an endpoint that seals after a second, and a published view bound to it. */
+  /** A destination unless one is given, an endpoint that seals after a second, and a published view bound to it. */
   async endpoint({
     bucket,
     view,
     ...settings
   }: EndpointWish): Promise<{ readonly id: string; readonly viewId: string | undefined }> {
-    const destination = await this.ok('POST', '/v1/destinations', {
-      name: bucket,
-      bucket,
-      prefix: 'in/let',
-      region: 'local',
-      role_arn: 'arn:aws:iam::000000000000:role/inlet-test',
-    })
-    await this.ok('POST', `/v1/destinations/${destination.id}/validate`)
     const endpoint = await this.ok('POST', '/v1/endpoints', {
       region: 'loc',
-      destination_id: destination.id,
+      ...(settings.destination_id === undefined ? { destination_id: await this.#validDestination(bucket) } : {}),
       segment_max_age_seconds: 1,
       output_formats: ['segments', 'parquet', 'parquet_views'],
       ...settings,
@@ -263,6 +255,18 @@ export class Installation implements AsyncDisposable {
     }
   }
 
+  async #validDestination(bucket: string): Promise<string> {
+    const destination = await this.ok('POST', '/v1/destinations', {
+      name: bucket,
+      bucket,
+      prefix: 'in/let',
+      region: 'local',
+      role_arn: 'arn:aws:iam::000000000000:role/inlet-test',
+    })
+    await this.ok('POST', `/v1/destinations/${destination.id}/validate`)
+    return destination.id
+  }
+
   async #exchange(): Promise<string> {
     const response = await fetch(`${this.apiUrl}/v1/token/exchange`, {
       method: 'POST',
@@ -286,7 +290,9 @@ export class Installation implements AsyncDisposable {
 }
 
 export type EndpointWish = {
+  /** Of the destination that is made where none is given. */
   readonly bucket: string
+  readonly destination_id?: string
   readonly view?: { readonly name: string; readonly definition: unknown }
   readonly output_formats?: readonly string[]
   readonly segment_max_age_seconds?: number
