@@ -92,6 +92,37 @@ export function otherView({ columns }: Definition): Definition {
   }
 }
 
+/** Views of the generated events as teams of one company would have them: 5 to 10 of sixteen columns each, every other one with a filter. */
+export function viewsOfEvents(count: number): readonly Definition[] {
+  const pool = [
+    column('event_id', 'UUID', '$.event_id'),
+    column('event_type', 'VARCHAR', '$.event_type'),
+    column('created_at', 'TIMESTAMP', '$.created_at'),
+    column('user_id', 'BIGINT', '$.user.id'),
+    column('user_name', 'VARCHAR', '$.user.name'),
+    column('country', 'VARCHAR', '$.user.country'),
+    column('amount', 'DOUBLE', '$.amount'),
+    column('ok', 'BOOLEAN', '$.ok'),
+    column('referrer', 'VARCHAR', '$.referrer'),
+    column('pages', 'INTEGER', '$.session.pages'),
+    column('session_ms', 'BIGINT', '$.session.ms'),
+    column('event_day', 'DATE', '$.created_at'),
+    column('price', 'DECIMAL(18,2)', '$.amount'),
+    column('user_key', 'VARCHAR', '$.user.id'),
+    column('received_at', 'TIMESTAMP', '$$.ingested_at'),
+    column('user', 'JSON', '$.user'),
+  ]
+  const conditions = [`event_type = 'purchase'`, `event_type IN ('view', 'click')`, `event_type <> 'search'`]
+  return Array.from({ length: count }, (_, view) => {
+    const chosen = Array.from(
+      { length: 5 + ((view * 5) % 6) },
+      (_, index) => pool[(view * 3 + index * (1 + (view % 3) * 2)) % pool.length],
+    )
+    const columns = [...new Set([pool[1], ...chosen])].filter((each) => each !== undefined)
+    return { columns, ...(view % 2 === 1 ? { filters: [{ condition: conditions[(view >> 1) % 3] ?? '' }] } : {}) }
+  })
+}
+
 function column(name: string, type: string, path: string) {
   return { name, type, path }
 }

@@ -1,0 +1,149 @@
+/** Sends records to an installation over HTTP and sees when they are committed; what its processes take, where the system tells. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import type { Installation } from '../test/support/installation.ts'
+
+const requestBytes = 1_100_000
+const parallel = 6
+/** Of `/proc/<pid>/stat`; Linux has the same on all machines that Node runs on. */
+const ticksPerSecond = 100
+
+export type Outcome = {
+  readonly bytes: number
+  /** MB/s until the last acknowledgement, and until the last commit. */
+  readonly acknowledged: number
+  readonly speed: number
+  /** From the last acknowledgement to the last commit. */
+  readonly behindSeconds: number
+}
+
+export type LoadOptions = {
+  readonly installation: Installation
+  readonly endpointId: string
+  /** Lines that are sent again and again. */
+  readonly lines: Buffer
+}
+
+export class Load {
+  readonly #options: LoadOptions
+  readonly #bodies: readonly Buffer[]
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: parallel })
+
+  constructor(options: LoadOptions) {
+    this.#options = options
+    this.#bodies = cut(options.lines)
+  }
+
+  /** Sends so many bytes, as fast as acknowledgements come or at a pace, and waits for the last commit. */
+  async send(total: number, bytesPerSecond: number | undefined): Promise<Outcome> {
+    const { installation, endpointId } = this.#options
+    const seqs = new Set<number>()
+    const started = performance.now()
+    let sent = 0
+    const worker = async () => {
+      while (sent < total) {
+        const body = this.#bodies[Math.floor(sent / requestBytes) % this.#bodies.length] as Buffer
+        sent += body.length
+        if (bytesPerSecond !== undefined) {
+          const dueMs = (sent / bytesPerSecond) * 1000 - (performance.now() - started)
+          if (dueMs > 0) await new Promise((resolve) => setTimeout(resolve, dueMs))
+        }
+        seqs.add(await this.#post(body))
+      }
+    }
+    await Promise.all(Array.from({ length: parallel }, worker))
+    const acknowledgedSeconds = (performance.now() - started) / 1000
+    await installation.committed(endpointId, seqs, 600_000)
+    const seconds = (performance.now() - started) / 1000
+    return {
+      bytes: sent,
+      acknowledged: sent / 1e6 / acknowledgedSeconds,
+      speed: sent / 1e6 / seconds,
+      behindSeconds: seconds - acknowledgedSeconds,
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  /** The seq of the segment that took it. Waits where it is asked to. */
+  async #post(body: Buffer): Promise<number> {
+    const { installation, endpointId } = this.#options
+    for (;;) {
+      const { status, text } = await new Promise<{ status: number; text: string }>((resolve, reject) => {
+        const outgoing = request(
+          `${installation.ingestUrl}/v1/ingest?endpoint=${endpointId}`,
+          {
+            method: 'POST',
+            agent: this.#agent,
+            headers: {
+              'x-api-key': installation.apiKey,
+              'content-type': 'application/x-ndjson',
+              'content-length': body.length,
+            },
+          },
+          (response) => {
+            let text = ''
+            response.on('data', (chunk) => (text += chunk))
+            response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+          },
+        )
+        outgoing.on('error', reject)
+        outgoing.end(body)
+      })
+      if (status === 202) return JSON.parse(text).segment_seq
+      if (status !== 503) throw new Error(`${status} ${text}`)
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+  }
+}
+
+export function report(what: string, { bytes, acknowledged, speed, behindSeconds }: Outcome): void {
+  console.log(
+    `  ${what}  ${(bytes / 1e6).toFixed(0)} MB: acknowledged at ${acknowledged.toFixed(0)} MB/s, committed at ${speed.toFixed(0)} MB/s, the last commit ${behindSeconds.toFixed(1)} s after the last acknowledgement`,
+  )
+}
+
+/** The most memory that a child of the supervisor had. */
+export function peakMegabytes(installation: Installation, name: string): string {
+  try {
+    const kilobytes = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${childPid(installation, name)}/status`, 'utf8'))?.[1]
+    return (Number(kilobytes) / 1024).toFixed(0)
+  } catch {
+    return 'unknown'
+  }
+}
+
+/** Seconds of cores that a child of the supervisor has used; NaN where the system does not tell. */
+export function cpuSeconds(installation: Installation, name: string): number {
+  try {
+    // After the name, which may have spaces in it: state is the first, user and system time the twelfth and thirteenth.
+    const fields =
+      readFileSync(`/proc/${childPid(installation, name)}/stat`, 'utf8')
+        .split(') ')
+        .at(-1)
+        ?.split(' ') ?? []
+    return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
+  } catch {
+    return Number.NaN
+  }
+}
+
+function childPid(installation: Installation, name: string): string {
+  return execFileSync('pgrep', ['-P', String(installation.pid('start')), '-f', `main.ts ${name}$`])
+    .toString()
+    .trim()
+}
+
+/** Whole lines, about `requestBytes` at a time. */
+function cut(lines: Buffer): readonly Buffer[] {
+  const parts: Buffer[] = []
+  for (let at = 0; at < lines.length; ) {
+    const end = lines.indexOf(10, Math.min(at + requestBytes, lines.length - 1)) + 1
+    parts.push(lines.subarray(at, end))
+    at = end
+  }
+  return parts
+}
