@@ -62,6 +62,7 @@ export class Installation implements AsyncDisposable {
       INLET_BOOTSTRAP_API_KEY: this.apiKey,
       INLET_DISK_RESERVE_BYTES: '0B',
       INLET_API_REQUESTS_PER_MINUTE: '100000',
+      INLET_ADDRESS_REQUESTS_PER_MINUTE: '100000',
       INLET_EXCHANGE_REQUESTS_PER_MINUTE: '100000',
       ...environment,
     }
