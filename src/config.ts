@@ -23,6 +23,9 @@ const address = z
   .string()
   .regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be host:port')
   .transform(parseAddress)
+const endpointUrl = z
+  .string()
+  .refine(isEndpoint, 'must be an address such as https://s3.example.com:9000, without user, query and fragment')
 const proxies = z
   .string()
   .refine((list) => list.split(',').every(isNetwork), 'must be IP addresses or networks separated by commas')
@@ -144,6 +147,24 @@ export const options = {
     integer(1, 3600),
     'how long a client may take to send one request, to ingest or to the management API',
   ),
+  mqttListen: option(
+    'INLET_MQTT_LISTEN',
+    '',
+    optional(address),
+    'host:port of MQTT without WebSocket, beside `/mqtt` of the ingest service; empty: none',
+  ),
+  tlsCertificateFile: option(
+    'INLET_TLS_CERTIFICATE_FILE',
+    '',
+    optional(text.transform((path) => resolve(path))),
+    'PEM file with the certificate chain of the ingest service and of MQTT; read again when it changes; empty: no TLS',
+  ),
+  tlsKeyFile: option(
+    'INLET_TLS_KEY_FILE',
+    '',
+    optional(text.transform((path) => resolve(path))),
+    'PEM file with the private key of the certificate',
+  ),
   diskBudgetBytes: option(
     'INLET_DISK_BUDGET_BYTES',
     '20GiB',
@@ -160,8 +181,20 @@ export const options = {
   objectStore: option(
     'INLET_OBJECT_STORE',
     'directory',
-    z.enum(['directory']),
-    '`directory` keeps buckets as folders under `<data>/buckets`',
+    z.enum(['directory', 's3']),
+    '`directory` keeps buckets as folders under `<data>/buckets`; `s3` writes to the buckets of destinations, with credentials from the AWS SDK’s own chain (`AWS_ACCESS_KEY_ID` and so on): docs/destinations.md',
+  ),
+  s3Endpoint: option(
+    'INLET_S3_ENDPOINT',
+    '',
+    optional(endpointUrl),
+    'address of an S3 gateway; empty: AWS’s own for the region of each destination. `http://` is for gateways on this machine or in a network of your own',
+  ),
+  stsEndpoint: option(
+    'INLET_STS_ENDPOINT',
+    '',
+    optional(endpointUrl),
+    'address of the STS that roles are assumed at, whose answers hold credentials; empty: AWS’s own for the region of each destination',
   ),
   deliveryParallel: option(
     'INLET_DELIVERY_PARALLEL',
@@ -201,8 +234,14 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   for (const name of Object.keys(from)) {
     if (name.startsWith('INLET_') && !known.has(name)) problems.push(`${name}: no such option`)
   }
+  for (const name of ['INLET_S3_ENDPOINT', 'INLET_STS_ENDPOINT']) {
+    if (from[name] && values['objectStore'] === 'directory') problems.push(`${name}: only with INLET_OBJECT_STORE=s3`)
+  }
   if (from['INLET_CONTROL_URL'] && !from['INLET_NODE_TOKEN']) {
     problems.push('INLET_NODE_TOKEN: a node of a control elsewhere needs the secret of that control (its <data>/node-token)')
+  }
+  if (!from['INLET_TLS_CERTIFICATE_FILE'] !== !from['INLET_TLS_KEY_FILE']) {
+    problems.push('INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE: set both, or neither')
   }
   if (problems.length > 0) throw new ConfigurationError(`the configuration has problems:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
@@ -228,12 +267,17 @@ function pathsUnder(data: string) {
   } as const
 }
 
-export function httpUrl({ host, port }: ListenAddress): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+export function httpUrl({ host, port }: ListenAddress, scheme: 'http' | 'https' = 'http'): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 function option<T>(env: string, fallback: string, type: z.ZodType<T, string>, help: string): Option<T> {
   return { env, default: fallback, type, help }
+}
+
+function isEndpoint(text: string): boolean {
+  const url = URL.parse(text)
+  return url !== null && /^https?:$/.test(url.protocol) && `${url.username}${url.password}${url.search}${url.hash}` === ''
 }
 
 function isNetwork(text: string): boolean {

@@ -73,6 +73,18 @@ export class Admission implements Service, Memory {
     if (reason !== undefined) throw unavailable(reason, retryStorageSeconds)
   }
 
+  /** Why nothing more should be read from connections that are open; undefined while there is room. */
+  noRoomBecause(): string | undefined {
+    // A half, so that what was read already has the other.
+    if (this.#inFlightBytes > this.#options.maxInFlightBytes / 2) return 'this node has as many bytes in memory as it may'
+    return this.#diskFull(0) ?? this.#reasons[0]
+  }
+
+  /** For bytes that were read already. Whoever takes so stops reading once there is no room. */
+  take(bytes: number): void {
+    this.#inFlightBytes += bytes
+  }
+
   reserve(bytes: number): void {
     if (this.#inFlightBytes + bytes > this.#options.maxInFlightBytes) {
       throw unavailable('this node has as many request bytes in memory as it may', retryInFlightSeconds)

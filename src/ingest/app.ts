@@ -1,11 +1,13 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
-import { type Config, httpUrl } from '#config.ts'
+import { type Config, httpUrl, type ListenAddress } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { holdExclusively } from '#lib/exclusive.ts'
 import { systemFiles } from '#lib/files.ts'
+import { Periodic } from '#lib/periodic.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
+import { ingestLimits } from '#model/limits.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -16,12 +18,16 @@ import { Admission } from './admission.ts'
 import { Authenticator } from './authenticate.ts'
 import { EndpointTable } from './endpoint-table.ts'
 import { IngestCounters, registerMetrics } from './metrics.ts'
+import { MqttCounters, registerMqttMetrics } from './mqtt/metrics.ts'
+import { MqttServer } from './mqtt/server.ts'
+import { Sessions } from './mqtt/sessions.ts'
 import { IngestServer } from './server.ts'
+import { Certificate } from './tls.ts'
 
 export type AppHooks = { readonly logger: Logger; readonly clock: Clock }
 
-/** `url` is where it listens, also where the configuration leaves the port to the system. */
-export type App = { readonly url: string; stop(signal: AbortSignal): Promise<void> }
+/** Where it listens, also where the configuration leaves the port to the system. `mqtt` is of MQTT without WebSocket. */
+export type App = { readonly url: string; readonly mqtt: ListenAddress | undefined; stop(signal: AbortSignal): Promise<void> }
 
 const controlTimeoutMs = 10_000
 
@@ -84,12 +90,49 @@ export async function startIngest(config: Config, { logger, clock }: AppHooks): 
       })
     }
     applied = { epoch: snapshot.epoch, endpoints: new EndpointTable(snapshot) }
+    sessions.apply(snapshot.endpoints)
     logger.info({ epoch: snapshot.epoch, endpoints: snapshot.endpoints.length }, 'a new configuration is in use')
   }
   const reasons = () => [...(applied === undefined ? ['no configuration yet'] : []), ...admission.reasons()]
 
+  const mqttCounters = new MqttCounters()
+  const sessions = new Sessions({
+    verifyKey: (secret) => authenticator.verifyKey(secret),
+    endpoints: () => applied?.endpoints,
+    append: (endpointId, frame) => wal.append(endpointId, frame),
+    memory: admission,
+    packetMsMax: config.requestTimeoutSeconds * 1000,
+    counters: mqttCounters,
+    clock,
+    logger,
+  })
+  const certificate =
+    config.tlsCertificateFile === null || config.tlsKeyFile === null
+      ? undefined
+      : await Certificate.read({ certificateFile: config.tlsCertificateFile, keyFile: config.tlsKeyFile, logger })
+  const renewal = [certificate ?? []].flat().map(
+    (renewed) =>
+      new Periodic({
+        name: 'certificate',
+        intervalMs: ingestLimits.certificatePollMs,
+        act: () => renewed.look(),
+        failure: 'the TLS certificate cannot be read again; the one before is still served',
+        clock,
+        logger,
+      }),
+  )
+  const mqtt = new MqttServer({
+    listen: config.mqttListen,
+    maxConnections: config.maxConnections,
+    certificate,
+    sessions,
+    clock,
+  })
+
   const server = new IngestServer({
     listen: config.ingestListen,
+    certificate,
+    mqtt: sessions,
     maxConnections: config.maxConnections,
     requestTimeoutSeconds: config.requestTimeoutSeconds,
     ingest: {
@@ -123,18 +166,20 @@ export async function startIngest(config: Config, { logger, clock }: AppHooks): 
     walBytesOnDisk: () => wal.bytesOnDisk(),
     appliedEpoch,
   })
+  registerMqttMetrics(registry, mqttCounters, () => sessions.connections)
 
   feed.subscribe((snapshot) => {
     apply(snapshot)
     heartbeat.soon()
   })
-  // Stopped in reverse: the server finishes what it has taken, and the log seals last.
-  const services = [wal, feed, admission, server, heartbeat]
+  // Stopped in reverse: MQTT and the server finish what they have taken, and the log seals last.
+  const services = [wal, feed, admission, ...renewal, server, mqtt, heartbeat]
   await startAll(services)
-  const url = httpUrl(server.address)
-  logger.info({ url, nodeId }, 'ingest serves')
+  const url = httpUrl(server.address, certificate === undefined ? 'http' : 'https')
+  logger.info({ url, mqtt: mqtt.address, nodeId }, 'ingest serves')
   return {
     url,
+    mqtt: mqtt.address,
     async stop(signal) {
       await stopAll(services, signal)
       lock[Symbol.dispose]()

@@ -24,6 +24,11 @@ export class Authenticator {
     this.#tokens.update(jwks, revoked_keys, token_issuer)
   }
 
+  /** Throws AppError unauthorized. */
+  verifyKey(secret: string): Principal {
+    return this.#keys.verify(secret)
+  }
+
   /** Throws, or rejects with, AppError unauthorized. Answers at once for an API key: the hot path makes no promise. */
   authenticate(headers: IncomingHttpHeaders): Principal | Promise<Principal> {
     const key = headers['x-api-key']

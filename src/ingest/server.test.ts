@@ -35,6 +35,12 @@ async function serve(append: Append, clock: Clock = systemClock) {
     listen: { host: '127.0.0.1', port: 0 },
     maxConnections: 10,
     requestTimeoutSeconds: 10,
+    certificate: undefined,
+    mqtt: {
+      open() {
+        throw new Error('nobody comes with MQTT')
+      },
+    },
     notReady: () => [],
     registry: createMetrics('test'),
     ingest: {

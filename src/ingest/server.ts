@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
@@ -10,6 +11,9 @@ import { Connection } from './connection.ts'
 import { Exchange, type Ingest } from './exchange.ts'
 import { answerJson, answerText, rawProblem, requestError } from './http.ts'
 import type { IngestCounters } from './metrics.ts'
+import type { Sessions } from './mqtt/sessions.ts'
+import { upgrade, upgradeProblem } from './mqtt/websocket.ts'
+import type { Certificate } from './tls.ts'
 
 export type IngestServerOptions = {
   readonly listen: { readonly host: string; readonly port: number }
@@ -19,14 +23,19 @@ export type IngestServerOptions = {
   /** Why this node should get no requests now; empty when it should. */
   readonly notReady: () => readonly string[]
   readonly registry: Registry
+  /** With it, HTTPS and secure WebSocket. */
+  readonly certificate: Certificate | undefined
+  /** Who gets the connections to `/mqtt`. They are to be drained before this server stops. */
+  readonly mqtt: Pick<Sessions, 'open'>
 }
 
 const plainTarget = { path: '/v1/ingest', query: '' }
+const mqttPath = '/mqtt'
 const backlog = 4096
 const timeoutCheckMs = 1_000
 
 /**
- * The HTTP service of a node: one route that takes records in, and three that tell how it is.
+ * The HTTP service of a node: one route that takes records in, one that becomes MQTT, and three that tell how it is.
  *
  * Owns: connections, their number and their end, paths and methods. Does not own: what a request means (exchange.ts).
  * Law: after `stop` nothing is accepted, and what was accepted has been answered or its connection closed.
@@ -75,8 +84,9 @@ export class IngestServer implements Service {
   }
 
   #createServer(): Server {
-    const requestTimeout = this.#options.requestTimeoutSeconds * 1000
-    const server = createServer({
+    const { certificate, requestTimeoutSeconds } = this.#options
+    const requestTimeout = requestTimeoutSeconds * 1000
+    const settings = {
       requestTimeout,
       headersTimeout: Math.min(ingestLimits.headersTimeoutMs, requestTimeout),
       keepAliveTimeout: ingestLimits.idleConnectionMs,
@@ -84,13 +94,17 @@ export class IngestServer implements Service {
       maxHeaderSize: ingestLimits.headerBytesMax,
       // Checked in exchange.ts, with an answer that says so.
       requireHostHeader: false,
-    })
+      // Elsewhere an upgrade is ignored, as RFC 9110 §7.8 has it.
+      shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => targetOf(url).path === mqttPath,
+    }
+    const server = certificate === undefined ? createServer(settings) : secureServer(certificate, settings)
     // A client may end its side once its request is out, and still read the answer.
     Object.assign(server, { httpAllowHalfOpen: true })
     // node:http drops what is over the bound in silence. One more than the bound is kept, to tell.
     server.maxHeadersCount = ingestLimits.headersMax + 1
     server.maxConnections = this.#options.maxConnections
-    server.on('connection', (socket) => this.#onConnection(socket))
+    server.on(certificate === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#onConnection(socket))
+    server.on('upgrade', (request, stream, head) => this.#onUpgrade(request, stream as Socket, head))
     server.on('drop', () => {
       this.#counters.droppedConnections += 1
     })
@@ -155,13 +169,30 @@ export class IngestServer implements Service {
       else exchange.refuse(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
       return
     }
-    if (path !== '/healthz' && path !== '/readyz' && path !== '/metrics') {
+    if (path === mqttPath) {
+      const detail = `this is MQTT over WebSocket; connect an MQTT client to ws${this.#options.certificate === undefined ? '' : 's'}://<host>${mqttPath}`
+      exchange.refuse(new AppError('bad_request', detail))
+    } else if (path !== '/healthz' && path !== '/readyz' && path !== '/metrics') {
       exchange.refuse(new AppError('not_found', 'there is nothing here; send events with POST /v1/ingest'))
     } else if (method !== 'GET' && method !== 'HEAD') {
       exchange.refuse(new AppError('method_not_allowed', `ask for ${path} with GET`), { allow: 'GET, HEAD' })
     } else {
       this.#tell(path, response)
     }
+  }
+
+  #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    const { query } = targetOf(request.url ?? '')
+    const problem = this.#draining ? 'this node is shutting down; connect again' : upgradeProblem(request)
+    if (problem !== undefined) {
+      const error = new AppError(this.#draining ? 'unavailable' : 'bad_request', problem)
+      socket.on('error', () => socket.destroy())
+      socket.end(rawProblem(error, this.#ingest.baseUrl, this.#clock.now()))
+      return
+    }
+    upgrade(request, socket, head, this.#clock, (wire) =>
+      wire.listen(this.#options.mqtt.open(wire, { host: request.headers.host, query })),
+    )
   }
 
   #tell(path: '/healthz' | '/readyz' | '/metrics', response: ServerResponse): void {
@@ -216,6 +247,12 @@ export class IngestServer implements Service {
       else if (!connection.busy) connection.socket.destroy()
     }
   }
+}
+
+function secureServer(certificate: Certificate, settings: ServerOptions): Server {
+  const server = createSecureServer({ ...certificate.options, ...settings })
+  certificate.subscribe((options) => server.setSecureContext(options))
+  return server
 }
 
 /** The path and query of a request target: `/path?query`, or the absolute form that RFC 9112 §3.2.2 has us accept. */

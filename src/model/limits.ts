@@ -20,6 +20,36 @@ export const mqttLimits = {
   maxConnections: { min: 1, max: 100_000, default: 1_000 },
   keepaliveMaxSeconds: { min: 10, max: 3_600, default: 300 },
   qosMax: { min: 0, max: 1, default: 1 },
+  /** The packet that opens a connection, its will included, and how long it may take to come. */
+  connectBytesMax: 64 * KiB,
+  connectTimeoutMs: 10_000,
+  clientIdBytesMax: 512,
+  topicBytesMax: 1_024,
+  /** A topic has one more level than it has slashes. */
+  topicLevelsMax: 32,
+  /** Topics that a connection may have an alias for. */
+  topicAliasMax: 16,
+  /** What a message carries beside its payload: content type and user properties. */
+  propertiesBytesMax: 16 * KiB,
+  /** Payload of a will: it is held as long as its connection lives. */
+  willBytesMax: 16 * KiB,
+  /** Messages of a connection, and their bytes, that are not yet durable. Beyond them nothing more is read from it. */
+  inFlightMessagesMax: 2_048,
+  inFlightBytesMax: 4 * MiB,
+  /** What a message costs in memory beside its payload. */
+  messageOverheadBytes: 256,
+  /** Answers that a client does not read. Beyond them nothing more is read from it. */
+  unsentBytesMax: 64 * KiB,
+  /** A client that reads no answer for so long is cut off. */
+  unsentMsMax: 30_000,
+  /** How long a closing connection waits for the client to close as well. */
+  closeMs: 2_000,
+  /** How often what was refused for lack of room is asked for again. */
+  roomPollMs: 20,
+  /** Time that is left, of the time a node has for stopping, for messages on their way to become durable. */
+  drainMs: 5_000,
+  /** User names that are counted apart. */
+  usernamesMax: 200,
 } as const
 
 export const recordLimits = {
@@ -97,6 +127,20 @@ export const suggestLimits = {
   commitsMax: 50,
   readsAtOnce: 1,
   warningsMax: 200,
+} as const
+
+/** Column quality and paths that no column takes. */
+export const qualityLimits = {
+  /** Of a text that is a minimum or maximum. */
+  textCharsMax: 64,
+  /** Records of a segment that are looked at for paths, all of them together, and one of them. */
+  samplesMax: 200,
+  samplesBytesMax: 256 * KiB,
+  sampleBytesMax: 64 * KiB,
+  /** Paths of a view and a segment; of a bucket of time and of an answer; and the length of one. */
+  pathsMax: 50,
+  pathsKeptMax: 100,
+  pathCharsMax: 200,
 } as const
 
 export const dlqLimits = { filesMax: 1_000, downloadSeconds: 3_600 } as const
@@ -219,6 +263,51 @@ export const ingestLimits = {
   lingerIdleMs: 5_000,
   /** After SIGTERM, how long a body that is on its way may take to arrive whole. */
   drainBodyMs: 5_000,
+  /** How often the files of the certificate are looked at, and how long a TLS handshake may take. */
+  certificatePollMs: 60_000,
+  handshakeTimeoutMs: 10_000,
   /** How often free disk space and the state of the WAL are looked at. */
   pollMs: 1_000,
+} as const
+
+/**
+ * Of a process that speaks to S3. What uploads hold in memory at most: files up to the threshold are streamed from disk and cost
+ * nothing to speak of; each larger one holds `partBytes` times the parts on their way and the two that are being read.
+ */
+export const s3Limits = {
+  /** A larger file goes up in parts. S3 takes 5 GiB at once, and parts of 5 MiB to 5 GiB, 10 000 of them. */
+  multipartThresholdBytes: 64 * MiB,
+  partBytes: 8 * MiB,
+  partsParallel: 2,
+  /** Files that go up in parts at the same time. */
+  multipartsParallel: 2,
+  /** Of one request. What fails after that, the caller tries again in its own time. */
+  attemptsMax: 3,
+  retryDelayMsMin: 100,
+  retryDelayMsMax: 2_000,
+  connectTimeoutMs: 5_000,
+  /** A request that moves no byte for so long is given up. */
+  idleTimeoutMs: 30_000,
+  /** Connections to one host. */
+  socketsMax: 64,
+  /** To put away what a failed upload left. */
+  cleanUpTimeoutMs: 10_000,
+  /** For STS to answer, attempts included. */
+  assumeTimeoutMs: 15_000,
+  /** AWS allows an hour unless the role's maximum was raised, and never more where the caller is a role itself. */
+  sessionSeconds: 3_600,
+  /** Asked for first where an address must outlive the hour. */
+  linkSessionSeconds: 7_200,
+  /** A session this near to its end is renewed. */
+  renewBeforeMs: 300_000,
+  /** Where a role allows an hour only: how old a session may be that signs an address for an hour. */
+  linkSessionAgeMsMax: 30_000,
+  /** A session older than this, with which something was denied, is given up: the role may have been made anew. */
+  deniedSessionAgeMsMin: 30_000,
+  /** A refusal of STS is good for so long, so that many segments don't ask for each other. */
+  refusalMs: 1_000,
+  /** Roles whose credentials are kept, and for how long unused. */
+  sessionsMax: 1_000,
+  sessionIdleMs: 3_600_000,
+  regionsMax: 64,
 } as const

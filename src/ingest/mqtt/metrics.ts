@@ -1,0 +1,93 @@
+import { Counter, Gauge, type Registry } from 'prom-client'
+import { mqttLimits } from '#model/limits.ts'
+import type { Reason } from './reason.ts'
+
+/** Counts on the hot path: plain numbers, turned into metrics when somebody asks. */
+export class MqttCounters {
+  receivedBytes = 0
+  acceptedBytes = 0
+  /** Messages by QoS. */
+  readonly messages = [0, 0]
+  /** QoS 0 messages that could not be stored; others are sent again. */
+  lost = 0
+  wills = 0
+  readonly connects = new Map<Reason | 'accepted', number>()
+  readonly ends = new Map<Reason | 'client', number>()
+  /** A user name is what a client shows itself by. Beyond a bound they are counted together. */
+  readonly messagesByUsername = new Map<string, number>()
+
+  accepted(username: string): void {
+    count(this.connects, 'accepted')
+    if (this.messagesByUsername.size < mqttLimits.usernamesMax && !this.messagesByUsername.has(username)) {
+      this.messagesByUsername.set(username, 0)
+    }
+  }
+
+  refused(reason: Reason): void {
+    count(this.connects, reason)
+  }
+
+  ended(reason: Reason | 'client'): void {
+    count(this.ends, reason)
+  }
+
+  published(username: string, qos: number, bytes: number): void {
+    this.acceptedBytes += bytes
+    this.messages[qos] = (this.messages[qos] ?? 0) + 1
+    count(this.messagesByUsername, this.messagesByUsername.has(username) ? username : otherUsernames)
+  }
+}
+
+const otherUsernames = '(other)'
+
+function count<K>(counts: Map<K, number>, key: K): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}
+
+export function registerMqttMetrics(registry: Registry, counters: MqttCounters, connections: () => number): void {
+  const registers = [registry]
+  const labelled = (name: string, help: string, label: string, counts: () => Iterable<readonly [string, number]>) =>
+    new Counter({
+      name,
+      help,
+      labelNames: [label],
+      registers,
+      collect() {
+        this.reset()
+        for (const [value, total] of counts()) this.inc({ [label]: value }, total)
+      },
+    })
+  const counter = (name: string, help: string, read: () => number) =>
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset()
+        this.inc(read())
+      },
+    })
+  labelled('inlet_mqtt_connects_total', 'CONNECT packets by what became of them', 'outcome', () => counters.connects)
+  labelled('inlet_mqtt_ends_total', 'connections that were accepted, by why they ended', 'reason', () => counters.ends)
+  labelled('inlet_mqtt_messages_total', 'messages by QoS', 'qos', () =>
+    counters.messages.map((total, qos) => [String(qos), total] as const),
+  )
+  labelled(
+    'inlet_mqtt_client_messages_total',
+    'messages by user name, which a client shows itself by',
+    'username',
+    () => counters.messagesByUsername,
+  )
+  counter('inlet_mqtt_received_bytes_total', 'bytes that came over MQTT', () => counters.receivedBytes)
+  counter('inlet_mqtt_accepted_bytes_total', 'payload bytes of messages', () => counters.acceptedBytes)
+  counter('inlet_mqtt_wills_total', 'wills that were published', () => counters.wills)
+  counter('inlet_mqtt_lost_total', 'QoS 0 messages that could not be stored', () => counters.lost)
+  new Gauge({
+    name: 'inlet_mqtt_connections',
+    help: 'MQTT clients that are connected',
+    registers,
+    collect() {
+      this.set(connections())
+    },
+  })
+}

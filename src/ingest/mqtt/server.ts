@@ -1,0 +1,85 @@
+/**
+ * The life of MQTT on a node: its sessions, and the listener for MQTT without WebSocket where there is one.
+ *
+ * Law: after `stop` nothing is accepted, and what was received is durable or its connection was closed without an answer.
+ */
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createServer as createSecureServer, type TLSSocket } from 'node:tls'
+import type { Clock } from '#lib/clock.ts'
+import type { Service } from '#lib/service.ts'
+import type { Certificate } from '../tls.ts'
+import type { Sessions } from './sessions.ts'
+import { SocketWire } from './tcp.ts'
+
+export type MqttServerOptions = {
+  /** Null for none. */
+  readonly listen: { readonly host: string; readonly port: number } | null
+  readonly maxConnections: number
+  readonly certificate: Certificate | undefined
+  readonly sessions: Sessions
+  readonly clock: Clock
+}
+
+const backlog = 4096
+
+export class MqttServer implements Service {
+  readonly name = 'mqtt'
+  readonly #options: MqttServerOptions
+  readonly #server: Server | undefined
+  #stopped: Promise<void> | undefined
+
+  constructor(options: MqttServerOptions) {
+    this.#options = options
+    this.#server = options.listen === null ? undefined : this.#createServer()
+  }
+
+  get address(): { readonly host: string; readonly port: number } | undefined {
+    if (this.#server === undefined) return undefined
+    const { address, port } = this.#server.address() as AddressInfo
+    return { host: address, port }
+  }
+
+  async start(): Promise<void> {
+    const server = this.#server
+    const { listen } = this.#options
+    if (server === undefined || listen === null) return
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    server.once('error', reject)
+    server.listen({ ...listen, backlog }, resolve)
+    await promise
+    server.off('error', reject)
+  }
+
+  stop(signal: AbortSignal): Promise<void> {
+    this.#stopped ??= this.#drain(signal)
+    return this.#stopped
+  }
+
+  #createServer(): Server {
+    const { certificate, maxConnections } = this.#options
+    if (certificate === undefined) {
+      const server = createServer((socket) => this.#open(socket, undefined))
+      server.maxConnections = maxConnections
+      return server
+    }
+    const server = createSecureServer(certificate.options, (socket: TLSSocket) =>
+      this.#open(socket, socket.servername || undefined),
+    )
+    certificate.subscribe((options) => server.setSecureContext(options))
+    server.maxConnections = maxConnections
+    return server
+  }
+
+  #open(socket: Socket, host: string | undefined): void {
+    const wire = new SocketWire(socket, this.#options.clock)
+    wire.listen(this.#options.sessions.open(wire, { host, query: '' }))
+  }
+
+  async #drain(signal: AbortSignal): Promise<void> {
+    const closed = Promise.withResolvers<void>()
+    if (this.#server === undefined || !this.#server.listening) closed.resolve()
+    else this.#server.close(() => closed.resolve())
+    await this.#options.sessions.drain(signal)
+    await closed.promise
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * MQTT over WebSocket, MQTT 5 §6 and RFC 6455.
+ *
+ * Owns: the handshake, and that only binary frames come through. Does not own: what is in them.
+ */
+import type { Buffer } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { type WebSocket, WebSocketServer } from 'ws'
+import type { Clock } from '#lib/clock.ts'
+import { MiB, mqttLimits } from '#model/limits.ts'
+import type { Wire, WireReader } from './wire.ts'
+
+/** A frame may have parts of packets or several of them [MQTT-6.0.0-2]. */
+const frameBytesMax = 2 * MiB
+const subprotocol = 'mqtt'
+
+/** Close codes, RFC 6455 §7.4.1. */
+const closeCodes = { normal: 1000, unsupportedData: 1003 } as const
+
+const upgrades = new WebSocketServer({
+  noServer: true,
+  clientTracking: false,
+  perMessageDeflate: false,
+  maxPayload: frameBytesMax,
+  handleProtocols: () => subprotocol,
+})
+
+/** Why a request can't be upgraded, or undefined. [MQTT-6.0.0-3], [MQTT-6.0.0-4] */
+export function upgradeProblem({ headers }: IncomingMessage): string | undefined {
+  const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
+  return offered.includes(subprotocol) ? undefined : `offer the WebSocket subprotocol "${subprotocol}" (Sec-WebSocket-Protocol)`
+}
+
+/** Answers the request with 101, or, where it is no good handshake, with 400. */
+export function upgrade(
+  request: IncomingMessage,
+  socket: Socket,
+  head: Buffer,
+  clock: Clock,
+  open: (wire: WebSocketWire) => void,
+): void {
+  socket.setNoDelay(true)
+  upgrades.handleUpgrade(request, socket, head, (webSocket) => open(new WebSocketWire(webSocket, socket, clock)))
+}
+
+export class WebSocketWire implements Wire {
+  readonly #webSocket: WebSocket
+  readonly #socket: Socket
+  readonly #clock: Clock
+
+  constructor(webSocket: WebSocket, socket: Socket, clock: Clock) {
+    this.#webSocket = webSocket
+    this.#socket = socket
+    this.#clock = clock
+  }
+
+  get unsentBytes(): number {
+    return this.#webSocket.bufferedAmount
+  }
+
+  /** To be called once, before anything comes. */
+  listen(reader: WireReader): void {
+    const webSocket = this.#webSocket
+    webSocket.on('message', (chunk: Buffer, isBinary: boolean) => {
+      if (isBinary) reader.receive(chunk)
+      else this.#close(closeCodes.unsupportedData) // [MQTT-6.0.0-1]
+    })
+    this.#socket.on('drain', () => reader.drained())
+    // A frame that breaks RFC 6455 or is too long; ws closes.
+    webSocket.on('error', () => undefined)
+    webSocket.on('close', () => reader.closed())
+  }
+
+  write(bytes: Buffer): void {
+    if (this.#webSocket.readyState === this.#webSocket.OPEN) this.#webSocket.send(bytes)
+  }
+
+  pause(): void {
+    this.#webSocket.pause()
+  }
+
+  resume(): void {
+    this.#webSocket.resume()
+  }
+
+  end(): void {
+    this.#close(closeCodes.normal)
+  }
+
+  destroy(): void {
+    this.#webSocket.terminate()
+  }
+
+  #close(code: number): void {
+    const webSocket = this.#webSocket
+    // A paused one would never read the client's close.
+    webSocket.resume()
+    webSocket.close(code)
+    const cancel = this.#clock.setTimer(() => webSocket.terminate(), mqttLimits.closeMs)
+    webSocket.once('close', cancel)
+  }
+}
