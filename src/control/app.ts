@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, httpUrl } from '#config.ts'
+import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
@@ -66,7 +67,9 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const hosts = { baseDomain: config.baseDomain, ingestAddressDefault: httpUrl({ host, port }).slice('http://'.length) }
   const downloadSecret = await getOrInsertSecret(store.db, 'downloads', () => randomBytes(32).toString('base64url'))
   const signedUrls = new SignedUrls({ baseUrl, secret: downloadSecret, clock })
-  const objectStores = new DirectoryStores({ root: config.paths.buckets, signedUrls })
+  const folders = config.objectStore === 'directory' ? new DirectoryStores({ root: config.paths.buckets, signedUrls }) : undefined
+  const s3 = folders === undefined ? await s3Stores(config, clock) : undefined
+  const objectStores = must(folders ?? s3, 'object stores')
   const compile: DefinitionCompiler = compileView
   const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
 
@@ -92,7 +95,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
         () => true,
         () => false,
       )),
-    downloads: { verify: (url) => signedUrls.verify(url), read: (name) => objectStores.read(name) },
+    downloads: { verify: (url) => signedUrls.verify(url), read: async (name) => folders?.read(name) },
     requestsPerMinute: config.apiRequestsPerMinute,
     exchangesPerMinute: config.exchangeRequestsPerMinute,
     requestsPerMinuteOfAddress: config.addressRequestsPerMinute,
@@ -147,7 +150,14 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       const closed = server.close()
       await stopAll(services, signal)
       await closed
+      s3?.close()
       await store.close()
     },
   }
+}
+
+/** Loaded when asked for: the AWS SDK is large. */
+async function s3Stores({ s3Endpoint, stsEndpoint }: Config, clock: Clock) {
+  const { S3Stores } = await import('#objects/s3.ts')
+  return new S3Stores({ s3Endpoint, stsEndpoint, clock })
 }

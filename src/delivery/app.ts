@@ -36,7 +36,9 @@ const parallelUploads = 8
 
 export async function startDelivery(config: Config, hooks: AppHooks): Promise<App> {
   const { paths } = config
-  const { logger, clock, files = systemFiles, stores = new DirectoryStores({ root: paths.buckets }) } = hooks
+  const { logger, clock, files = systemFiles } = hooks
+  const s3 = config.objectStore === 's3' ? await s3Stores(config, clock) : undefined
+  const stores = hooks.stores ?? s3 ?? new DirectoryStores({ root: paths.buckets })
   const nodeId = await nodeIdentity(paths.nodeId)
   const lock = holdExclusively(paths.deliveryLock)
   const control = await ControlClient.open({
@@ -124,7 +126,14 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   return {
     async stop(signal) {
       await stopAll(services, signal)
+      s3?.close()
       lock[Symbol.dispose]()
     },
   }
+}
+
+/** Loaded when asked for: the AWS SDK is large. */
+async function s3Stores({ s3Endpoint, stsEndpoint }: Config, clock: Clock) {
+  const { S3Stores } = await import('#objects/s3.ts')
+  return new S3Stores({ s3Endpoint, stsEndpoint, clock })
 }

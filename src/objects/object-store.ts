@@ -3,6 +3,8 @@ export type PutOptions = {
   readonly contentType: string
   /** Kept with the object as user metadata; keys are lowercase letters, digits and hyphens. */
   readonly metadata: Readonly<Record<string, string>>
+  /** Of the bytes, in hex, where the caller knows it: then a file need not be read for it. */
+  readonly sha256?: string
   readonly signal?: AbortSignal
 }
 
@@ -38,8 +40,15 @@ export type BucketTarget = {
   readonly external_id: string
   readonly kms_key_arn: string | null
   readonly path_style: boolean
+  /** What the owner of the role sees in its logs of whom it let in: `sessionName`. */
+  readonly session?: string
+}
+
+export type OpenOptions = {
+  /** With credentials that were got for this store alone: what the role says now counts. */
+  readonly fresh?: boolean
 }
 
 export interface ObjectStores {
-  open(target: BucketTarget): ObjectStore
+  open(target: BucketTarget, options?: OpenOptions): ObjectStore
 }

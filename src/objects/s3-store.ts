@@ -1,0 +1,254 @@
+/**
+ * One bucket on S3.
+ *
+ * Owns: what goes over the wire for each operation, and a few attempts of what may pass at once. Does not own: credentials and connections;
+ * trying for ever, which is the caller's.
+ * Law: every put has its SHA-256 in a header that S3 compares with what arrives, and the encryption of the destination. Every failure of
+ * the store is an ObjectStoreError; when the signal aborts, its reason is thrown.
+ */
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { rm, stat } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  NoSuchKey,
+  PutObjectCommand,
+  type PutObjectCommandInput,
+} from '@aws-sdk/client-s3'
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
+import { type Clock, sleep } from '#lib/clock.ts'
+import { Backoff } from '#lib/retry.ts'
+import type { Semaphore } from '#lib/semaphore.ts'
+import { s3Limits } from '#model/limits.ts'
+import type { BucketTarget, ObjectEntry, ObjectStore, PutOptions } from './object-store.ts'
+import type { RoleClient } from './s3.ts'
+import { describeFailure } from './s3-failure.ts'
+import { putInParts } from './s3-multipart.ts'
+import { ObjectStoreError, type StoreStep } from './store-error.ts'
+
+export type S3StoreOptions = {
+  readonly target: BucketTarget
+  readonly client: () => RoleClient
+  /** The client that signs addresses. */
+  readonly linkClient: () => RoleClient
+  /** Files that go up in parts at the same time, over all buckets. */
+  readonly multiparts: Semaphore
+  readonly clock: Clock
+}
+
+export class S3Store implements ObjectStore {
+  readonly #options: S3StoreOptions
+
+  constructor(options: S3StoreOptions) {
+    this.#options = options
+  }
+
+  async putFile(key: string, path: string, options: PutOptions): Promise<void> {
+    const { signal } = options
+    const { size } = await stat(path)
+    if (size > s3Limits.multipartThresholdBytes) return this.#putInParts(key, path, size, options)
+    const sha256 = options.sha256 ?? (await sha256Of(path, signal))
+    await this.#try('put', { signal, attempts: s3Limits.attemptsMax }, async ({ client }) => {
+      const unreadable = new AbortController()
+      const body = createReadStream(path)
+      // The SDK pipes it and would wait for ever on a file that can't be read.
+      body.once('error', (error) => unreadable.abort(error))
+      const command = new PutObjectCommand({ ...this.#input(key, options), Body: body, ContentLength: size, ...checksum(sha256) })
+      signPayload(command, sha256)
+      try {
+        await client.send(command, { abortSignal: either(signal, unreadable.signal) })
+      } catch (error) {
+        throw unreadable.signal.aborted ? unreadable.signal.reason : error
+      } finally {
+        body.destroy()
+      }
+    })
+  }
+
+  async #putInParts(key: string, path: string, bytes: number, options: PutOptions): Promise<void> {
+    const { signal } = options
+    using _slot = await this.#options.multiparts.acquire(1, signal ?? new AbortController().signal)
+    await this.#try('put', { signal }, ({ client }) =>
+      putInParts({ client, input: this.#input(key, options), path, bytes, signal }),
+    )
+  }
+
+  async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
+    const sha256 = createHash('sha256').update(body).digest('hex')
+    const command = { ...this.#input(key, options), Body: body, ContentLength: body.byteLength, ...checksum(sha256) }
+    await this.#try('put', options, ({ client }) => client.send(new PutObjectCommand(command), sendOptions(options.signal)))
+  }
+
+  async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {
+    return this.#read(key, signal, async (body) => {
+      const chunks: Uint8Array[] = []
+      for await (const chunk of body) chunks.push(chunk)
+      return Buffer.concat(chunks)
+    })
+  }
+
+  async getFile(key: string, path: string, signal?: AbortSignal): Promise<boolean> {
+    const found = await this.#read(key, signal, async (body) => {
+      try {
+        await pipeline(body, createWriteStream(path))
+        return true
+      } catch (error) {
+        await rm(path, { force: true })
+        throw error
+      }
+    })
+    return found ?? false
+  }
+
+  async presign(key: string, seconds: number): Promise<string> {
+    const { target, clock, linkClient } = this.#options
+    const { client, session } = linkClient()
+    try {
+      await session.get()
+      const command = new GetObjectCommand({ Bucket: target.bucket, Key: key })
+      // The presigner would take the time of this machine, right or wrong.
+      const signingDate = new Date(clock.now() + client.config.systemClockOffset)
+      return await getSignedUrl(client, command, { expiresIn: seconds, signingDate })
+    } catch (error) {
+      throw describeFailure(error, 'sign', target)
+    }
+  }
+
+  async remove(key: string, signal?: AbortSignal): Promise<void> {
+    const Bucket = this.#options.target.bucket
+    await this.#try('remove', { signal }, ({ client }) =>
+      client.send(new DeleteObjectCommand({ Bucket, Key: key }), sendOptions(signal)),
+    )
+  }
+
+  async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {
+    let token: string | undefined
+    do {
+      const page = await this.#list(prefix, token, undefined, signal)
+      for (const { Key, Size } of page.Contents ?? []) if (Key !== undefined) yield { key: Key, bytes: Size ?? 0 }
+      token = page.NextContinuationToken
+    } while (token !== undefined)
+  }
+
+  #list(Prefix: string, ContinuationToken: string | undefined, MaxKeys: number | undefined, signal: AbortSignal | undefined) {
+    const Bucket = this.#options.target.bucket
+    return this.#try('list', { signal }, ({ client }) =>
+      client.send(new ListObjectsV2Command({ Bucket, Prefix, ContinuationToken, MaxKeys }), sendOptions(signal)),
+    )
+  }
+
+  /** What `read` makes of the object's bytes, or undefined where there is no object. */
+  async #read<T>(key: string, signal: AbortSignal | undefined, read: (body: Readable) => Promise<T>): Promise<T | undefined> {
+    const Bucket = this.#options.target.bucket
+    try {
+      return await this.#try('get', { signal, attempts: 2 }, async ({ client }) => {
+        const stop = new AbortController()
+        const command = new GetObjectCommand({ Bucket, Key: key })
+        const found = await client.send(command, { abortSignal: either(signal, stop.signal) }).catch(undefinedIfMissing)
+        if (found === undefined) return undefined
+        try {
+          return await read(found.Body as Readable)
+        } catch (error) {
+          // What is not read to its end would hold the connection.
+          stop.abort()
+          throw error
+        }
+      })
+    } catch (error) {
+      if (!(error instanceof ObjectStoreError) || error.reason !== 'get_denied') throw error
+      // Where listing is allowed under a prefix only, gateways answer 403 for what isn't there.
+      const { Contents = [] } = await this.#list(key, undefined, 1, signal)
+      if (Contents.some(({ Key }) => Key === key)) throw error
+      return undefined
+    }
+  }
+
+  #input(key: string, { contentType, metadata }: PutOptions): PutObjectCommandInput {
+    const { bucket, kms_key_arn } = this.#options.target
+    return {
+      Bucket: bucket,
+      Key: key,
+      ContentType: contentType,
+      Metadata: metadata,
+      ...(kms_key_arn === null
+        ? { ServerSideEncryption: 'AES256' }
+        : { ServerSideEncryption: 'aws:kms', SSEKMSKeyId: kms_key_arn, BucketKeyEnabled: true }),
+    }
+  }
+
+  /** Makes as many attempts as it is told; the SDK has made its own where it could. */
+  async #try<T>(
+    step: StoreStep,
+    { signal, attempts = 1 }: { readonly signal?: AbortSignal | undefined; readonly attempts?: number },
+    act: (role: RoleClient) => Promise<T>,
+  ): Promise<T> {
+    const { target, client, clock } = this.#options
+    const backoff = new Backoff({ delayMsMin: s3Limits.retryDelayMsMin, delayMsMax: s3Limits.retryDelayMsMax })
+    for (let attempt = 1, renewed = false; ; attempt += 1) {
+      signal?.throwIfAborted()
+      const role = client()
+      let at: StoreStep = 'assume_role'
+      try {
+        await role.session.get(signal)
+        at = step
+        return await act(role)
+      } catch (error) {
+        const failure = describeFailure(signal?.aborted === true ? signal.reason : error, at, target)
+        if (signal?.aborted === true || !(failure instanceof ObjectStoreError)) throw failure
+        if (failure.reason === 'session_refused') {
+          role.session.forget()
+          if (renewed) throw failure
+          renewed = true
+          continue
+        }
+        if (at === step && failure.reason.endsWith('_denied')) role.session.distrust()
+        if (attempt >= attempts || !mayPassAtOnce(failure)) throw failure
+        await sleep(clock, backoff.next(), signal)
+      }
+    }
+  }
+}
+
+/** Beyond these the caller waits, longer than is good here. */
+function mayPassAtOnce({ reason, step }: ObjectStoreError): boolean {
+  return step !== 'assume_role' && ['clock_skew', 'unreachable', 'unavailable', 'throttled', 'damaged'].includes(reason)
+}
+
+function checksum(sha256: string) {
+  return { ChecksumAlgorithm: 'SHA256', ChecksumSHA256: Buffer.from(sha256, 'hex').toString('base64') } as const
+}
+
+/** The signature covers the bytes of the file, too, which the SDK can't know of a stream. */
+function signPayload(command: PutObjectCommand, sha256: string): void {
+  command.middlewareStack.add(
+    (next) => (args) => {
+      const { headers } = args.request as { readonly headers: Record<string, string> }
+      headers['x-amz-content-sha256'] = sha256
+      return next(args)
+    },
+    { step: 'build', name: 'signPayload' },
+  )
+}
+
+function sendOptions(signal: AbortSignal | undefined) {
+  return signal === undefined ? {} : { abortSignal: signal }
+}
+
+function either(signal: AbortSignal | undefined, other: AbortSignal): AbortSignal {
+  return signal === undefined ? other : AbortSignal.any([signal, other])
+}
+
+function undefinedIfMissing(error: unknown): undefined {
+  if (error instanceof NoSuchKey) return undefined
+  throw error
+}
+
+async function sha256Of(path: string, signal: AbortSignal | undefined): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash, signal === undefined ? {} : { signal })
+  return hash.digest('hex')
+}

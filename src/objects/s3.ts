@@ -1,0 +1,137 @@
+/**
+ * Buckets of customers on S3, each reached by assuming the role of its destination.
+ *
+ * Owns: connections, and the clients and credentials of roles, each made once and dropped when it is not used.
+ * Does not own: what is done in a bucket (`s3-store.ts`), credentials of our own: the SDK finds them.
+ * Law: requests to a bucket are signed by its destination's role alone. Nothing is shared between destinations that differ in
+ * anything but their bucket and key.
+ */
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
+import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts'
+import { must } from '#lib/assert.ts'
+import type { Clock } from '#lib/clock.ts'
+import { Recent } from '#lib/recent.ts'
+import { Semaphore } from '#lib/semaphore.ts'
+import { s3Limits } from '#model/limits.ts'
+import type { BucketTarget, ObjectStore, ObjectStores, OpenOptions } from './object-store.ts'
+import { type Granted, RoleSession } from './role-session.ts'
+import { describeFailure } from './s3-failure.ts'
+import { S3Store } from './s3-store.ts'
+
+export type S3StoresOptions = {
+  /** Of a gateway; null for AWS's own. */
+  readonly s3Endpoint: string | null
+  readonly stsEndpoint: string | null
+  readonly clock: Clock
+  /** Our own credentials; without them the AWS SDK's chain finds them. */
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string }
+  readonly idleTimeoutMs?: number
+}
+
+/** A client that signs as a role. */
+export type RoleClient = { readonly client: S3Client; readonly session: RoleSession }
+
+export class S3Stores implements ObjectStores {
+  readonly #options: S3StoresOptions
+  readonly #connections: S3ClientConfig['requestHandler'] & object
+  readonly #agents: readonly (HttpAgent | HttpsAgent)[]
+  readonly #multiparts = new Semaphore(s3Limits.multipartsParallel)
+  readonly #clients: Recent<RoleClient>
+  readonly #sts: Recent<STSClient>
+
+  constructor(options: S3StoresOptions) {
+    this.#options = options
+    const { clock, idleTimeoutMs = s3Limits.idleTimeoutMs } = options
+    const agent = { keepAlive: true, maxSockets: s3Limits.socketsMax, timeout: idleTimeoutMs }
+    const httpAgent = new HttpAgent(agent)
+    const httpsAgent = new HttpsAgent(agent)
+    this.#agents = [httpAgent, httpsAgent]
+    this.#connections = { httpAgent, httpsAgent, connectionTimeout: s3Limits.connectTimeoutMs, socketTimeout: idleTimeoutMs }
+    this.#clients = new Recent({ clock, max: s3Limits.sessionsMax, idleMs: s3Limits.sessionIdleMs })
+    this.#sts = new Recent({ clock, max: s3Limits.regionsMax, idleMs: s3Limits.sessionIdleMs })
+  }
+
+  open(target: BucketTarget, { fresh = false }: OpenOptions = {}): ObjectStore {
+    const own = fresh ? this.#newClient(target, 'request') : undefined
+    const client = () => own ?? this.#client(target, 'request')
+    return new S3Store({
+      target,
+      client,
+      linkClient: () => this.#client(target, 'link'),
+      multiparts: this.#multiparts,
+      clock: this.#options.clock,
+    })
+  }
+
+  /** Closes connections that are kept open. What is still under way fails. */
+  close(): void {
+    for (const agent of this.#agents) agent.destroy()
+  }
+
+  #client(target: BucketTarget, purpose: 'request' | 'link'): RoleClient {
+    const { region, path_style, role_arn, external_id, session = '' } = target
+    const key = JSON.stringify([purpose, region, path_style, role_arn, external_id, session])
+    return this.#clients.get(key, () => this.#newClient(target, purpose))
+  }
+
+  #newClient(target: BucketTarget, purpose: 'request' | 'link'): RoleClient {
+    const { s3Endpoint, clock } = this.#options
+    const session = new RoleSession({ purpose, clock, assume: (seconds) => this.#assume(target, seconds, client) })
+    // Marked as one that remembers: the SDK asks it each time, and keeps nothing itself.
+    const credentials = Object.assign(() => session.get(), { memoized: true })
+    const client: S3Client = new S3Client({
+      ...this.#ofClient(s3Endpoint),
+      region: target.region,
+      forcePathStyle: target.path_style,
+      credentials,
+      // It costs a connection of its own for each put.
+      expectContinueHeader: false,
+      // What is read is compared with our own SHA-256 by who reads; the SDK's stream for it never ends when the connection breaks.
+      responseChecksumValidation: 'WHEN_REQUIRED',
+      followRegionRedirects: false,
+    })
+    return { client, session }
+  }
+
+  async #assume(target: BucketTarget, durationSeconds: number, client: S3Client): Promise<Granted> {
+    const { role_arn, external_id, region, session = 'inlet' } = target
+    const sts = this.#sts.get(region, () => this.#newSts(region))
+    const command = new AssumeRoleCommand({
+      RoleArn: role_arn,
+      RoleSessionName: session,
+      ExternalId: external_id,
+      DurationSeconds: durationSeconds,
+    })
+    try {
+      const { Credentials } = await sts.send(command, { abortSignal: AbortSignal.timeout(s3Limits.assumeTimeoutMs) })
+      const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = must(Credentials, 'credentials of an assumed role')
+      const ends = must(Expiration, 'their end').getTime()
+      // Learnt from the Date of the answer; a request that is signed before S3 answered for the first time needs it.
+      if (client.config.systemClockOffset === 0) client.config.systemClockOffset = sts.config.systemClockOffset
+      return {
+        accessKeyId: must(AccessKeyId, 'an access key'),
+        secretAccessKey: must(SecretAccessKey, 'a secret key'),
+        sessionToken: must(SessionToken, 'a session token'),
+        lifetimeMs: ends - (Date.now() + sts.config.systemClockOffset),
+      }
+    } catch (error) {
+      throw describeFailure(error, 'assume_role', target)
+    }
+  }
+
+  #newSts(region: string): STSClient {
+    const { stsEndpoint, credentials } = this.#options
+    return new STSClient({ ...this.#ofClient(stsEndpoint), region, ...(credentials === undefined ? {} : { credentials }) })
+  }
+
+  #ofClient(endpoint: string | null) {
+    return {
+      requestHandler: this.#connections,
+      maxAttempts: s3Limits.attemptsMax,
+      retryMode: 'standard',
+      ...(endpoint === null ? {} : { endpoint }),
+    } as const
+  }
+}
