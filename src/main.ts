@@ -21,6 +21,7 @@ Look around
   segment check FILE    verify a segment
   parked list|retry|skip
                         segments that could not be converted
+  commits rebuild       commits that the database lost, from the markers in the buckets
   keys create|list|revoke
 
 Every option is an environment variable: docs/configuration.md.
@@ -54,6 +55,13 @@ const commands: Readonly<Record<string, Command>> = {
       files: systemFiles,
       print: (text) => void process.stdout.write(`${text}\n`),
     })
+  },
+  commits: async (args, readConfig) => {
+    const config = readConfig()
+    const { commitsCommand } = await import('#cli/commits/command.ts')
+    const { DirectoryStores } = await import('#objects/directory.ts')
+    const stores = new DirectoryStores({ root: config.paths.buckets })
+    return commitsCommand(args, { config, stores, stdout: process.stdout, now: Date.now })
   },
   keys: async (args, config) => (await import('#cli/keys.ts')).keysCommand(args, config(), process.stdout),
 }

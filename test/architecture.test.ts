@@ -21,7 +21,7 @@ const mayImport: Record<string, readonly string[]> = {
   ingest: ['auth', 'node', 'wal', 'model', 'lib'],
   delivery: ['node', 'objects', 'views', 'wal', 'model', 'lib'],
   control: ['auth', 'objects', 'store', 'views', 'model', 'lib'],
-  cli: ['auth', 'delivery', 'duckdb', 'node', 'store', 'wal', 'model', 'lib'],
+  cli: ['auth', 'delivery', 'duckdb', 'node', 'objects', 'store', 'wal', 'model', 'lib'],
 }
 
 /** Files of `src` itself, and the folders that may import them. `app.ts` files compose, and may see the configuration. */

@@ -3,7 +3,7 @@
  *
  * Owns: that a segment is recorded once with all that hangs on it, whoever reports it how often.
  * Law: `uploaded_at` goes up strictly within an endpoint, in the order in which commits become visible. Pages by `before` can
- * therefore neither repeat a commit nor pass one over.
+ * therefore neither repeat a commit nor pass one over. A commit that is restored comes back to where it was, which is in the past.
  */
 import { sql } from 'kysely'
 import type { Artifacts, Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
@@ -21,7 +21,19 @@ import { addViewOutcomes } from './view-counters.ts'
 export async function recordCommit(db: Tx, commit: SegmentCommit, now: number): Promise<'new' | 'known'> {
   // Before the lock: a report that is repeated, the usual case of a known one, leaves no trace and waits for nobody.
   if (await isKnown(db, commit.id)) return 'known'
-  const uploadedAt = await nextUploadedAt(db, commit.endpoint_id, now)
+  return insertCommit(db, commit, await nextUploadedAt(db, commit.endpoint_id, now))
+}
+
+/**
+ * Records a commit that was lost here, as `recordCommit` does, at the time (epoch ms) it was made, or the first free millisecond
+ * after it.
+ */
+export async function restoreCommit(db: Tx, commit: SegmentCommit, madeAt: number): Promise<'new' | 'known'> {
+  if (await isKnown(db, commit.id)) return 'known'
+  return insertCommit(db, commit, await freeUploadedAt(db, commit.endpoint_id, madeAt))
+}
+
+async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): Promise<'new' | 'known'> {
   const { id, endpoint_id, node_id, log, seq, records, wal_bytes, duration_ms, destination } = commit
   const inserted = await db
     .insertInto('commits')
@@ -87,6 +99,44 @@ async function nextUploadedAt(db: Tx, endpoint_id: string, now: number): Promise
     .returning('uploaded_at')
     .executeTakeFirstOrThrow()
   return uploaded_at
+}
+
+/** The first millisecond from `madeAt` on that no commit of the endpoint has. Holds the endpoint's row like `nextUploadedAt`. */
+async function freeUploadedAt(db: Tx, endpoint_id: string, madeAt: number): Promise<number> {
+  await raiseHead(db, endpoint_id, madeAt)
+  const ofEndpoint = db.selectFrom('commits').where('endpoint_id', '=', endpoint_id)
+  const isTaken = await ofEndpoint.select('id').where('uploaded_at', '=', madeAt).executeTakeFirst()
+  if (isTaken === undefined) return madeAt
+  const { uploaded_at } = await ofEndpoint
+    .select('uploaded_at')
+    .where('uploaded_at', '>=', madeAt)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('commits as next')
+            .select('next.id')
+            .whereRef('next.endpoint_id', '=', 'commits.endpoint_id')
+            .where('next.uploaded_at', '=', sql<number>`commits.uploaded_at + 1`),
+        ),
+      ),
+    )
+    .orderBy('uploaded_at')
+    .limit(1)
+    .executeTakeFirstOrThrow()
+  await raiseHead(db, endpoint_id, uploaded_at + 1)
+  return uploaded_at + 1
+}
+
+async function raiseHead(db: Tx, endpoint_id: string, uploaded_at: number): Promise<void> {
+  await db
+    .insertInto('commit_heads')
+    .values({ endpoint_id, uploaded_at })
+    .onConflict((conflict) =>
+      conflict.column('endpoint_id').doUpdateSet({
+        uploaded_at: sql<number>`case when excluded.uploaded_at > commit_heads.uploaded_at then excluded.uploaded_at else commit_heads.uploaded_at end`,
+      }),
+    )
+    .execute()
 }
 
 async function raiseCommittedSeq(db: Tx, { node_id, endpoint_id, seq }: SegmentCommit): Promise<void> {

@@ -28,10 +28,10 @@ export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: rea
     .onConflict((conflict) =>
       conflict.columns(['view_id', 'endpoint_id']).doUpdateSet({
         ...sums('view_totals'),
-        last_error_at: sql`coalesce(excluded.last_error_at, view_totals.last_error_at)`,
-        last_error_code: sql`coalesce(excluded.last_error_code, view_totals.last_error_code)`,
-        last_error_message: sql`coalesce(excluded.last_error_message, view_totals.last_error_message)`,
-        updated_at: now,
+        last_error_at: later('last_error_at'),
+        last_error_code: later('last_error_code'),
+        last_error_message: later('last_error_message'),
+        updated_at: sql<number>`case when excluded.updated_at > view_totals.updated_at then excluded.updated_at else view_totals.updated_at end`,
       }),
     )
     .execute()
@@ -84,6 +84,15 @@ function toLastError({ last_error }: ViewOutcome) {
     last_error_code: last_error === null ? null : toStorableText(last_error.code),
     last_error_message: last_error === null ? null : toStorableText(last_error.message),
   }
+}
+
+/** Of an upsert: that of the error that was reported last. A commit that is restored is older than what the row may know. */
+function later<Name extends 'last_error_at' | 'last_error_code' | 'last_error_message'>(name: Name) {
+  const [old, added] = [sql.ref(`view_totals.${name}`), sql.ref(`excluded.${name}`)]
+  return sql<Database['view_totals'][Name]>`case
+    when excluded.last_error_at is null then ${old}
+    when view_totals.last_error_at is null or excluded.updated_at >= view_totals.updated_at then ${added}
+    else ${old} end`
 }
 
 /** Of an upsert: what the row has and what is added. */

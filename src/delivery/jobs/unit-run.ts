@@ -21,6 +21,7 @@ import { type BuiltFile, describeFile } from '../artifacts/file.ts'
 import { metadataOf } from '../uploader.ts'
 import { buildUnit } from './build-unit.ts'
 import { artifactName, markerName, segmentOf } from './unit-keys.ts'
+import { encodeUnitMarker } from './unit-marker.ts'
 
 export type UnitRunOptions = {
   readonly scratch: string
@@ -106,36 +107,13 @@ async function upload(
     await inBucket(store.putFile(key, path, { contentType, metadata: metadataOf(segment, file), signal }))
     artifacts[kind] = { key, bytes, rows, sha256, ...ofView }
   }
-  const marker = encodeMarker(unit, artifacts, outcome, isoTimestamp(clock.now()))
+  const marker = encodeUnitMarker(unit, artifacts, outcome, isoTimestamp(clock.now()))
   const sha256 = createHash('sha256').update(marker).digest('hex')
   const { kind, key } = markerName(unit)
   const described = { key, bytes: marker.length, rows: outcome.processed, sha256, ...ofView }
   const metadata = metadataOf(segment, described)
   await inBucket(store.put(key, marker, { contentType: 'application/json', metadata, signal }))
   return { ...artifacts, [kind]: described }
-}
-
-/** Like the marker of a segment, for what was made of it later. */
-function encodeMarker(
-  { commit, view, source, target }: Unit,
-  artifacts: Readonly<Record<string, Artifact>>,
-  outcome: ViewOutcome,
-  uploaded_at: string,
-): Uint8Array {
-  const { id, endpoint_id, node_id, log, seq, sealed_at } = commit
-  const marker = {
-    id: `${id}.${view.name}-v${view.version}`,
-    commit_id: id,
-    kind: source.kind === 'dlq' ? 'redrive' : 'backfill',
-    from_version: source.kind === 'dlq' ? source.from_version : null,
-    ...{ endpoint_id, node_id, log, seq },
-    records: outcome.processed,
-    ...{ sealed_at, uploaded_at },
-    destination: { id: target.id, bucket: target.bucket, region: target.region },
-    artifacts,
-    views: [outcome],
-  }
-  return Buffer.from(`${JSON.stringify(marker, null, 1)}\n`)
 }
 
 async function inBucket<T>(work: Promise<T>): Promise<T> {

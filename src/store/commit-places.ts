@@ -1,0 +1,43 @@
+/** What rebuilding the commits from buckets asks of the store: where markers may lie, and what is known already. */
+import type { DestinationTarget } from '#model/destination.ts'
+import type { Db } from './store.ts'
+
+/** An endpoint, and a destination of its account: it may have been bound to any of them. */
+export type CommitPlace = { readonly account_id: string; readonly endpoint_id: string; readonly target: DestinationTarget }
+
+export type CommitPlaceFilter = { readonly endpoint_id?: string | undefined; readonly destination_id?: string | undefined }
+
+/** Endpoints that are gone for their account too: their DLQ files and metrics are still shown. */
+export async function listCommitPlaces(
+  db: Db,
+  { endpoint_id, destination_id }: CommitPlaceFilter,
+): Promise<readonly CommitPlace[]> {
+  let query = db
+    .selectFrom('endpoints')
+    .innerJoin('destinations', 'destinations.account_id', 'endpoints.account_id')
+    .innerJoin('accounts', 'accounts.id', 'endpoints.account_id')
+    .select(['endpoints.account_id', 'endpoints.id as endpoint_id', 'destinations.id', 'bucket', 'prefix', 'destinations.region'])
+    .select(['role_arn', 'accounts.external_id', 'kms_key_arn', 'path_style'])
+  if (endpoint_id !== undefined) query = query.where('endpoints.id', '=', endpoint_id)
+  if (destination_id !== undefined) query = query.where('destinations.id', '=', destination_id)
+  const rows = await query.orderBy('destinations.id').orderBy('endpoints.created_at').orderBy('endpoints.id').execute()
+  return rows.map(({ account_id, endpoint_id, path_style, ...target }) => ({
+    account_id,
+    endpoint_id,
+    target: { ...target, path_style: path_style === 1 },
+  }))
+}
+
+/** Which of these commits are recorded. */
+export async function listKnownCommits(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set()
+  const rows = await db.selectFrom('commits').select('id').where('id', 'in', ids).execute()
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** Of these views those that belong to somebody else. One that nobody has is nobody's: it was lost with its commits. */
+export async function listViewsOfOthers(db: Db, account_id: string, ids: readonly string[]): Promise<readonly string[]> {
+  if (ids.length === 0) return []
+  const rows = await db.selectFrom('views').select('id').where('id', 'in', ids).where('account_id', '<>', account_id).execute()
+  return rows.map(({ id }) => id)
+}

@@ -1,0 +1,231 @@
+/** `inlet commits rebuild` over buckets that are folders: what is recorded, what is refused, and that it may be done again. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { commitsCommand } from '#cli/commits/command.ts'
+import { encodeMarker, withManifest } from '#delivery/marker.ts'
+import { objectKey } from '#delivery/object-key.ts'
+import { commitId, type SegmentCommit } from '#model/commit.ts'
+import { newId } from '#model/id.ts'
+import { DirectoryStores } from '#objects/directory.ts'
+import { findCommit } from '#store/commit-additions.ts'
+import { listCommits, recordCommit } from '#store/commits.ts'
+import { listDlqFiles } from '#store/dlq-files.ts'
+import { transact } from '#store/store.ts'
+import { getViewMetrics } from '#store/view-counters.ts'
+import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { aDestination, anAccount, anOutcome, aPublishedView, aStoredDestination, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+
+const now = t0 + 3_600_000
+const node_id = newId()
+let buckets = ''
+
+beforeEach(async () => {
+  buckets = await mkdtemp(join(tmpdir(), 'inlet-rebuild-'))
+})
+afterEach(() => rm(buckets, { recursive: true }))
+
+async function rebuild(store: TestStore, ...args: string[]) {
+  let text = ''
+  const write = (part: string) => {
+    text += part
+    return true
+  }
+  const config = { databaseUrl: store.url, paths: { database: store.url } }
+  const stores = new DirectoryStores({ root: buckets })
+  const code = await commitsCommand(['rebuild', ...args], { config, stores, stdout: { write }, now: () => now })
+  return { code, text }
+}
+
+async function aPlace(store: TestStore) {
+  const account = await anAccount(store)
+  const destination = await aStoredDestination(store, account)
+  const endpoint = await aStoredEndpoint(store, account)
+  const view = await aPublishedView(store, account)
+  return { account, destination, endpoint: endpoint.id, view }
+}
+
+type Place = Awaited<ReturnType<typeof aPlace>>
+
+function aCommit({ endpoint, destination, view }: Place, seq: number, madeAt = t0 + seq * 1000): SegmentCommit {
+  const log = 'abcdefghij'
+  const name = { prefix: destination.prefix, endpointId: endpoint, nodeId: node_id, log, seq, sealedAtMicros: t0 * 1000 }
+  const artifact = { bytes: 10, rows: 3, sha256: 'ab' }
+  const ofView = { view_id: view.id, view_version: 1 }
+  return {
+    ...{ id: commitId(node_id, log, seq), endpoint_id: endpoint, node_id, log, seq, records: 10, wal_bytes: 99 },
+    ...{ sealed_at: iso(t0), uploaded_at: iso(madeAt), duration_ms: 7 },
+    destination: { id: destination.id, bucket: destination.bucket, region: destination.region },
+    artifacts: {
+      parquet: { key: objectKey(name, 'parquet'), ...artifact },
+      'dlq/events/v1': { key: objectKey(name, 'dlq/events/v1'), ...artifact, ...ofView },
+    },
+    views: [anOutcome(view.id)],
+  }
+}
+
+function keyOf({ destination, endpoint }: Place, { log, seq }: Pick<SegmentCommit, 'log' | 'seq'>): string {
+  const name = { prefix: destination.prefix, endpointId: endpoint, nodeId: node_id, log, seq, sealedAtMicros: t0 * 1000 }
+  return objectKey(name, 'manifest')
+}
+
+async function put({ destination }: Place, key: string, body: string | Uint8Array): Promise<void> {
+  const path = join(buckets, destination.bucket, key)
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(path, body)
+}
+
+/** In the bucket, as a node leaves it; the answer is what it reports. */
+async function delivered(place: Place, commit: SegmentCommit): Promise<SegmentCommit> {
+  const key = keyOf(place, commit)
+  const marker = encodeMarker(commit)
+  await put(place, key, marker)
+  return withManifest(commit, key, marker)
+}
+
+async function shown(store: TestStore, { account, endpoint, view }: Place) {
+  return {
+    commits: (await listCommits(store.db, endpoint, { limit: 200 })).items,
+    metrics: await getViewMetrics(store.db, account, view.id, now),
+    dlq: (await listDlqFiles(store.db, view.id, { limit: 200 })).files,
+  }
+}
+
+describeDatabases('inlet commits rebuild', (kind) => {
+  test('makes what live commits had made, and a second run changes nothing', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    for (const seq of [1, 2, 3, 4]) {
+      const commit = await delivered(place, aCommit(place, seq))
+      await transact(store, (db) => recordCommit(db, commit, t0 + seq * 1000))
+    }
+    const before = await shown(store, place)
+    for (const table of ['commits', 'commit_heads', 'committed_seqs', 'dlq_files', 'view_counters', 'view_totals'] as const) {
+      await store.db.deleteFrom(table).execute()
+    }
+    expect((await shown(store, place)).commits).toEqual([])
+    expect(await rebuild(store)).toMatchObject({
+      code: 0,
+      text: expect.stringContaining('4 recorded, 0 known already, 0 refused'),
+    })
+    expect(await shown(store, place)).toEqual(before)
+    expect(await rebuild(store)).toMatchObject({
+      code: 0,
+      text: expect.stringContaining('0 recorded, 4 known already, 0 refused'),
+    })
+    expect(await shown(store, place)).toEqual(before)
+    const { seq } = await store.db.selectFrom('committed_seqs').select('seq').executeTakeFirstOrThrow()
+    expect(seq).toBe(4)
+  })
+
+  test('puts lost commits between those that are there, each at a time of its own', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    for (const seq of [1, 2, 3, 4, 5]) {
+      // The clock of the node stood still, and then went an hour ahead.
+      const commit = await delivered(place, aCommit(place, seq, seq < 5 ? t0 : now + 3_600_000))
+      if (seq > 1 && seq < 4) await transact(store, (db) => recordCommit(db, commit, t0 + (seq - 2)))
+    }
+    expect((await rebuild(store)).text).toContain('3 recorded, 2 known already, 0 refused')
+    const { items } = await listCommits(store.db, place.endpoint, { limit: 9 })
+    const times = items.map(({ seq, uploaded_at }) => [seq, Date.parse(uploaded_at) - t0])
+    expect(times.slice(0, 1)).toEqual([[5, now - t0]])
+    expect(times.map(([, at]) => at)).toEqual([now - t0, 3, 2, 1, 0])
+    expect(times).toEqual(
+      expect.arrayContaining([
+        [2, 0],
+        [3, 1],
+      ]),
+    )
+    const next = aCommit(place, 6)
+    await transact(store, (db) => recordCommit(db, next, now))
+    const [newest] = (await listCommits(store.db, place.endpoint, { limit: 1 })).items
+    expect(newest).toMatchObject({ seq: 6, uploaded_at: iso(now + 1) })
+  })
+
+  test('an older error does not hide a newer one', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    const [older, newer] = [1, 2].map((seq) => ({
+      ...aCommit(place, seq),
+      views: [anOutcome(place.view.id, { last_error: { code: `error_${seq}`, message: '', at: iso(t0 + seq) } })],
+    }))
+    if (older === undefined || newer === undefined) throw new Error('two commits')
+    await transact(store, (db) => recordCommit(db, newer, t0 + 2000))
+    await delivered(place, older)
+    expect((await rebuild(store)).code).toBe(0)
+    const { endpoints } = await getViewMetrics(store.db, place.account, place.view.id, now)
+    expect(endpoints).toMatchObject([
+      { last_error_code: 'error_2', last_updated_at: iso(t0 + 2000), all_time: { processed: 20 } },
+    ])
+  })
+
+  test('refuses what no node of this endpoint wrote there, says so, and goes on', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    const other = await aPlace(store)
+    const good = await delivered(place, aCommit(place, 1))
+    const folder = dirname(keyOf(place, good))
+    const at = (seq: number) => keyOf(place, { log: 'abcdefghij', seq })
+    const changed = (seq: number, change: Partial<SegmentCommit>) => encodeMarker({ ...aCommit(place, seq), ...change })
+    const { artifacts } = aCommit(place, 7)
+    await put(place, at(2), encodeMarker(good).subarray(0, 200))
+    await put(place, at(3), encodeMarker(aCommit(other, 3)))
+    await put(place, at(4), encodeMarker(aCommit(place, 5)))
+    await put(place, at(6), changed(6, { views: [anOutcome(other.view.id)] }))
+    await put(
+      place,
+      at(7),
+      changed(7, { artifacts: { parquet: { ...good.artifacts['parquet'], key: 'another/place' } as never } }),
+    )
+    await put(place, at(8), changed(8, { destination: { id: newId(), bucket: 'elsewhere', region: 'eu-central-1' } }))
+    await put(place, at(9), Buffer.alloc(5 * 1024 * 1024))
+    await put(place, at(10), changed(10, { artifacts: { ...artifacts, 'dlq/other/v1': artifacts['dlq/events/v1'] as never } }))
+    await put(place, `${folder}/notes.txt`, 'mine')
+    const { code, text } = await rebuild(store)
+    expect(code).toBe(1)
+    expect(text).toContain('1 recorded, 0 known already, 9 refused')
+    for (const reason of [
+      'damaged, or no marker of this program',
+      `it is of another endpoint, ${other.endpoint}`,
+      'it belongs at',
+      `a view of another account, ${other.view.id}`,
+      'what no node writes: another/place',
+      'another bucket, elsewhere',
+      'bytes are too many for a marker',
+      'its name is none that a marker has',
+    ]) {
+      expect(text).toContain(reason)
+    }
+    expect((await shown(store, place)).commits).toMatchObject([{ seq: 1 }])
+    expect((await shown(store, other)).commits).toEqual([])
+  })
+
+  test('a dry run tells and records nothing; endpoint and destination narrow it', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    const other = await aPlace(store)
+    await delivered(place, aCommit(place, 1))
+    await delivered(other, aCommit(other, 1))
+    expect(await rebuild(store, '--dry-run')).toMatchObject({ code: 0, text: expect.stringContaining('2 to record') })
+    expect((await shown(store, place)).commits).toEqual([])
+    expect((await rebuild(store, '--endpoint', other.endpoint)).text).toContain('1 recorded')
+    expect((await rebuild(store, '--destination', other.destination.id)).text).toContain('0 recorded, 1 known')
+    expect((await shown(store, place)).commits).toEqual([])
+    const both = ['--endpoint', place.endpoint, '--destination', other.destination.id]
+    expect(await rebuild(store, ...both)).toMatchObject({ code: 1, text: expect.stringContaining('no such endpoint') })
+    expect((await rebuild(store, '--endpoint', 'x')).code).toBe(2)
+    expect((await rebuild(store, '--all')).code).toBe(2)
+  })
+
+  test('a commit whose destination is gone belongs to the one it was found through', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    const { id } = aDestination()
+    const commit = aCommit(place, 1)
+    await delivered(place, { ...commit, destination: { ...commit.destination, id } })
+    expect((await rebuild(store)).code).toBe(0)
+    expect(await findCommit(store.db, commit.id)).toMatchObject({ destination: { id: place.destination.id, bucket: 'lake' } })
+  })
+})
