@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Id } from './id.ts'
 import { pageLimits } from './limits.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
+import { ViewQuality } from './view-quality.ts'
 
 /** Where one file made from a segment lies: `key` is the whole object key in the bucket, prefix included. */
 export const Artifact = z.object({
@@ -37,6 +38,8 @@ export const ViewOutcome = z.object({
   errors: z.record(z.string(), z.int().min(0)),
   /** One message as an example of what went wrong, or null. */
   last_error: z.object({ code: z.string(), message: z.string(), at: Timestamp }).nullable(),
+  /** Not of a view that failed as a whole, nor of nodes of older releases. */
+  quality: ViewQuality.optional(),
 })
 export type ViewOutcome = z.infer<typeof ViewOutcome>
 

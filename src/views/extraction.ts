@@ -17,11 +17,17 @@ import { type ColumnType, castList, castText, portable, printType, takesAnyText 
 export const verdicts = { accepted: 0, filteredOut: -1, filterUnknown: -2, unreadable: -3 } as const
 export const missing = (column: number): number => 2 * column + 1
 export const castFailed = (column: number): number => 2 * column + 2
+/** The column that an error's verdict is of. */
+export const columnOf = (verdict: number): number => Math.floor((verdict - 1) / 2)
+export const isMissing = (verdict: number): boolean => verdict % 2 === 1
 /** A row goes to the DLQ. `verdict` is SQL. */
 export const isDlq = (verdict: string): string => `(${verdict} > 0 OR ${verdict} = ${verdicts.unreadable})`
 
 export type Extraction = {
-  /** Has for each view the columns `verdict_<n>`, `cast_nulls_<n>` and `failed_<n>` (the text whose cast failed), and the values. */
+  /**
+   * Has for each view the columns `verdict_<n>`, `cast_nulls_<n>` and `more_cast_nulls_<n>` (the columns whose cast failed and became NULL,
+   * a bit each), `failed_<n>` (the text whose cast failed), and the values.
+   */
   readonly sql: string
   /** The name of the value of each view's columns, in definition order. */
   readonly values: readonly (readonly string[])[]
@@ -88,7 +94,8 @@ export function extractionSql(
   const judged = `SELECT *${verdictsOf.join('')} FROM (${decided})`
   const outcome = views.map((view, index) => {
     const slots = columnSlots[index] ?? []
-    return `verdict_${index}, ${castNulls(view, slots)} AS cast_nulls_${index}, ${failedText(view, index, slots)} AS failed_${index}`
+    const nulls = `${castNulls(view, slots, 0)} AS cast_nulls_${index}, ${castNulls(view, slots, 1)} AS more_cast_nulls_${index}`
+    return `verdict_${index}, ${nulls}, ${failedText(view, index, slots)} AS failed_${index}`
   })
   return {
     sql: `SELECT ${handedOn}${[...outcome, ...all.map(({ value }) => value)].join(', ')} FROM (${judged})`,
@@ -196,15 +203,19 @@ function verdict({ columns, condition }: Uncompiled, view: number, slots: readon
   return `CAST(CASE ${cases.join(' ')} ELSE ${verdicts.accepted} END AS SMALLINT)`
 }
 
-/** How many values of the row became NULL because their cast failed. */
-function castNulls({ columns }: Uncompiled, slots: readonly Slot[]): string {
-  const counts = columns.flatMap(({ required, castFailures, type }, index) => {
+/** Columns in one mask of bits. */
+export const MASK_COLUMNS = 62
+
+/** Which values of the row became NULL because their cast failed: a bit for each column of the mask. */
+function castNulls({ columns }: Uncompiled, slots: readonly Slot[], mask: number): string {
+  const bits = columns.flatMap(({ required, castFailures, type }, index) => {
     const { value = '', text = '' } = slots[index] ?? {}
-    if (required || castFailures === 'dlq' || takesAnyText(type)) return []
+    if (required || castFailures === 'dlq' || takesAnyText(type) || Math.floor(index / MASK_COLUMNS) !== mask) return []
+    const bit = 2n ** BigInt(index % MASK_COLUMNS)
     // Most values are there, and a CASE looks at the text only where one is not.
-    return [`CASE WHEN ${value} IS NULL THEN CAST(${text} IS NOT NULL AS UTINYINT) ELSE 0 END`]
+    return [`CASE WHEN ${value} IS NULL THEN CASE WHEN ${text} IS NULL THEN 0 ELSE CAST(${bit} AS BIGINT) END ELSE 0 END`]
   })
-  return counts.length === 0 ? 'CAST(0 AS UTINYINT)' : counts.join(' + ')
+  return bits.length === 0 ? 'CAST(0 AS BIGINT)' : bits.join(' + ')
 }
 
 /** The beginning of the text that is none of its column's type, in a row that the verdict says so of. */

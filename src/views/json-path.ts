@@ -79,6 +79,17 @@ export function duckDbPath(steps: readonly Step[]): string {
   return `$${parts.join('')}`
 }
 
+/** The path as people write it, whether or not `parsePath` takes it. */
+export function printPath(steps: readonly Step[]): string {
+  return `$${steps.map(printStep).join('')}`
+}
+
+function printStep(step: Step): string {
+  if (step === 'each') return '[*]'
+  if ('index' in step) return `[${step.index}]`
+  return /^[a-z_][a-z0-9_-]*$/i.test(step.key) ? `.${step.key}` : `['${step.key.replace(/['\\]/g, '\\$&')}']`
+}
+
 function isPlainName(step: Step): step is { readonly key: string } {
   return step !== 'each' && 'key' in step && !/^[\d-]/.test(step.key)
 }

@@ -12,12 +12,17 @@ import { type Connection, Database } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import { assert } from '#lib/assert.ts'
 import { buildLimits } from '#model/limits.ts'
+import type { ViewQuality } from '#model/view-quality.ts'
+import { columnQualities } from './column-quality.ts'
 import type { CompiledView } from './compile.ts'
 import { dlqSql } from './dlq.ts'
 import { type Extraction, extractionSql } from './extraction.ts'
-import { isAccepted, Observer } from './observer.ts'
+import { isAccepted, Observer, type Tally } from './observer.ts'
+import { RecordSampler } from './record-sampler.ts'
+import { type Profile, profileKinds } from './sample-profile.ts'
 import { encodingOf, type LoadedSlice, type LoadingFrame, LoadingSlice } from './slice.ts'
 import { type RecordSource, Sources } from './sources.ts'
+import { unmappedPaths } from './unmapped-paths.ts'
 
 export type RecordTableOptions = {
   /** The only directory that is written to, spilled memory included. */
@@ -53,6 +58,9 @@ export class RecordTable {
   #recordCount = 0
   /** Once something was no JSON, all later statements ask first. */
   #guarded = false
+  readonly #sampler = new RecordSampler()
+  /** Of the samples, once it was asked for. */
+  #profile: Profile | undefined
 
   private constructor(
     options: RecordTableOptions,
@@ -94,6 +102,7 @@ export class RecordTable {
     const frame: LoadingFrame = { receivedAt, source: this.#sources.add(envelope), payload, encoding: encodingOf(payload) }
     return (start, end) => {
       this.#loading.add(frame, start, end)
+      this.#sampler.offer(this.#recordCount, payload, start, end)
       this.#recordCount += 1
     }
   }
@@ -166,7 +175,10 @@ export class RecordTable {
     const processed = written + tally.dropped + tally.dlq
     assert(processed === this.#recordCount, `a view decided ${processed} of ${this.#recordCount} records`)
     const dlq = dlqSql(named, refused, this.#slices, this.#options.segmentSeq)
-    return { counts: { processed, accepted: written, ...tally, ...(await this.#errors(dlq, tally.dlq)) }, dlqSql: dlq }
+    const { dropped, castNulls, ofColumns } = tally
+    const counts = { processed, accepted: written, dropped, dlq: tally.dlq, castNulls }
+    const quality = await this.#quality(named.compiled, path, written, ofColumns)
+    return { counts: { ...counts, ...(await this.#errors(dlq, tally.dlq)) }, quality, dlqSql: dlq }
   }
 
   /** One JSON object per row, gzipped. */
@@ -185,6 +197,15 @@ export class RecordTable {
     const errors = Object.fromEntries(codes.rows.map(([code, count]) => [String(code), Number(count)]))
     assert(Object.values(errors).reduce((sum, count) => sum + count, 0) === rows, 'every DLQ row has an error code')
     return { errors, lastError: { code: String(last.rows[0]?.[0]), message: String(last.rows[0]?.[1]) } }
+  }
+
+  async #quality({ columns }: CompiledView, path: string, rows: number, tallies: Tally['ofColumns']): Promise<ViewQuality> {
+    this.#profile ??= profileKinds(this.#sampler.texts())
+    return {
+      columns: await columnQualities({ columns, path, rows, tallies, query: (sql) => this.#query(sql) }),
+      sampled_records: this.#profile.samples,
+      unmapped: [...unmappedPaths(this.#profile, columns)],
+    }
   }
 
   /** All of them, with the index that each has in the segment. */
@@ -235,7 +256,7 @@ export type ExtractedViews = {
   readonly rows: () => string
 }
 
-export type DecidedView = { readonly counts: RowCounts; readonly dlqSql: string }
+export type DecidedView = { readonly counts: RowCounts; readonly quality: ViewQuality; readonly dlqSql: string }
 
 function isMalformedJson(error: unknown): boolean {
   return error instanceof Error && error.message.includes('Malformed JSON')

@@ -16,6 +16,8 @@ export type Place = {
   /** Samples that have a value there that is not null, and those that have only null. */
   found: number
   nulls: number
+  /** Samples that have something else there than objects and lists. */
+  scalars: number
   readonly kinds: Set<Kind>
   /** What every text there is, and the longest integer. */
   texts: TextForm | undefined
@@ -30,6 +32,7 @@ export type Place = {
   /** The last sample that was counted. */
   lastFound: number
   lastNull: number
+  lastScalar: number
 }
 
 export type TextForm = 'uuid' | 'date' | 'timestamp' | 'other'
@@ -52,7 +55,15 @@ class NumberText {
 }
 
 export function profileSamples(samples: readonly string[]): Profile {
-  const profiler = new Profiler()
+  return profile(samples, parse, new Profiler({ looksIntoTexts: true }))
+}
+
+/** Of which only `found`, `scalars` and `kinds` are wanted: numbers without their texts, and texts by no form. */
+export function profileKinds(samples: readonly string[]): Profile {
+  return profile(samples, JSON.parse, new Profiler({ looksIntoTexts: false }))
+}
+
+function profile(samples: readonly string[], parse: (sample: string) => unknown, profiler: Profiler): Profile {
   const unreadable: { index: number; message: string }[] = []
   for (const [index, sample] of samples.entries()) {
     try {
@@ -77,7 +88,12 @@ function parse(sample: string): unknown {
 class Profiler {
   readonly root = newPlace([])
   isCut = false
+  readonly #looksIntoTexts: boolean
   #places = 1
+
+  constructor({ looksIntoTexts }: { readonly looksIntoTexts: boolean }) {
+    this.#looksIntoTexts = looksIntoTexts
+  }
 
   add(value: unknown, sample: number): void {
     this.#visit(this.root, value, sample)
@@ -97,8 +113,13 @@ class Profiler {
       if (place.lastNull === sample) place.nulls -= 1
     }
     place.kinds.add(kindOf(value))
-    if (typeof value === 'string') place.texts = both(place.texts, formOf(value))
-    else if (value instanceof NumberText) countNumber(place, value.text)
+    if ((typeof value !== 'object' || value instanceof NumberText) && place.lastScalar !== sample) {
+      place.scalars += 1
+      place.lastScalar = sample
+    }
+    if (typeof value === 'string') {
+      if (this.#looksIntoTexts) place.texts = both(place.texts, formOf(value))
+    } else if (value instanceof NumberText) countNumber(place, value.text)
     else if (Array.isArray(value)) {
       place.items ??= this.#newPlace([...place.steps, 'each'])
       if (place.items !== undefined) for (const item of value) this.#visit(place.items, item, sample)
@@ -125,14 +146,25 @@ class Profiler {
 
 function newPlace(steps: readonly Step[]): Place {
   return {
-    ...{ steps, found: 0, nulls: 0, kinds: new Set(), texts: undefined, digits: 0, fitsBigint: true, fitsDouble: true },
-    ...{ names: new Map(), items: undefined, lastFound: -1, lastNull: -1 },
+    ...{
+      steps,
+      found: 0,
+      nulls: 0,
+      scalars: 0,
+      kinds: new Set(),
+      texts: undefined,
+      digits: 0,
+      fitsBigint: true,
+      fitsDouble: true,
+    },
+    ...{ names: new Map(), items: undefined, lastFound: -1, lastNull: -1, lastScalar: -1 },
   }
 }
 
 function kindOf(value: unknown): Kind {
   if (typeof value === 'boolean') return 'boolean'
   if (typeof value === 'string') return 'text'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'fraction'
   if (value instanceof NumberText) return /^-?\d+$/.test(value.text) ? 'integer' : 'fraction'
   return Array.isArray(value) ? 'list' : 'object'
 }

@@ -11,7 +11,7 @@ import type { Column, Definition } from '#model/definition.ts'
 import { definitionLimits, suggestLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
 import type { SuggestedColumn, Suggestion } from '#model/suggestion.ts'
-import { PathError, parsePath, type Step } from './json-path.ts'
+import { PathError, parsePath, printPath, type Step } from './json-path.ts'
 import { previewView } from './preview.ts'
 import { type Place, profileSamples } from './sample-profile.ts'
 
@@ -162,7 +162,7 @@ function mostFrequent(found: readonly Candidate[]): readonly Candidate[] {
 
 /** The path that names it; undefined where there is none. */
 function pathTo(steps: readonly Step[]): string | undefined {
-  const path = `$${steps.map(printStep).join('')}`
+  const path = printPath(steps)
   try {
     parsePath(path)
   } catch (error) {
@@ -170,12 +170,6 @@ function pathTo(steps: readonly Step[]): string | undefined {
     throw error
   }
   return path.length > definitionLimits.pathCharsMax ? undefined : path
-}
-
-function printStep(step: Step): string {
-  if (step === 'each') return '[*]'
-  if ('index' in step) return `[${step.index}]`
-  return /^[a-z_][a-z0-9_-]*$/i.test(step.key) ? `.${step.key}` : `['${step.key.replace(/['\\]/g, '\\$&')}']`
 }
 
 const NAME_CHARS_MAX = 60
@@ -215,7 +209,7 @@ function snake(key: string): string {
 }
 
 function shown(steps: readonly Step[]): string {
-  const path = `$${steps.map(printStep).join('')}`.toWellFormed()
+  const path = printPath(steps).toWellFormed()
   return JSON.stringify(path.length > 100 ? `${path.slice(0, 100)}…` : path)
 }
 

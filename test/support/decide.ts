@@ -8,11 +8,13 @@ import type { Rows, Value } from '#duckdb/database.ts'
 import { queryParquet } from '#duckdb/query-parquet.ts'
 import type { Definition } from '#model/definition.ts'
 import { MiB } from '#model/limits.ts'
+import type { ViewQuality } from '#model/view-quality.ts'
 import { compileView } from '#views/compile.ts'
 import { RecordTable, type RowCounts } from '#views/record-table.ts'
 
 export type Decided = {
   readonly counts: RowCounts
+  readonly quality: ViewQuality
   readonly rows: readonly (readonly Value[])[]
   readonly types: readonly string[]
   readonly dlq: readonly { readonly [field: string]: unknown }[]
@@ -47,7 +49,7 @@ export async function decide(
     const extracted = await table.extract(views)
     for (const view of beside.keys()) await table.writeAccepted(extracted, view, join(directory, 'other.parquet'))
     const decided = await table.writeAccepted(extracted, beside.length, join(directory, 'rows.parquet'))
-    const { counts } = decided
+    const { counts, quality } = decided
     expect(counts.processed).toBe(counts.accepted + counts.dropped + counts.dlq)
     await table.writeDlq(decided, join(directory, 'dlq.ndjson.gz'))
     const { rows, types }: Rows = await queryParquet({
@@ -62,7 +64,7 @@ export async function decide(
     const dlq = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
     expect(rows).toHaveLength(counts.accepted)
     expect(dlq).toHaveLength(counts.dlq)
-    return { counts, rows, types, dlq }
+    return { counts, quality, rows, types, dlq }
   } finally {
     table.close()
     await rm(directory, { recursive: true })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { compileView } from '#views/compile.ts'
-import type { ExtractedViews, NamedView, RecordTable, RowCounts } from '#views/record-table.ts'
+import type { DecidedView, ExtractedViews, NamedView, RecordTable } from '#views/record-table.ts'
 import { type BuiltFile, contentTypes, describeFile } from './file.ts'
 
 export type FailedView = { readonly view: BoundView; readonly error: unknown }
@@ -92,14 +92,14 @@ async function buildView(
     const described = await describeFile(path, signal)
     files.push({ kind: `dlq/${name}/v${version}`, rows: counts.dlq, contentType: contentTypes.dlq, view, ...described })
   }
-  return { files, outcome: outcomeOf(bound, counts, at()) }
+  return { files, outcome: outcomeOf(bound, decided, at()) }
 }
 
 function pathOf({ directory }: ViewsRequest, { name, version }: BoundView, suffix: string): string {
   return join(directory, `${name}-v${version}.${suffix}`)
 }
 
-function outcomeOf({ view_id, name, version }: BoundView, counts: RowCounts, at: string): ViewOutcome {
+function outcomeOf({ view_id, name, version }: BoundView, { counts, quality }: DecidedView, at: string): ViewOutcome {
   const { processed, accepted, dropped, dlq, castNulls, errors, lastError } = counts
   return {
     view_id,
@@ -112,6 +112,7 @@ function outcomeOf({ view_id, name, version }: BoundView, counts: RowCounts, at:
     cast_nulls: castNulls,
     errors: { ...errors },
     last_error: lastError === undefined ? null : { ...lastError, at },
+    quality,
   }
 }
 

@@ -1,0 +1,36 @@
+import { Buffer, isUtf8 } from 'node:buffer'
+import { qualityLimits } from '#model/limits.ts'
+
+/**
+ * Some of the records that come by, spread evenly over all of them, however many come.
+ *
+ * Law: those kept are every n-th of those offered, but for the large ones; when they become too many, every other one goes and n doubles.
+ */
+export class RecordSampler {
+  #kept: { readonly index: number; readonly bytes: Buffer }[] = []
+  #bytes = 0
+  #every = 1
+  #next = 0
+
+  /** Cheap for a record that is not taken. The bytes are copied. */
+  offer(index: number, payload: Buffer, start: number, end: number): void {
+    if (index < this.#next) return
+    this.#next = index + this.#every
+    if (end - start > qualityLimits.sampleBytesMax) return
+    this.#kept.push({ index, bytes: Buffer.from(payload.subarray(start, end)) })
+    this.#bytes += end - start
+    while (this.#kept.length > qualityLimits.samplesMax || this.#bytes > qualityLimits.samplesBytesMax) this.#thin()
+  }
+
+  /** Those that are texts, in their order. */
+  texts(): readonly string[] {
+    return this.#kept.filter(({ bytes }) => isUtf8(bytes)).map(({ bytes }) => bytes.toString('utf8'))
+  }
+
+  #thin(): void {
+    this.#every *= 2
+    this.#kept = this.#kept.filter(({ index }) => index % this.#every === 0)
+    this.#bytes = this.#kept.reduce((sum, { bytes }) => sum + bytes.length, 0)
+    this.#next = Math.ceil(this.#next / this.#every) * this.#every
+  }
+}
