@@ -7,6 +7,7 @@ import { sql } from 'kysely'
 import * as firstTables from './migrations/0001-first-tables.ts'
 import * as jobs from './migrations/0002-jobs.ts'
 import * as dlqFilesByEndpoint from './migrations/0003-dlq-files-by-endpoint.ts'
+import * as viewQuality from './migrations/0004-view-quality.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -15,6 +16,7 @@ const migrations: readonly Migration[] = [
   { version: 1, name: 'first-tables', up: firstTables.up },
   { version: 2, name: 'jobs', up: jobs.up },
   { version: 3, name: 'dlq-files-by-endpoint', up: dlqFilesByEndpoint.up },
+  { version: 4, name: 'view-quality', up: viewQuality.up },
 ]
 const newest = migrations.at(-1)?.version ?? 0
 

@@ -167,6 +167,13 @@ export type Database = {
     last_error_message: string | null
     updated_at: number
   }
+  view_quality: {
+    view_id: string
+    endpoint_id: string
+    /** -1 of what is of all time. */
+    bucket_start: number
+    quality: string
+  }
   jobs: {
     id: string
     account_id: string

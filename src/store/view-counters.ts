@@ -5,14 +5,14 @@
  */
 import { sql } from 'kysely'
 import type { ViewOutcome } from '#model/commit.ts'
-import { metricsBucketSeconds } from '#model/limits.ts'
 import { type EndpointViewMetrics, errorRatePct, sumCounts, type ViewMetrics } from '#model/view-metrics.ts'
 import { fromTime, toStorableText, toTime, toTimeOrNull } from './columns.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
+import { bucketOf, dayMs } from './view-buckets.ts'
+import { addViewQuality, removeViewQualityBefore } from './view-quality.ts'
 
 const counted = ['processed', 'accepted', 'dropped', 'dlq', 'cast_nulls', 'errors'] as const
-const dayMs = 24 * 3600 * 1000
 
 /** Adds the outcomes of one new commit, which happened at `now` (epoch ms). */
 export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: readonly ViewOutcome[], now: number): Promise<void> {
@@ -35,6 +35,7 @@ export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: rea
       }),
     )
     .execute()
+  await addViewQuality(db, endpoint_id, outcomes, now)
 }
 
 /** One view version, by endpoint and in sum. The window is the 288 buckets up to now. The caller asks for the view before. */
@@ -64,12 +65,8 @@ export async function getViewMetrics(db: Db, account_id: string, view_id: string
 /** Removes buckets that began before `before` (epoch ms), and answers how many. The lifetime's sums stay. */
 export async function removeViewCountersBefore(db: Db, before: number): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('view_counters').where('bucket_start', '<', before).executeTakeFirstOrThrow()
+  await removeViewQualityBefore(db, before)
   return Number(numDeletedRows)
-}
-
-function bucketOf(now: number): number {
-  const bucketMs = metricsBucketSeconds * 1000
-  return Math.floor(now / bucketMs) * bucketMs
 }
 
 function toCounts(endpoint_id: string, outcome: ViewOutcome) {
