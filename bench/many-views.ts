@@ -35,7 +35,7 @@ async function run(
   await installation.start('start')
   const { id } = await installation.endpoint({
     bucket: 'bench',
-    segment_max_age_seconds: segmentBytes === GiB ? 600 : 5,
+    segment_max_age_seconds: segmentBytes === GiB ? 60 : 5,
     segment_bytes: segmentBytes,
     output_formats: ['parquet_views', 'parquet'],
   })
