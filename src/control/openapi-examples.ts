@@ -140,6 +140,29 @@ const dlqFile = {
 const counts = { processed: 1_000, accepted: 880, dropped: 103, dlq: 17 }
 const all_time = { processed: 52_000, accepted: 46_000, dropped: 5_900, dlq: 100 }
 const rates = { error_rate_pct: 1.7, has_errors: true }
+const columnDetail = {
+  columns: [
+    {
+      name: 'amount',
+      type: 'DECIMAL(12,2)',
+      last_24h: {
+        ...{ values: 871, nulls: 9, null_rate_pct: 1.02, cast_failures: 20, cast_nulls: 3, cast_dlq: 17, missing: 0 },
+        ...{ min: '0.50', max: '1290.00' },
+      },
+      all_time: {
+        ...{ values: 45_900, nulls: 100, null_rate_pct: 0.22, cast_failures: 103, cast_nulls: 3, cast_dlq: 100, missing: 0 },
+        ...{ min: '0.01', max: '9800.00' },
+      },
+    },
+  ],
+  unmapped_paths: [
+    {
+      path: '$.order.coupon',
+      types: ['string', 'object'],
+      ...{ records: 41, sampled_records: 600, seen_pct: 6.83, last_seen_at: at },
+    },
+  ],
+}
 const versionOf = { view_id: ids.view, view_name: 'orders', view_version: 1 }
 
 const job = {
@@ -280,9 +303,10 @@ export const examples: Readonly<Record<string, Example>> = {
           last_error_code: 'cast_failed',
           last_error_message: 'the value "yesterday" of the column "at" is not of type TIMESTAMP',
           last_updated_at: at,
+          ...columnDetail,
         },
       ],
-      aggregated: { last_24h: counts, all_time, ...rates, total_error_count_24h: 17 },
+      aggregated: { last_24h: counts, all_time, ...rates, total_error_count_24h: 17, ...columnDetail },
     },
   },
   backfillView: { request: { endpoint_id: ids.endpoint, from: '2026-11-01T00:00:00.000Z' }, answer: job },

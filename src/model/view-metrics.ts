@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
+import { qualityLimits } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
+import { JsonKind } from './view-quality.ts'
 
 /** Law: processed = accepted + dropped + dlq. `dropped` are the rows that a filter removed. */
 export const ViewCounts = z.object({
@@ -12,6 +14,62 @@ export const ViewCounts = z.object({
 export type ViewCounts = z.infer<typeof ViewCounts>
 
 const ErrorRate = z.number().meta({ description: 'DLQ rows among the processed of the last 24 hours, in per cent' })
+
+const described = (description: string) => ({ description })
+
+const ColumnWindow = z.object({
+  values: z.int().meta(described('accepted rows that have a value in the column')),
+  nulls: z.int().meta(described('accepted rows that have NULL in it')),
+  null_rate_pct: z.number().meta(described('`nulls` among the accepted rows, in per cent; 0 where there are none')),
+  cast_failures: z
+    .int()
+    .meta(described('values that were not of the type of the column: the sum of `cast_nulls` and `cast_dlq`')),
+  cast_nulls: z
+    .int()
+    .meta(described('of them those that became NULL, in rows that are accepted or that the filters leave unknown')),
+  cast_dlq: z
+    .int()
+    .meta(described('of them those whose row went to the DLQ for it; of a row with several errors the first column counts')),
+  missing: z.int().meta(described('rows that went to the DLQ because the column is required and has no value')),
+  min: z
+    .string()
+    .nullable()
+    .meta(
+      described(
+        `smallest value of the accepted rows as text: whole numbers and decimals exact, floating point numbers in their shortest form (NaN does not count), ISO 8601 in UTC, BOOLEAN as \`false\` or \`true\`, VARCHAR in the order of its bytes and cut to ${qualityLimits.textCharsMax} characters, so that it is never larger than the value. Null where there is no value, and of JSON, BLOB and lists`,
+      ),
+    ),
+  max: z.string().nullable().meta(described('largest value, in the same form; a VARCHAR that is longer begins with it')),
+})
+export type ColumnWindow = z.infer<typeof ColumnWindow>
+
+const ColumnMetrics = z.object({ name: z.string(), type: z.string(), last_24h: ColumnWindow, all_time: ColumnWindow })
+
+const UnmappedPath = z.object({
+  path: z.string().meta(described(`cut, with … at its end, where it is longer than ${qualityLimits.pathCharsMax} characters`)),
+  types: z.array(JsonKind).meta(described('kinds of JSON values that were seen there')),
+  records: z.int().meta(described('sampled records that have a value there that is not null')),
+  sampled_records: z.int().meta(described('records that were looked at, whatever became of them')),
+  seen_pct: z.number().meta(described('`records` among `sampled_records`, in per cent')),
+  last_seen_at: Timestamp,
+})
+
+const detail = {
+  columns: z.array(ColumnMetrics).optional().meta(described('with `detail=columns`: in definition order')),
+  unmapped_paths: z
+    .array(UnmappedPath)
+    .optional()
+    .meta(
+      described(
+        `with \`detail=columns\`: places in the records of the last 24 hours of which no column takes anything, the topmost of each, the most frequent first, at most ${qualityLimits.pathsKeptMax}; from up to ${qualityLimits.samplesMax} records of each segment`,
+      ),
+    ),
+}
+
+export type ColumnDetail = {
+  readonly columns: z.infer<typeof ColumnMetrics>[]
+  readonly unmapped_paths: z.infer<typeof UnmappedPath>[]
+}
 
 /** What a view did with the records of one endpoint. */
 export const EndpointViewMetrics = z.object({
@@ -27,6 +85,7 @@ export const EndpointViewMetrics = z.object({
   last_error_code: z.string().nullable(),
   last_error_message: z.string().nullable(),
   last_updated_at: Timestamp,
+  ...detail,
 })
 export type EndpointViewMetrics = z.infer<typeof EndpointViewMetrics>
 
@@ -38,6 +97,7 @@ export const ViewMetrics = z.object({
     error_rate_pct: ErrorRate,
     has_errors: z.boolean(),
     total_error_count_24h: z.int(),
+    ...detail,
   }),
 })
 export type ViewMetrics = z.infer<typeof ViewMetrics>
@@ -59,5 +119,10 @@ export function sumCounts(counts: readonly ViewCounts[]): ViewCounts {
 /** In per cent with two decimals. A view that failed as a whole processed nothing: all of it is an error. */
 export function errorRatePct({ processed, dlq }: ViewCounts, errorCount: number): number {
   if (processed === 0) return errorCount > 0 ? 100 : 0
-  return Math.round((dlq / processed) * 10_000) / 100
+  return percentOf(dlq, processed)
+}
+
+/** In per cent with two decimals; of nothing 0. */
+export function percentOf(part: number, whole: number): number {
+  return whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 100
 }

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type { ViewOutcome } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
+import type { ColumnQuality, ViewQuality } from '#model/view-quality.ts'
 import { newControl, newRegion, type TestControl, useControl } from '../support/control.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 
-async function furnished(on: TestControl = control()) {
+const oneColumn = [{ name: 'a', type: 'VARCHAR', path: '$.a' }]
+
+async function furnished(on: TestControl = control(), columns: readonly object[] = oneColumn) {
   const account = await on.newAccount()
-  const { body: view } = await account.post('/v1/views', {
-    name: 'events',
-    definition: { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] },
-  })
+  const { body: view } = await account.post('/v1/views', { name: 'events', definition: { columns } })
   await account.post(`/v1/views/${view.id}/publish`)
   const region = newRegion()
   const [first, second] = [
@@ -20,10 +20,13 @@ async function furnished(on: TestControl = control()) {
   ]
   const node = await TestNode.register(on, region)
   let seq = 0
-  const report = async (endpoint_id: string, outcome: Partial<ViewOutcome>) => {
+  const report = async (endpoint_id: string, outcome: Partial<ViewOutcome>, others: readonly Partial<ViewOutcome>[] = []) => {
     seq += 1
     const nothing = { processed: 0, accepted: 0, dropped: 0, dlq: 0, cast_nulls: 0, errors: {}, last_error: null }
-    const views = [{ view_id: view.id, view_name: 'events', view_version: 1, ...nothing, ...outcome }]
+    const views = [outcome, ...others].map((each) => ({
+      ...{ view_id: view.id, view_name: 'events', view_version: 1, ...nothing },
+      ...each,
+    }))
     const commit = aCommit(node.id, endpoint_id, seq, { views })
     // Reported twice, as a node does that missed the answer.
     for (let times = 0; times < 2; times += 1)
@@ -112,11 +115,137 @@ describe('GET /v1/views/{id}/metrics', () => {
     })
   })
 
+  test('422 of a detail that there is none of', async () => {
+    const { account, path } = await furnished()
+    for (const query of ['detail=rows', 'detail=columns&detail=columns', 'details=columns']) {
+      expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422, body: { error: 'validation_error' } })
+    }
+  })
+
   test('401, 403, 404', async () => {
     const { account, path } = await furnished()
     expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })
     expect(await account.as('ingest').get(path)).toMatchObject({ status: 403 })
     expect(await account.get(`/v1/views/${newId()}/metrics`)).toMatchObject({ status: 404 })
     expect(await (await control().newAccount()).get(path)).toMatchObject({ status: 404 })
+  })
+})
+
+describe('GET /v1/views/{id}/metrics?detail=columns', () => {
+  const columns = [
+    { name: 'big', type: 'long', path: '$.big' },
+    { name: 'text', type: 'TEXT', path: '$.text' },
+  ]
+  const big = (change: Partial<ColumnQuality>): ColumnQuality => ({
+    ...{ name: 'big', type: 'BIGINT', values: 0, nulls: 0, cast_nulls: 0, cast_dlq: 0, missing: 0, min: null, max: null },
+    ...change,
+  })
+  const text = (change: Partial<ColumnQuality>): ColumnQuality => big({ name: 'text', type: 'VARCHAR', ...change })
+  const quality = (change: Partial<ViewQuality>): ViewQuality => ({
+    ...{ columns: [big({}), text({})], sampled_records: 0, unmapped: [] },
+    ...change,
+  })
+  const none = {
+    ...{ values: 0, nulls: 0, null_rate_pct: 0, cast_failures: 0, cast_nulls: 0, cast_dlq: 0, missing: 0, min: null, max: null },
+  }
+
+  test('200 of a view that has seen nothing has its columns, in their order', async () => {
+    const { account, path } = await furnished(control(), columns)
+    expect((await account.get(`${path}?detail=columns`)).body).toMatchObject({
+      endpoints: [],
+      aggregated: {
+        columns: [
+          { name: 'big', type: 'BIGINT', last_24h: none, all_time: none },
+          { name: 'text', type: 'VARCHAR', last_24h: none, all_time: none },
+        ],
+        unmapped_paths: [],
+      },
+    })
+  })
+
+  test('200 adds up by endpoint and in sum, exactly, each commit once, also beside nodes that say nothing of it', async () => {
+    const { account, first, second, report, path } = await furnished(control(), columns)
+    const coupon = { path: '$.coupon', types: ['string' as const], records: 5 }
+    await report(first, {
+      ...counts(10, 9, 0, 1),
+      quality: quality({
+        columns: [
+          big({ values: 6, nulls: 3, cast_nulls: 2, cast_dlq: 1, min: '9007199254740993', max: '9223372036854775806' }),
+          text({ values: 9, min: 'a', max: 'Z\u0000' }),
+        ],
+        sampled_records: 10,
+        unmapped: [coupon],
+      }),
+    })
+    await report(first, counts(10, 10, 0, 0))
+    await report(second, {
+      ...counts(3, 2, 0, 1),
+      quality: quality({
+        columns: [big({ values: 2, missing: 1, min: '9007199254740992', max: '9223372036854775807' }), text({ nulls: 2 })],
+        sampled_records: 3,
+        unmapped: [{ ...coupon, types: ['object'], records: 3 }],
+      }),
+    })
+    const { body } = await account.as('metrics').get(`${path}?detail=columns`)
+    const of = (id: string) => body.endpoints.find(({ endpoint_id }: { endpoint_id: string }) => endpoint_id === id)
+    const ofFirst = { ...none, values: 6, nulls: 3, null_rate_pct: 33.33, cast_failures: 3, cast_nulls: 2, cast_dlq: 1 }
+    const min = '9007199254740993'
+    expect(of(first).columns[0].last_24h).toEqual({ ...ofFirst, min, max: '9223372036854775806' })
+    expect(of(first).columns[0].all_time).toEqual(of(first).columns[0].last_24h)
+    expect(of(first).columns[1].last_24h).toMatchObject({ values: 9, null_rate_pct: 0 })
+    expect(of(second).unmapped_paths).toEqual([
+      { ...coupon, types: ['object'], records: 3, sampled_records: 3, seen_pct: 100, last_seen_at: expect.any(String) },
+    ])
+    const { columns: summed, unmapped_paths } = body.aggregated
+    expect(summed[0].all_time).toEqual({
+      ...{ ...ofFirst, values: 8, null_rate_pct: 27.27, missing: 1 },
+      ...{ min: '9007199254740992', max: '9223372036854775807' },
+    })
+    expect(summed[1].last_24h).toMatchObject({ values: 9, nulls: 2, null_rate_pct: 18.18, min: 'a', max: 'Z\u0000' })
+    expect(unmapped_paths).toMatchObject([
+      { path: '$.coupon', types: ['string', 'object'], records: 8, sampled_records: 13, seen_pct: 61.54 },
+    ])
+    const plain = (await account.get(path)).body
+    expect(plain.aggregated).not.toHaveProperty('columns')
+    expect(plain.endpoints[0]).not.toHaveProperty('unmapped_paths')
+  })
+
+  test('200 forgets a day after 24 hours, paths as well, and what is of all time never', async () => {
+    await using own = await newControl()
+    const { account, first, report, path } = await furnished(own, columns)
+    const unmapped = [{ path: '$.x', types: ['integer' as const], records: 1 }]
+    await report(first, {
+      ...counts(1, 1, 0, 0),
+      quality: quality({ columns: [big({ values: 1, min: '7', max: '7' }), text({ nulls: 1 })], sampled_records: 1, unmapped }),
+    })
+    own.clock.advance(24 * 3_600_000 + 300_000)
+    const { body: token } = await own.call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'metrics' })
+    const headers = { authorization: `Bearer ${token.access_token}` }
+    const { body } = await own.call('GET', `${path}?detail=columns`, undefined, headers)
+    expect(body.aggregated.columns[0]).toMatchObject({ last_24h: none, all_time: { values: 1, min: '7', max: '7' } })
+    expect(body.aggregated.unmapped_paths).toEqual([])
+  })
+
+  test('200 of twenty views with a hundred columns each in a commit', async () => {
+    const names = Array.from({ length: 100 }, (_, index) => `c${index}${'é'.repeat(120)}`)
+    const hundred = names.map((name) => ({ name, type: 'VARCHAR', path: '$.a' }))
+    const { account, view, first, report, path } = await furnished(control(), hundred)
+    const column = (name: string) => text({ name, values: 1, min: '\u0001'.repeat(64), max: '"'.repeat(64) })
+    const full = quality({
+      columns: hundred.map(({ name }) => column(name)),
+      sampled_records: 200,
+      unmapped: Array.from({ length: 50 }, (_, index) => ({
+        path: `$["${index}${'"'.repeat(190)}`,
+        types: ['boolean', 'integer', 'number', 'string', 'object', 'array'],
+        records: 200 - index,
+      })),
+    })
+    const others = Array.from({ length: 19 }, () => ({ view_id: newId(), view_name: 'other', view_version: 1, quality: full }))
+    await report(first, { ...counts(1, 1, 0, 0), quality: full }, others)
+    const { body } = await account.get(`${path}?detail=columns`)
+    expect(body.view_id).toBe(view.id)
+    expect(body.aggregated.columns).toHaveLength(100)
+    expect(body.aggregated.columns[99].all_time).toMatchObject({ values: 1, min: '\u0001'.repeat(64) })
+    expect(body.aggregated.unmapped_paths).toHaveLength(50)
   })
 })

@@ -32,6 +32,9 @@ const ListQuery = PageQuery.extend({
   tag: TagFilter.meta({ description: 'views that have every one of these tags' }),
 })
 
+const MetricsQuery = z.strictObject({
+  detail: z.enum(['columns']).optional().meta({ description: 'adds `columns` and `unmapped_paths`' }),
+})
 const Metrics = ViewMetrics.extend({ view_id: Id, view_name: z.string(), view_version: z.int() })
 
 export type ViewRoutesOptions = {
@@ -241,10 +244,11 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
           summary: 'What a view did with the records of its endpoints, over 24 hours and in all',
           tags,
           params: ById,
+          querystring: MetricsQuery,
           response: { 200: Metrics },
         },
       },
-      (request) => views.metrics(request.principal, request.params.id),
+      (request) => views.metrics(request.principal, request.params.id, request.query.detail),
     )
     done()
   }

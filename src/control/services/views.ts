@@ -20,6 +20,7 @@ import {
 } from '#store/views.ts'
 import { actorOf } from './actor.ts'
 import type { Changes } from './changes.ts'
+import { withColumns } from './column-metrics.ts'
 import { withDefinition } from './definitions.ts'
 
 /** Refuses, with validation_error, a definition that delivery could not run. */
@@ -107,11 +108,13 @@ export class Views {
     return changes.run((db) => archiveView(db, account_id, id, clock.now()))
   }
 
-  async metrics({ account_id }: Principal, id: string): Promise<ViewMetricsOfVersion> {
+  async metrics({ account_id }: Principal, id: string, detail?: 'columns'): Promise<ViewMetricsOfVersion> {
     const { store, clock } = this.#options
-    const { name, version } = await getView(store.db, account_id, id)
-    const { endpoints, aggregated } = await getViewMetrics(store.db, account_id, id, clock.now())
-    return { view_id: id, view_name: name, view_version: version, endpoints, aggregated }
+    const { name, version, definition } = await getView(store.db, account_id, id)
+    const now = clock.now()
+    const metrics = await getViewMetrics(store.db, account_id, id, now)
+    const of = { view_id: id, view_name: name, view_version: version }
+    return { ...of, ...(detail === 'columns' ? await withColumns(store, id, definition, metrics, now) : metrics) }
   }
 
   /** The definition, which compiles. */

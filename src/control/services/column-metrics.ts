@@ -1,0 +1,56 @@
+import type { Definition } from '#model/definition.ts'
+import { type ColumnDetail, type ColumnWindow, percentOf, type ViewMetrics } from '#model/view-metrics.ts'
+import { addQualities, type QualitySum } from '#model/view-quality.ts'
+import type { Store } from '#store/store.ts'
+import { getViewQuality, type QualityWindows } from '#store/view-quality.ts'
+import { parseType, printType } from '#views/types.ts'
+
+/** The metrics with what each column got, and with the paths that none takes. One endpoint after the other: a day of one may be megabytes. */
+export async function withColumns(
+  store: Store,
+  view_id: string,
+  definition: Definition,
+  { endpoints, aggregated }: ViewMetrics,
+  now: number,
+): Promise<ViewMetrics> {
+  const detailed: ViewMetrics['endpoints'] = []
+  const all: QualityWindows[] = []
+  for (const endpoint of endpoints) {
+    const windows = await getViewQuality(store.db, view_id, endpoint.endpoint_id, now)
+    all.push(windows)
+    detailed.push({ ...endpoint, ...detailOf(definition, windows) })
+  }
+  const summed = {
+    last_24h: addQualities(all.map(({ last_24h }) => last_24h)),
+    all_time: addQualities(all.map(({ all_time }) => all_time)),
+  }
+  return { endpoints: detailed, aggregated: { ...aggregated, ...detailOf(definition, summed) } }
+}
+
+function detailOf({ columns }: Definition, { last_24h, all_time }: QualityWindows): ColumnDetail {
+  const { sampled_records } = last_24h
+  return {
+    columns: columns.map(({ name, type }) => ({
+      name,
+      type: printType(parseType(type)),
+      last_24h: windowOf(name, last_24h),
+      all_time: windowOf(name, all_time),
+    })),
+    unmapped_paths: last_24h.unmapped.map(({ path, types, records, last_seen_at }) => ({
+      ...{ path, types, records, sampled_records },
+      seen_pct: percentOf(records, sampled_records),
+      last_seen_at,
+    })),
+  }
+}
+
+const nothing = { values: 0, nulls: 0, cast_nulls: 0, cast_dlq: 0, missing: 0, min: null, max: null }
+
+function windowOf(column: string, { columns }: QualitySum): ColumnWindow {
+  const { values, nulls, cast_nulls, cast_dlq, missing, min, max } = columns.find(({ name }) => name === column) ?? nothing
+  return {
+    ...{ values, nulls, null_rate_pct: percentOf(nulls, values + nulls) },
+    ...{ cast_failures: cast_nulls + cast_dlq, cast_nulls, cast_dlq, missing },
+    ...{ min, max },
+  }
+}
