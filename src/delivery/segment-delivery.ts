@@ -9,6 +9,7 @@ import type { DestinationTarget } from '#model/destination.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
+import { sessionName } from '#objects/session-name.ts'
 import type { SegmentFile } from '#wal/directory.ts'
 import { openSegment, SegmentError } from '#wal/segment-reader.ts'
 import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './artifacts/build.ts'
@@ -50,6 +51,8 @@ export type DeliveryRun = {
   readonly report: (blockedBy: string | null) => void
   readonly signal: AbortSignal
 }
+
+type Target = DestinationTarget & { readonly session: string }
 
 type Facts = {
   readonly name: Omit<SegmentName, 'prefix'>
@@ -198,13 +201,17 @@ export class SegmentDelivery {
       const reported = withManifest(commit, key, marker)
       const { manifest } = reported.artifacts
       if (manifest === undefined) throw new Error('a commit without its marker')
-      await store.put(key, marker, { contentType: 'application/json', metadata: metadataOf(name, manifest), signal: run.signal })
+      await store.put(key, marker, {
+        contentType: 'application/json',
+        metadata: metadataOf(name, 'manifest', manifest),
+        signal: run.signal,
+      })
       await this.#options.commit(reported)
     })
   }
 
   /** Tries for ever, each time with the endpoint's destination as bound then. A new snapshot ends a wait. */
-  async #retry<T>(facts: Facts, run: DeliveryRun, attempt: (target: DestinationTarget) => Promise<T>): Promise<T> {
+  async #retry<T>(facts: Facts, run: DeliveryRun, attempt: (target: Target) => Promise<T>): Promise<T> {
     const { clock, logger } = this.#options
     const { endpointId, seq } = facts.name
     const backoff = new Backoff({ delayMsMin: 200, delayMsMax: 30_000 })
@@ -212,9 +219,9 @@ export class SegmentDelivery {
       run.signal.throwIfAborted()
       const snapshotSignal = this.#options.nextSnapshot()
       try {
-        const target = this.#options.endpoint(endpointId)?.destination ?? undefined
-        if (target === undefined) throw new NotYetError('no destination is bound to the endpoint')
-        const result = await attempt(target)
+        const { account_id, destination } = this.#options.endpoint(endpointId) ?? { destination: null }
+        if (destination === null) throw new NotYetError('no destination is bound to the endpoint')
+        const result = await attempt({ ...destination, session: sessionName({ account_id, endpoint_id: endpointId }) })
         run.report(null)
         return result
       } catch (error) {

@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { isoTimestamp } from '#lib/clock.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import type { Artifact } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
@@ -27,7 +28,7 @@ export class Uploader {
       try {
         using _slot = await this.#slots.acquire(1, either)
         const key = objectKey(segment, kind)
-        await store.putFile(key, path, { contentType, metadata: metadataOf(segment, file), signal: either })
+        await store.putFile(key, path, { contentType, metadata: metadataOf(segment, kind, file), sha256, signal: either })
         const ofView = view === undefined ? {} : { view_id: view.id, view_version: view.version }
         return [kind, { key, bytes, rows, sha256, ...ofView }]
       } catch (error) {
@@ -42,17 +43,24 @@ export class Uploader {
   }
 }
 
-/** User metadata of an object: enough to know what it is without the marker. */
+/**
+ * User metadata of an object: what it is, of which segment, made by which view, without the marker. S3 keeps at most 2 KB of it, in
+ * US-ASCII; all of this has far less.
+ */
 export function metadataOf(
-  segment: SegmentName,
-  { sha256, rows }: Pick<Artifact, 'sha256' | 'rows'>,
+  segment: Omit<SegmentName, 'prefix'>,
+  kind: string,
+  { sha256, rows, view }: Pick<BuiltFile, 'sha256' | 'rows' | 'view'>,
 ): Readonly<Record<string, string>> {
   return {
+    kind,
     sha256,
     rows: String(rows),
     'endpoint-id': segment.endpointId,
     'node-id': segment.nodeId,
     log: segment.log,
     seq: String(segment.seq),
+    'sealed-at': isoTimestamp(Math.floor(segment.sealedAtMicros / 1000)),
+    ...(view === undefined ? {} : { 'view-id': view.id, 'view-version': String(view.version) }),
   }
 }

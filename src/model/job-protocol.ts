@@ -35,6 +35,7 @@ export const Unit = z.object({
   /** How long the lease is good unless it is renewed. */
   lease_ms: z.int(),
   job_id: Id,
+  account_id: Id,
   commit: z.object({
     id: z.string(),
     endpoint_id: Id,

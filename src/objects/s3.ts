@@ -90,6 +90,8 @@ export class S3Stores implements ObjectStores {
       expectContinueHeader: false,
       // What is read is compared with our own SHA-256 by who reads; the SDK's stream for it never ends when the connection breaks.
       responseChecksumValidation: 'WHEN_REQUIRED',
+      // Checksums of puts are given by us; the SDK's default would end up in signed addresses, too.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
       followRegionRedirects: false,
     })
     return { client, session }
@@ -131,6 +133,7 @@ export class S3Stores implements ObjectStores {
       requestHandler: this.#connections,
       maxAttempts: s3Limits.attemptsMax,
       retryMode: 'standard',
+      customUserAgent: 'inlet',
       ...(endpoint === null ? {} : { endpoint }),
     } as const
   }

@@ -37,6 +37,7 @@ function aUnit(change: Partial<Unit> = {}): Unit {
     lease_id: newId(),
     lease_ms: jobLimits.leaseMs,
     job_id: newId(),
+    account_id: newId(),
     commit: { id: `${node_id}-${log}-000000000000`, endpoint_id, node_id, log, seq: 0, sealed_at: '2026-11-20T08:00:00.000Z' },
     view,
     source: { kind: 'segment', artifact: { key: 'p/segment', bytes: 0, rows: 0, sha256: '' }, from_version: null },

@@ -3,6 +3,7 @@ import type { Principal } from '#model/api-key.ts'
 import { type DlqFiles as DlqFilesOfView, type DlqFilesQuery, toCursor } from '#model/dlq-file.ts'
 import { dlqLimits } from '#model/limits.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
+import { sessionName } from '#objects/session-name.ts'
 import { findDestination } from '#store/destinations.ts'
 import { listDlqFiles, type StoredDlqFile } from '#store/dlq-files.ts'
 import type { Store } from '#store/store.ts'
@@ -43,7 +44,9 @@ export class DlqFiles {
   ): Promise<ObjectStore | undefined> {
     const { store, objectStores } = this.#options
     const destination = await findDestination(store.db, account_id, destination_id)
-    return destination === undefined ? undefined : objectStores.open({ ...destination, bucket, region })
+    return destination === undefined
+      ? undefined
+      : objectStores.open({ ...destination, bucket, region, session: sessionName({ account_id }) })
   }
 
   async #sign(bucket: ObjectStore | undefined, key: string): Promise<string | null> {

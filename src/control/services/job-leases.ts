@@ -157,7 +157,7 @@ export class JobLeases {
 }
 
 type Prepared =
-  | Pick<Unit, 'commit' | 'view' | 'source' | 'target'>
+  | Pick<Unit, 'account_id' | 'commit' | 'view' | 'source' | 'target'>
   | { readonly status: 'skipped' | 'failed'; readonly reason: string }
 
 /** All that a node needs for a unit, or why there is nothing to do. */
@@ -172,6 +172,7 @@ async function prepare(db: Tx, job: RunningJob, { commit_id }: AvailableUnit): P
   const from_version = source.artifact.view_version ?? null
   const { endpoint_id, node_id, log, seq, sealed_at } = commit
   return {
+    account_id: job.account_id,
     commit: { id: commit.id, endpoint_id, node_id, log, seq, sealed_at },
     view: { id, name, version, definition },
     source: { ...source, from_version },

@@ -8,6 +8,7 @@ import type { Principal } from '#model/api-key.ts'
 import { suggestLimits } from '#model/limits.ts'
 import type { Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
+import { sessionName } from '#objects/session-name.ts'
 import { findDestination } from '#store/destinations.ts'
 import { getEndpoint } from '#store/endpoints.ts'
 import { listRawParquet, type RawParquet } from '#store/raw-parquet.ts'
@@ -85,7 +86,7 @@ export class Suggestions {
     if (destination === undefined) throw refused('the destination of its last segment is gone: send samples')
     let bytes: Uint8Array | undefined
     try {
-      bytes = await objectStores.open({ ...destination, bucket, region }).get(key, signal)
+      bytes = await objectStores.open({ ...destination, bucket, region, session: sessionName({ account_id }) }).get(key, signal)
     } catch (error) {
       signal.throwIfAborted()
       logger.warn({ err: error }, 'raw Parquet cannot be read for a suggestion')

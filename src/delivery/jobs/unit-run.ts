@@ -16,6 +16,7 @@ import type { Artifact, ViewOutcome } from '#model/commit.ts'
 import type { Unit, UnitReport } from '#model/job-protocol.ts'
 import { jobLimits } from '#model/limits.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
+import { sessionName } from '#objects/session-name.ts'
 import { firstLine } from '../artifacts/build-views.ts'
 import { type BuiltFile, describeFile } from '../artifacts/file.ts'
 import { metadataOf } from '../uploader.ts'
@@ -43,7 +44,8 @@ type Built = { readonly files: readonly BuiltFile[]; readonly outcome: ViewOutco
 export async function runUnit(unit: Unit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
   const directory = await mkdtemp(join(options.scratch, 'job-'))
   try {
-    const store = options.stores.open(unit.target)
+    const session = sessionName({ account_id: unit.account_id, endpoint_id: unit.commit.endpoint_id })
+    const store = options.stores.open({ ...unit.target, session })
     const sourcePath = join(directory, 'source')
     await download(unit, store, sourcePath, signal)
     const built = await build(unit, directory, sourcePath, options, signal)
@@ -104,14 +106,15 @@ async function upload(
   for (const file of files) {
     const { path, contentType, bytes, rows, sha256 } = file
     const { kind, key } = artifactName(unit, file.kind)
-    await inBucket(store.putFile(key, path, { contentType, metadata: metadataOf(segment, file), signal }))
+    const metadata = metadataOf(segment, kind, { ...file, view: unit.view })
+    await inBucket(store.putFile(key, path, { contentType, metadata, sha256, signal }))
     artifacts[kind] = { key, bytes, rows, sha256, ...ofView }
   }
   const marker = encodeUnitMarker(unit, artifacts, outcome, isoTimestamp(clock.now()))
   const sha256 = createHash('sha256').update(marker).digest('hex')
   const { kind, key } = markerName(unit)
   const described = { key, bytes: marker.length, rows: outcome.processed, sha256, ...ofView }
-  const metadata = metadataOf(segment, described)
+  const metadata = metadataOf(segment, kind, { ...described, view: unit.view })
   await inBucket(store.put(key, marker, { contentType: 'application/json', metadata, signal }))
   return { ...artifacts, [kind]: described }
 }
