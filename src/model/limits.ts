@@ -307,7 +307,7 @@ export const s3Limits = {
   /** A refusal of STS is good for so long, so that many segments don't ask for each other. */
   refusalMs: 1_000,
   /** Roles whose credentials are kept, and for how long unused. */
-  sessionsMax: 1_000,
+  sessionsMax: 500,
   sessionIdleMs: 3_600_000,
   regionsMax: 64,
 } as const

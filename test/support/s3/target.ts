@@ -1,0 +1,45 @@
+/** A double with a bucket and a role, stores that reach it, and the destination that names them. */
+import { systemClock } from '#lib/clock.ts'
+import { newId } from '#model/id.ts'
+import type { BucketTarget, ObjectStore } from '#objects/object-store.ts'
+import { S3Stores, type S3StoresOptions } from '#objects/s3.ts'
+import { doubleCredentials, type Role, S3Double } from './double.ts'
+
+export type DoubleBucket = AsyncDisposable & {
+  readonly double: S3Double
+  readonly stores: S3Stores
+  readonly store: ObjectStore
+  readonly target: BucketTarget
+  readonly role: Role
+}
+
+export async function newDoubleBucket(
+  change: Partial<BucketTarget> = {},
+  options: Partial<S3StoresOptions> = {},
+): Promise<DoubleBucket> {
+  const double = await S3Double.start()
+  const target: BucketTarget = {
+    id: newId(),
+    bucket: 'lake',
+    region: 'eu-central-1',
+    role_arn: 'arn:aws:iam::222222222222:role/ingest',
+    external_id: 'inlet-external',
+    kms_key_arn: null,
+    path_style: true,
+    ...change,
+  }
+  double.addBucket(target.bucket, target.region)
+  const role = double.addRole(target.role_arn, { externalId: target.external_id })
+  const stores = storesOf(double, options)
+  return {
+    ...{ double, stores, store: stores.open(target), target, role },
+    async [Symbol.asyncDispose]() {
+      stores.close()
+      await double[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export function storesOf({ url }: S3Double, options: Partial<S3StoresOptions> = {}): S3Stores {
+  return new S3Stores({ s3Endpoint: url, stsEndpoint: url, clock: systemClock, credentials: doubleCredentials, ...options })
+}
