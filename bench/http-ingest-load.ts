@@ -3,7 +3,7 @@
  * `node http-ingest-load.ts`; a job comes as a message, its outcome goes back as one.
  */
 import { connect, type Socket } from 'node:net'
-import { benchKey } from './http-ingest-servers.ts'
+import { benchKey } from './inlet-node.ts'
 
 export type Job = {
   readonly url: string

@@ -4,13 +4,12 @@
  *
  * `node bench/http-ingest.ts [rounds] [events a request, to run one case only]`. BENCH_PROFILE=DIRECTORY writes a CPU profile of the Inlet server there.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import type { Job, LoadMessage, Outcome } from './http-ingest-load.ts'
-import type { Question, ServerMessage } from './http-ingest-servers.ts'
 import { inScratch } from './measure.ts'
+import { ask, median, next, pinned, type ServerMessage, start, stop, usageOf } from './rig.ts'
 
 const eventBytes = 250
 const cases = [
@@ -28,19 +27,18 @@ type Round = { readonly requestsPerSecond: number; readonly cpuMicrosPerRequest:
 const rounds = Number(process.argv[2] ?? 5)
 const only = process.argv[3]
 const profileDirectory = process.env['BENCH_PROFILE']
-const pinned = availableParallelism() > 1 && hasTaskset()
 
 console.log(`HTTP ingest, ${eventBytes} B an event, durable before the answer, ${rounds} interleaved rounds`)
 console.log(pinned ? '  server on core 0, load on core 1 (taskset)' : '  cores not pinned: no taskset, or one core only')
 
 await inScratch(async (scratch) => {
-  const load = start(1, [join(import.meta.dirname, 'http-ingest-load.ts')])
+  const load = start(1, [process.execPath, join(import.meta.dirname, 'http-ingest-load.ts')])
   const servers = new Map<(typeof kinds)[number], { child: ChildProcess; url: string }>()
   for (const kind of kinds) {
     const directory = join(scratch, kind)
     await mkdir(directory)
     const profile = kind === 'inlet' && profileDirectory !== undefined ? ['--cpu-prof', '--cpu-prof-dir', profileDirectory] : []
-    const child = start(0, [...profile, join(import.meta.dirname, 'http-ingest-servers.ts'), kind, directory])
+    const child = start(0, [process.execPath, ...profile, join(import.meta.dirname, 'http-ingest-servers.ts'), kind, directory])
     const { ready: url } = (await next(child)) as ServerMessage & { ready: string }
     servers.set(kind, { child, url })
   }
@@ -91,49 +89,4 @@ function print(events: number, { floor, inlet }: Record<(typeof kinds)[number], 
       ratio >= goal ? '' : `  below the goal of ${goal}`,
     ].join(''),
   )
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
-}
-
-function start(core: number, args: readonly string[]): ChildProcess {
-  const [command, ...rest] = pinned ? ['taskset', '-c', String(core), process.execPath, ...args] : [process.execPath, ...args]
-  return spawn(command ?? process.execPath, rest, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-}
-
-function next(child: ChildProcess): Promise<unknown> {
-  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-  const onExit = (code: number | null) => reject(new Error(`a process of the benchmark ended early (${code})`))
-  child.once('exit', onExit)
-  child.once('message', (message) => {
-    child.off('exit', onExit)
-    resolve(message)
-  })
-  return promise
-}
-
-function ask(child: ChildProcess, question: Question): Promise<unknown> {
-  const answer = next(child)
-  child.send(question)
-  return answer
-}
-
-function usageOf(message: unknown): number {
-  return (message as ServerMessage & { usage: number }).usage
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  const ended = new Promise((resolve) => child.once('exit', resolve))
-  child.send('stop' satisfies Question)
-  await ended
-}
-
-function hasTaskset(): boolean {
-  try {
-    execFileSync('taskset', ['-c', '1', 'true'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
 }

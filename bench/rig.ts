@@ -1,0 +1,60 @@
+/** Two kinds of processes that a benchmark of a server is made of: servers on one core, the load on another. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+
+/** What the parent asks a server between two rounds. */
+export type Question = 'usage' | 'clean' | 'stop'
+export type ServerMessage =
+  | { readonly ready: string }
+  /** Microseconds of CPU since the start. */
+  | { readonly usage: number }
+  | { readonly cleaned: true }
+
+export const pinned = availableParallelism() > 1 && hasTaskset()
+
+/** A command on one core. Its standard output is ours. */
+export function start(core: number, command: readonly string[], ipc = true): ChildProcess {
+  const [program = '', ...args] = pinned ? ['taskset', '-c', String(core), ...command] : command
+  return spawn(program, args, { stdio: ipc ? ['ignore', 'inherit', 'inherit', 'ipc'] : ['ignore', 'inherit', 'inherit'] })
+}
+
+/** The next message of a process. */
+export function next(child: ChildProcess): Promise<unknown> {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+  const onExit = (code: number | null) => reject(new Error(`a process of the benchmark ended early (${code})`))
+  child.once('exit', onExit)
+  child.once('message', (message) => {
+    child.off('exit', onExit)
+    resolve(message)
+  })
+  return promise
+}
+
+export function ask(child: ChildProcess, question: Question): Promise<unknown> {
+  const answer = next(child)
+  child.send(question)
+  return answer
+}
+
+export function usageOf(message: unknown): number {
+  return (message as ServerMessage & { usage: number }).usage
+}
+
+export async function stop(child: ChildProcess): Promise<void> {
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.send('stop' satisfies Question)
+  await ended
+}
+
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}
+
+function hasTaskset(): boolean {
+  try {
+    execFileSync('taskset', ['-c', '1', 'true'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
