@@ -1,0 +1,38 @@
+import { Buffer } from 'node:buffer'
+import { expect, test } from 'vitest'
+import { qualityLimits } from '#model/limits.ts'
+import { RecordSampler } from './record-sampler.ts'
+
+function sampled(count: number, record: (index: number) => string | Buffer): readonly string[] {
+  const sampler = new RecordSampler()
+  for (let index = 0; index < count; index += 1) {
+    const bytes = Buffer.concat([Buffer.from('before'), Buffer.from(record(index)), Buffer.from('after')])
+    sampler.offer(index, bytes, 6, bytes.length - 5)
+    bytes.fill(0)
+  }
+  return sampler.texts()
+}
+
+test('of few records all are taken, each as it was', () => {
+  expect(sampled(qualityLimits.samplesMax, String)).toEqual(
+    Array.from({ length: qualityLimits.samplesMax }, (_, index) => `${index}`),
+  )
+})
+
+test.each([201, 1_000, 54_321, 1_000_000])('of %i they are evenly spread', (count) => {
+  const indexes = sampled(count, String).map(Number)
+  const [first, second = 0] = indexes
+  expect(first).toBe(0)
+  expect(indexes).toEqual(indexes.map((_, position) => position * second))
+  expect(indexes.length).toBeLessThanOrEqual(qualityLimits.samplesMax)
+  expect(indexes.length).toBeGreaterThanOrEqual(qualityLimits.samplesMax / 2)
+  expect(count - (indexes.at(-1) ?? 0)).toBeLessThanOrEqual(second)
+})
+
+test('large records are fewer, too large ones and what is no text are none', () => {
+  const large = sampled(1_000, (index) => `${index} ${'x'.repeat(30_000)}`)
+  expect(large.reduce((sum, text) => sum + text.length, 0)).toBeLessThanOrEqual(qualityLimits.samplesBytesMax)
+  expect(large.length).toBeGreaterThanOrEqual(4)
+  expect(sampled(10, () => 'x'.repeat(qualityLimits.sampleBytesMax + 1))).toEqual([])
+  expect(sampled(4, (index) => (index === 2 ? Buffer.from([0xff]) : 'x'))).toHaveLength(3)
+})
