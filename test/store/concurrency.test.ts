@@ -9,6 +9,7 @@ import { bumpEpoch } from '#store/epoch.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
+import { getViewQuality } from '#store/view-quality.ts'
 import { archiveView, findView, getViewDetail, insertVersion, insertView, publishView, removeDraft } from '#store/views.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { runStoreWorkers } from '../support/store-worker.ts'
@@ -199,6 +200,28 @@ describeDatabases('callers at once', (kind) => {
     expect(results.toSorted()).toEqual(['known', 'known', 'known', 'known', 'new'])
     const { aggregated } = await getViewMetrics(store.db, account, view.id, t0)
     expect(aggregated).toMatchObject({ last_24h: { processed: 10 }, all_time: { processed: 10 }, total_error_count_24h: 3 })
+  })
+
+  test('processes of their own count column quality of one view and endpoint: none of it is lost', async () => {
+    await using store = await newStore(kind)
+    const [endpoint, view] = [newId(), newId()]
+    const column = { name: 'n', type: 'BIGINT', values: 1, nulls: 0, cast_nulls: 1, cast_dlq: 0, missing: 0 }
+    // Every worker reports 8 of its own and the 2 that all report.
+    const commits = (worker: number) =>
+      [0, 1, ...Array.from({ length: 8 }, (_, index) => 100 + worker * 10 + index)].map((seq) => {
+        const columns = [{ ...column, min: String(seq), max: String(seq) }]
+        const unmapped = [{ path: '$.x', types: ['integer' as const], records: 1 }]
+        return aCommit(endpoint, seq, { views: [anOutcome(view, { quality: { columns, sampled_records: 1, unmapped } })] })
+      })
+    const recorded = await runStoreWorkers(4, store.url, 'record', commits)
+    expect(recorded.reduce((sum, count) => sum + count, 0)).toBe(34)
+    const { last_24h, all_time } = await getViewQuality(store.db, view, endpoint, t0)
+    const counted = { columns: [{ ...column, values: 34, cast_nulls: 34, min: '0', max: '137' }], sampled_records: 34 }
+    expect(last_24h).toEqual({
+      ...counted,
+      unmapped: [{ path: '$.x', types: ['integer'], records: 34, last_seen_at: expect.any(String) }],
+    })
+    expect(all_time).toEqual({ ...counted, unmapped: [] })
   })
 
   test('a page read while commits come in misses none of those before it', async () => {

@@ -16,9 +16,10 @@ import { listRawParquet } from '#store/raw-parquet.ts'
 import { listRegionEndpoints } from '#store/snapshot-endpoints.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
+import { getViewQuality, removeViewQualityBefore } from '#store/view-quality.ts'
 import { getView, listViews } from '#store/views.ts'
 import { type DatabaseKind, describeDatabases, newStore, type TestStore } from '../support/databases.ts'
-import { aCommit, aJob, anAccount, aPublishedView, aStoredEndpoint, t0 } from './fixtures.ts'
+import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, t0 } from './fixtures.ts'
 
 const page = { limit: 50, offset: 0 }
 const accounts = 20
@@ -55,6 +56,11 @@ async function plansOf(store: TestStore, work: (db: Tx) => Promise<unknown>): Pr
 const wholeTable = (kind: DatabaseKind, table: string) =>
   new RegExp(kind === 'sqlite' ? `SCAN ${table}(?! USING)` : `Seq Scan on ${table}\\b`)
 const sorting = (kind: DatabaseKind) => (kind === 'sqlite' ? /USE TEMP B-TREE FOR ORDER BY/ : /\bSort\b/)
+
+function commitWithQuality(endpoint: string, view: string) {
+  const quality = { columns: [], sampled_records: 1, unmapped: [] }
+  return aCommit(endpoint, 99_998, { views: [anOutcome(view, { quality })] })
+}
 
 /** Rows in plenty and statistics of them; the first account and its own things. */
 async function filled(kind: DatabaseKind) {
@@ -146,6 +152,10 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .values(rows.map(({ at }) => ({ ...none, view_id: view, endpoint_id: endpoint, bucket_start: at })))
       .execute()
     await db
+      .insertInto('view_quality')
+      .values(rows.map(({ at }) => ({ view_id: view, endpoint_id: endpoint, bucket_start: at, quality: '{}' })))
+      .execute()
+    await db
       .insertInto('view_totals')
       .values(rows.map(({ id, at }) => ({ ...none, view_id: view, endpoint_id: id, updated_at: at })))
       .execute()
@@ -219,6 +229,9 @@ describeDatabases('query plans', (kind) => {
         ['views', (db) => listViews(db, account, { name: 'events' }, page)],
         ['view_counters', (db) => getViewMetrics(db, account, view, t0)],
         ['view_totals', (db) => getViewMetrics(db, account, view, t0)],
+        ['view_quality', (db) => getViewQuality(db, view, endpoint, t0 + 2 * 86_400_000)],
+        ['view_quality', (db) => removeViewQualityBefore(db, t0)],
+        ['view_quality', (db) => recordCommit(db, commitWithQuality(endpoint, view), t0 + 120_000)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
         ['endpoints', (db) => listTroubledLags(db, account, t0)],
         ['commits', (db) => recordCommit(db, aCommit(endpoint, 99_999), t0 + 60_000)],
