@@ -54,6 +54,13 @@ export type DeliveryRun = {
 
 type Target = DestinationTarget & { readonly session: string }
 
+type Uploaded = {
+  readonly target: DestinationTarget
+  readonly artifacts: Readonly<Record<string, Artifact>>
+  /** Attempts of the endpoint that had failed when it began. */
+  readonly failures: number
+}
+
 type Facts = {
   readonly name: Omit<SegmentName, 'prefix'>
   readonly records: number
@@ -65,10 +72,13 @@ type Facts = {
  * Takes one sealed segment to committed: build, upload, marker, commit.
  *
  * Owns: the steps and their retries. Does not own: which segments there are, in what order they take their turn, removing them.
- * Law: the marker is put after every artifact it lists and only in turn; the commit is given away only after the marker.
+ * Law: the marker is put after every artifact it lists and only in turn; the commit is given away only after the marker. Artifacts
+ * that went up before an attempt of their endpoint failed go up again: what failed may have been the bucket being deleted and made anew.
  */
 export class SegmentDelivery {
   readonly #options: SegmentDeliveryOptions
+  /** Attempts that failed, by endpoint. */
+  readonly #failures = new Map<string, number>()
 
   constructor(options: SegmentDeliveryOptions) {
     this.#options = options
@@ -169,21 +179,27 @@ export class SegmentDelivery {
 
   async #deliver(id: string, facts: Facts, built: BuiltArtifacts, startedAt: number, run: DeliveryRun): Promise<void> {
     const { stores, uploader, clock } = this.#options
-    let uploaded: { readonly target: DestinationTarget; readonly artifacts: Readonly<Record<string, Artifact>> } | undefined
+    const { endpointId } = facts.name
+    const failures = () => this.#failures.get(endpointId) ?? 0
+    let uploaded: Uploaded | undefined
     await this.#retry(facts, run, async (target) => {
       const store = stores.open(target)
       const name: SegmentName = { ...facts.name, prefix: target.prefix }
       // The destination may have been changed while this one waited: then everything goes to the one that is bound now.
-      if (uploaded === undefined || !isSamePlace(uploaded.target, target)) {
-        uploaded = { target, artifacts: await uploader.upload(store, name, built.files, run.signal) }
+      if (uploaded === undefined || uploaded.failures < failures() || !isSamePlace(uploaded.target, target)) {
+        const before = failures()
+        uploaded = { target, failures: before, artifacts: await uploader.upload(store, name, built.files, run.signal) }
         await run.turn
         run.signal.throwIfAborted()
-        const now = this.#options.endpoint(facts.name.endpointId)?.destination
+        const now = this.#options.endpoint(endpointId)?.destination
         if (now !== undefined && now !== null && !isSamePlace(now, target)) throw new Error('the destination was changed')
+        // Those before it met trouble while it waited.
+        if (before < failures())
+          uploaded = { ...uploaded, failures: failures(), artifacts: await uploader.upload(store, name, built.files, run.signal) }
       }
       const commit: SegmentCommit = {
         id,
-        endpoint_id: facts.name.endpointId,
+        endpoint_id: endpointId,
         node_id: facts.name.nodeId,
         log: facts.name.log,
         seq: facts.name.seq,
@@ -226,6 +242,7 @@ export class SegmentDelivery {
         return result
       } catch (error) {
         run.signal.throwIfAborted()
+        this.#failures.set(endpointId, (this.#failures.get(endpointId) ?? 0) + 1)
         run.report(errorMessage(error))
         const delayMs = backoff.next()
         if (backoff.attempts % 10 === 1)
