@@ -19,6 +19,7 @@ import {
   GetObjectCommand,
   HeadObjectCommand,
   NoSuchKey,
+  PutBucketPolicyCommand,
   paginateListObjectsV2,
   S3Client,
 } from '@aws-sdk/client-s3'
@@ -115,13 +116,18 @@ export class Customer {
     return { id: destination.id, bucket, role, prefix: destination.prefix }
   }
 
+  /** On AWS the objects that a role puts are its account's. On the gateway they are the caller's: the policy lets their bucket's owner read. */
   async createBucket(bucket: string): Promise<void> {
     await this.s3.send(new CreateBucketCommand({ Bucket: bucket }))
+    const Resource = [`arn:aws:s3:::${bucket}`, `arn:aws:s3:::${bucket}/*`]
+    const Statement = [{ Effect: 'Allow', Principal: { AWS: [this.#gateway.customer.arn] }, Action: 's3:*', Resource }]
+    const policy: Policy = { Version: '2012-10-17', Statement }
+    await this.s3.send(new PutBucketPolicyCommand({ Bucket: bucket, Policy: JSON.stringify(policy) }))
   }
 
   /** With all that is in it. */
   async deleteBucket(bucket: string): Promise<void> {
-    for (const { key } of await this.list(bucket)) await this.s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }))
+    for (const { key } of await this.list(bucket)) await this.delete(bucket, key)
     await this.s3.send(new DeleteBucketCommand({ Bucket: bucket }))
   }
 
@@ -172,6 +178,10 @@ export class Customer {
       if (error instanceof NoSuchKey) return undefined
       throw error
     }
+  }
+
+  async delete(bucket: string, key: string): Promise<void> {
+    await this.s3.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }))
   }
 
   head(bucket: string, key: string) {

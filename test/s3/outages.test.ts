@@ -1,0 +1,163 @@
+/**
+ * What S3 and its owners do to deliveries, each to an endpoint of its own, all in one installation at the same time.
+ * Law: ingest goes on, the endpoint says why it is behind, and once it is over everything is committed once and in order.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Delivered, expectExactlyOnce, Sender } from '../support/acknowledged.ts'
+import { type Fault, FaultProxy } from '../support/fault-proxy.ts'
+import { Installation } from '../support/installation.ts'
+import { Customer, type CustomerDestination, describeGateway, gatewayEnvironment } from '../support/object-gateway.ts'
+import { until } from '../support/until.ts'
+
+const recoveryMs = 100_000
+
+describeGateway('while S3 is in trouble', (gateway) => {
+  const customer = new Customer(gateway)
+  let proxy: FaultProxy
+  let installation: Installation
+
+  beforeAll(async () => {
+    proxy = await FaultProxy.start(gateway.url)
+    installation = await Installation.create({ environment: gatewayEnvironment(gateway, { s3Url: proxy.url }) })
+    await installation.start('control', 'ingest', 'delivery')
+  })
+  afterAll(async () => {
+    await installation?.[Symbol.asyncDispose]()
+    await proxy?.[Symbol.asyncDispose]()
+  })
+
+  /** An endpoint that has delivered already, and takes in more all the time. */
+  async function delivering(): Promise<Delivered> {
+    const destination = await customer.destination(installation)
+    await installation.ok('POST', `/v1/destinations/${destination.id}/validate`)
+    const { id: endpointId } = await installation.endpoint({ bucket: destination.bucket, destination_id: destination.id })
+    const sender = new Sender(installation, endpointId)
+    sender.start()
+    await until('a first commit', async () => (await installation.commits(endpointId)).length > 0, 60_000)
+    return { installation, customer, destination, endpointId, sender }
+  }
+
+  const reasonsOf = async (id: string): Promise<readonly string[]> => {
+    const { status, status_reasons } = await installation.ok('GET', `/v1/endpoints/${id}`)
+    return status === 'degraded' ? status_reasons : []
+  }
+
+  async function recovers(delivered: Delivered, isExpected?: (seq: number) => boolean): Promise<void> {
+    const { endpointId, sender } = delivered
+    await sender.stop()
+    expect(sender.refusals).toBe(0)
+    await installation.committed(endpointId, sender.seqs, recoveryMs)
+    await until('the node to be empty', () => installation.walFiles(endpointId).length === 0, 20_000)
+    await until('the endpoint to be active', async () => (await reasonsOf(endpointId)).length === 0, 20_000)
+    await expectExactlyOnce(delivered, isExpected)
+  }
+
+  describe.concurrent('deliveries wait and go on when', () => {
+    const faults: readonly (readonly [string, Fault, RegExp])[] = [
+      ['it answers 500', { kind: 'answer', status: 500, code: 'InternalError' }, /InternalError/],
+      ['it answers 503 SlowDown', { kind: 'answer', status: 503, code: 'SlowDown' }, /SlowDown/],
+      ['it resets connections in the middle of a body', { kind: 'reset', afterBytes: 100 }, /ECONNRESET|EPIPE/],
+      ['it does the work and loses its answers', { kind: 'lost-answer' }, /ECONNRESET|EPIPE/],
+    ]
+    test.each(faults)('%s', async (_, fault, reason) => {
+      const delivered = await delivering()
+      const path = `/${delivered.destination.bucket}/`
+      proxy.break(path, fault)
+      await until('the reason', async () => (await reasonsOf(delivered.endpointId)).some((text) => reason.test(text)), 60_000)
+      proxy.heal(path)
+      await recovers(delivered)
+    })
+
+    test('it says nothing any more', async () => {
+      const delivered = await delivering()
+      const path = `/${delivered.destination.bucket}/`
+      proxy.break(path, { kind: 'silence' })
+      await until('a request without an answer', () => proxy.hits(path) > 0, 20_000)
+      proxy.heal(path)
+      await recovers(delivered)
+    })
+
+    test('it is slow to a crawl', async () => {
+      const delivered = await delivering()
+      const path = `/${delivered.destination.bucket}/`
+      proxy.break(path, { kind: 'crawl', bytesPerSecond: 2_000 })
+      const before = (await installation.commits(delivered.endpointId)).length
+      await until('a delivery', async () => (await installation.commits(delivered.endpointId)).length > before + 1, 60_000)
+      expect(proxy.hits(path)).toBeGreaterThan(0)
+      proxy.heal(path)
+      await recovers(delivered)
+    })
+
+    test('every other answer is lost or none', async () => {
+      const delivered = await delivering()
+      const path = `/${delivered.destination.bucket}/`
+      proxy.break(path, { kind: 'lost-answer' }, { share: 0.5 })
+      await until('lost answers', () => proxy.hits(path) > 10, 60_000)
+      proxy.break(path, { kind: 'answer', status: 500, code: 'InternalError' }, { share: 0.5 })
+      const lost = proxy.hits(path)
+      await until('failures', () => proxy.hits(path) > lost + 10, 60_000)
+      proxy.heal(path)
+      await recovers(delivered)
+    })
+
+    test('the role may not put any more, for a while', async () => {
+      const delivered = await delivering()
+      const { role, bucket } = delivered.destination
+      await customer.allow(role, bucket, ['s3:GetObject'])
+      await until('the reason', () => saysOf(delivered, /s3:PutObject/), 60_000)
+      await customer.allow(role, bucket)
+      await recovers(delivered)
+    })
+
+    test('the role is deleted, and made anew', async () => {
+      const delivered = await delivering()
+      const { role, bucket, id } = delivered.destination
+      await customer.deleteRole(role)
+      await until('the reason', () => saysOf(delivered, /AccessDenied|no such role/), 60_000)
+      const { trust_policy } = await installation.ok('GET', `/v1/destinations/${id}`)
+      await customer.createRole(role, trust_policy)
+      await customer.allow(role, bucket)
+      await recovers(delivered)
+    })
+
+    test.each([
+      ['and deliveries met that', true],
+      ['and no delivery met that', false],
+    ])('the bucket is deleted and made anew, %s', async (_, isMet) => {
+      const delivered = await delivering()
+      const { destination, endpointId } = delivered
+      // While markers can't be put, artifacts of later segments are there already, and go with the bucket.
+      const markers = `/${destination.bucket}/in/let/${endpointId}/commits/`
+      proxy.break(markers, { kind: 'answer', status: 500, code: 'InternalError' })
+      await until('the reason', () => saysOf(delivered, /InternalError/), 60_000)
+      const lost = new Set((await customer.markers(destination, endpointId)).map(({ seq }) => seq))
+      if (isMet) {
+        await emptied(destination)
+        proxy.heal(markers)
+        await until('the reason', () => saysOf(delivered, /there is no bucket/), 60_000)
+        await customer.createBucket(destination.bucket)
+      } else {
+        // As good as a new one.
+        for (const { key } of await customer.list(destination.bucket)) await customer.delete(destination.bucket, key)
+        proxy.heal(markers)
+      }
+      await recovers(delivered, (seq) => !lost.has(seq))
+    })
+  })
+
+  const saysOf = async ({ endpointId }: Delivered, reason: RegExp): Promise<boolean> =>
+    (await reasonsOf(endpointId)).some((text) => reason.test(text))
+
+  /** A bucket that deliveries still write to is not empty for long. */
+  async function emptied({ bucket }: CustomerDestination): Promise<void> {
+    await until(
+      'the bucket to go',
+      () =>
+        customer.deleteBucket(bucket).then(
+          () => true,
+          () => false,
+        ),
+      60_000,
+    )
+  }
+})
