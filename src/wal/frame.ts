@@ -59,6 +59,7 @@ const FRAME_HEADER_BYTES = 36
 /** A length above this is damage, not a frame. */
 const FRAME_BYTES_MAX = 0x3fff_ffff
 
+const CRC_AT = 8
 const PREFIX_BYTES = 12
 const VERSION = 1
 const STARTS_GROUP = 1
@@ -84,20 +85,33 @@ export function encodedBytes(frame: FrameInput): number {
 }
 
 /** Bytes of a frame that stand before its payload. */
-export function envelopeBytes(frame: FrameEnvelope): number {
+function envelopeBytes(frame: FrameEnvelope): number {
   return FRAME_HEADER_BYTES + textBytes(frame.topic) + textBytes(frame.clientId) + frame.attributes.byteLength
 }
 
 /**
- * Writes everything that stands before the payload to `into` at `offset`, and answers the frame's crc. `payload` is only read:
- * the caller writes it behind these bytes.
+ * Writes a frame to `into` at `offset`, and answers where what it wrote ends. Without its payload, that is only read: the caller writes it
+ * behind.
  */
-export function encodeEnvelope(into: Buffer, offset: number, frame: FrameInput, salt: number, startsGroup: boolean): number {
-  const topic = textBytes(frame.topic)
-  const clientId = textBytes(frame.clientId)
-  const attributes = frame.attributes.byteLength
-  const envelope = FRAME_HEADER_BYTES + topic + clientId + attributes
-  const length = envelope - PREFIX_BYTES + payloadBytes(frame)
+export function encodeInto(
+  into: Buffer,
+  offset: number,
+  frame: FrameInput,
+  { salt, startsGroup, withPayload }: { readonly salt: number; readonly startsGroup: boolean; readonly withPayload: boolean },
+): number {
+  const textAt = offset + FRAME_HEADER_BYTES
+  const clientIdAt = frame.topic === '' ? textAt : textAt + into.write(frame.topic, textAt, 'utf8')
+  const attributesAt = frame.clientId === '' ? clientIdAt : clientIdAt + into.write(frame.clientId, clientIdAt, 'utf8')
+  const payloadAt = attributesAt + frame.attributes.byteLength
+  if (payloadAt > attributesAt) into.set(frame.attributes, attributesAt)
+  let end = payloadAt
+  if (withPayload) {
+    for (const chunk of frame.payload) {
+      into.set(chunk, end)
+      end += chunk.byteLength
+    }
+  }
+  const length = payloadAt - offset - PREFIX_BYTES + (withPayload ? end - payloadAt : payloadBytes(frame))
 
   into.writeUInt32LE(length, offset)
   into.writeUInt32LE(lengthCheck(length, salt), offset + 4)
@@ -107,29 +121,26 @@ export function encodeEnvelope(into: Buffer, offset: number, frame: FrameInput, 
   into[offset + 15] = startsGroup ? STARTS_GROUP : 0
   writeUInt64(into, frame.receivedAtMicros, offset + 16)
   into.writeUInt32LE(frame.recordCount, offset + 24)
-  into.writeUInt32LE(attributes, offset + 28)
-  into.writeUInt16LE(topic, offset + 32)
-  into.writeUInt16LE(clientId, offset + 34)
-  let at = offset + FRAME_HEADER_BYTES
-  if (topic > 0) at += into.write(frame.topic, at, 'utf8')
-  if (clientId > 0) at += into.write(frame.clientId, at, 'utf8')
-  if (attributes > 0) into.set(frame.attributes, at)
+  into.writeUInt32LE(payloadAt - attributesAt, offset + 28)
+  into.writeUInt16LE(clientIdAt - textAt, offset + 32)
+  into.writeUInt16LE(attributesAt - clientIdAt, offset + 34)
 
-  let crc = crc32c(into.subarray(offset + PREFIX_BYTES, offset + envelope), salt)
-  for (const chunk of frame.payload) crc = crc32c(chunk, crc)
-  into.writeUInt32LE(crc, offset + 8)
-  return crc
+  // A call costs more than the bytes of a small frame: one for all of it.
+  let crc = crc32c(into.subarray(offset + PREFIX_BYTES, end), salt)
+  if (!withPayload) for (const chunk of frame.payload) crc = crc32c(chunk, crc)
+  into.writeUInt32LE(crc, offset + CRC_AT)
+  return end
 }
 
-/** The whole frame in one piece. The log itself never puts a payload together like this. */
+/** The crc of a frame that was written at `offset`. */
+export function crcAt(bytes: Buffer, offset: number): number {
+  return bytes.readUInt32LE(offset + CRC_AT)
+}
+
+/** The whole frame in one piece. */
 export function encodeFrame(frame: FrameInput, salt: number, startsGroup: boolean): Buffer {
   const bytes = Buffer.alloc(encodedBytes(frame))
-  encodeEnvelope(bytes, 0, frame, salt, startsGroup)
-  let at = envelopeBytes(frame)
-  for (const chunk of frame.payload) {
-    bytes.set(chunk, at)
-    at += chunk.byteLength
-  }
+  encodeInto(bytes, 0, frame, { salt, startsGroup, withPayload: true })
   return bytes
 }
 
@@ -148,7 +159,7 @@ export function decodeFrame(bytes: Buffer, offset: number, salt: number): Decode
   if (typeof whole === 'string') return whole
   if (bytes.byteLength - offset < whole) return 'short'
   const end = offset + whole
-  const crc = bytes.readUInt32LE(offset + 8)
+  const crc = crcAt(bytes, offset)
   if (crc32c(bytes.subarray(offset + PREFIX_BYTES, end), salt) !== crc) return 'corrupt'
 
   const protocol = protocols[bytes[offset + 13] ?? 0]

@@ -3,8 +3,12 @@ import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import type { FooterRecord } from './segment-file.ts'
 
+/** Crcs of frames that are chained in one call: a call costs more than the four bytes of a frame. */
+const CRCS_AT_ONCE = 256
+
 export class SegmentTally {
-  readonly #crc = Buffer.alloc(4)
+  readonly #crcs = Buffer.allocUnsafe(CRCS_AT_ONCE * 4)
+  #waitingBytes = 0
   #frames = 0
   #records = 0
   #payloadBytes = 0
@@ -26,11 +30,12 @@ export class SegmentTally {
     this.#payloadBytes += payloadBytes
     this.#firstReceivedAtMicros = Math.min(this.#firstReceivedAtMicros, frame.receivedAtMicros)
     this.#lastReceivedAtMicros = Math.max(this.#lastReceivedAtMicros, frame.receivedAtMicros)
-    this.#crc.writeUInt32LE(crc, 0)
-    this.#chain = crc32c(this.#crc, this.#chain)
+    this.#waitingBytes = this.#crcs.writeUInt32LE(crc, this.#waitingBytes)
+    if (this.#waitingBytes === this.#crcs.length) this.#extendChain()
   }
 
   footer(offset: number, sealedAtMicros: number): FooterRecord {
+    this.#extendChain()
     return {
       frames: this.#frames,
       records: this.#records,
@@ -47,5 +52,10 @@ export class SegmentTally {
   matches(footer: FooterRecord, offset: number): boolean {
     const own = this.footer(offset, footer.sealedAtMicros)
     return (Object.keys(own) as (keyof FooterRecord)[]).every((field) => own[field] === footer[field])
+  }
+
+  #extendChain(): void {
+    this.#chain = crc32c(this.#crcs.subarray(0, this.#waitingBytes), this.#chain)
+    this.#waitingBytes = 0
   }
 }

@@ -8,7 +8,7 @@
 import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
 import type { Files, OpenFile } from '#lib/files.ts'
-import { encodeEnvelope, envelopeBytes, type FrameInput, payloadBytes } from './frame.ts'
+import { crcAt, encodedBytes, encodeInto, type FrameInput, payloadBytes } from './frame.ts'
 import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentHeader, segmentSalt } from './segment-file.ts'
 import { SegmentTally } from './segment-tally.ts'
 import { isDiskFull } from './wal-error.ts'
@@ -114,36 +114,34 @@ export class SegmentWriter {
   /** Headers, and payloads that are small, in one buffer; larger payloads as they came. */
   #encode(frames: readonly FrameInput[]): { readonly chunks: Uint8Array[]; readonly bytes: number; readonly crcs: Uint32Array } {
     const header = this.#durableBytes === 0 ? HEADER_BYTES : 0
-    let own = header
-    for (const frame of frames) own += envelopeBytes(frame) + this.#copiedBytes(frame)
-    const buffer = Buffer.allocUnsafe(own)
+    let bytes = header
+    let apart = 0
+    for (const frame of frames) {
+      bytes += encodedBytes(frame)
+      if (!this.#isCopied(frame)) apart += payloadBytes(frame)
+    }
+    const buffer = Buffer.allocUnsafe(bytes - apart)
     if (header > 0) encodeHeader(this.header).copy(buffer, 0)
 
     const chunks: Uint8Array[] = []
     const crcs = new Uint32Array(frames.length)
-    let bytes = own
     let at = header
     let flushed = 0
     for (const [index, frame] of frames.entries()) {
-      crcs[index] = encodeEnvelope(buffer, at, frame, this.#salt, index === 0)
-      at += envelopeBytes(frame)
-      if (this.#copiedBytes(frame) > 0) {
-        for (const chunk of frame.payload) {
-          buffer.set(chunk, at)
-          at += chunk.byteLength
-        }
-      } else {
+      const withPayload = this.#isCopied(frame)
+      const end = encodeInto(buffer, at, frame, { salt: this.#salt, startsGroup: index === 0, withPayload })
+      crcs[index] = crcAt(buffer, at)
+      at = end
+      if (!withPayload) {
         chunks.push(buffer.subarray(flushed, at), ...frame.payload)
         flushed = at
-        bytes += payloadBytes(frame)
       }
     }
     if (flushed < at) chunks.push(buffer.subarray(flushed, at))
     return { chunks, bytes, crcs }
   }
 
-  #copiedBytes(frame: FrameInput): number {
-    const bytes = payloadBytes(frame)
-    return bytes <= this.#copiedPayloadBytesMax ? bytes : 0
+  #isCopied(frame: FrameInput): boolean {
+    return payloadBytes(frame) <= this.#copiedPayloadBytesMax
   }
 }
