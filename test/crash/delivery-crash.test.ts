@@ -42,7 +42,7 @@ describe('the delivery process dies', () => {
   test.each(table)('%s', async (moment, left) => {
     await using installation = await Installation.create()
     await installation.start('control', 'ingest')
-    const { id } = await installation.endpoint({ bucket, view })
+    const { id, viewId } = await installation.endpoint({ bucket, view })
     const numbers = Array.from({ length: 40 }, (_, n) => n)
     let seq = -1
     for (let at = 0; at < numbers.length; at += 10) {
@@ -75,6 +75,9 @@ describe('the delivery process dies', () => {
     expect(raw.map(({ payload }) => JSON.parse(String(payload)).n)).toEqual(numbers)
     const typed = await readWithDuckDb(installation.artifacts(bucket, id, 'views/numbers/v1'))
     expect(typed.map(({ n }) => Number(n))).toEqual(numbers.filter((n) => n % 5 !== 0))
+    const { aggregated } = await installation.ok('GET', `/v1/views/${viewId}/metrics?detail=columns`)
+    expect(aggregated.all_time).toEqual({ processed: 40, accepted: 32, dropped: 8, dlq: 0 })
+    expect(aggregated.columns[0].all_time).toMatchObject({ values: 32, nulls: 0, missing: 0, min: '1', max: '39' })
     for (const { artifacts } of markers) {
       for (const { key, bytes, sha256 } of Object.values(artifacts)) {
         const file = readFileSync(join(installation.buckets, bucket, key))
