@@ -49,9 +49,10 @@ export class S3Store implements ObjectStore {
 
   async putFile(key: string, path: string, options: PutOptions): Promise<void> {
     const { signal } = options
+    signal?.throwIfAborted()
     const { size } = await stat(path)
     if (size > s3Limits.multipartThresholdBytes) return this.#putInParts(key, path, size, options)
-    const sha256 = options.sha256 ?? (await sha256Of(path, signal))
+    const sha256 = options.sha256 ?? (await sha256Of(path))
     await this.#try('put', { signal, attempts: s3Limits.attemptsMax }, async ({ client }) => {
       const unreadable = new AbortController()
       const body = createReadStream(path)
@@ -62,9 +63,9 @@ export class S3Store implements ObjectStore {
       try {
         await client.send(command, { abortSignal: either(signal, unreadable.signal) })
       } catch (error) {
-        throw unreadable.signal.aborted ? unreadable.signal.reason : error
-      } finally {
+        // Only now: a store may answer before the end of the file is noticed here, and without it the connection would not be free again.
         body.destroy()
+        throw unreadable.signal.aborted ? unreadable.signal.reason : error
       }
     })
   }
@@ -247,8 +248,8 @@ function undefinedIfMissing(error: unknown): undefined {
   throw error
 }
 
-async function sha256Of(path: string, signal: AbortSignal | undefined): Promise<string> {
+async function sha256Of(path: string): Promise<string> {
   const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash, signal === undefined ? {} : { signal })
+  await pipeline(createReadStream(path), hash)
   return hash.digest('hex')
 }

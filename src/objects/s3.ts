@@ -8,6 +8,7 @@
  */
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
+import type { LookupFunction } from 'node:net'
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts'
 import { must } from '#lib/assert.ts'
@@ -28,7 +29,13 @@ export type S3StoresOptions = {
   /** Our own credentials; without them the AWS SDK's chain finds them. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string }
   readonly idleTimeoutMs?: number
+  /** How names of hosts are resolved, instead of the system's way. */
+  readonly lookup?: LookupFunction
 }
+
+/** What the SDK has to say besides its errors goes to the console unless it has another place. */
+const nothing = () => undefined
+const silent = { trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing }
 
 /** A client that signs as a role. */
 export type RoleClient = { readonly client: S3Client; readonly session: RoleSession }
@@ -43,8 +50,9 @@ export class S3Stores implements ObjectStores {
 
   constructor(options: S3StoresOptions) {
     this.#options = options
-    const { clock, idleTimeoutMs = s3Limits.idleTimeoutMs } = options
-    const agent = { keepAlive: true, maxSockets: s3Limits.socketsMax, timeout: idleTimeoutMs }
+    const { clock, lookup, idleTimeoutMs = s3Limits.idleTimeoutMs } = options
+    const own = lookup === undefined ? {} : { lookup }
+    const agent = { keepAlive: true, maxSockets: s3Limits.socketsMax, timeout: idleTimeoutMs, ...own }
     const httpAgent = new HttpAgent(agent)
     const httpsAgent = new HttpsAgent(agent)
     this.#agents = [httpAgent, httpsAgent]
@@ -131,6 +139,7 @@ export class S3Stores implements ObjectStores {
   #ofClient(endpoint: string | null) {
     return {
       requestHandler: this.#connections,
+      logger: silent,
       maxAttempts: s3Limits.attemptsMax,
       retryMode: 'standard',
       customUserAgent: 'inlet',

@@ -1,8 +1,10 @@
 /** A double with a bucket and a role, stores that reach it, and the destination that names them. */
+import { expect } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import type { BucketTarget, ObjectStore } from '#objects/object-store.ts'
 import { S3Stores, type S3StoresOptions } from '#objects/s3.ts'
+import { ObjectStoreError } from '#objects/store-error.ts'
 import { doubleCredentials, type Role, S3Double } from './double.ts'
 
 export type DoubleBucket = AsyncDisposable & {
@@ -42,4 +44,14 @@ export async function newDoubleBucket(
 
 export function storesOf({ url }: S3Double, options: Partial<S3StoresOptions> = {}): S3Stores {
   return new S3Stores({ s3Endpoint: url, stsEndpoint: url, clock: systemClock, credentials: doubleCredentials, ...options })
+}
+
+/** The failure of the operation, which must be one of the store. */
+export async function failureOf(work: Promise<unknown>): Promise<ObjectStoreError> {
+  const error = await work.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  expect(error).toBeInstanceOf(ObjectStoreError)
+  return error as ObjectStoreError
 }

@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { RoleSession } from './role-session.ts'
+import { ObjectStoreError, type StoreErrorReason } from './store-error.ts'
+
+const hour = 3_600_000
+const minute = 60_000
+
+/** STS that numbers what it gives, and refuses as told. */
+function newSession(purpose: 'request' | 'link', maxSeconds = 3_600) {
+  const clock = new ManualClock()
+  const asked: number[] = []
+  const sts = { asked, refuses: undefined as StoreErrorReason | undefined, lifetimeMs: undefined as number | undefined }
+  const session = new RoleSession({
+    purpose,
+    clock,
+    async assume(seconds) {
+      asked.push(seconds)
+      if (sts.refuses !== undefined) throw new ObjectStoreError(sts.refuses, 'assume_role', 'code', sts.refuses)
+      if (seconds > maxSeconds) throw new ObjectStoreError('refused', 'assume_role', 'ValidationError', 'too long')
+      const lifetimeMs = sts.lifetimeMs ?? seconds * 1000
+      return { accessKeyId: `id-${asked.length}`, secretAccessKey: 's', sessionToken: 't', lifetimeMs }
+    },
+  })
+  const get = async () => (await session.get()).accessKeyId
+  return { clock, sts, session, get }
+}
+
+describe('credentials for requests', () => {
+  test('are asked for once by all who wait, kept, and renewed five minutes before their end', async () => {
+    const { clock, sts, get } = newSession('request')
+    expect(await Promise.all([get(), get(), get()])).toEqual(['id-1', 'id-1', 'id-1'])
+    clock.advance(hour - 5 * minute - 1)
+    expect(await get()).toBe('id-1')
+    clock.advance(1)
+    expect(await Promise.all([get(), get()])).toEqual(['id-2', 'id-2'])
+    expect(sts.asked).toEqual([3_600, 3_600])
+  })
+
+  test('that live but minutes are not asked for with each request', async () => {
+    const { clock, sts, get } = newSession('request')
+    sts.lifetimeMs = 4 * minute
+    expect([await get(), await get()]).toEqual(['id-1', 'id-1'])
+    clock.advance(3 * minute)
+    expect(await get()).toBe('id-2')
+  })
+
+  test.each(['unreachable', 'throttled', 'unavailable'] as const)('are used to their end while STS is %s', async (reason) => {
+    const { clock, sts, get } = newSession('request')
+    await get()
+    clock.advance(hour - minute)
+    sts.refuses = reason
+    expect(await get()).toBe('id-1')
+    clock.advance(minute)
+    await expect(get()).rejects.toThrow(reason)
+    sts.refuses = undefined
+    clock.advance(1_000)
+    expect(await get()).toMatch(/^id-/)
+  })
+
+  test('that are denied at their renewal are a failure, though the old ones are still good, until the role is back', async () => {
+    const { clock, sts, get } = newSession('request')
+    await get()
+    clock.advance(hour - minute)
+    sts.refuses = 'assume_role_denied'
+    await expect(get()).rejects.toMatchObject({ reason: 'assume_role_denied' })
+    sts.refuses = undefined
+    clock.advance(1_000)
+    expect(await get()).toBe('id-3')
+  })
+
+  test('that were refused are not asked for again within a second', async () => {
+    const { clock, sts, get } = newSession('request')
+    sts.refuses = 'assume_role_denied'
+    for (let n = 0; n < 5; n += 1) await expect(get()).rejects.toMatchObject({ reason: 'assume_role_denied' })
+    expect(sts.asked).toHaveLength(1)
+    clock.advance(1_000)
+    await expect(get()).rejects.toMatchObject({ reason: 'assume_role_denied' })
+    expect(sts.asked).toHaveLength(2)
+  })
+
+  test('with which something was denied are given up, unless they are quite new', async () => {
+    const { clock, session, get } = newSession('request')
+    await get()
+    session.distrust()
+    expect(await get()).toBe('id-1')
+    clock.advance(30_000)
+    session.distrust()
+    expect(await get()).toBe('id-2')
+  })
+
+  test('are not waited for longer than the caller wants', async () => {
+    const never = Promise.withResolvers<never>()
+    const session = new RoleSession({ purpose: 'request', clock: new ManualClock(), assume: () => never.promise })
+    const abort = new AbortController()
+    const waiting = session.get(abort.signal)
+    abort.abort(new Error('enough'))
+    await expect(waiting).rejects.toThrow('enough')
+    await expect(session.get(AbortSignal.abort(new Error('at once')))).rejects.toThrow('at once')
+  })
+})
+
+describe('credentials for addresses that last an hour', () => {
+  test('are of two hours, and used while an hour is left', async () => {
+    const { clock, sts, get } = newSession('link', 43_200)
+    expect([await get(), await get()]).toEqual(['id-1', 'id-1'])
+    clock.advance(hour)
+    expect(await get()).toBe('id-1')
+    clock.advance(1)
+    expect(await get()).toBe('id-2')
+    expect(sts.asked).toEqual([7_200, 7_200])
+  })
+
+  test('are of one where the role allows no more, and used for half a minute', async () => {
+    const { clock, sts, get } = newSession('link')
+    expect([await get(), await get()]).toEqual(['id-2', 'id-2'])
+    clock.advance(29_999)
+    expect(await get()).toBe('id-2')
+    clock.advance(1)
+    expect(await get()).toBe('id-3')
+    expect(sts.asked).toEqual([7_200, 3_600, 3_600])
+  })
+
+  test('are not taken to be of an hour only because STS was away', async () => {
+    const { clock, sts, get } = newSession('link', 43_200)
+    sts.refuses = 'unreachable'
+    await expect(get()).rejects.toThrow('unreachable')
+    sts.refuses = undefined
+    clock.advance(1_000)
+    await get()
+    expect(sts.asked).toEqual([7_200, 7_200])
+  })
+})

@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, open, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { s3Errors } from '../../test/support/s3/answers.ts'
+import { failureOf, newDoubleBucket } from '../../test/support/s3/target.ts'
+
+const MiB = 1024 * 1024
+const options = { contentType: 'application/gzip', metadata: { seq: '7' } }
+let directory = ''
+const file = (name: string) => join(directory, name)
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-s3-'))
+  // Longer than the threshold for parts, and with no two parts alike.
+  await using large = await open(file('large'), 'w')
+  for (let part = 0; part < 9; part += 1) await large.write(randomBytes(MiB), 0, MiB, part * 8 * MiB)
+  await large.truncate(65 * MiB + 1)
+})
+afterAll(() => rm(directory, { recursive: true }))
+
+describe('a large file', () => {
+  test('goes up in parts, each with its checksum, under the KMS key, and comes back whole', async () => {
+    const kms_key_arn = 'arn:aws:kms:eu-central-1:222222222222:key/1234abcd'
+    await using at = await newDoubleBucket({ kms_key_arn })
+    await at.store.putFile('large', file('large'), options)
+    expect(at.double.count('UploadPart')).toBe(9)
+    for (const { operation, headers } of at.double.calls) {
+      if (operation === 'UploadPart') expect(headers).toHaveProperty('x-amz-checksum-crc32')
+    }
+    const stored = at.double.object('lake', 'large')
+    expect(stored?.headers).toMatchObject({
+      'x-amz-meta-seq': '7',
+      'content-type': 'application/gzip',
+      'x-amz-server-side-encryption-aws-kms-key-id': kms_key_arn,
+    })
+    expect(await at.store.getFile('large', file('copy'))).toBe(true)
+    await using copy = await open(file('copy'))
+    await using large = await open(file('large'))
+    expect((await copy.readFile()).equals(await large.readFile())).toBe(true)
+  })
+
+  test('leaves no parts when one of them is refused', async () => {
+    await using at = await newDoubleBucket()
+    at.double.fault = ({ operation, query }) =>
+      operation === 'UploadPart' && query.get('partNumber') === '4' ? s3Errors.accessDenied : undefined
+    expect(await failureOf(at.store.putFile('large', file('large'), options))).toMatchObject({ reason: 'put_denied' })
+    expect(at.double.buckets.get('lake')?.uploads.size).toBe(0)
+    expect(at.double.object('lake', 'large')).toBeUndefined()
+    // The others are not sent for nothing.
+    expect(at.double.count('UploadPart')).toBeLessThan(9)
+  })
+
+  test('leaves no parts when it is aborted, and nothing is sent after that', async () => {
+    await using at = await newDoubleBucket()
+    const abort = new AbortController()
+    const reason = new Error('stop')
+    at.double.fault = ({ operation, query }) => {
+      if (operation !== 'UploadPart' || query.get('partNumber') !== '3') return undefined
+      abort.abort(reason)
+      return 'silence'
+    }
+    await expect(at.store.putFile('large', file('large'), { ...options, signal: abort.signal })).rejects.toBe(reason)
+    expect(at.double.buckets.get('lake')?.uploads.size).toBe(0)
+    expect(at.double.calls.at(-1)?.operation).toBe('AbortMultipartUpload')
+  })
+
+  test('that was begun by a process that died is put away before it begins anew', async () => {
+    await using at = await newDoubleBucket()
+    const left = { key: 'large', headers: {}, parts: new Map() }
+    at.double.buckets.get('lake')?.uploads.set('dead', left)
+    at.double.buckets.get('lake')?.uploads.set('other', { ...left, key: 'large-other' })
+    await at.store.putFile('large', file('large'), options)
+    expect([...(at.double.buckets.get('lake')?.uploads.keys() ?? [])]).toEqual(['other'])
+  })
+
+  test('goes up also where the role may not list uploads', async () => {
+    await using at = await newDoubleBucket()
+    at.role.denied.add('ListMultipartUploads')
+    await at.store.putFile('large', file('large'), options)
+    expect(at.double.object('lake', 'large')).toBeDefined()
+  })
+
+  test('is not there when its completion answers 200 with an error', async () => {
+    await using at = await newDoubleBucket()
+    at.double.fault = ({ operation }) => (operation === 'CompleteMultipartUpload' ? 'error in a 200' : undefined)
+    expect(await failureOf(at.store.putFile('large', file('large'), options))).toMatchObject({
+      reason: 'unavailable',
+      code: 'InternalError',
+    })
+    expect(at.double.buckets.get('lake')?.uploads.size).toBe(0)
+  })
+})

@@ -1,0 +1,319 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
+import { s3Errors } from '../../test/support/s3/answers.ts'
+import { doubleCredentials, type Fault, type Operation } from '../../test/support/s3/double.ts'
+import { failureOf, newDoubleBucket, storesOf } from '../../test/support/s3/target.ts'
+import { until } from '../../test/support/until.ts'
+import type { BucketTarget } from './object-store.ts'
+import { S3Stores } from './s3.ts'
+import { sessionName } from './session-name.ts'
+
+const options = { contentType: 'application/gzip', metadata: { seq: '7', 'endpoint-id': 'e' } }
+const kms_key_arn = 'arn:aws:kms:eu-central-1:222222222222:key/1234abcd'
+const underKms = {
+  'x-amz-server-side-encryption': 'aws:kms',
+  'x-amz-server-side-encryption-aws-kms-key-id': kms_key_arn,
+  'x-amz-server-side-encryption-bucket-key-enabled': 'true',
+}
+let directory = ''
+const file = (name: string) => join(directory, name)
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-s3-'))
+  await writeFile(file('small'), 'small')
+})
+afterAll(() => rm(directory, { recursive: true }))
+
+/** A fault for the first so many requests of an operation. */
+const first = (count: number, operation: Operation, fault: Fault) => {
+  let left = count
+  return (call: { readonly operation: Operation }) => (call.operation === operation && left-- > 0 ? fault : undefined)
+}
+
+describe('a put on the wire', () => {
+  test('has its length, its SHA-256 signed and as a checksum, its type, its metadata, and SSE-S3', async () => {
+    await using at = await newDoubleBucket()
+    await at.store.put('k', Buffer.from('small'), options)
+    await at.store.putFile('f', file('small'), options)
+    const sha256 = createHash('sha256').update('small').digest()
+    for (const key of ['k', 'f']) {
+      const { headers } = at.double.calls.find((call) => call.key === key) ?? {}
+      expect(headers).toMatchObject({
+        'content-length': '5',
+        'content-type': 'application/gzip',
+        'x-amz-content-sha256': sha256.toString('hex'),
+        'x-amz-checksum-sha256': sha256.toString('base64'),
+        'x-amz-meta-seq': '7',
+        'x-amz-meta-endpoint-id': 'e',
+        'x-amz-server-side-encryption': 'AES256',
+      })
+      // Gateways of some age know no trailing checksums, and a wait for 100-continue costs a connection.
+      for (const name of ['transfer-encoding', 'content-encoding', 'x-amz-trailer', 'expect'])
+        expect(headers).not.toHaveProperty(name)
+      expect(at.double.object('lake', key)?.headers).toMatchObject({ 'x-amz-meta-seq': '7', 'content-type': 'application/gzip' })
+    }
+  })
+
+  test('has the KMS key of the destination', async () => {
+    await using at = await newDoubleBucket({ kms_key_arn })
+    await at.store.put('k', Buffer.from('x'), options)
+    expect(at.double.object('lake', 'k')?.headers).toMatchObject(underKms)
+  })
+
+  test('of a file that is not what the caller says it is, is refused', async () => {
+    await using at = await newDoubleBucket()
+    const sha256 = createHash('sha256').update('other').digest('hex')
+    expect(await failureOf(at.store.putFile('k', file('small'), { ...options, sha256 }))).toMatchObject({ reason: 'damaged' })
+    expect(at.double.object('lake', 'k')).toBeUndefined()
+  })
+
+  test('uses connections again', async () => {
+    await using at = await newDoubleBucket()
+    for (let n = 0; n < 20; n += 1) await at.store.putFile(`k${n}`, file('small'), options)
+    expect(at.double.connections).toBeLessThanOrEqual(2)
+  })
+})
+
+describe('what passes', () => {
+  const passing: readonly (readonly [string, Fault])[] = [
+    ['500', s3Errors.internalError],
+    ['503 SlowDown', s3Errors.slowDown],
+    ['a reset in the middle of the body', 'reset'],
+    ['a lost answer', 'answer lost'],
+    ['silence', 'silence'],
+    ['a crawl', 'crawl'],
+  ]
+
+  test.each(passing)('%s: a put of bytes and of a file is there in the end', async (_, fault) => {
+    await using at = await newDoubleBucket({}, { idleTimeoutMs: 300 })
+    at.double.fault = first(1, 'PutObject', fault)
+    await at.store.put('k', Buffer.alloc(100_000), options)
+    at.double.fault = first(2, 'PutObject', fault)
+    await at.store.putFile('f', file('small'), options)
+    expect(at.double.object('lake', 'k')?.body.length).toBe(100_000)
+    expect(at.double.object('lake', 'f')?.body.toString()).toBe('small')
+  })
+
+  test.each(['reset', 'silence'] as const)('%s: an object is read whole in the end', async (fault) => {
+    await using at = await newDoubleBucket({}, { idleTimeoutMs: 300 })
+    await at.store.put('k', Buffer.alloc(100_000, 'x'), options)
+    at.double.fault = first(1, 'GetObject', fault)
+    expect((await at.store.get('k'))?.length).toBe(100_000)
+    at.double.fault = first(1, 'GetObject', fault)
+    expect(await at.store.getFile('k', file('got'))).toBe(true)
+  })
+
+  test('what does not pass is given up after a few attempts, for the caller to wait', async () => {
+    await using at = await newDoubleBucket()
+    at.double.fault = ({ operation }) => (operation === 'PutObject' ? s3Errors.slowDown : undefined)
+    expect(await failureOf(at.store.putFile('f', file('small'), options))).toMatchObject({
+      reason: 'throttled',
+      code: 'SlowDown',
+    })
+    expect(at.double.count('PutObject')).toBe(3)
+  })
+})
+
+describe('what is listed', () => {
+  test('comes in pages', async () => {
+    await using at = await newDoubleBucket()
+    for (let n = 0; n < 7; n += 1) await at.store.put(`p/${n}`, Buffer.from('x'), options)
+    at.double.keysPerPage = 3
+    expect((await Array.fromAsync(at.store.list('p/'))).map(({ key }) => key)).toEqual([
+      'p/0',
+      'p/1',
+      'p/2',
+      'p/3',
+      'p/4',
+      'p/5',
+      'p/6',
+    ])
+    expect(at.double.count('ListObjectsV2')).toBe(3)
+  })
+
+  test('decides where a store denies what is not there', async () => {
+    await using at = await newDoubleBucket()
+    await at.store.put('there', Buffer.from('x'), options)
+    at.double.fault = ({ operation }) => (operation === 'GetObject' ? s3Errors.accessDenied : undefined)
+    expect(await at.store.get('missing')).toBeUndefined()
+    expect(await at.store.get('the')).toBeUndefined()
+    expect(await failureOf(at.store.get('there'))).toMatchObject({ reason: 'get_denied' })
+    at.role.denied.add('ListObjectsV2')
+    expect(await failureOf(at.store.get('missing'))).toMatchObject({ reason: 'list_denied' })
+  })
+})
+
+describe('an assumed role', () => {
+  test('is assumed once for all who open its destination, under a name that tells account and endpoint', async () => {
+    await using at = await newDoubleBucket()
+    const [account_id, endpoint_id] = ['11111111-2222-3333-4444-555555555555', 'aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee']
+    const target: BucketTarget = { ...at.target, session: sessionName({ account_id, endpoint_id }) }
+    await Promise.all([1, 2, 3, 4].map((n) => at.stores.open(target).put(`k${n}`, Buffer.from('x'), options)))
+    await at.stores.open(target).put('k5', Buffer.from('x'), options)
+    const calls = at.double.calls.filter(({ operation }) => operation === 'AssumeRole')
+    expect(calls).toHaveLength(1)
+    expect(Object.fromEntries(calls[0]?.form ?? [])).toMatchObject({
+      RoleArn: at.target.role_arn,
+      ExternalId: 'inlet-external',
+      RoleSessionName: 'inlet-555555555555-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee',
+      DurationSeconds: '3600',
+    })
+    expect(calls[0]?.signed).toMatchObject({ region: 'eu-central-1', service: 'sts' })
+  })
+
+  test('is assumed anew when anything of it changes, and for another endpoint', async () => {
+    await using at = await newDoubleBucket()
+    at.double.addRole('arn:aws:iam::222222222222:role/other', { externalId: 'inlet-external' })
+    at.double.addBucket('west', 'eu-west-1')
+    const changes = [
+      {},
+      { role_arn: 'arn:aws:iam::222222222222:role/other' },
+      { region: 'eu-west-1', bucket: 'west' },
+      { session: 'other' },
+    ]
+    for (const change of changes) await at.stores.open({ ...at.target, ...change }).put('k', Buffer.from('x'), options)
+    expect(at.double.count('AssumeRole')).toBe(changes.length)
+    expect(
+      await failureOf(at.stores.open({ ...at.target, external_id: 'not mine' }).put('k', Buffer.from('x'), options)),
+    ).toMatchObject({ reason: 'assume_role_denied' })
+  })
+
+  test('is assumed anew for a store that wants what the role says now', async () => {
+    await using at = await newDoubleBucket()
+    await at.store.put('k', Buffer.from('x'), options)
+    const fresh = at.stores.open(at.target, { fresh: true })
+    await fresh.put('k', Buffer.from('x'), options)
+    await fresh.remove('k')
+    expect(at.double.count('AssumeRole')).toBe(2)
+  })
+
+  test('whose session the store does not know any more is assumed once more at once', async () => {
+    await using at = await newDoubleBucket()
+    await at.store.put('k', Buffer.from('x'), options)
+    // Deleted and made anew: sessions of the old one are worth nothing.
+    at.double.addRole(at.target.role_arn, { externalId: 'inlet-external' })
+    await at.store.put('k', Buffer.from('y'), options)
+    expect(at.double.count('AssumeRole')).toBe(2)
+    expect(at.double.object('lake', 'k')?.body.toString()).toBe('y')
+  })
+
+  test('that is gone is a failure until it is back', async () => {
+    await using at = await newDoubleBucket()
+    await at.store.put('k', Buffer.from('x'), options)
+    at.double.roles.delete(at.target.role_arn)
+    expect(await failureOf(at.store.put('k', Buffer.from('y'), options))).toMatchObject({
+      ...{ reason: 'assume_role_denied', step: 'assume_role', code: 'AccessDenied' },
+    })
+    at.double.addRole(at.target.role_arn, { externalId: 'inlet-external' })
+    await until('the role to be tried again', () =>
+      at.store.put('k', Buffer.from('z'), options).then(
+        () => true,
+        () => false,
+      ),
+    )
+    expect(at.double.object('lake', 'k')?.body.toString()).toBe('z')
+  })
+})
+
+describe('a clock that is wrong', () => {
+  test.each([-2, 2])('by %i hours is set right by what S3 and STS say', async (hours) => {
+    await using at = await newDoubleBucket()
+    at.double.aheadMs = hours * 3_600_000
+    await at.store.put('k', Buffer.from('x'), options)
+    await at.store.putFile('f', file('small'), options)
+    const link = await at.stores.open(at.target).presign('k', 3_600)
+    expect(await (await fetch(link)).text()).toBe('x')
+    // Also where S3 was not asked for anything before.
+    const own = storesOf(at.double)
+    expect((await fetch(await own.open(at.target).presign('k', 3_600))).status).toBe(200)
+    own.close()
+    // S3 was never asked at the wrong time: STS had told it.
+    expect(at.double.count('PutObject')).toBe(2)
+  })
+
+  test('is told where it can not be set right', async () => {
+    await using at = await newDoubleBucket()
+    at.double.fault = ({ operation }) =>
+      operation === 'PutObject' ? s3Errors.requestTimeTooSkewed('20261120T080000Z', Date.now()) : undefined
+    expect(await failureOf(at.store.put('k', Buffer.from('x'), options))).toMatchObject({ reason: 'clock_skew' })
+  })
+})
+
+describe('a signed address', () => {
+  test('downloads the object, and nothing else', async () => {
+    await using at = await newDoubleBucket()
+    await at.store.put("dlq/it's ü.gz", Buffer.from('rows'), options)
+    const link = await at.store.presign("dlq/it's ü.gz", 3_600)
+    expect(await (await fetch(link)).text()).toBe('rows')
+    expect((await fetch(link.replace('dlq', 'qld'))).status).toBe(403)
+    expect((await fetch(link, { method: 'DELETE' })).status).toBe(403)
+    expect(new URL(link).searchParams.get('X-Amz-Expires')).toBe('3600')
+  })
+
+  test('is good for its hour: the session that signs it lives longer, also when it was kept', async () => {
+    await using at = await newDoubleBucket()
+    Object.assign(at.role, { maxSeconds: 43_200 })
+    await at.store.put('k', Buffer.from('x'), options)
+    const links = [await at.store.presign('k', 3_600), await at.store.presign('k', 3_600)]
+    expect(at.double.calls.filter(({ form }) => form.get('DurationSeconds') === '7200')).toHaveLength(1)
+    at.double.aheadMs = 3_590_000
+    for (const link of links) expect((await fetch(link)).status).toBe(200)
+    at.double.aheadMs = 3_610_000
+    for (const link of links) expect((await fetch(link)).status).toBe(403)
+  })
+
+  test('of a role that allows but an hour is signed with a session of its own, asked for once in a while', async () => {
+    await using at = await newDoubleBucket()
+    await at.store.put('k', Buffer.from('x'), options)
+    const links = await Promise.all([1, 2, 3].map(() => at.store.presign('k', 3_600)))
+    links.push(await at.store.presign('k', 3_600))
+    // For requests, for two hours in vain, for one.
+    expect(at.double.count('AssumeRole')).toBe(3)
+    at.double.aheadMs = 3_590_000
+    for (const link of links) expect((await fetch(link)).status).toBe(200)
+  })
+
+  const aws = (at: Parameters<typeof storesOf>[0]) => storesOf(at, { s3Endpoint: null })
+
+  test.each([
+    [{ path_style: false }, 'https://lake.s3.eu-central-1.amazonaws.com/a/k?'],
+    [{ path_style: true }, 'https://s3.eu-central-1.amazonaws.com/lake/a/k?'],
+    // A certificate of AWS covers one label: the SDK takes path style by itself.
+    [{ path_style: false, bucket: 'lake.of.data' }, 'https://s3.eu-central-1.amazonaws.com/lake.of.data/a/k?'],
+    [{ path_style: false, region: 'cn-north-1' }, 'https://lake.s3.cn-north-1.amazonaws.com.cn/a/k?'],
+    [{ path_style: false, region: 'us-gov-west-1' }, 'https://lake.s3.us-gov-west-1.amazonaws.com/a/k?'],
+  ])('names the host of the bucket: %j', async (change, expected) => {
+    await using at = await newDoubleBucket(change)
+    const stores = aws(at.double)
+    const link = await stores.open(at.target).presign('a/k', 3_600)
+    expect(link.slice(0, expected.length)).toBe(expected)
+    expect(link).toContain(`%2F${at.target.region}%2Fs3%2Faws4_request`)
+    stores.close()
+  })
+})
+
+describe('without an address of a gateway', () => {
+  test('STS is the one of the region, and what DNS does not know is unreachable', async () => {
+    const asked: string[] = []
+    const stores = new S3Stores({
+      ...{ s3Endpoint: null, stsEndpoint: null, credentials: doubleCredentials, clock: systemClock },
+      lookup: (host, _options, callback) => {
+        asked.push(host)
+        callback(Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: 'ENOTFOUND' }), '')
+      },
+    })
+    await using at = await newDoubleBucket()
+    for (const region of ['eu-central-1', 'cn-north-1', 'us-gov-west-1']) {
+      const failure = await failureOf(stores.open({ ...at.target, region }).put('k', Buffer.from('x'), options))
+      expect(failure).toMatchObject({ reason: 'unreachable', step: 'assume_role', code: 'ENOTFOUND' })
+    }
+    expect([...new Set(asked)]).toEqual([
+      ...['sts.eu-central-1.amazonaws.com', 'sts.cn-north-1.amazonaws.com.cn', 'sts.us-gov-west-1.amazonaws.com'],
+    ])
+    stores.close()
+  })
+})
