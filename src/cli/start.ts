@@ -126,8 +126,20 @@ function banner(config: Config, bootstrapped: Bootstrapped | undefined): string 
     `      -H ${bootstrapped.api_key === null ? `"X-API-Key: ${key}"` : `'X-API-Key: ${key}'`} -H 'Content-Type: application/x-ndjson' \\`,
     `      --data-binary '{"event":"signup","user":{"id":"u-1"},"amount":12.5,"at":"2026-11-20T08:15:30Z"}'`,
     '',
-    `  Within seconds it is Parquet under ${config.paths.buckets}/local`,
+    ...whatNext(config, bootstrapped.endpoint_id),
     '',
   )
   return lines.join('\n')
+}
+
+/** A bucket elsewhere takes a role that only its owner can make. */
+function whatNext({ objectStore, paths }: Config, endpointId: string): readonly string[] {
+  if (objectStore === 'directory') return [`  Within seconds it is Parquet under ${paths.buckets}/local`]
+  return [
+    '  It is kept on this machine until the endpoint has a destination. docs/destinations.md shows each step:',
+    '',
+    '    POST  /v1/destinations                  your bucket; the answer has the policies for its role',
+    '    POST  /v1/destinations/{id}/validate',
+    `    PATCH /v1/endpoints/${endpointId}   {"destination_id": …}`,
+  ]
 }

@@ -131,7 +131,8 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   let url: string
   try {
     const { region, bootstrapApiKey: apiKey } = config
-    const made = await bootstrap({ store, changes, compile, objectStores, clock, region, hosts, apiKey })
+    const hasLocalBucket = folders !== undefined
+    const made = await bootstrap({ store, changes, compile, objectStores, clock, region, hosts, apiKey, hasLocalBucket })
     if (made !== undefined) onBootstrap(made)
     url = await server.listen({ host: config.controlListen.host, port: config.controlListen.port })
   } catch (error) {
@@ -157,7 +158,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
 }
 
 /** Loaded when asked for: the AWS SDK is large. */
-async function s3Stores({ s3Endpoint, stsEndpoint }: Config, clock: Clock) {
+async function s3Stores({ s3Endpoint, stsEndpoint, awsPrincipalArn: principalArn }: Config, clock: Clock) {
   const { S3Stores } = await import('#objects/s3.ts')
-  return new S3Stores({ s3Endpoint, stsEndpoint, clock })
+  return new S3Stores({ s3Endpoint, stsEndpoint, principalArn, clock })
 }

@@ -133,7 +133,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
 }
 
 /** Loaded when asked for: the AWS SDK is large. */
-async function s3Stores({ s3Endpoint, stsEndpoint }: Config, clock: Clock) {
+async function s3Stores({ s3Endpoint, stsEndpoint, awsPrincipalArn: principalArn }: Config, clock: Clock) {
   const { S3Stores } = await import('#objects/s3.ts')
-  return new S3Stores({ s3Endpoint, stsEndpoint, clock })
+  return new S3Stores({ s3Endpoint, stsEndpoint, principalArn, clock })
 }

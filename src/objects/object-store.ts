@@ -35,6 +35,8 @@ export interface ObjectStore {
 export type BucketTarget = {
   readonly id: string
   readonly bucket: string
+  /** What the role is expected to be allowed, to be named where it is not; keys are whole keys all the same. */
+  readonly prefix?: string
   readonly region: string
   readonly role_arn: string
   readonly external_id: string

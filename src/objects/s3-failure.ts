@@ -18,8 +18,13 @@ type Failure = {
   readonly region: string | undefined
 }
 
+export type DescribedTarget = BucketTarget & {
+  /** Who we are, where the operator said it. */
+  readonly principalArn?: string | null
+}
+
 /** The error as one of ours, or as it is where it has nothing to do with the store. */
-export function describeFailure(error: unknown, step: StoreStep, target: BucketTarget): unknown {
+export function describeFailure(error: unknown, step: StoreStep, target: DescribedTarget): unknown {
   if (!(error instanceof Error) || error instanceof ObjectStoreError) return error
   const failure = read(error)
   if (failure === undefined) return error
@@ -88,7 +93,8 @@ const denied = {
 } as const satisfies Record<Exclude<StoreStep, 'assume_role'>, StoreErrorReason>
 
 function reasonOfSts(code: string, status: number | undefined): StoreErrorReason {
-  if (/^NoSuch(Entity|Role)/.test(code)) return 'role_missing'
+  // Ceph answers 404 without a code; AWS never tells.
+  if (/^NoSuch(Entity|Role)/.test(code) || status === 404) return 'role_missing'
   if (
     /^(InvalidClientTokenId|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|UnrecognizedClient|RegionDisabled)/.test(code)
   ) {
@@ -108,9 +114,10 @@ const doing = {
   remove: 'deleting',
 } as const satisfies Record<StoreStep, string>
 
-function sentence(reason: StoreErrorReason, step: StoreStep, failure: Failure, target: BucketTarget): string {
-  const { bucket, region, role_arn, external_id, kms_key_arn } = target
+function sentence(reason: StoreErrorReason, step: StoreStep, failure: Failure, target: DescribedTarget): string {
+  const { bucket, prefix = '', region, role_arn, external_id, kms_key_arn } = target
   const arn = `arn:${partitionOf(role_arn)}:s3:::${bucket}`
+  const objects = prefix === '' ? `${arn}/*` : `${arn}/${prefix}/*`
   const what = step === 'assume_role' ? `assuming the role ${role_arn} failed` : `${doing[step]} in bucket ${bucket} failed`
   return `${what} (${failure.code}${because(failure.text)}): ${advice()}`
 
@@ -121,7 +128,7 @@ function sentence(reason: StoreErrorReason, step: StoreStep, failure: Failure, t
       case 'credentials_refused':
         return `STS in ${region} does not know the AWS credentials of this installation; its operator must check that they are right and still good, and that the region is enabled for its AWS account`
       case 'assume_role_denied':
-        return `either there is no such role, or its trust policy does not let ${callerOf(failure.text) ?? 'the AWS identity of this installation'} assume it with the external id ${external_id}, or that identity may not call sts:AssumeRole; compare with trust_policy of the destination`
+        return `either there is no such role, or its trust policy does not let ${whoAsks(target, failure.text)} assume it with the external id ${external_id}, or that identity may not call sts:AssumeRole; compare with trust_policy of the destination`
       case 'role_missing':
         return 'there is no such role; check role_arn, or make the role with trust_policy of the destination'
       case 'session_refused':
@@ -133,13 +140,13 @@ function sentence(reason: StoreErrorReason, step: StoreStep, failure: Failure, t
           ? `the bucket is not in region ${region}; set the region of the destination to the one that the bucket is in`
           : `the bucket is in region ${failure.region}, not in ${region}; set the region of the destination to ${failure.region}`
       case 'put_denied':
-        return `the role ${role_arn} must be allowed s3:PutObject on ${arn}, by its own policy and, where the bucket is another account's, by the bucket policy; look for a Deny too`
+        return `the role ${role_arn} must be allowed s3:PutObject on ${objects}, by its own policy and, where the bucket is another account's, by the bucket policy; look for a Deny too`
       case 'get_denied':
-        return `the role ${role_arn} must be allowed s3:GetObject on ${arn}; compare with bucket_policy of the destination`
+        return `the role ${role_arn} must be allowed s3:GetObject on ${objects}; compare with bucket_policy of the destination`
       case 'list_denied':
         return `the role ${role_arn} must be allowed s3:ListBucket on ${arn}; compare with bucket_policy of the destination`
       case 'delete_denied':
-        return `the role ${role_arn} must be allowed s3:DeleteObject on ${arn}; compare with bucket_policy of the destination`
+        return `the role ${role_arn} must be allowed s3:DeleteObject on ${objects}; compare with bucket_policy of the destination`
       case 'kms_denied':
         return `the KMS key ${kms_key_arn ?? 'that the bucket encrypts with'} can't be used: it must be there and enabled in region ${region}, and the role ${role_arn} must be allowed kms:GenerateDataKey and kms:Decrypt by its own policy and by the key's`
       case 'clock_skew':
@@ -166,6 +173,13 @@ function unreachableBecause(code: string): string {
   if (code === 'ETIMEDOUT' || code === 'TimeoutError' || code === 'RequestTimeout')
     return 'did not answer in time; check the network and any firewall in between'
   return 'broke the connection off; check the network and any proxy in between'
+}
+
+/** The one to look for in the trust policy; where we are a role ourselves, AWS tells of its session. */
+function whoAsks({ principalArn = null }: DescribedTarget, text: string): string {
+  const caller = callerOf(text)
+  if (principalArn === null) return caller ?? 'the AWS identity of this installation'
+  return caller === undefined || caller === principalArn ? principalArn : `${principalArn} (which calls as ${caller})`
 }
 
 /** AWS tells in fixed words who was denied, and which kind of policy did it. */

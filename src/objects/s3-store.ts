@@ -24,14 +24,14 @@ import { type Clock, sleep } from '#lib/clock.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from '#model/limits.ts'
-import type { BucketTarget, ObjectEntry, ObjectStore, PutOptions } from './object-store.ts'
+import type { ObjectEntry, ObjectStore, PutOptions } from './object-store.ts'
 import type { RoleClient } from './s3.ts'
-import { describeFailure } from './s3-failure.ts'
+import { type DescribedTarget, describeFailure } from './s3-failure.ts'
 import { putInParts } from './s3-multipart.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
 export type S3StoreOptions = {
-  readonly target: BucketTarget
+  readonly target: DescribedTarget
   readonly client: () => RoleClient
   /** The client that signs addresses. */
   readonly linkClient: () => RoleClient
@@ -65,7 +65,10 @@ export class S3Store implements ObjectStore {
       } catch (error) {
         // Only now: a store may answer before the end of the file is noticed here, and without it the connection would not be free again.
         body.destroy()
-        throw unreadable.signal.aborted ? unreadable.signal.reason : error
+        const failure = unreadable.signal.aborted ? unreadable.signal.reason : error
+        // One that was answered before all of it was sent would hold its connection.
+        unreadable.abort()
+        throw failure
       }
     })
   }

@@ -26,6 +26,8 @@ export type S3StoresOptions = {
   readonly s3Endpoint: string | null
   readonly stsEndpoint: string | null
   readonly clock: Clock
+  /** Whose credentials those are, to be named to who must trust them. */
+  readonly principalArn?: string | null
   /** Our own credentials; without them the AWS SDK's chain finds them. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string }
   readonly idleTimeoutMs?: number
@@ -62,10 +64,11 @@ export class S3Stores implements ObjectStores {
   }
 
   open(target: BucketTarget, { fresh = false }: OpenOptions = {}): ObjectStore {
+    const { principalArn = null } = this.#options
     const own = fresh ? this.#newClient(target, 'request') : undefined
     const client = () => own ?? this.#client(target, 'request')
     return new S3Store({
-      target,
+      target: { ...target, principalArn },
       client,
       linkClient: () => this.#client(target, 'link'),
       multiparts: this.#multiparts,
@@ -106,6 +109,7 @@ export class S3Stores implements ObjectStores {
   }
 
   async #assume(target: BucketTarget, durationSeconds: number, client: S3Client): Promise<Granted> {
+    const { principalArn = null } = this.#options
     const { role_arn, external_id, region, session = 'inlet' } = target
     const sts = this.#sts.get(region, () => this.#newSts(region))
     const command = new AssumeRoleCommand({
@@ -127,7 +131,7 @@ export class S3Stores implements ObjectStores {
         lifetimeMs: ends - (Date.now() + sts.config.systemClockOffset),
       }
     } catch (error) {
-      throw describeFailure(error, 'assume_role', target)
+      throw describeFailure(error, 'assume_role', { ...target, principalArn })
     }
   }
 

@@ -42,6 +42,8 @@ export type BootstrapOptions = {
   readonly hosts: HostOptions
   /** A key that shall exist with all scopes. */
   readonly apiKey: string | null
+  /** There is a bucket on this machine. Elsewhere it takes a role that nobody but its owner can make, and data waits for it. */
+  readonly hasLocalBucket: boolean
 }
 
 /** The operator asks for a key that can't be had: the process must not start as if all were well. */
@@ -83,16 +85,17 @@ export async function bootstrap(options: BootstrapOptions): Promise<Bootstrapped
 }
 
 async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
-  const { changes, compile, objectStores, clock, region, hosts } = options
+  const { changes, compile, clock, region, hosts } = options
   await compile(definition)
   const made = {
     account: { id: newId(), name: 'default', external_id: newExternalId() },
     key: options.apiKey === null ? newApiKey() : apiKeyOf(options.apiKey),
-    destination: { ...destination, id: newId() },
+    destination: options.hasLocalBucket ? { ...destination, id: newId() } : undefined,
     endpoint: { id: newId(), region, label: newLabel(endpointLabelChars) },
   }
-  const target = { ...made.destination, external_id: made.account.external_id }
-  const error = await tryDestination(objectStores, target)
+  const error =
+    made.destination &&
+    (await tryDestination(options.objectStores, { ...made.destination, external_id: made.account.external_id }))
   const isFirst = await changes.run(async (db, epoch) => {
     // Another process may have come first; the epoch's lock makes one wait for the other.
     if ((await findFirstAccount(db)) !== undefined) return false
@@ -101,11 +104,13 @@ async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped
     const account_id = made.account.id
     const { prefix, hash } = made.key
     await insertApiKey(db, { id: newId(), account_id, name: actor, prefix, hash, scopes }, now)
-    await insertDestination(db, account_id, made.destination, now)
-    const { revision } = await claimValidation(db, account_id, made.destination.id, now)
-    await recordValidation(db, account_id, made.destination.id, { revision, error }, now)
+    if (made.destination !== undefined && error !== undefined) {
+      await insertDestination(db, account_id, made.destination, now)
+      const { revision } = await claimValidation(db, account_id, made.destination.id, now)
+      await recordValidation(db, account_id, made.destination.id, { revision, error }, now)
+    }
     const settings = {
-      destination_id: made.destination.id,
+      destination_id: made.destination?.id ?? null,
       segment_bytes: null,
       // Short, so that who tries it out sees files within seconds.
       segment_max_age_seconds: 2,

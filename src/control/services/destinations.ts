@@ -11,6 +11,7 @@ import type {
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
+import { sessionName } from '#objects/session-name.ts'
 import {
   claimValidation,
   getDestination,
@@ -70,7 +71,7 @@ export class Destinations {
   async validate({ account_id }: Principal, id: string): Promise<Destination> {
     const { store, objectStores, clock, logger } = this.#options
     const claim = await transact(store, (db) => claimValidation(db, account_id, id, clock.now()))
-    const error = await tryDestination(objectStores, claim.destination)
+    const error = await tryDestination(objectStores, { ...claim.destination, session: sessionName({ account_id }) })
     if (error !== null) logger.warn({ destination_id: id, reason: error }, 'a destination failed its validation')
     await recordValidation(store.db, account_id, id, { revision: claim.revision, error }, clock.now())
     return this.#show(await getDestination(store.db, account_id, id))

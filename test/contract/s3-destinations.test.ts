@@ -1,0 +1,175 @@
+/** Destinations on S3: what validating finds, what a first start makes, where downloads come from. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { newId } from '#model/id.ts'
+import { newControl, type TestAccount, type TestControl } from '../support/control.ts'
+import { s3Errors, stsErrors } from '../support/s3/answers.ts'
+import { doubleCredentials, type Fault, type Operation, S3Double } from '../support/s3/double.ts'
+
+const principal = 'arn:aws:iam::111111111111:user/inlet'
+const kms_key_arn = 'arn:aws:kms:eu-central-1:222222222222:key/1234abcd'
+let double: S3Double
+let control: TestControl
+
+const environment = () => ({
+  INLET_OBJECT_STORE: 's3',
+  INLET_S3_ENDPOINT: double.url,
+  INLET_STS_ENDPOINT: double.url,
+  INLET_AWS_PRINCIPAL_ARN: principal,
+})
+
+beforeAll(async () => {
+  // As an operator gives them: to the AWS SDK's own chain.
+  vi.stubEnv('AWS_ACCESS_KEY_ID', doubleCredentials.accessKeyId)
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', doubleCredentials.secretAccessKey)
+  vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true')
+  double = await S3Double.start()
+  control = await newControl({ environment: environment() })
+})
+afterAll(async () => {
+  await control[Symbol.asyncDispose]()
+  await double[Symbol.asyncDispose]()
+  vi.unstubAllEnvs()
+})
+
+type Furnished = { readonly account: TestAccount; readonly id: string; readonly bucket: string; readonly role_arn: string }
+
+/** A destination with its bucket, and a role that trusts the account. */
+async function furnished(change: object = {}): Promise<Furnished> {
+  const account = await control.newAccount()
+  const bucket = `lake-${newId()}`
+  const role_arn = `arn:aws:iam::222222222222:role/${bucket}`
+  const wished = { name: 'lake', bucket, prefix: 'raw/events', region: 'eu-central-1', role_arn, path_style: true, ...change }
+  const { body } = await account.post('/v1/destinations', wished)
+  double.addBucket(bucket)
+  double.addRole(role_arn, { externalId: body.external_id })
+  return { account, id: body.id, bucket, role_arn }
+}
+
+async function validated({ account, id }: Furnished) {
+  const answer = await account.post(`/v1/destinations/${id}/validate`)
+  expect(answer.status).toBe(200)
+  return answer.body
+}
+
+describe('POST /v1/destinations/{id}/validate on S3', () => {
+  test('200 valid: a test object is written under the prefix, in a session that tells the account, and deleted', async () => {
+    const at = await furnished()
+    const before = double.calls.length
+    expect(await validated(at)).toMatchObject({ status: 'valid', last_error: null })
+    const calls = double.calls.slice(before)
+    expect(calls.map(({ operation }) => operation)).toEqual(['AssumeRole', 'PutObject', 'DeleteObject'])
+    expect(calls[0]?.form.get('RoleSessionName')).toBe(`inlet-${at.account.account_id.slice(-12)}-control`)
+    expect(calls[1]?.key).toBe(`raw/events/.inlet-validation-${at.id}`)
+    expect(double.buckets.get(at.bucket)?.objects.size).toBe(0)
+  })
+
+  test('200 valid, and a minute later not: what the role says now counts', async () => {
+    const at = await furnished()
+    expect(await validated(at)).toMatchObject({ status: 'valid' })
+    double.roles.delete(at.role_arn)
+    control.clock.advance(31_000)
+    const { status, validated_at, last_error } = await validated(at)
+    expect({ status, validated_at }).toEqual({ status: 'pending', validated_at: null })
+    expect(last_error).toMatch(/^assuming the role/)
+  })
+
+  test('200 pending: no such role, or one that does not trust us, names the principal and the external id to look for', async () => {
+    const gone = await furnished()
+    double.roles.delete(gone.role_arn)
+    const wrong = await furnished()
+    double.addRole(wrong.role_arn, { externalId: 'another' })
+    for (const at of [gone, wrong]) {
+      const { status, last_error, external_id } = await validated(at)
+      expect(status).toBe('pending')
+      expect(last_error).toContain(`assuming the role ${at.role_arn} failed (AccessDenied)`)
+      expect(last_error).toContain('there is no such role')
+      expect(last_error).toContain(`${principal} assume it with the external id ${external_id}`)
+    }
+  })
+
+  test('200 pending: a bucket that is not there, and one in another region, which is named', async () => {
+    const missing = await furnished()
+    double.buckets.delete(missing.bucket)
+    expect((await validated(missing)).last_error).toMatch(/NoSuchBucket.*there is no bucket lake-/)
+    const elsewhere = await furnished()
+    double.addBucket(elsewhere.bucket, 'eu-west-1')
+    expect((await validated(elsewhere)).last_error).toMatch(/set the region of the destination to eu-west-1/)
+  })
+
+  const denials: readonly (readonly [Operation, RegExp])[] = [
+    [
+      'PutObject',
+      /^writing in bucket .*AccessDenied, because no identity-based policy allows.*s3:PutObject on arn:aws:s3:::lake-[^/]*\/raw\/events\/\*/,
+    ],
+    ['DeleteObject', /^deleting in bucket .*AccessDenied.*s3:DeleteObject/],
+  ]
+  test.each(denials)('200 pending: %s is denied', async (operation, sentence) => {
+    const at = await furnished()
+    double.roles.get(at.role_arn)?.denied.add(operation)
+    const { status, last_error } = await validated(at)
+    expect(status).toBe('pending')
+    expect(last_error).toMatch(sentence)
+  })
+
+  const faults: readonly (readonly [string, Operation, Fault, RegExp])[] = [
+    [
+      'the KMS key is denied',
+      'PutObject',
+      s3Errors.kmsDenied('arn:aws:sts::222222222222:assumed-role/x/y', kms_key_arn),
+      /1234abcd can't be used/,
+    ],
+    [
+      'the KMS key is disabled',
+      'PutObject',
+      s3Errors.kmsDisabled(kms_key_arn),
+      /KMS\.DisabledException.*enabled in region eu-central-1/,
+    ],
+    ['our own credentials are unknown', 'AssumeRole', stsErrors.invalidClientTokenId, /operator must check/],
+    ['the store has a fault', 'PutObject', s3Errors.internalError, /InternalError/],
+    ['nobody answers', 'PutObject', 'answer lost', /S3 in region eu-central-1 broke the connection off/],
+  ]
+  test.each(faults)('200 pending: %s', async (_, operation, fault, sentence) => {
+    const at = await furnished({ kms_key_arn })
+    double.fault = (call) => (call.operation === operation ? fault : undefined)
+    const { status, last_error } = await validated(at)
+    double.fault = () => undefined
+    expect(status).toBe('pending')
+    expect(last_error).toMatch(sentence)
+    expect(last_error).not.toMatch(/127\.0\.0\.1|AKIA|ASIA|token\+/)
+  })
+
+  test('200 pending: no endpoint is there', async () => {
+    const gone = await S3Double.start()
+    await gone[Symbol.asyncDispose]()
+    await using other = await newControl({ environment: { ...environment(), INLET_STS_ENDPOINT: gone.url } })
+    const account = await other.newAccount()
+    const wished = { name: 'lake', bucket: 'lake', region: 'eu-central-1', role_arn: 'arn:aws:iam::222222222222:role/lake' }
+    const { body } = await account.post('/v1/destinations', wished)
+    const answer = await account.post(`/v1/destinations/${body.id}/validate`)
+    expect(answer.body.last_error).toMatch(/ECONNREFUSED\): STS in region eu-central-1 does not take connections/)
+  })
+
+  test('200 pending: this installation has no credentials', async () => {
+    vi.stubEnv('AWS_ACCESS_KEY_ID', '')
+    vi.stubEnv('HOME', '/nonexistent')
+    await using other = await newControl({ environment: environment() })
+    const account = await other.newAccount()
+    const wished = { name: 'lake', bucket: 'lake', region: 'eu-central-1', role_arn: 'arn:aws:iam::222222222222:role/lake' }
+    const { body } = await account.post('/v1/destinations', wished)
+    const answer = await account.post(`/v1/destinations/${body.id}/validate`)
+    vi.stubEnv('AWS_ACCESS_KEY_ID', doubleCredentials.accessKeyId)
+    expect(answer.body.last_error).toMatch(/no AWS credentials of its own/)
+  })
+})
+
+describe('a first start on S3', () => {
+  test('makes an endpoint that waits for a destination, and all else that sending takes', async () => {
+    const { endpoint_id, api_key } = control.bootstrapped ?? {}
+    const { body: token } = await control.call('POST', '/v1/token/exchange', { api_key, scope: 'admin' })
+    const headers = { authorization: `Bearer ${token.access_token}` }
+    const get = async (path: string) => (await control.call('GET', path, undefined, headers)).body
+    expect(await get(`/v1/endpoints/${endpoint_id}`)).toMatchObject({ destination_id: null, region: 'loc' })
+    expect(await get('/v1/destinations')).toMatchObject({ total: 0 })
+    expect(await get('/v1/views')).toMatchObject({ items: [{ name: 'events', status: 'published', usage_count: 1 }] })
+  })
+})
