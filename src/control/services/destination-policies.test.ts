@@ -20,10 +20,12 @@ test('without a known identity it trusts nobody', () => {
   expect(statement?.Principal.AWS).toContain('INLET_AWS_PRINCIPAL_ARN')
 })
 
-test('the bucket lets the role at what lies under the prefix, and at nothing else', () => {
-  const [objects, list] = bucketPolicy({ bucket: 'lake', prefix: 'raw/events', role_arn }).Statement
+test('the bucket lets the role at what lies under the prefix, and at nothing else but the names of unfinished uploads', () => {
+  const [objects, list, uploads, ...rest] = bucketPolicy({ bucket: 'lake', prefix: 'raw/events', role_arn }).Statement
   expect(objects).toMatchObject({ Principal: { AWS: role_arn }, Resource: 'arn:aws-cn:s3:::lake/raw/events/*' })
   expect(list).toMatchObject({ Resource: 'arn:aws-cn:s3:::lake', Condition: { StringLike: { 's3:prefix': 'raw/events/*' } } })
+  expect(uploads).toMatchObject({ Action: 's3:ListBucketMultipartUploads', Resource: 'arn:aws-cn:s3:::lake' })
+  expect(rest).toEqual([])
   expect(bucketPolicy({ bucket: 'lake', prefix: '', role_arn }).Statement[0]).toMatchObject({
     Resource: 'arn:aws-cn:s3:::lake/*',
   })

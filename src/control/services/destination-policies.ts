@@ -37,7 +37,7 @@ export function bucketPolicy({
         Sid: 'InletWritesObjects',
         Effect: 'Allow',
         Principal: { AWS: role_arn },
-        Action: ['s3:PutObject', 's3:GetObject', 's3:DeleteObject', 's3:AbortMultipartUpload', 's3:ListMultipartUploadParts'],
+        Action: ['s3:PutObject', 's3:GetObject', 's3:DeleteObject', 's3:AbortMultipartUpload'],
         Resource: `${bucketArn}/${under}`,
       },
       {
@@ -47,6 +47,14 @@ export function bucketPolicy({
         Action: 's3:ListBucket',
         Resource: bucketArn,
         Condition: { StringLike: { 's3:prefix': under } },
+      },
+      {
+        // AWS knows no condition by prefix for this one. It tells names of uploads, nothing of what is in them.
+        Sid: 'InletFindsUnfinishedUploads',
+        Effect: 'Allow',
+        Principal: { AWS: role_arn },
+        Action: 's3:ListBucketMultipartUploads',
+        Resource: bucketArn,
       },
     ],
   }
