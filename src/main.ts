@@ -59,9 +59,7 @@ const commands: Readonly<Record<string, Command>> = {
   commits: async (args, readConfig) => {
     const config = readConfig()
     const { commitsCommand } = await import('#cli/commits/command.ts')
-    const { DirectoryStores } = await import('#objects/directory.ts')
-    const stores = new DirectoryStores({ root: config.paths.buckets })
-    return commitsCommand(args, { config, stores, stdout: process.stdout, now: Date.now })
+    return commitsCommand(args, { config, stores: () => openStores(config), stdout: process.stdout, now: Date.now })
   },
   keys: async (args, config) => (await import('#cli/keys.ts')).keysCommand(args, config(), process.stdout),
 }
@@ -104,6 +102,11 @@ async function supervise(name: string, children: readonly ChildName[], config: C
     logger,
     start: () => startProcesses({ config, environment, program, children, print, clock: systemClock, logger }),
   })
+}
+
+async function openStores({ objectStore, paths, s3Endpoint, stsEndpoint }: Config) {
+  if (objectStore === 'directory') return new (await import('#objects/directory.ts')).DirectoryStores({ root: paths.buckets })
+  return new (await import('#objects/s3.ts')).S3Stores({ s3Endpoint, stsEndpoint, clock: systemClock })
 }
 
 type Context = { readonly logger: Logger; readonly clock: Clock }

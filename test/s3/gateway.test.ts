@@ -1,4 +1,5 @@
 /** The gateway that the suites of this folder run on does what they count on. */
+import { randomUUID } from 'node:crypto'
 import { GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts'
 import { expect, test } from 'vitest'
@@ -28,30 +29,32 @@ describeGateway('the gateway', (gateway) => {
   }
 
   test('an assumed role may do what its policy says, until it says something else', async () => {
-    await customer.createBucket('smoke')
-    await customer.createRole('smoke', trust(gateway.service.arn, 'secret-of-smoke'))
-    await customer.allow('smoke', 'smoke')
-    const credentials = await assume('smoke', 'secret-of-smoke')
+    const smoke = `smoke-${randomUUID()}`
+    await customer.createBucket(smoke)
+    await customer.createRole(smoke, trust(gateway.service.arn, 'secret-of-smoke'))
+    await customer.allow(smoke, smoke)
+    const credentials = await assume(smoke, 'secret-of-smoke')
     const s3 = new S3Client({ endpoint: gateway.url, region: 'us-east-1', credentials, forcePathStyle: true, maxAttempts: 1 })
-    const object = { Bucket: 'smoke', Key: 'a/b' }
+    const object = { Bucket: smoke, Key: 'a/b' }
     await s3.send(new PutObjectCommand({ ...object, Body: 'hello', ServerSideEncryption: 'AES256' }))
     const { Body } = await s3.send(new GetObjectCommand(object))
     expect(await Body?.transformToString()).toBe('hello')
-    await customer.allow('smoke', 'smoke', ['s3:GetObject'])
+    await customer.allow(smoke, smoke, ['s3:GetObject'])
     await expect(s3.send(new PutObjectCommand({ ...object, Body: 'x' }))).rejects.toMatchObject({ name: 'AccessDenied' })
-    await customer.deleteRole('smoke')
+    await customer.deleteRole(smoke)
     await expect(s3.send(new GetObjectCommand(object))).rejects.toMatchObject({ name: 'AccessDenied' })
   })
 
   test('a role is assumed only with the external id that it demands, and only by whom it trusts', async () => {
-    await customer.createRole('trusting', trust(gateway.service.arn, 'secret-of-trusting'))
-    await expect(assume('trusting', 'another')).rejects.toMatchObject({
+    const trusting = `trusting-${randomUUID()}`
+    await customer.createRole(trusting, trust(gateway.service.arn, 'secret-of-trusting'))
+    await expect(assume(trusting, 'another')).rejects.toMatchObject({
       name: 'AccessDenied',
       $metadata: { httpStatusCode: 403 },
     })
-    await expect(assume('trusting', 'secret-of-trusting', gateway.stranger)).rejects.toMatchObject({
+    await expect(assume(trusting, 'secret-of-trusting', gateway.stranger)).rejects.toMatchObject({
       $metadata: { httpStatusCode: 403 },
     })
-    expect(await assume('trusting', 'secret-of-trusting')).toMatchObject({ sessionToken: expect.stringMatching(/./) })
+    expect(await assume(trusting, 'secret-of-trusting')).toMatchObject({ sessionToken: expect.stringMatching(/./) })
   })
 })

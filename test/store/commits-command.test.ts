@@ -33,7 +33,7 @@ async function rebuild(store: TestStore, ...args: string[]) {
     return true
   }
   const config = { databaseUrl: store.url, paths: { database: store.url } }
-  const stores = new DirectoryStores({ root: buckets })
+  const stores = async () => new DirectoryStores({ root: buckets })
   const code = await commitsCommand(['rebuild', ...args], { config, stores, stdout: { write }, now: () => now })
   return { code, text }
 }

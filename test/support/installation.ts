@@ -44,7 +44,7 @@ export class Installation implements AsyncDisposable {
   readonly apiKey: string
   readonly apiUrl: string
   readonly ingestUrl: string
-  readonly #environment: Readonly<Record<string, string | undefined>>
+  #environment: Readonly<Record<string, string | undefined>>
   readonly #running = new Map<string, ChildProcess>()
   readonly #log: string[] = []
   #token: string | undefined
@@ -72,6 +72,11 @@ export class Installation implements AsyncDisposable {
   static async create(options: Options = {}): Promise<Installation> {
     const directory = await mkdtemp(join(tmpdir(), 'inlet-test-'))
     return new Installation(directory, [await freePort(), await freePort()], options)
+  }
+
+  /** For processes that start from now on. */
+  configure(environment: Readonly<Record<string, string>>): void {
+    this.#environment = { ...this.#environment, ...environment }
   }
 
   /** Starts `inlet <command>`, or another program in the place of it. Resolves at once. */

@@ -27,7 +27,7 @@ Exit codes: 0 all is recorded, 1 something could not be read or was refused, 2 t
 
 export type CommitsCommandOptions = {
   readonly config: Pick<Config, 'databaseUrl'> & { readonly paths: Pick<Config['paths'], 'database'> }
-  readonly stores: ObjectStores
+  readonly stores: () => Promise<ObjectStores>
   readonly stdout: Output
   readonly now: () => number
 }
@@ -55,7 +55,7 @@ export async function commitsCommand(args: readonly string[], options: CommitsCo
       stdout.write('There is no such endpoint with such a destination in this database.\n')
       return 1
     }
-    return await rebuild(store, places, parsed, options)
+    return await rebuild(store, places, parsed, options, await options.stores())
   } finally {
     await store.close()
   }
@@ -79,7 +79,8 @@ async function rebuild(
   store: Store,
   places: readonly CommitPlace[],
   { dryRun }: Arguments,
-  { stores, stdout, now }: CommitsCommandOptions,
+  { stdout, now }: Pick<CommitsCommandOptions, 'stdout' | 'now'>,
+  stores: ObjectStores,
 ): Promise<number> {
   const sum: Tally = { recorded: 0, known: 0, refused: 0 }
   const problems: string[] = []

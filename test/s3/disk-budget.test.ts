@@ -1,0 +1,73 @@
+/** Outages that last until nothing fits on the disk any more, or across a restart. */
+import { expect, test } from 'vitest'
+import { expectExactlyOnce, Sender } from '../support/acknowledged.ts'
+import { FaultProxy } from '../support/fault-proxy.ts'
+import { Installation } from '../support/installation.ts'
+import { Customer, describeGateway, gatewayEnvironment } from '../support/object-gateway.ts'
+import { until } from '../support/until.ts'
+
+const MiB = 1024 * 1024
+
+describeGateway('an outage that lasts', (gateway) => {
+  const customer = new Customer(gateway)
+
+  async function endpointOf(installation: Installation) {
+    const destination = await customer.destination(installation)
+    const { id } = await installation.endpoint({
+      bucket: destination.bucket,
+      destination_id: destination.id,
+      output_formats: ['parquet'],
+      segment_bytes: 8_000_000,
+    })
+    return { destination, endpointId: id }
+  }
+
+  test('until the disk budget is full: 503, and all that was acknowledged is delivered when it ends, without help', async () => {
+    await using proxy = await FaultProxy.start(gateway.url)
+    const budget = 64 * MiB
+    const environment = { ...gatewayEnvironment(gateway, { s3Url: proxy.url }), INLET_DISK_BUDGET_BYTES: `${budget}B` }
+    await using installation = await Installation.create({ environment })
+    await installation.start('control', 'ingest', 'delivery')
+    const { destination, endpointId } = await endpointOf(installation)
+    const path = `/${destination.bucket}`
+    proxy.break(path, { kind: 'answer', status: 503, code: 'SlowDown' })
+    const sender = new Sender(installation, endpointId, { recordsPerRequest: 500, recordBytes: 1000 })
+    await until('a refusal', async () => (await sender.send()) === 503, 60_000)
+    expect(sender.acknowledged.length * 1000).toBeGreaterThan(budget / 2)
+    const refused = await installation.ingest(endpointId, `"${'x'.repeat(999_000)}"\n`)
+    expect(refused).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    // It stays so while the outage does, and takes what it has nowhere.
+    expect(await installation.commits(endpointId)).toEqual([])
+    expect(await installation.ok('GET', `/v1/endpoints/${endpointId}`)).toMatchObject({
+      status: 'degraded',
+      status_reasons: expect.arrayContaining([expect.stringContaining('SlowDown')]),
+    })
+    proxy.heal(path)
+    await until('room', async () => (await sender.send()) === 202, 90_000)
+    await installation.committed(endpointId, sender.seqs, 90_000)
+    await expectExactlyOnce({ installation, customer, destination, endpointId, sender })
+  })
+
+  test('through a restart, while S3 has no address in DNS', async () => {
+    const environment = gatewayEnvironment(gateway, { s3Url: 'http://s3.gateway.invalid:8000' })
+    await using installation = await Installation.create({ environment })
+    await installation.start('control', 'ingest', 'delivery')
+    const { destination, endpointId } = await endpointOf(installation)
+    const sender = new Sender(installation, endpointId)
+    for (let request = 0; request < 10; request += 1) expect(await sender.send()).toBe(202)
+    await until(
+      'the reason',
+      async () =>
+        (await installation.ok('GET', `/v1/endpoints/${endpointId}`)).status_reasons.some((text: string) =>
+          text.includes('no address in DNS'),
+        ),
+      60_000,
+    )
+    await installation.end('delivery', 'SIGTERM')
+    installation.configure(gatewayEnvironment(gateway))
+    await installation.start('delivery')
+    await installation.committed(endpointId, sender.seqs, 60_000)
+    await expectExactlyOnce({ installation, customer, destination, endpointId, sender })
+  })
+})

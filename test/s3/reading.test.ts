@@ -1,0 +1,127 @@
+/**
+ * A reader that reads only what markers list, all the time, while deliveries are killed and S3 fails at random: `S3_SEED` repeats a run.
+ * Law: for every marker that it sees, every file is there and is what the marker says; no segment and no record is seen twice; in the
+ * end it has seen all that was acknowledged.
+ */
+import { randomInt } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { expectExactlyOnce, numbersIn, Sender } from '../support/acknowledged.ts'
+import { type Fault, FaultProxy } from '../support/fault-proxy.ts'
+import { Installation, type Marker } from '../support/installation.ts'
+import { Customer, type CustomerDestination, describeGateway, gatewayEnvironment } from '../support/object-gateway.ts'
+import { until } from '../support/until.ts'
+
+const seed = Number(process.env['S3_SEED'] ?? randomInt(2 ** 31))
+const kills = 6
+
+const faults: readonly Fault[] = [
+  { kind: 'answer', status: 500, code: 'InternalError' },
+  { kind: 'answer', status: 503, code: 'SlowDown' },
+  { kind: 'reset', afterBytes: 300 },
+  { kind: 'lost-answer' },
+  { kind: 'crawl', bytesPerSecond: 20_000 },
+]
+
+describeGateway('a reader of markers', (gateway) => {
+  test(`never sees a part of a segment, nor a record twice (S3_SEED=${seed})`, { timeout: 180_000 }, async () => {
+    const random = randomFrom(seed)
+    const customer = new Customer(gateway)
+    await using proxy = await FaultProxy.start(gateway.url, { random })
+    const environment = { ...gatewayEnvironment(gateway, { s3Url: proxy.url }), INLET_LOG_LEVEL: 'error' }
+    await using installation = await Installation.create({ environment })
+    await installation.start('control', 'ingest', 'delivery')
+    const destination = await customer.destination(installation)
+    const view = { name: 'numbers', definition: { columns: [{ name: 'number', type: 'INTEGER', path: '$.number' }] } }
+    const { id: endpointId } = await installation.endpoint({
+      ...{ bucket: destination.bucket, destination_id: destination.id, view },
+    })
+    const sender = new Sender(installation, endpointId)
+    sender.start()
+    const reader = new Reader(customer, destination, endpointId)
+    reader.start()
+    for (let kill = 0; kill < kills; kill += 1) {
+      const fault = faults[Math.floor(random() * faults.length)]
+      if (fault !== undefined) proxy.break(`/${destination.bucket}/`, fault, { share: 0.3, methods: ['PUT', 'POST', 'GET'] })
+      const seen = reader.markers.length
+      await until('two more markers', () => reader.markers.length > seen + 1 || reader.failure !== undefined, 60_000)
+      const held = proxy.hits(`/${destination.bucket}/`)
+      // In the middle of something.
+      await until('a request that fails', () => proxy.hits(`/${destination.bucket}/`) > held, 30_000)
+      await installation.kill('delivery')
+      await installation.start('delivery')
+    }
+    await sender.stop()
+    proxy.heal(`/${destination.bucket}/`)
+    await installation.committed(endpointId, sender.seqs, 90_000)
+    await reader.stop()
+    expect(reader.failure).toBeUndefined()
+    expect(reader.markers.length).toBeGreaterThan(kills)
+    expect(sender.acknowledged.filter(({ number }) => !reader.numbers.has(number))).toEqual([])
+    await expectExactlyOnce({ installation, customer, destination, endpointId, sender })
+  })
+})
+
+class Reader {
+  readonly #customer: Customer
+  readonly #destination: CustomerDestination
+  readonly #endpointId: string
+  readonly #segments = new Set<string>()
+  #reading = false
+  #running: Promise<void> = Promise.resolve()
+  readonly markers: Marker[] = []
+  readonly numbers = new Set<number>()
+  failure: unknown
+
+  constructor(customer: Customer, destination: CustomerDestination, endpointId: string) {
+    this.#customer = customer
+    this.#destination = destination
+    this.#endpointId = endpointId
+  }
+
+  start(): void {
+    this.#reading = true
+    this.#running = this.#run().catch((error) => {
+      this.failure = error
+    })
+  }
+
+  /** Reads what is left. */
+  async stop(): Promise<void> {
+    this.#reading = false
+    await this.#running
+    if (this.failure === undefined) await this.#readNew().catch((error) => (this.failure = error))
+  }
+
+  async #run(): Promise<void> {
+    while (this.#reading) await this.#readNew()
+  }
+
+  async #readNew(): Promise<void> {
+    const all = await this.#customer.markers(this.#destination, this.#endpointId)
+    const known = new Set(this.markers.map(({ id }) => id))
+    for (const marker of all.filter(({ id }) => !known.has(id))) {
+      const segment = `${marker.log} ${marker.seq}`
+      if (this.#segments.has(segment)) throw new Error(`segment ${segment} was seen twice`)
+      this.#segments.add(segment)
+      for (const kind of Object.keys(marker.artifacts)) {
+        await using _files = await this.#customer.download(this.#destination.bucket, [marker], kind)
+      }
+      for (const number of await numbersIn(this.#customer, this.#destination.bucket, [marker])) {
+        if (this.numbers.has(number)) throw new Error(`record ${number} was seen twice, again in ${marker.id}`)
+        this.numbers.add(number)
+      }
+      this.markers.push(marker)
+    }
+  }
+}
+
+/** Mulberry32. */
+function randomFrom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
