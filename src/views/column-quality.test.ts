@@ -83,6 +83,9 @@ describe('nulls, minimum and maximum', () => {
     ['VARCHAR', ['\u{ffff}', '\u{10000}'], '\u{ffff}', '\u{10000}'],
     ['VARCHAR', ['z'.repeat(400), `${'é'.repeat(300)}`, 'y'], 'y', 'é'.repeat(64)],
     ['VARCHAR', ['😀'.repeat(65)], '😀'.repeat(64), '😀'.repeat(64)],
+    ['VARCHAR', [`a${'\u{10ffff}'.repeat(400)}`], `a${'\u{10ffff}'.repeat(63)}`, `a${'\u{10ffff}'.repeat(63)}`],
+    ['VARCHAR', ['\u007f'.repeat(400), 'x'], 'x', '\u007f'.repeat(64)],
+    ['VARCHAR', [`ab\0${'x'.repeat(300)}`], `ab\0${'x'.repeat(61)}`, `ab\0${'x'.repeat(61)}`],
     ['VARCHAR', ['', null], '', ''],
     ['DATE', ['0044-03-15 (BC)', '1969-12-31', '12345-01-02'], '-000043-03-15', '+012345-01-02'],
     ['DATE', ['0001-01-01', '0001-12-31 (BC)'], '0000-12-31', '0001-01-01'],
@@ -226,6 +229,9 @@ describe('random records', () => {
     fc.double().map(String),
     fc.date({ noInvalidDate: true }).map((date) => date.toISOString()),
     fc.string({ unit: 'grapheme', maxLength: 300 }),
+    fc
+      .tuple(fc.constantFrom('a', '\u{10ffff}', '\u007f', '€'), fc.integer({ min: 1, max: 400 }))
+      .map(([char, count]) => char.repeat(count)),
   )
   const definition: Definition = {
     columns: [

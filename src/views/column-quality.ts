@@ -4,7 +4,8 @@
  * Owns: how nulls, minimum and maximum are found, and their canonical text. Does not own: what became of rows (observer.ts), how segments
  * are added up (model/view-quality.ts).
  * The Parquet that was just written has most of it in its footer, so that no value is looked at again. Some it has not: of floating point
- * numbers nothing where one is NaN or infinite, of lists only what is in them. Only those columns are read.
+ * numbers nothing where one is NaN or infinite, of long texts at times nothing of use, of lists only what is in them. Only those columns are
+ * read.
  */
 import type { Rows, Value } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
@@ -51,7 +52,7 @@ const nothing: Found = { nulls: 0, min: null, max: null, isWhole: true }
 async function readFooter(columns: readonly CompiledColumn[], path: string, query: ColumnQualitiesOptions['query']) {
   // Every column has one leaf, a list too.
   const { rows } = await query(
-    `SELECT column_id, num_values, stats_null_count, stats_min_value, stats_max_value FROM parquet_metadata(${quoteLiteral(path)})`,
+    `SELECT column_id, num_values, stats_null_count, ${whole('min')}, ${whole('max')} FROM parquet_metadata(${quoteLiteral(path)})`,
   )
   const found: Found[] = columns.map(() => nothing)
   for (const [id, values, nulls, min, max] of rows) {
@@ -61,6 +62,15 @@ async function readFooter(columns: readonly CompiledColumn[], path: string, quer
     found[Number(id)] = addGroup(before, type, { values: Number(values), nulls, min, max })
   }
   return found
+}
+
+/**
+ * NULL where it tells too little of the value. DuckDB cuts long texts, and of a maximum raises the last character that it can raise, which is
+ * what comes before it that is of the value.
+ */
+function whole(end: 'min' | 'max'): string {
+  const text = `stats_${end}_value`
+  return `CASE WHEN ${end}_is_exact OR length(${text}) > ${qualityLimits.textCharsMax} THEN ${text} END`
 }
 
 type RowGroup = Readonly<Record<'nulls' | 'min' | 'max', Value | undefined>> & { readonly values: number }
