@@ -3,10 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { queryParquet } from '#duckdb/query-parquet.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import type { Column, Definition } from '#model/definition.ts'
-import { qualityLimits } from '#model/limits.ts'
+import { definitionLimits, qualityLimits } from '#model/limits.ts'
 import { addQualities, type ColumnQuality, hasOrder, toSum } from '#model/view-quality.ts'
 import { decide } from '../../test/support/decide.ts'
 import { canonicalText } from './column-quality.ts'
+import { MASK_COLUMNS } from './extraction.ts'
 import { parseType } from './types.ts'
 
 type Range = Pick<ColumnQuality, 'name' | 'values' | 'nulls' | 'min' | 'max'>
@@ -167,6 +168,10 @@ describe('nulls, minimum and maximum', () => {
 })
 
 describe('casts that fail', () => {
+  test('have a bit for every column there may be', () => {
+    expect(definitionLimits.columnsMax).toBeLessThanOrEqual(2 * MASK_COLUMNS)
+  })
+
   test('are counted at their column, those of the last of a hundred columns too', async () => {
     const columns = Array.from(
       { length: 100 },
