@@ -57,6 +57,27 @@ describe('readConfig', () => {
     },
   )
 
+  test.each(['http://127.0.0.1:8000', 'https://s3.example.com/base', 'http://[::1]:9000'])('takes a gateway at %s', (url) => {
+    expect(readConfig({ INLET_OBJECT_STORE: 's3', INLET_S3_ENDPOINT: url })).toMatchObject({ objectStore: 's3', s3Endpoint: url })
+  })
+
+  test.each([
+    's3.example.com',
+    'ftp://s3.example.com',
+    'https://key:secret@s3.example.com',
+    'https://s3.example.com/?x',
+    'https://',
+  ])('takes no gateway at %s', (url) => {
+    const read = () => readConfig({ INLET_OBJECT_STORE: 's3', INLET_STS_ENDPOINT: url })
+    expect(read).toThrow(/INLET_STS_ENDPOINT: must be an address such as https/)
+    expect(read).not.toThrow(/secret/)
+  })
+
+  test('addresses of a gateway that nothing would use are a mistake', () => {
+    const read = () => readConfig({ INLET_S3_ENDPOINT: 'http://127.0.0.1:8000', INLET_STS_ENDPOINT: 'http://127.0.0.1:8000' })
+    expect(read).toThrow(/INLET_S3_ENDPOINT: only with INLET_OBJECT_STORE=s3[\s\S]*INLET_STS_ENDPOINT: only with/)
+  })
+
   test('an API key of the wrong form is refused without being shown', () => {
     const read = () => readConfig({ INLET_BOOTSTRAP_API_KEY: 'hunter2' })
     expect(read).toThrow(/INLET_BOOTSTRAP_API_KEY: must be ing_live_/)

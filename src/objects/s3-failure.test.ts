@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { s3Errors, stsErrors } from '../../test/support/s3/answers.ts'
 import type { Fault, Operation } from '../../test/support/s3/double.ts'
 import { failureOf, newDoubleBucket } from '../../test/support/s3/target.ts'
+import { describeFailure } from './s3-failure.ts'
 
 const options = { contentType: 'application/gzip', metadata: {} }
 const kms_key_arn = 'arn:aws:kms:eu-central-1:222222222222:key/1234abcd'
@@ -19,6 +20,14 @@ describe('a failure', () => {
       s3Errors.notAuthorized(caller, 's3:PutObject', 'arn:aws:s3:::lake/k'),
       /because no identity-based policy allows/,
     ],
+    [
+      'put_denied',
+      'PutObject',
+      s3Errors.explicitlyDenied(caller, 's3:PutObject', 'arn:aws:s3:::lake/k'),
+      /\(AccessDenied, with an explicit deny in a resource-based policy\)/,
+    ],
+    ['put_denied', 'PutObject', s3Errors.forbiddenPage, /\(HTTP 403\)/],
+    ['unavailable', 'PutObject', s3Errors.badGateway, /\(HTTP 502\)/],
     ['delete_denied', 'DeleteObject', s3Errors.accessDenied, /s3:DeleteObject/],
     ['list_denied', 'ListObjectsV2', s3Errors.accessDenied, /s3:ListBucket/],
     ['kms_denied', 'PutObject', s3Errors.kmsDenied(caller, kms_key_arn), /kms:GenerateDataKey and kms:Decrypt/],
@@ -75,5 +84,23 @@ describe('a failure', () => {
     expect(await failureOf(at.store.put('k', Buffer.from('x'), options))).toMatchObject({
       ...{ reason: 'unreachable', step: 'put', code: 'ECONNREFUSED' },
     })
+  })
+
+  test.each([
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+    'CERT_HAS_EXPIRED',
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  ])('of TLS, %s, is about the certificate', async (code) => {
+    await using at = await newDoubleBucket()
+    const failure = describeFailure(Object.assign(new Error('secret.internal'), { code }), 'put', at.target)
+    expect(failure).toMatchObject({ reason: 'unreachable', code, message: expect.stringContaining('certificate') })
+    expect(String(failure)).not.toContain('secret.internal')
+  })
+
+  test('of something else stays what it is', async () => {
+    await using at = await newDoubleBucket()
+    const error = Object.assign(new Error('no such file'), { code: 'ENOENT' })
+    expect(describeFailure(error, 'put', at.target)).toBe(error)
   })
 })

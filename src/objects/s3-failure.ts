@@ -188,11 +188,10 @@ function callerOf(text: string): string | undefined {
 }
 
 function because(text: string): string {
-  const found =
-    /because no (?:identity|resource|session|VPC endpoint|permissions boundary)[a-z -]{0,40} (?:policy|boundary) allows/.exec(
-      text,
-    ) ?? /with an explicit deny in an? [a-z -]{1,60}(?:policy|boundary)/.exec(text)
-  return found === null ? '' : `, ${found[0]} it`.replace(/(policy|boundary) it$/, '$1')
+  const missing = /because no [a-z][a-z -]{0,60} (?:policy|boundary) allows/i.exec(text)
+  if (missing !== null) return `, ${missing[0]} it`
+  const denied = /with an explicit deny in an? [a-z][a-z -]{0,60} ?(?:policy|boundary)/i.exec(text)
+  return denied === null ? '' : `, ${denied[0]}`
 }
 
 function partitionOf(arn: string): string {

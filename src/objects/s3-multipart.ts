@@ -63,7 +63,10 @@ function sendingUnder(client: S3Client, abortSignal: AbortSignal, onFailure: (er
   return Object.create(client, { send: { value: send } })
 }
 
-/** Of an earlier attempt of the same file, by a process that died. Where listing is not allowed, the lifecycle rule takes care of it. */
+/**
+ * Of an earlier attempt of the same file, by a process that died. It need not succeed: not all roles may, not all gateways can, the bucket's
+ * lifecycle rule does it too, and a store that is away says so again at once.
+ */
 async function abortLeftOver(
   client: S3Client,
   { Bucket, Key }: PutObjectCommandInput,
@@ -75,8 +78,7 @@ async function abortLeftOver(
     for (const { Key: of, UploadId } of Uploads) {
       if (of === Key) await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), options)
     }
-  } catch (error) {
+  } catch {
     signal?.throwIfAborted()
-    if ((error as { readonly $metadata?: { readonly httpStatusCode?: number } }).$metadata?.httpStatusCode !== 403) throw error
   }
 }

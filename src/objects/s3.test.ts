@@ -98,6 +98,15 @@ describe('what passes', () => {
     expect(at.double.object('lake', 'f')?.body.toString()).toBe('small')
   })
 
+  test('an upload that stands still is given up and made again', async () => {
+    await using at = await newDoubleBucket({}, { idleTimeoutMs: 300 })
+    await writeFile(file('longer'), Buffer.alloc(20 * 1024 * 1024, 'x'))
+    at.double.fault = first(1, 'PutObject', 'stall')
+    await at.store.putFile('f', file('longer'), options)
+    expect(at.double.object('lake', 'f')?.body.length).toBe(20 * 1024 * 1024)
+    expect(at.double.count('PutObject')).toBe(2)
+  })
+
   test.each(['reset', 'silence'] as const)('%s: an object is read whole in the end', async (fault) => {
     await using at = await newDoubleBucket({}, { idleTimeoutMs: 300 })
     await at.store.put('k', Buffer.alloc(100_000, 'x'), options)

@@ -9,6 +9,8 @@ export type ErrorAnswer = {
   readonly code: string
   readonly message: string
   readonly headers?: Readonly<Record<string, string>>
+  /** Instead of the XML: what comes from something in between. */
+  readonly page?: string
   /** More elements of the error, such as Region. */
   readonly fields?: Readonly<Record<string, string>>
 }
@@ -82,6 +84,14 @@ export const s3Errors = {
     code: 'AccessDenied',
     message: `User: ${caller} is not authorized to perform: kms:GenerateDataKey on resource: ${key} because no identity-based policy allows the kms:GenerateDataKey action`,
   }),
+  /** Of a load balancer before the store. */
+  badGateway: { status: 502, code: '', message: '', page: '<html><body><h1>502 Bad Gateway</h1></body></html>' },
+  forbiddenPage: { status: 403, code: '', message: '', page: 'Blocked by corporate proxy.' },
+  explicitlyDenied: (caller: string, action: string, resource: string) => ({
+    status: 403,
+    code: 'AccessDenied',
+    message: `User: ${caller} is not authorized to perform: ${action} on resource: "${resource}" with an explicit deny in a resource-based policy`,
+  }),
   requestTimeTooSkewed: (requestTime: string, now: number) => ({
     status: 403,
     code: 'RequestTimeTooSkewed',
@@ -134,7 +144,8 @@ export function element(name: string, value: string | number): string {
   return `<${name}>${text}</${name}>`
 }
 
-export function errorBody({ code, message, fields = {} }: ErrorAnswer): string {
+export function errorBody({ code, message, page, fields = {} }: ErrorAnswer): string {
+  if (page !== undefined) return page
   const all = { Code: code, Message: message, ...fields, RequestId: '4442587FB7D0A2F9', HostId: 'aG9zdA==' }
   return xml(
     'Error',

@@ -31,6 +31,8 @@ export type Fault =
   | ErrorAnswer
   /** Nothing is ever answered. */
   | 'silence'
+  /** Not even the body is read. */
+  | 'stall'
   /** The connection is reset when half of the body is there; for a GET, when half of it was sent. */
   | 'reset'
   /** What was asked for is done, and the connection breaks before the answer. */
@@ -166,6 +168,7 @@ export class S3Double implements AsyncDisposable {
     const call = callOf(request, url)
     this.calls.push(call)
     const fault = this.fault(call)
+    if (fault === 'stall') return
     const body = fault === 'reset' && request.method !== 'GET' ? await halfOf(request) : await wholeOf(request, fault === 'crawl')
     if (call.operation === 'AssumeRole')
       for (const [name, value] of new URLSearchParams(body.toString())) call.form.set(name, value)
