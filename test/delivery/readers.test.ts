@@ -1,0 +1,137 @@
+/** The examples of docs/readers.md, beside files that are not committed. */
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { must } from '#lib/assert.ts'
+import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
+import { readWithDuckDb } from '../support/parquet.ts'
+import { until } from '../support/until.ts'
+
+const docs = await readFile(new URL('../../docs/readers.md', import.meta.url), 'utf8')
+const endpointId = must(/in\/let\/([0-9a-f-]{36})/.exec(docs)?.[1], 'the endpoint of the examples')
+const definition = {
+  columns: [
+    { name: 'id', type: 'BIGINT', path: '$.id', required: true },
+    { name: 'amount', type: 'DOUBLE', path: '$.amount' },
+  ],
+}
+const orders = (first: number) => [first, first + 1].map((id) => `{"id":${id},"amount":${id}.5}`).join('\n')
+const rows = (...ids: readonly number[]) => ids.map((id) => ({ id: String(id), amount: id + 0.5 }))
+
+const hasJq = (process.env['PATH'] ?? '').split(':').some((folder) => existsSync(join(folder, 'jq')))
+
+function example(language: string): string {
+  const [, code] = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(docs) ?? []
+  return must(code, `an example in ${language}`)
+}
+
+describe('the examples of docs/readers.md', () => {
+  let node: DeliveryNode
+  let bucket = ''
+  let directory = ''
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'inlet-readers-'))
+    const destination = { ...aDestination('my-bucket'), prefix: 'in/let' }
+    const view = aBoundView({ name: 'orders', definition })
+    node = await DeliveryNode.create(
+      anEndpointTo(destination, { id: endpointId, views: [view], output_formats: ['parquet', 'parquet_views'] }),
+    )
+    bucket = join(node.config.paths.buckets, 'my-bucket')
+    await node.start()
+    await deliver(orders(1), orders(3))
+    await deliverHalf()
+  })
+  afterAll(async () => {
+    await node[Symbol.asyncDispose]()
+    await rm(directory, { recursive: true })
+  })
+
+  async function deliver(...bodies: readonly string[]): Promise<void> {
+    const wanted = node.commits.length + bodies.length
+    await node.seal(endpointId, ...bodies)
+    await until('the commits', () => node.commits.length === wanted)
+  }
+
+  /** As a delivery leaves it that dies before its marker: a copy of a file under the name of another segment. */
+  async function deliverHalf(): Promise<void> {
+    const { key } = must(node.commits[0]?.artifacts['views/orders/v1'], 'a file of the view')
+    await copyFile(join(bucket, key), join(bucket, key.replace(/\d{12}\.parquet$/, '999999999999.parquet')))
+    await writeFile(join(bucket, dirname(key), 'cut.parquet'), 'PAR1 and no more')
+  }
+
+  async function run(sql: string, path = ':memory:') {
+    const instance = await DuckDBInstance.create(path)
+    const connection = await instance.connect()
+    try {
+      const reader = await connection.runAndReadAll(sql.replaceAll('s3://my-bucket', bucket))
+      return reader.getRowObjects()
+    } finally {
+      connection.closeSync()
+      instance.closeSync()
+    }
+  }
+
+  const text = (found: readonly Readonly<Record<string, unknown>>[]) =>
+    found.map(({ id, amount }) => ({ id: String(id), amount })).toSorted((a, b) => Number(a.id) - Number(b.id))
+
+  test('DuckDB reads what is committed', async () => {
+    expect(text(await run(example('sql duckdb')))).toEqual(rows(1, 2, 3, 4))
+  })
+
+  test('DuckDB takes each row once, in any number of runs', async () => {
+    const database = join(directory, 'orders.db')
+    const incremental = example('sql duckdb-incremental')
+    await run(incremental, database)
+    expect(text(await run('SELECT * FROM orders', database))).toEqual(rows(1, 2, 3, 4))
+    await expect(run(incremental, database)).rejects.toThrow(/read_parquet|file/i)
+    await deliver(orders(5))
+    await run(incremental, database)
+    expect(text(await run('SELECT * FROM orders', database))).toEqual(rows(1, 2, 3, 4, 5, 6))
+  })
+
+  test.skipIf(!hasJq)('a shell script takes each file once, in any number of runs (skipped without jq)', async () => {
+    const inbox = await shell()
+    const before = await inbox()
+    expect(before).toEqual(rows(...before.map(({ id }) => Number(id))))
+    expect(before.length).toBeGreaterThanOrEqual(4)
+    expect(await inbox()).toEqual(before)
+    await deliver(orders(7))
+    expect(await inbox()).toEqual([...before, ...rows(7, 8)])
+    // It was cut short before it noted what it had done.
+    const [marker] = await readdir(join(directory, 'done'))
+    await rm(join(directory, 'done', must(marker, 'what is done')))
+    expect(await inbox()).toEqual([...before, ...rows(7, 8)])
+  })
+
+  /** The script in a folder of its own, with an `aws` that copies from the bucket's folder. Each call runs it and reads its inbox. */
+  async function shell() {
+    const script = join(directory, 'read.sh')
+    await writeFile(script, example('sh'))
+    await mkdir(join(directory, 'bin'))
+    const aws = join(directory, 'bin/aws')
+    await writeFile(aws, awsStandIn(bucket))
+    await chmod(aws, 0o755)
+    const environment = { ...process.env, PATH: `${dirname(aws)}:${process.env['PATH']}` }
+    return async () => {
+      execFileSync('bash', [script], { cwd: directory, env: environment, stdio: ['ignore', 'ignore', 'inherit'] })
+      const files = (await readdir(join(directory, 'inbox'))).map((name) => join(directory, 'inbox', name))
+      return text(await readWithDuckDb(files))
+    }
+  }
+})
+
+/** Knows `aws s3 sync|cp --only-show-errors FROM TO`, from one bucket. */
+function awsStandIn(bucket: string): string {
+  return `#!/bin/sh
+from=$(echo "$4" | sed 's|^s3://my-bucket|${bucket}|')
+case $2 in
+  sync) cp -R "$from." "$5" ;;
+  cp) cp "$from" "$5" ;;
+esac
+`
+}
