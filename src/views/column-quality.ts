@@ -12,7 +12,7 @@ import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import { qualityLimits } from '#model/limits.ts'
 import { type ColumnQuality, extreme, hasOrder } from '#model/view-quality.ts'
 import type { CompiledColumn } from './compile.ts'
-import type { Tally } from './observer.ts'
+import type { Tally } from './tally.ts'
 import { type ColumnType, printType } from './types.ts'
 
 export type ColumnQualitiesOptions = {

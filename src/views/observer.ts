@@ -6,21 +6,8 @@
  */
 import type { Connection, RowAppender } from '#duckdb/database.ts'
 import { assert } from '#lib/assert.ts'
-import { columnOf, isMissing, MASK_COLUMNS, verdicts } from './extraction.ts'
-
-export type Tally = {
-  readonly dropped: number
-  readonly dlq: number
-  readonly castNulls: number
-  /** By column; a column that had none of it may be absent. */
-  readonly ofColumns: ReadonlyMap<number, ColumnTally>
-}
-/** Values that became NULL because their cast failed; DLQ rows by their error. */
-export type ColumnTally = { readonly castNulls: number; readonly castDlq: number; readonly missing: number }
-
-const maskParameters = [1, 2] as const
-/** Masks that are counted before they are added to the columns: hostile records may have each another. */
-const MASKS_MAX = 1_024
+import { verdicts } from './extraction.ts'
+import { Counts, type Tally } from './tally.ts'
 
 /** SQL that is true for the rows that are accepted. Most rows of most views are sound, and don't leave DuckDB for that. */
 export function isAccepted(view: number): string {
@@ -33,8 +20,7 @@ export class Observer {
   /** A connection of its own: the other one is busy when rows are seen. */
   readonly #connection: Connection
   #refused: RowAppender | undefined
-  #dropped = 0
-  #counts = new TallyCounts()
+  #counts = new Counts()
 
   constructor(connection: Connection) {
     this.#connection = connection
@@ -50,12 +36,11 @@ export class Observer {
     await this.#connection.run(`CREATE OR REPLACE TABLE ${refused} (record_index BIGINT, verdict SMALLINT, failed VARCHAR)`)
     const appender = await this.#connection.appender(refused)
     this.#refused = appender
-    this.#dropped = 0
-    this.#counts = new TallyCounts()
+    this.#counts = new Counts()
     try {
       const written = await write()
       appender.flushSync()
-      return { written, tally: { dropped: this.#dropped, ...this.#counts.tally() } }
+      return { written, tally: this.#counts.tally() }
     } finally {
       this.#refused = undefined
       appender.closeSync()
@@ -67,9 +52,9 @@ export class Observer {
     const isDropped = verdict === verdicts.filteredOut || verdict === verdicts.filterUnknown
     // A value became NULL only where the row was not sent elsewhere for other reasons.
     if (verdict === verdicts.accepted || verdict === verdicts.filterUnknown) {
-      for (const position of maskParameters) this.#counts.addCastNulls(position - 1, argument(position) as bigint)
+      this.#counts.addCastNulls(argument(1) as bigint, argument(2) as bigint)
     }
-    if (isDropped) this.#dropped += 1
+    if (isDropped) this.#counts.addDropped()
     else if (verdict !== verdicts.accepted) this.#refuse(verdict, argument(3) as bigint, argument(4) as string | null)
     return verdict === verdicts.accepted
   }
@@ -84,49 +69,4 @@ export class Observer {
     else refused.appendVarchar(failed)
     refused.endRow()
   }
-}
-
-class TallyCounts {
-  readonly #verdicts = new Map<number, number>()
-  readonly #masks = [new Map<bigint, number>(), new Map<bigint, number>()] as const
-  readonly #castNulls = new Map<number, number>()
-
-  addRefused(verdict: number): void {
-    count(this.#verdicts, verdict, 1)
-  }
-
-  addCastNulls(position: number, mask: bigint): void {
-    const masks = this.#masks[position]
-    if (mask === 0n || masks === undefined) return
-    count(masks, mask, 1)
-    if (masks.size >= MASKS_MAX) this.#addMasks()
-  }
-
-  tally(): Omit<Tally, 'dropped'> {
-    this.#addMasks()
-    const ofColumns = new Map<number, ColumnTally>()
-    const add = (column: number, change: Partial<ColumnTally>) =>
-      ofColumns.set(column, { castNulls: 0, castDlq: 0, missing: 0, ...ofColumns.get(column), ...change })
-    for (const [column, castNulls] of this.#castNulls) add(column, { castNulls })
-    for (const [verdict, rows] of this.#verdicts) {
-      if (verdict > 0) add(columnOf(verdict), isMissing(verdict) ? { missing: rows } : { castDlq: rows })
-    }
-    const sum = (counts: ReadonlyMap<unknown, number>): number => counts.values().reduce((all, each) => all + each, 0)
-    return { dlq: sum(this.#verdicts), castNulls: sum(this.#castNulls), ofColumns }
-  }
-
-  #addMasks(): void {
-    for (const [position, masks] of this.#masks.entries()) {
-      for (const [mask, rows] of masks) {
-        for (let bit = 0; bit < MASK_COLUMNS; bit += 1) {
-          if ((mask >> BigInt(bit)) & 1n) count(this.#castNulls, position * MASK_COLUMNS + bit, rows)
-        }
-      }
-      masks.clear()
-    }
-  }
-}
-
-function count<K>(counts: Map<K, number>, key: K, more: number): void {
-  counts.set(key, (counts.get(key) ?? 0) + more)
 }

@@ -17,11 +17,12 @@ import { columnQualities } from './column-quality.ts'
 import type { CompiledView } from './compile.ts'
 import { dlqSql } from './dlq.ts'
 import { type Extraction, extractionSql } from './extraction.ts'
-import { isAccepted, Observer, type Tally } from './observer.ts'
+import { isAccepted, Observer } from './observer.ts'
 import { RecordSampler } from './record-sampler.ts'
 import { type Profile, profileKinds } from './sample-profile.ts'
 import { encodingOf, type LoadedSlice, type LoadingFrame, LoadingSlice } from './slice.ts'
 import { type RecordSource, Sources } from './sources.ts'
+import type { Tally } from './tally.ts'
 import { unmappedPaths } from './unmapped-paths.ts'
 
 export type RecordTableOptions = {

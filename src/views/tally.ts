@@ -1,0 +1,79 @@
+/** What became of the rows of a view that it doesn't simply accept. */
+import { columnOf, isMissing, MASK_COLUMNS } from './extraction.ts'
+
+export type Tally = {
+  readonly dropped: number
+  readonly dlq: number
+  readonly castNulls: number
+  /** By column; one that had none of it may be absent. */
+  readonly ofColumns: ReadonlyMap<number, ColumnTally>
+}
+/** Values that became NULL because their cast failed; DLQ rows by their error. */
+export type ColumnTally = { readonly castNulls: number; readonly castDlq: number; readonly missing: number }
+
+/** Masks of bits that are told apart before they are added to the columns: hostile records may have each another. */
+const MASKS_MAX = 1_024
+/** Bits that JavaScript has in a number that it works on bit by bit. */
+const WORD_BITS = 31
+
+export class Counts {
+  #dropped = 0
+  readonly #verdicts = new Map<number, number>()
+  readonly #masks = new Map<bigint, number>()
+  readonly #moreMasks = new Map<bigint, number>()
+  readonly #castNulls = new Map<number, number>()
+
+  addDropped(): void {
+    this.#dropped += 1
+  }
+
+  /** A row of the DLQ. */
+  addRefused(verdict: number): void {
+    count(this.#verdicts, verdict, 1)
+  }
+
+  /** The columns whose cast failed and became NULL, a bit each, as the extraction has them. */
+  addCastNulls(mask: bigint, moreMask: bigint): void {
+    if (mask !== 0n) count(this.#masks, mask, 1)
+    if (moreMask !== 0n) count(this.#moreMasks, moreMask, 1)
+    if (this.#masks.size + this.#moreMasks.size >= MASKS_MAX) this.#addMasks()
+  }
+
+  tally(): Tally {
+    this.#addMasks()
+    const ofColumns = new Map<number, ColumnTally>()
+    const add = (column: number, change: Partial<ColumnTally>) =>
+      ofColumns.set(column, { castNulls: 0, castDlq: 0, missing: 0, ...ofColumns.get(column), ...change })
+    for (const [column, castNulls] of this.#castNulls) add(column, { castNulls })
+    for (const [verdict, rows] of this.#verdicts) {
+      if (verdict > 0) add(columnOf(verdict), isMissing(verdict) ? { missing: rows } : { castDlq: rows })
+    }
+    return { dropped: this.#dropped, dlq: sum(this.#verdicts), castNulls: sum(this.#castNulls), ofColumns }
+  }
+
+  #addMasks(): void {
+    for (const [masks, first] of [[this.#masks, 0] as const, [this.#moreMasks, MASK_COLUMNS] as const]) {
+      for (const [mask, rows] of masks) {
+        this.#addWord(Number(BigInt.asUintN(WORD_BITS, mask)), first, rows)
+        this.#addWord(Number(mask >> BigInt(WORD_BITS)), first + WORD_BITS, rows)
+      }
+      masks.clear()
+    }
+  }
+
+  #addWord(word: number, first: number, rows: number): void {
+    for (let left = word; left !== 0; left &= left - 1) {
+      // Of the lowest bit that is set.
+      const position = WORD_BITS - Math.clz32(left & -left)
+      count(this.#castNulls, first + position, rows)
+    }
+  }
+}
+
+function count<K>(counts: Map<K, number>, key: K, more: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + more)
+}
+
+function sum(counts: ReadonlyMap<unknown, number>): number {
+  return counts.values().reduce((all, each) => all + each, 0)
+}
