@@ -21,9 +21,10 @@ export const mqttLimits = {
   keepaliveMaxSeconds: { min: 10, max: 3_600, default: 300 },
   qosMax: { min: 0, max: 1, default: 1 },
   /** The packet that opens a connection, its will included, and how long it may take to come. */
-  connectBytesMax: 64 * KiB,
+  connectBytesMax: 16 * KiB,
   connectTimeoutMs: 10_000,
   clientIdBytesMax: 512,
+  usernameBytesMax: 512,
   topicBytesMax: 1_024,
   /** A topic has one more level than it has slashes. */
   topicLevelsMax: 32,
@@ -31,13 +32,15 @@ export const mqttLimits = {
   topicAliasMax: 16,
   /** What a message carries beside its payload: content type and user properties. */
   propertiesBytesMax: 16 * KiB,
-  /** Payload of a will: it is held as long as its connection lives. */
-  willBytesMax: 16 * KiB,
+  /** Payload and properties of a will: it is held as long as its connection lives. */
+  willBytesMax: 8 * KiB,
   /** Messages of a connection, and their bytes, that are not yet durable. Beyond them nothing more is read from it. */
   inFlightMessagesMax: 2_048,
   inFlightBytesMax: 4 * MiB,
   /** What a message costs in memory beside its payload. */
   messageOverheadBytes: 256,
+  /** What a connection may hold of a packet that is not whole before it is counted with the bytes in flight. */
+  heldBytesFree: 64 * KiB,
   /** Answers that a client does not read. Beyond them nothing more is read from it. */
   unsentBytesMax: 64 * KiB,
   /** A client that reads no answer for so long is cut off. */
@@ -279,6 +282,8 @@ export const s3Limits = {
   multipartThresholdBytes: 64 * MiB,
   partBytes: 8 * MiB,
   partsParallel: 2,
+  /** Of a file, at once. */
+  readBytes: 256 * KiB,
   /** Files that go up in parts at the same time. */
   multipartsParallel: 2,
   /** Of one request. What fails after that, the caller tries again in its own time. */

@@ -26,7 +26,7 @@ export async function putInParts({ client, input, path, bytes, signal }: PutInPa
   await abortLeftOver(client, input, signal)
   const failed = new AbortController()
   const either = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal])
-  const body = createReadStream(path, { highWaterMark: 1024 * 1024 })
+  const body = createReadStream(path, { highWaterMark: s3Limits.readBytes })
   const upload = new Upload({
     client: sendingUnder(client, either, (error) => failed.abort(error)),
     params: { ...input, Body: body, ContentLength: bytes, ChecksumAlgorithm: 'CRC32' },

@@ -55,7 +55,7 @@ export class S3Store implements ObjectStore {
     const sha256 = options.sha256 ?? (await sha256Of(path))
     await this.#try('put', { signal, attempts: s3Limits.attemptsMax }, async ({ client }) => {
       const unreadable = new AbortController()
-      const body = createReadStream(path)
+      const body = createReadStream(path, { highWaterMark: s3Limits.readBytes })
       // The SDK pipes it and would wait for ever on a file that can't be read.
       body.once('error', (error) => unreadable.abort(error))
       const command = new PutObjectCommand({ ...this.#input(key, options), Body: body, ContentLength: size, ...checksum(sha256) })
@@ -253,6 +253,6 @@ function undefinedIfMissing(error: unknown): undefined {
 
 async function sha256Of(path: string): Promise<string> {
   const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash)
+  await pipeline(createReadStream(path, { highWaterMark: s3Limits.readBytes }), hash)
   return hash.digest('hex')
 }
