@@ -1,0 +1,206 @@
+/**
+ * What a preview says of records is what delivery makes of them: random definitions over random records, by HTTP and the files alone.
+ * INLET_TEST_SEED runs a failure again.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { DuckDBInstance } from '@duckdb/node-api'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { Installation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
+
+const seed = Number(process.env['INLET_TEST_SEED'] ?? Date.now() % 2 ** 31)
+const viewCount = 20
+const recordCount = 100
+const bucket = 'agrees'
+
+const keys = ['a', 'b', 'c d', "e'f", 'order']
+const numbers = [
+  '0',
+  '-0',
+  '7',
+  '1.5',
+  '1e3',
+  '-1e-3',
+  '9007199254740993',
+  '9223372036854775807',
+  '9223372036854775808',
+  '18446744073709551616',
+]
+const odd = [
+  '1e400',
+  'NaN',
+  '-Infinity',
+  '1.005',
+  `${'9'.repeat(38)}`,
+  `1${'0'.repeat(38)}`,
+  'true',
+  'false',
+  'null',
+  '""',
+  '[]',
+  '{}',
+]
+const texts = [
+  '7',
+  ' 7 ',
+  'x',
+  'true',
+  'nan',
+  '12.345',
+  'null',
+  '[1,2]',
+  '\\u0000',
+  'ü😀',
+  '\\\\xFF',
+  '1969-12-31',
+  '2024-02-30',
+  '08:30:00.5',
+]
+const moments = [
+  '2024-01-01T00:00:00+05:30',
+  '1969-12-31T23:59:59.999999Z',
+  '2024-01-01 10:00',
+  '2024-01-01T00:00:00 Europe/Berlin',
+]
+const others = ['f81d4fae-7dec-11d0-a765-00a0c91e6bf6', '{F81D4FAE7DEC11D0A76500A0C91E6BF6}']
+const scalar = fc.oneof(
+  fc.constantFrom(...numbers, ...odd),
+  fc.constantFrom(...texts, ...moments, ...others).map((text) => `"${text}"`),
+)
+const { value } = fc.letrec<{ value: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    { weight: 6, arbitrary: scalar },
+    { weight: 1, arbitrary: fc.array(tie('value'), { maxLength: 3 }).map((list) => `[${list.join(',')}]`) },
+    {
+      weight: 1,
+      arbitrary: fc.tuple(fc.constantFrom(...keys), tie('value')).map(([key, inner]) => `{${JSON.stringify(key)}: ${inner}}`),
+    },
+  ),
+}))
+const document = fc
+  .array(fc.tuple(fc.constantFrom(...keys), value), { maxLength: 6 })
+  .map((fields) => `{${fields.map(([key, inner]) => `${JSON.stringify(key)}:${inner}`).join(', ')}}`)
+// A record of white space alone is none at ingest.
+const record = fc.oneof(
+  { weight: 12, arbitrary: document },
+  { weight: 1, arbitrary: fc.constantFrom('{', '[1', 'nope', '42', '"x"', '{"a":1}}', '\ufeff{}') },
+  { weight: 1, arbitrary: value },
+)
+
+const scalars = [
+  'BOOLEAN',
+  'TINYINT',
+  'BIGINT',
+  'UBIGINT',
+  'HUGEINT',
+  'FLOAT',
+  'DOUBLE',
+  'DECIMAL(18,2)',
+  'DECIMAL(38,10)',
+  'VARCHAR',
+  'DATE',
+  'TIME',
+  'TIMESTAMP',
+  'TIMESTAMPTZ',
+  'UUID',
+  'JSON',
+  'BLOB',
+]
+const step = fc.oneof(
+  fc.constantFrom(...keys).map((key) => `[${key.includes("'") ? JSON.stringify(key) : `'${key}'`}]`),
+  fc.constantFrom('[0]', '[1]'),
+)
+const column = fc
+  .record({
+    steps: fc.array(step, { minLength: 1, maxLength: 2 }),
+    each: fc.boolean(),
+    type: fc.constantFrom(...scalars),
+    depth: fc.constantFrom(0, 0, 0, 1, 2),
+    required: fc.option(fc.boolean(), { nil: undefined }),
+    cast_failures: fc.option(fc.constantFrom('null', 'dlq'), { nil: undefined }),
+  })
+  .map(({ steps, each, type, depth, ...rest }) => {
+    const isEach = each && depth > 0
+    return { path: `$${steps.join('')}${isEach ? '[*]' : ''}`, type: `${type}${'[]'.repeat(depth)}`, ...rest }
+  })
+const condition = fc.constantFrom(
+  '"c 0" IS NOT NULL',
+  'CAST("c 0" AS VARCHAR) <> \'7\'',
+  'NOT ("c 0" IS NULL AND 1 = 1)',
+  'length(CAST("c 0" AS VARCHAR)) < 12',
+)
+const definition = fc
+  .record({ columns: fc.array(column, { minLength: 1, maxLength: 5 }), conditions: fc.array(condition, { maxLength: 1 }) })
+  .map(({ columns, conditions }) => ({
+    columns: columns.map((each, index) => ({ name: `c ${index}`, ...each })),
+    filters: conditions.map((each) => ({ condition: each })),
+  }))
+
+test(`preview and delivery agree on random records (seed ${seed})`, async () => {
+  const definitions = fc.sample(definition, { seed, numRuns: viewCount })
+  const records = fc.sample(record, { seed, numRuns: recordCount })
+  await using installation = await Installation.create()
+  await installation.start('start')
+  const { id } = await installation.endpoint({ bucket })
+  for (const [index, each] of definitions.entries()) {
+    const { id: view_id } = await installation.ok('POST', '/v1/views', { name: `view_${index}`, definition: each })
+    await installation.ok('POST', `/v1/views/${view_id}/publish`)
+    await installation.ok('POST', `/v1/endpoints/${id}/views`, { view_id })
+  }
+  const snapshot = join(installation.directory, 'node/delivery-snapshot.json')
+  await until('delivery to know the views', () => readFileSync(snapshot, 'utf8').includes(`view_${viewCount - 1}`), 30_000)
+  const receipt = await installation.ingest(id, `${records.join('\n')}\n`)
+  expect(receipt).toMatchObject({ status: 202, body: { accepted_records: recordCount } })
+  await installation.committed(id, [receipt.body.segment_seq])
+
+  const outcomes = installation.markers(bucket, id).flatMap(({ views }) => views)
+  for (const fate of ['accepted', 'dlq'] as const)
+    expect(
+      outcomes.some((outcome) => outcome[fate] > 0),
+      fate,
+    ).toBe(true)
+  for (const [index, each] of definitions.entries()) {
+    const said = await installation.ok('POST', '/v1/views/preview', { definition: each, samples: records })
+    const where = `seed ${seed}, view ${index} ${JSON.stringify(each)}`
+    const rows = await readAsJson(installation.artifacts(bucket, id, `views/view_${index}/v1`))
+    expect(comparable(said.rows.map(Object.values)), where).toEqual(comparable(rows))
+    const dead = installation
+      .artifacts(bucket, id, `dlq/view_${index}/v1`)
+      .flatMap((path) => gunzipSync(readFileSync(path)).toString().trimEnd().split('\n'))
+      .map((line) => JSON.parse(line))
+    const fates = dead.map(({ error_code, column, message, record_index }) => [Number(record_index), error_code, column, message])
+    expect(
+      said.errors.map((error: Issue) => [error.sample_index, error.code, error.column, error.message]),
+      where,
+    ).toEqual(fates)
+    const outcome = outcomes.find(({ view_name }) => view_name === `view_${index}`)
+    expect(outcome, where).toMatchObject({ processed: recordCount, accepted: said.rowCount, dlq: said.errors.length })
+  }
+})
+
+type Issue = { readonly sample_index: number; readonly code: string; readonly column: string | null; readonly message: string }
+
+/** Where an integer fits in a double, the one has it as a number and the other as a text. */
+function comparable(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(comparable)
+  return Number.isInteger(value) ? String(value) : value
+}
+
+/** Rows as lists of their values, in the JSON form that previews have too. */
+async function readAsJson(paths: readonly string[]): Promise<readonly unknown[]> {
+  const instance = await DuckDBInstance.create(':memory:')
+  const connection = await instance.connect()
+  await connection.run("SET TimeZone = 'UTC'")
+  const rows: unknown[] = []
+  for (const path of paths) {
+    const select = `SELECT * FROM read_parquet('${path}', hive_partitioning = false)`
+    rows.push(...(await connection.runAndReadAll(select)).getRowsJson())
+  }
+  connection.closeSync()
+  instance.closeSync()
+  return rows
+}
