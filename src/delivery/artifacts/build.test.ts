@@ -248,7 +248,7 @@ describe('the files of a segment', () => {
     await built.remove()
   })
 
-  test('order and rows hold over many slices, frames of one record and bad records in between', async () => {
+  test('order and rows hold over many slices, frames of one record and bad records in between', { timeout: 30_000 }, async () => {
     const record = (index: number): string =>
       index % 997 === 0 ? `{bad ${index}` : `{"id":${index},"pad":"${'x'.repeat(index % 5000 === 0 ? 900_000 : 200)}"}`
     const frames = Array.from({ length: 100_000 }, (_, index) => index)
