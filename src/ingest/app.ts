@@ -3,7 +3,7 @@ import { isIPv4, isIPv6 } from 'node:net'
 import { type Config, httpUrl, type ListenAddress } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { holdExclusively } from '#lib/exclusive.ts'
-import { systemFiles } from '#lib/files.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
@@ -24,15 +24,14 @@ import { Sessions } from './mqtt/sessions.ts'
 import { IngestServer } from './server.ts'
 import { Certificate } from './tls.ts'
 
-export type AppHooks = { readonly logger: Logger; readonly clock: Clock }
+export type AppHooks = { readonly logger: Logger; readonly clock: Clock; readonly files?: Files }
 
 /** Where it listens, also where the configuration leaves the port to the system. `mqtt` is of MQTT without WebSocket. */
 export type App = { readonly url: string; readonly mqtt: ListenAddress | undefined; stop(signal: AbortSignal): Promise<void> }
 
 const controlTimeoutMs = 10_000
 
-export async function startIngest(config: Config, { logger, clock }: AppHooks): Promise<App> {
-  const files = systemFiles
+export async function startIngest(config: Config, { logger, clock, files = systemFiles }: AppHooks): Promise<App> {
   const nodeId = await nodeIdentity(config.paths.nodeId)
   // Two on one directory would recover each other's open segments.
   const lock = holdExclusively(config.paths.ingestLock)
@@ -124,6 +123,10 @@ export async function startIngest(config: Config, { logger, clock }: AppHooks): 
   const mqtt = new MqttServer({
     listen: config.mqttListen,
     maxConnections: config.maxConnections,
+    otherConnections: () => server.connections,
+    onDropped: () => {
+      counters.droppedConnections += 1
+    },
     certificate,
     sessions,
     clock,
@@ -134,6 +137,7 @@ export async function startIngest(config: Config, { logger, clock }: AppHooks): 
     certificate,
     mqtt: sessions,
     maxConnections: config.maxConnections,
+    otherConnections: () => mqtt.connections,
     requestTimeoutSeconds: config.requestTimeoutSeconds,
     ingest: {
       nodeId,
@@ -161,7 +165,7 @@ export async function startIngest(config: Config, { logger, clock }: AppHooks): 
     logger,
   })
   registerMetrics(registry, counters, {
-    connections: () => server.connections,
+    connections: () => server.connections + mqtt.connections,
     inFlightBytes: () => admission.inFlightBytes,
     walBytesOnDisk: () => wal.bytesOnDisk(),
     appliedEpoch,

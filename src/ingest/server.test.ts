@@ -34,9 +34,11 @@ async function serve(append: Append, clock: Clock = systemClock) {
   const server = new IngestServer({
     listen: { host: '127.0.0.1', port: 0 },
     maxConnections: 10,
+    otherConnections: () => 0,
     requestTimeoutSeconds: 10,
     certificate: undefined,
     mqtt: {
+      isDraining: false,
       open() {
         throw new Error('nobody comes with MQTT')
       },

@@ -17,7 +17,10 @@ import type { Certificate } from './tls.ts'
 
 export type IngestServerOptions = {
   readonly listen: { readonly host: string; readonly port: number }
+  /** Of the whole node. */
   readonly maxConnections: number
+  /** Those that are not of this server. */
+  readonly otherConnections: () => number
   readonly requestTimeoutSeconds: number
   readonly ingest: Omit<Ingest, 'draining'>
   /** Why this node should get no requests now; empty when it should. */
@@ -26,7 +29,7 @@ export type IngestServerOptions = {
   /** With it, HTTPS and secure WebSocket. */
   readonly certificate: Certificate | undefined
   /** Who gets the connections to `/mqtt`. They are to be drained before this server stops. */
-  readonly mqtt: Pick<Sessions, 'open'>
+  readonly mqtt: Pick<Sessions, 'open' | 'isDraining'>
 }
 
 const plainTarget = { path: '/v1/ingest', query: '' }
@@ -131,6 +134,11 @@ export class IngestServer implements Service {
   }
 
   #onConnection(socket: Socket): void {
+    if (this.#connections.size + this.#options.otherConnections() >= this.#options.maxConnections) {
+      this.#counters.droppedConnections += 1
+      socket.destroy()
+      return
+    }
     const connection = new Connection({ socket, baseUrl: this.#ingest.baseUrl, clock: this.#clock })
     this.#connections.set(socket, connection)
     socket.once('close', () => {
@@ -183,16 +191,17 @@ export class IngestServer implements Service {
 
   #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const { query } = targetOf(request.url ?? '')
-    const problem = this.#draining ? 'this node is shutting down; connect again' : upgradeProblem(request)
+    const { mqtt } = this.#options
+    const problem = mqtt.isDraining ? 'this node is shutting down; connect again' : upgradeProblem(request)
     if (problem !== undefined) {
-      const error = new AppError(this.#draining ? 'unavailable' : 'bad_request', problem)
+      const error = mqtt.isDraining
+        ? new AppError('unavailable', problem, { retryAfterSeconds: 1 })
+        : new AppError('bad_request', problem)
       socket.on('error', () => socket.destroy())
       socket.end(rawProblem(error, this.#ingest.baseUrl, this.#clock.now()))
       return
     }
-    upgrade(request, socket, head, this.#clock, (wire) =>
-      wire.listen(this.#options.mqtt.open(wire, { host: request.headers.host, query })),
-    )
+    upgrade(request, socket, head, this.#clock, (wire) => wire.listen(mqtt.open(wire, { host: request.headers.host, query })))
   }
 
   #tell(path: '/healthz' | '/readyz' | '/metrics', response: ServerResponse): void {

@@ -1,13 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
+import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { apiKeyOf } from '#auth/secrets.ts'
 import { readConfig } from '#config.ts'
 import { type App, startIngest } from '#ingest/app.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
-import { systemFiles } from '#lib/files.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { Scope } from '#model/api-key.ts'
 import type { SegmentCommit } from '#model/commit.ts'
@@ -16,6 +18,7 @@ import { segmentLimits } from '#model/limits.ts'
 import { CommitBatch, Heartbeat } from '#model/node-protocol.ts'
 import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
 import { listSegments } from '#wal/directory.ts'
+import type { Frame } from '#wal/frame.ts'
 import { openSegment } from '#wal/segment-reader.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
@@ -134,6 +137,7 @@ export type IngestNodeOptions = {
   readonly snapshot?: Snapshot | undefined
   readonly environment?: Readonly<Record<string, string>>
   readonly clock?: Clock
+  readonly files?: Files
   /** Keeps the data of an earlier node. */
   readonly directory?: string
   /** An address where nobody answers stands for a control that is down. */
@@ -143,6 +147,8 @@ export type IngestNodeOptions = {
 /** The whole ingest process, in this one, with a real WAL in a directory of its own. */
 export class IngestNode implements AsyncDisposable {
   readonly url: string
+  /** The port of MQTT without WebSocket, where the environment asks for one. */
+  readonly mqttPort: number | undefined
   readonly directory: string
   readonly control: ControlStandIn
   readonly #app: App
@@ -152,13 +158,14 @@ export class IngestNode implements AsyncDisposable {
   private constructor(made: { app: App; control: ControlStandIn; directory: string; ownsDirectory: boolean }) {
     this.#app = made.app
     this.url = made.app.url
+    this.mqttPort = made.app.mqtt?.port
     this.control = made.control
     this.directory = made.directory
     this.#ownsDirectory = made.ownsDirectory
   }
 
   static async start(options: IngestNodeOptions = {}): Promise<IngestNode> {
-    const { environment = {}, clock = systemClock } = options
+    const { environment = {}, clock = systemClock, files = systemFiles } = options
     const snapshot = 'snapshot' in options ? options.snapshot : aSnapshot()
     const control = await ControlStandIn.start()
     if (snapshot !== undefined) control.publish(snapshot)
@@ -172,7 +179,7 @@ export class IngestNode implements AsyncDisposable {
       INLET_LOG_LEVEL: 'silent',
       ...environment,
     })
-    const app = await startIngest(config, { logger: createLogger('ingest', config.logLevel), clock })
+    const app = await startIngest(config, { logger: createLogger('ingest', config.logLevel), clock, files })
     const node = new IngestNode({ app, control, directory, ownsDirectory: options.directory === undefined })
     if (snapshot !== undefined) await node.until('/readyz', ({ status }) => status === 200)
     return node
@@ -182,7 +189,7 @@ export class IngestNode implements AsyncDisposable {
   async until(path: string, isThere: (response: Response, body: string) => boolean): Promise<void> {
     const deadline = performance.now() + 10_000
     for (;;) {
-      const response = await fetch(`${this.url}${path}`)
+      const response = await get(`${this.url}${path}`)
       const body = await response.text()
       if (isThere(response, body)) return
       if (performance.now() > deadline) throw new Error(`${path} still answers ${response.status} ${body}`)
@@ -196,8 +203,8 @@ export class IngestNode implements AsyncDisposable {
   }
 
   async metric(name: string): Promise<number> {
-    const text = await (await fetch(`${this.url}/metrics`)).text()
-    const line = text.split('\n').find((candidate) => candidate.startsWith(`${name}{`))
+    const body = await (await get(`${this.url}/metrics`)).text()
+    const line = body.split('\n').find((candidate) => candidate.startsWith(`${name}{`))
     return Number(line?.split(' ').at(-1))
   }
 
@@ -208,15 +215,22 @@ export class IngestNode implements AsyncDisposable {
 
   /** Stops, and reads back everything that is in the WAL of an endpoint. */
   async stored(endpointId: string): Promise<readonly StoredFrame[]> {
+    const frames = await this.frames(endpointId)
+    return frames.map(({ seq, layout, recordCount, payload }) => ({ seq, layout, recordCount, payload }))
+  }
+
+  /** The same with all that a frame has. */
+  async frames(endpointId: string): Promise<readonly (Frame & StoredFrame)[]> {
     await this.stop()
-    const found: StoredFrame[] = []
+    const found: (Frame & StoredFrame)[] = []
     for (const { path, logName, state } of await listSegments(systemFiles, join(this.directory, 'node', 'wal'))) {
       if (logName !== endpointId) continue
       if (state !== 'sealed') throw new Error(`${path} is ${state}`)
       const reader = await openSegment(systemFiles, path)
       for await (const frames of reader.frames(1024 * 1024)) {
-        for (const { layout, recordCount, payload } of frames) {
-          found.push({ seq: reader.header.seq, layout, recordCount, payload: Buffer.from(payload) })
+        for (const frame of frames) {
+          const [payload, attributes] = [Buffer.from(frame.payload), Buffer.from(frame.attributes)]
+          found.push({ ...frame, seq: reader.header.seq, payload, attributes })
         }
       }
       await reader.close()
@@ -229,4 +243,17 @@ export class IngestNode implements AsyncDisposable {
     await this.control[Symbol.asyncDispose]()
     if (this.#ownsDirectory) await rm(this.directory, { recursive: true, force: true })
   }
+}
+
+/** Also of a node whose certificate nobody vouches for. */
+async function get(url: string): Promise<Response> {
+  if (url.startsWith('http:')) return fetch(url)
+  const { promise, resolve, reject } = Promise.withResolvers<Response>()
+  request(url, { rejectUnauthorized: false, agent: false })
+    .on('response', (answer) => {
+      text(answer).then((body) => resolve(new Response(body, { status: answer.statusCode ?? 0 })), reject)
+    })
+    .on('error', reject)
+    .end()
+  return promise
 }

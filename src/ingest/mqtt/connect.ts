@@ -9,10 +9,9 @@ import { AppError } from '#errors.ts'
 import type { Principal } from '#model/api-key.ts'
 import { mqttLimits } from '#model/limits.ts'
 import { encodeAttributes } from '#model/record-attributes.ts'
-import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { EndpointTable } from '../endpoint-table.ts'
-import { checkText, type IConnectPacket } from './control-packet.ts'
-import { checkTopic, type ProtocolVersion } from './publish.ts'
+import { checkText, type IConnectPacket, type Peer, peerOf } from './control-packet.ts'
+import { checkTopic } from './publish.ts'
 import { Refusal } from './reason.ts'
 
 export type Door = {
@@ -33,8 +32,8 @@ export type Will = { readonly topic: string; readonly payload: Buffer; readonly 
 
 /** The terms of a connection. */
 export type Terms = {
-  readonly version: ProtocolVersion
-  readonly endpoint: SnapshotEndpoint
+  readonly peer: Peer
+  readonly endpointId: string
   readonly clientId: string
   /** Where the client left its id to us. */
   readonly assignedClientId: string | undefined
@@ -49,19 +48,18 @@ export type Terms = {
   readonly will: Will | undefined
 }
 
-/** The version that the answer to a CONNECT is written in. */
-export function versionOf(packet: IConnectPacket): ProtocolVersion {
-  return packet.protocolVersion === 5 ? 5 : 4
-}
-
 /** Throws Refusal. */
 export function decide(packet: IConnectPacket, route: Route, door: Door): Terms {
-  const version = versionOf(packet)
+  const peer = peerOf(packet)
+  const { version } = peer
   if (packet.protocolVersion !== version || packet.protocolId !== 'MQTT' || isBridge(packet)) {
     throw new Refusal('unsupported_protocol_version', 'this is a server of MQTT 3.1.1 and 5')
   }
   if (version === 4 && packet.username === undefined && packet.password !== undefined) {
     throw new Refusal('malformed_packet', 'a password without a user name') // [MQTT-3.1.2-22] of 3.1.1
+  }
+  if (packet.properties?.receiveMaximum === 0 || packet.properties?.maximumPacketSize === 0) {
+    throw new Refusal('protocol_error', 'receive maximum and maximum packet size are not 0') // §3.1.2.11.3, §3.1.2.11.4
   }
   if (packet.properties?.authenticationMethod !== undefined) {
     throw new Refusal('bad_authentication_method', 'send the API key as the password; there is no other authentication')
@@ -81,7 +79,11 @@ export function decide(packet: IConnectPacket, route: Route, door: Door): Terms 
   if (settings === null || !settings.enabled) {
     throw new Refusal('not_authorized', 'MQTT is disabled on this endpoint; set its mqtt_config to enable it')
   }
-  const { clientId, assignedClientId } = clientIdOf(packet, version)
+  const { clientId, assignedClientId } = clientIdOf(packet, peer)
+  const username = checkText('user name', packet.username ?? '')
+  if (Buffer.byteLength(username) > mqttLimits.usernameBytesMax) {
+    throw new Refusal('bad_credentials', `the user name is longer than ${mqttLimits.usernameBytesMax} bytes`)
+  }
   if (door.connections(endpoint.id, clientId) >= settings.max_connections) {
     throw new Refusal('quota_exceeded', `the endpoint has its ${settings.max_connections} connections; see max_connections`)
   }
@@ -89,11 +91,11 @@ export function decide(packet: IConnectPacket, route: Route, door: Door): Terms 
   const asked = packet.keepalive ?? 0
   const keepAliveSeconds = asked === 0 ? settings.keepalive_max_s : Math.min(asked, settings.keepalive_max_s)
   return {
-    version,
-    endpoint,
+    peer,
+    endpointId: endpoint.id,
     clientId,
     assignedClientId,
-    username: checkText('user name', packet.username ?? ''),
+    username,
     qosMax,
     keepAliveSeconds,
     serverKeepAlive: keepAliveSeconds === asked ? undefined : keepAliveSeconds,
@@ -106,7 +108,7 @@ function isBridge(packet: IConnectPacket): boolean {
   return 'bridgeMode' in packet && packet.bridgeMode === true
 }
 
-function clientIdOf(packet: IConnectPacket, version: ProtocolVersion) {
+function clientIdOf(packet: IConnectPacket, { version }: Peer) {
   const asked = checkText('client id', packet.clientId)
   if (Buffer.byteLength(asked) > mqttLimits.clientIdBytesMax) {
     throw new Refusal('client_id_not_valid', `the client id is longer than ${mqttLimits.clientIdBytesMax} bytes`)
@@ -124,14 +126,15 @@ function willOf({ will }: IConnectPacket, qosMax: 0 | 1): Will | undefined {
   // [MQTT-3.2.2-12]
   if ((will.qos ?? 0) > qosMax) throw new Refusal('qos_not_supported', `the will has a QoS above ${qosMax}`)
   checkTopic(checkText('topic of the will', will.topic), Buffer.byteLength(will.topic))
-  const payload = Buffer.from(will.payload)
-  if (payload.length > mqttLimits.willBytesMax) {
-    throw new Refusal('packet_too_large', `the will is longer than ${mqttLimits.willBytesMax} bytes`)
-  }
   const pairs = Object.entries(will.properties?.userProperties ?? {}).flatMap(([name, values]) =>
     [values].flat().map((value) => [name, value] as const),
   )
-  return { topic: will.topic, payload, attributes: encodeAttributes(will.properties?.contentType, pairs) }
+  const attributes = encodeAttributes(will.properties?.contentType, pairs)
+  const payload = Buffer.from(will.payload)
+  if (payload.length + Buffer.byteLength(attributes) > mqttLimits.willBytesMax) {
+    throw new Refusal('packet_too_large', `the will and its properties are longer than ${mqttLimits.willBytesMax} bytes`)
+  }
+  return { topic: will.topic, payload, attributes }
 }
 
 /** A client that can't name its endpoint by host or query may in MQTT 5 with the user property `endpoint`. */

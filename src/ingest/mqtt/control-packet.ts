@@ -4,7 +4,15 @@
  * Law: the parser gets one whole packet, and nothing that it throws or forgives gets past this file.
  */
 import type { Buffer } from 'node:buffer'
-import { generate, type IConnectPacket, type Packet, parser } from 'mqtt-packet'
+import {
+  generate,
+  type IConnackPacket,
+  type IConnectPacket,
+  type IDisconnectPacket,
+  type ISubackPacket,
+  type Packet,
+  parser,
+} from 'mqtt-packet'
 import type { ProtocolVersion } from './publish.ts'
 import { type Reason, Refusal, reasons } from './reason.ts'
 
@@ -50,9 +58,35 @@ export function checkText(name: string, text: string): string {
   return text
 }
 
-/** CONNACK that accepts. */
+/** How the answers to a client are written. */
+export type Peer = {
+  readonly version: ProtocolVersion
+  /** Larger packets must not be sent [MQTT-3.1.2-24]. */
+  readonly packetBytesMax: number
+  /** Whether answers to single packets may say why [MQTT-3.1.2-29]. */
+  readonly wantsReasons: boolean
+}
+
+/** As far as a CONNECT can be read that may be malformed. Another version is told so in the nearest one that we know. */
+export function peerSaid(bytes: Buffer): Peer {
+  // The fixed header has two to five bytes; the protocol name stands behind it with its length.
+  const name = bytes.subarray(0, 12).indexOf('MQTT')
+  const level = name === -1 ? 0 : (bytes[name + 4] ?? 0) & 0x7f
+  return { version: level >= 5 ? 5 : 4, packetBytesMax: Number.POSITIVE_INFINITY, wantsReasons: true }
+}
+
+export function peerOf({ protocolVersion, properties }: IConnectPacket): Peer {
+  return {
+    version: protocolVersion === 5 ? 5 : 4,
+    // 0 is refused, and the refusal must be told.
+    packetBytesMax: properties?.maximumPacketSize || Number.POSITIVE_INFINITY,
+    wantsReasons: properties?.requestProblemInformation !== false,
+  }
+}
+
+/** CONNACK that accepts. Undefined where the client takes no packet so long. */
 export function encodeAccepted(
-  version: ProtocolVersion,
+  peer: Peer,
   properties: {
     readonly maximumQoS: 0 | 1
     readonly receiveMaximum: number
@@ -62,65 +96,68 @@ export function encodeAccepted(
     readonly assignedClientIdentifier: string | undefined
     readonly serverKeepAlive: number | undefined
   },
-): Buffer {
-  if (version === 4) return generate({ cmd: 'connack', sessionPresent: false, returnCode: 0 })
-  const { sessionExpiryInterval, assignedClientIdentifier, serverKeepAlive, ...always } = properties
-  return generate(
-    {
-      cmd: 'connack',
-      sessionPresent: false,
-      reasonCode: 0,
-      properties: {
-        ...always,
-        wildcardSubscriptionAvailable: false,
-        subscriptionIdentifiersAvailable: false,
-        sharedSubscriptionAvailable: false,
-        ...(sessionExpiryInterval === undefined ? {} : { sessionExpiryInterval }),
-        ...(assignedClientIdentifier === undefined ? {} : { assignedClientIdentifier }),
-        ...(serverKeepAlive === undefined ? {} : { serverKeepAlive }),
-      },
+): Buffer | undefined {
+  if (peer.version === 4) return generate({ cmd: 'connack', sessionPresent: false, returnCode: 0 })
+  const { maximumQoS, sessionExpiryInterval, assignedClientIdentifier, serverKeepAlive, ...always } = properties
+  return encode(peer, {
+    cmd: 'connack',
+    sessionPresent: false,
+    reasonCode: 0,
+    properties: {
+      ...always,
+      maximumQoS,
+      wildcardSubscriptionAvailable: false,
+      subscriptionIdentifiersAvailable: false,
+      sharedSubscriptionAvailable: false,
+      ...(sessionExpiryInterval === undefined ? {} : { sessionExpiryInterval }),
+      ...(assignedClientIdentifier === undefined ? {} : { assignedClientIdentifier }),
+      ...(serverKeepAlive === undefined ? {} : { serverKeepAlive }),
     },
-    { protocolVersion: 5 },
-  )
+  })
 }
 
 /** CONNACK that refuses, or undefined where the connection just closes. */
-export function encodeRefused(version: ProtocolVersion, reason: Reason, reasonString: string): Buffer | undefined {
+export function encodeRefused(peer: Peer, reason: Reason, reasonString: string): Buffer | undefined {
   const { code, connack } = reasons[reason]
-  if (version === 5) {
-    return generate(
-      { cmd: 'connack', sessionPresent: false, reasonCode: code, properties: { reasonString } },
-      { protocolVersion: 5 },
-    )
+  if (peer.version === 4) {
+    return connack === undefined ? undefined : generate({ cmd: 'connack', sessionPresent: false, returnCode: connack })
   }
-  return connack === undefined ? undefined : generate({ cmd: 'connack', sessionPresent: false, returnCode: connack })
+  return encodeSaying(peer, { cmd: 'connack', sessionPresent: false, reasonCode: code }, reasonString)
 }
 
 /** DISCONNECT of the server; MQTT 3.1.1 has none. */
-export function encodeDisconnect(version: ProtocolVersion, reason: Reason, reasonString: string): Buffer | undefined {
-  if (version === 4) return undefined
-  return generate({ cmd: 'disconnect', reasonCode: reasons[reason].code, properties: { reasonString } }, { protocolVersion: 5 })
+export function encodeDisconnect(peer: Peer, reason: Reason, reasonString: string): Buffer | undefined {
+  if (peer.version === 4) return undefined
+  return encodeSaying(peer, { cmd: 'disconnect', reasonCode: reasons[reason].code }, reasonString)
 }
 
 /** Every subscription fails: nothing is ever delivered to a client. */
-export function encodeNotSubscribed(version: ProtocolVersion, messageId: number, subscriptions: number): Buffer {
-  if (version === 4) return generate({ cmd: 'suback', messageId, granted: Array<number>(subscriptions).fill(0x80) })
-  return generate(
-    {
-      cmd: 'suback',
-      messageId,
-      // Implementation specific error.
-      granted: Array<number>(subscriptions).fill(0x83),
-      properties: { reasonString: 'this service takes messages in and delivers none to clients' },
-    },
-    { protocolVersion: 5 },
-  )
+export function encodeNotSubscribed(peer: Peer, messageId: number, subscriptions: number): Buffer | undefined {
+  // 0x83 is "implementation specific error"; MQTT 3.1.1 has one code for all failures.
+  const granted = Array<number>(subscriptions).fill(peer.version === 4 ? 0x80 : 0x83)
+  const why = 'this service takes messages in and delivers none to clients'
+  return encodeSaying(peer, { cmd: 'suback', messageId, granted }, peer.wantsReasons ? why : undefined)
 }
 
-export function encodeNotUnsubscribed(version: ProtocolVersion, messageId: number, subscriptions: number): Buffer {
+export function encodeNotUnsubscribed(peer: Peer, messageId: number, subscriptions: number): Buffer | undefined {
   // No subscription existed.
-  const granted = version === 4 ? [] : Array<number>(subscriptions).fill(0x11)
-  return generate({ cmd: 'unsuback', messageId, granted }, { protocolVersion: version })
+  const granted = peer.version === 4 ? [] : Array<number>(subscriptions).fill(0x11)
+  return encode(peer, { cmd: 'unsuback', messageId, granted })
+}
+
+/** The reason is left out where the packet would be too long with it [MQTT-3.2.2-19], [MQTT-3.14.2-3], [MQTT-3.9.2-1]. */
+function encodeSaying(
+  peer: Peer,
+  packet: IConnackPacket | IDisconnectPacket | ISubackPacket,
+  reasonString: string | undefined,
+): Buffer | undefined {
+  const saying = reasonString === undefined ? undefined : encode(peer, { ...packet, properties: { reasonString } })
+  return saying ?? encode(peer, packet)
+}
+
+function encode(peer: Peer, packet: Packet): Buffer | undefined {
+  const bytes = generate(packet, { protocolVersion: peer.version })
+  return bytes.length > peer.packetBytesMax ? undefined : bytes // [MQTT-3.1.2-25]
 }
 
 export const pingResponse: Buffer = generate({ cmd: 'pingresp' })

@@ -2,6 +2,12 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 import { mqttLimits } from '#model/limits.ts'
 import type { Reason } from './reason.ts'
 
+/** `client` is its DISCONNECT, `lost` a connection that went away without one. */
+type End = Reason | 'client' | 'lost'
+
+/** What no user name is, and must be shown nowhere. */
+const keyPrefix = 'ing_live_'
+
 /** Counts on the hot path: plain numbers, turned into metrics when somebody asks. */
 export class MqttCounters {
   receivedBytes = 0
@@ -12,36 +18,38 @@ export class MqttCounters {
   lost = 0
   wills = 0
   readonly connects = new Map<Reason | 'accepted', number>()
-  readonly ends = new Map<Reason | 'client', number>()
+  readonly ends = new Map<End, number>()
   /** A user name is what a client shows itself by. Beyond a bound they are counted together. */
   readonly messagesByUsername = new Map<string, number>()
 
   accepted(username: string): void {
     count(this.connects, 'accepted')
-    if (this.messagesByUsername.size < mqttLimits.usernamesMax && !this.messagesByUsername.has(username)) {
-      this.messagesByUsername.set(username, 0)
-    }
+    const { messagesByUsername } = this
+    if (messagesByUsername.has(username) || messagesByUsername.size >= mqttLimits.usernamesMax) return
+    if (!username.startsWith(keyPrefix)) messagesByUsername.set(username, 0)
   }
 
   refused(reason: Reason): void {
     count(this.connects, reason)
   }
 
-  ended(reason: Reason | 'client'): void {
+  ended(reason: End): void {
     count(this.ends, reason)
   }
 
-  published(username: string, qos: number, bytes: number): void {
-    this.acceptedBytes += bytes
-    this.messages[qos] = (this.messages[qos] ?? 0) + 1
-    count(this.messagesByUsername, this.messagesByUsername.has(username) ? username : otherUsernames)
+  /** They are durable. */
+  stored(username: string, messages: number, acknowledged: number, payloadBytes: number): void {
+    this.acceptedBytes += payloadBytes
+    this.messages[0] = (this.messages[0] ?? 0) + messages - acknowledged
+    this.messages[1] = (this.messages[1] ?? 0) + acknowledged
+    count(this.messagesByUsername, this.messagesByUsername.has(username) ? username : otherUsernames, messages)
   }
 }
 
 const otherUsernames = '(other)'
 
-function count<K>(counts: Map<K, number>, key: K): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1)
+function count<K>(counts: Map<K, number>, key: K, more = 1): void {
+  counts.set(key, (counts.get(key) ?? 0) + more)
 }
 
 export function registerMqttMetrics(registry: Registry, counters: MqttCounters, connections: () => number): void {
@@ -69,17 +77,17 @@ export function registerMqttMetrics(registry: Registry, counters: MqttCounters, 
     })
   labelled('inlet_mqtt_connects_total', 'CONNECT packets by what became of them', 'outcome', () => counters.connects)
   labelled('inlet_mqtt_ends_total', 'connections that were accepted, by why they ended', 'reason', () => counters.ends)
-  labelled('inlet_mqtt_messages_total', 'messages by QoS', 'qos', () =>
+  labelled('inlet_mqtt_messages_total', 'messages that became durable, by QoS', 'qos', () =>
     counters.messages.map((total, qos) => [String(qos), total] as const),
   )
   labelled(
     'inlet_mqtt_client_messages_total',
-    'messages by user name, which a client shows itself by',
+    'messages that became durable, by user name, which a client shows itself by',
     'username',
     () => counters.messagesByUsername,
   )
   counter('inlet_mqtt_received_bytes_total', 'bytes that came over MQTT', () => counters.receivedBytes)
-  counter('inlet_mqtt_accepted_bytes_total', 'payload bytes of messages', () => counters.acceptedBytes)
+  counter('inlet_mqtt_accepted_bytes_total', 'payload bytes of messages that became durable', () => counters.acceptedBytes)
   counter('inlet_mqtt_wills_total', 'wills that were published', () => counters.wills)
   counter('inlet_mqtt_lost_total', 'QoS 0 messages that could not be stored', () => counters.lost)
   new Gauge({

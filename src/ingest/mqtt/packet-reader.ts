@@ -2,18 +2,18 @@
  * Cuts what comes from the network into packets.
  *
  * Owns: the bytes of a packet that is not whole yet. Does not own: what a packet says.
- * Law: it holds less than one packet, and none is longer than `bytesMax`: a longer one is refused by its length alone, before it comes.
+ * Law: it holds less than one packet, and none is longer than `bytesMax`: a longer one is refused by its length alone, before it
+ * comes. What it holds grows with what came, not with what was announced, and in one piece however small the pieces are.
  */
 import { Buffer } from 'node:buffer'
-import { KiB } from '#model/limits.ts'
 import { Refusal } from './reason.ts'
 
 /** Type, flags and the length of the rest, [MQTT-1.5.5]: one byte and one to four. */
 const LENGTH_BYTES_MAX = 4
 const TOP_BIT = 0x80
+const HEADER_BYTES_MAX = 1 + LENGTH_BYTES_MAX
 
-/** The beginning of a packet is copied out of a large chunk, which it would keep in memory. */
-const copiedBytesMax = 16 * KiB
+const nothing = Buffer.alloc(0)
 
 /** `bytes` from `at` to `end` are the packet; its variable header starts at `body`. False stops the reading. */
 export type VisitPacket = (bytes: Buffer, at: number, body: number, end: number) => boolean
@@ -21,9 +21,9 @@ export type VisitPacket = (bytes: Buffer, at: number, body: number, end: number)
 export class PacketReader {
   /** Of a whole packet, its fixed header included. */
   bytesMax: number
-  #held: Buffer[] = []
+  #held: Buffer = nothing
   #heldBytes = 0
-  /** Bytes without which nothing more can be said. */
+  /** Of the packet that is held, or 0 while its length is not whole. */
   #neededBytes = 0
 
   constructor(bytesMax: number) {
@@ -35,56 +35,80 @@ export class PacketReader {
     return this.#heldBytes > 0
   }
 
+  /** Memory that it takes. */
+  get heldBytes(): number {
+    return this.#held.length
+  }
+
   /** Throws Refusal. Then, and once `visit` says false, this reader is not to be used again. */
   push(chunk: Buffer, visit: VisitPacket): void {
-    let bytes = chunk
-    if (this.#heldBytes > 0) {
-      this.#held.push(chunk)
-      this.#heldBytes += chunk.length
-      if (this.#heldBytes < this.#neededBytes) return
-      bytes = Buffer.concat(this.#held)
-      this.#held = []
-      this.#heldBytes = 0
-    }
     let at = 0
-    while (at < bytes.length) {
-      const body = bodyOf(bytes, at)
-      if (body === undefined) {
-        this.#hold(bytes, at, bytes.length - at + 1)
+    if (this.#heldBytes > 0) {
+      at = this.#complete(chunk)
+      if (this.#heldBytes < this.#neededBytes || this.#neededBytes === 0) return
+      const packet = this.#held
+      const end = this.#neededBytes
+      this.#held = nothing
+      this.#heldBytes = this.#neededBytes = 0
+      if (!visit(packet, 0, bodyOf(packet, 0, end) ?? end, end)) return
+    }
+    while (at < chunk.length) {
+      const body = bodyOf(chunk, at, chunk.length)
+      const bytes = body === undefined ? 0 : this.#bytesOf(chunk, at, body)
+      if (body === undefined || at + bytes > chunk.length) {
+        this.#hold(chunk, at, bytes)
         return
       }
-      const end = body + lengthOf(bytes, at, body)
-      if (end - at > this.bytesMax) {
-        throw new Refusal('packet_too_large', `a packet of ${end - at} bytes is more than ${this.bytesMax}`)
-      }
-      if (end > bytes.length) {
-        this.#hold(bytes, at, end - at)
-        return
-      }
-      if (!visit(bytes, at, body, end)) return
-      at = end
+      if (!visit(chunk, at, body, at + bytes)) return
+      at += bytes
     }
   }
 
-  #hold(bytes: Buffer, at: number, neededBytes: number): void {
-    const rest = bytes.subarray(at)
-    this.#held = [rest.length <= copiedBytesMax ? Buffer.from(rest) : rest]
-    this.#heldBytes = rest.length
+  #hold(chunk: Buffer, at: number, neededBytes: number): void {
     this.#neededBytes = neededBytes
+    this.#append(chunk, at, chunk.length)
+  }
+
+  /** Takes from the chunk what the packet lacks, and says where the rest of it starts. */
+  #complete(chunk: Buffer): number {
+    let at = 0
+    while (this.#neededBytes === 0 && at < chunk.length) {
+      this.#append(chunk, at, at + 1)
+      at += 1
+      const body = bodyOf(this.#held, 0, this.#heldBytes)
+      if (body !== undefined) this.#neededBytes = this.#bytesOf(this.#held, 0, body)
+    }
+    const end = Math.min(chunk.length, at + this.#neededBytes - this.#heldBytes)
+    if (end > at) this.#append(chunk, at, end)
+    return Math.max(at, end)
+  }
+
+  #append(chunk: Buffer, start: number, end: number): void {
+    const bytes = this.#heldBytes + end - start
+    if (bytes > this.#held.length) {
+      const roomy = Math.max(bytes, 2 * this.#held.length)
+      const grown = Buffer.allocUnsafeSlow(this.#neededBytes === 0 ? HEADER_BYTES_MAX : Math.min(roomy, this.#neededBytes))
+      this.#held.copy(grown, 0, 0, this.#heldBytes)
+      this.#held = grown
+    }
+    chunk.copy(this.#held, this.#heldBytes, start, end)
+    this.#heldBytes = bytes
+  }
+
+  #bytesOf(bytes: Buffer, at: number, body: number): number {
+    let length = 0
+    for (let next = body - 1; next > at; next -= 1) length = length * TOP_BIT + ((bytes[next] ?? 0) & ~TOP_BIT)
+    const whole = body - at + length
+    if (whole > this.bytesMax) throw new Refusal('packet_too_large', `a packet of ${whole} bytes is more than ${this.bytesMax}`)
+    return whole
   }
 }
 
 /** Where the length ends, or undefined where it is not whole. */
-function bodyOf(bytes: Buffer, at: number): number | undefined {
-  for (let next = at + 1; next < bytes.length; next += 1) {
+function bodyOf(bytes: Buffer, at: number, end: number): number | undefined {
+  for (let next = at + 1; next < end; next += 1) {
     if (((bytes[next] ?? 0) & TOP_BIT) === 0) return next + 1
     if (next - at === LENGTH_BYTES_MAX) throw new Refusal('malformed_packet', 'the length of a packet has more than four bytes')
   }
   return undefined
-}
-
-function lengthOf(bytes: Buffer, at: number, body: number): number {
-  let length = 0
-  for (let next = body - 1; next > at; next -= 1) length = length * TOP_BIT + ((bytes[next] ?? 0) & ~TOP_BIT)
-  return length
 }

@@ -120,11 +120,17 @@ function readProperties(
       case property.correlationData:
         at = textEnd(bytes, at, end)
         break
-      case property.responseTopic:
+      case property.responseTopic: {
+        const stop = textEnd(bytes, at, end)
+        const text = propertyText(bytes, at + 2, stop)
+        // [MQTT-3.3.2-14]
+        if (text.includes('+') || text.includes('#')) throw new Refusal('protocol_error', 'a response topic has wildcards')
+        at = stop
+        break
+      }
       case property.contentType: {
         const stop = textEnd(bytes, at, end)
-        const text = textAt(bytes, at + 2, stop)
-        if (id === property.contentType) contentType = text
+        contentType = propertyText(bytes, at + 2, stop)
         at = stop
         break
       }
@@ -139,7 +145,7 @@ function readProperties(
       case property.userProperty: {
         const nameEnd = textEnd(bytes, at, end)
         const valueEnd = textEnd(bytes, nameEnd, end)
-        userProperties.push([textAt(bytes, at + 2, nameEnd), textAt(bytes, nameEnd + 2, valueEnd)])
+        userProperties.push([propertyText(bytes, at + 2, nameEnd), propertyText(bytes, nameEnd + 2, valueEnd)])
         at = valueEnd
         break
       }
@@ -160,6 +166,12 @@ function textAt(bytes: Buffer, start: number, end: number): string {
   // [MQTT-1.5.4-1]: ill-formed UTF-8 closes the connection.
   if (!isUtf8(bytes.subarray(start, end))) throw malformed('a text is not UTF-8')
   return bytes.toString('utf8', start, end)
+}
+
+function propertyText(bytes: Buffer, start: number, end: number): string {
+  const text = textAt(bytes, start, end)
+  if (text.includes('\0')) throw malformed('a text has the character U+0000') // [MQTT-1.5.4-2]
+  return text
 }
 
 function uint16(bytes: Buffer, at: number, end: number): number {

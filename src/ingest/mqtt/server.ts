@@ -4,7 +4,7 @@
  * Law: after `stop` nothing is accepted, and what was received is durable or its connection was closed without an answer.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { createServer as createSecureServer, type TLSSocket } from 'node:tls'
+import { createServer as createSecureServer, type Server as SecureServer, type TLSSocket } from 'node:tls'
 import type { Clock } from '#lib/clock.ts'
 import type { Service } from '#lib/service.ts'
 import type { Certificate } from '../tls.ts'
@@ -14,7 +14,10 @@ import { SocketWire } from './tcp.ts'
 export type MqttServerOptions = {
   /** Null for none. */
   readonly listen: { readonly host: string; readonly port: number } | null
+  /** Of the whole node: those of the HTTP service count as well. */
   readonly maxConnections: number
+  readonly otherConnections: () => number
+  readonly onDropped: () => void
   readonly certificate: Certificate | undefined
   readonly sessions: Sessions
   readonly clock: Clock
@@ -26,11 +29,17 @@ export class MqttServer implements Service {
   readonly name = 'mqtt'
   readonly #options: MqttServerOptions
   readonly #server: Server | undefined
+  #connections = 0
   #stopped: Promise<void> | undefined
 
   constructor(options: MqttServerOptions) {
     this.#options = options
     this.#server = options.listen === null ? undefined : this.#createServer()
+  }
+
+  /** Open ones, whatever came of them. Those in a TLS handshake are bound by its time and `maxConnections`. */
+  get connections(): number {
+    return this.#connections
   }
 
   get address(): { readonly host: string; readonly port: number } | undefined {
@@ -56,21 +65,28 @@ export class MqttServer implements Service {
   }
 
   #createServer(): Server {
-    const { certificate, maxConnections } = this.#options
-    if (certificate === undefined) {
-      const server = createServer((socket) => this.#open(socket, undefined))
-      server.maxConnections = maxConnections
-      return server
-    }
-    const server = createSecureServer(certificate.options, (socket: TLSSocket) =>
-      this.#open(socket, socket.servername || undefined),
-    )
-    certificate.subscribe((options) => server.setSecureContext(options))
+    const { certificate, maxConnections, onDropped } = this.#options
+    const server =
+      certificate === undefined
+        ? createServer((socket) => this.#open(socket, undefined))
+        : createSecureServer(certificate.options, (socket: TLSSocket) => this.#open(socket, socket.servername || undefined))
+    if (certificate !== undefined) certificate.subscribe((options) => (server as SecureServer).setSecureContext(options))
     server.maxConnections = maxConnections
+    server.on('drop', onDropped)
     return server
   }
 
   #open(socket: Socket, host: string | undefined): void {
+    const { maxConnections, otherConnections, onDropped } = this.#options
+    if (this.#connections + otherConnections() >= maxConnections) {
+      onDropped()
+      socket.destroy()
+      return
+    }
+    this.#connections += 1
+    socket.once('close', () => {
+      this.#connections -= 1
+    })
     const wire = new SocketWire(socket, this.#options.clock)
     wire.listen(this.#options.sessions.open(wire, { host, query: '' }))
   }

@@ -4,6 +4,7 @@
  * Owns: who is connected where, taking over, and the pause of all of them while there is no room. Does not own: a connection.
  * Law: an endpoint has one open connection per client id [MQTT-3.1.4-3]; what is closing is not among them.
  */
+import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { mqttLimits } from '#model/limits.ts'
@@ -17,6 +18,8 @@ export type SessionsOptions = Pick<Broker, 'verifyKey' | 'endpoints' | 'append' 
   readonly memory: {
     /** Takes the bytes even if that is more than there may be: what was read must go somewhere. */
     take(bytes: number): void
+    /** Takes them, or throws AppError. */
+    reserve(bytes: number): void
     release(bytes: number): void
     /** Why nothing more should be read now, or undefined. */
     noRoomBecause(): string | undefined
@@ -49,8 +52,9 @@ export class Sessions {
       connections: (endpointId, butClientId) => this.#connections(endpointId, butClientId),
       take: (bytes) => {
         memory.take(bytes)
-        if (this.#hasRoom && memory.noRoomBecause() !== undefined) this.#lackRoom()
+        this.#checkRoom()
       },
+      reserve: (bytes) => this.#reserve(bytes),
       release: (bytes) => memory.release(bytes),
       opened: (session, terms) => this.#opened(session, terms),
       left: (session) => this.#left(session),
@@ -64,10 +68,15 @@ export class Sessions {
     return this.#openCount
   }
 
+  get isDraining(): boolean {
+    return this.#isDraining
+  }
+
   /** A new connection. The wire's events go to the session. */
   open(wire: Wire, route: Route): Session {
     const session = new Session(this.#broker, wire, route)
-    this.#all.add(session)
+    if (this.#isDraining) session.cut()
+    else this.#all.add(session)
     if (!this.#hasRoom) session.setRoom(false)
     return session
   }
@@ -111,13 +120,14 @@ export class Sessions {
     return sessions.size - (sessions.has(butClientId) ? 1 : 0)
   }
 
-  #opened(session: Session, { endpoint, clientId }: Terms): void {
-    let sessions = this.#open.get(endpoint.id)
+  #opened(session: Session, { endpointId, clientId }: Terms): void {
+    // First, since the last one of an endpoint takes the endpoint's map with it.
+    this.#open.get(endpointId)?.get(clientId)?.end('session_taken_over', 'another connection came with the same client id')
+    let sessions = this.#open.get(endpointId)
     if (sessions === undefined) {
       sessions = new Map()
-      this.#open.set(endpoint.id, sessions)
+      this.#open.set(endpointId, sessions)
     }
-    sessions.get(clientId)?.end('session_taken_over', 'another connection came with the same client id')
     sessions.set(clientId, session)
     this.#openCount += 1
   }
@@ -126,17 +136,32 @@ export class Sessions {
   #left(session: Session): void {
     const { terms } = session
     if (terms === undefined) return
-    const sessions = this.#open.get(terms.endpoint.id)
-    if (sessions?.get(terms.clientId) !== session) return
-    sessions.delete(terms.clientId)
+    const { endpointId, clientId } = terms
+    const sessions = this.#open.get(endpointId)
+    if (sessions?.get(clientId) !== session) return
+    sessions.delete(clientId)
     this.#openCount -= 1
-    if (sessions.size === 0) this.#open.delete(terms.endpoint.id)
+    if (sessions.size === 0) this.#open.delete(endpointId)
   }
 
   #over(session: Session): void {
-    this.#left(session)
     this.#all.delete(session)
     if (this.#isDraining && this.#all.size === 0) this.#drained.resolve()
+  }
+
+  #reserve(bytes: number): boolean {
+    try {
+      this.#options.memory.reserve(bytes)
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      return false
+    }
+    this.#checkRoom()
+    return true
+  }
+
+  #checkRoom(): void {
+    if (this.#hasRoom && this.#options.memory.noRoomBecause() !== undefined) this.#lackRoom()
   }
 
   #lackRoom(): void {
@@ -162,7 +187,7 @@ export class Sessions {
       const now = clock.monotonic()
       for (const session of this.#all) session.sweep(now)
       // Also what is idle is told of a disk that fills up, before it sends.
-      if (this.#hasRoom && this.#options.memory.noRoomBecause() !== undefined) this.#lackRoom()
+      this.#checkRoom()
       this.#sweep()
     }, sweepMs)
   }

@@ -6,6 +6,7 @@ import type { Wire, WireReader } from './wire.ts'
 
 /** MQTT straight over TCP or TLS. */
 export class SocketWire implements Wire {
+  readonly heldBytes = 0
   readonly #socket: Socket
   readonly #clock: Clock
 

@@ -48,6 +48,9 @@ export class WebSocketWire implements Wire {
   readonly #webSocket: WebSocket
   readonly #socket: Socket
   readonly #clock: Clock
+  /** Of a frame that is not whole. What came behind the last whole one in the same chunk is not counted. */
+  #heldBytes = 0
+  #closeCode: number = closeCodes.normal
 
   constructor(webSocket: WebSocket, socket: Socket, clock: Clock) {
     this.#webSocket = webSocket
@@ -59,16 +62,32 @@ export class WebSocketWire implements Wire {
     return this.#webSocket.bufferedAmount
   }
 
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
   /** To be called once, before anything comes. */
   listen(reader: WireReader): void {
     const webSocket = this.#webSocket
+    // Before the listener of ws, which may find a whole frame in the chunk.
+    this.#socket.prependListener('data', (chunk: Buffer) => {
+      this.#heldBytes += chunk.length
+    })
+    this.#socket.on('data', () => {
+      if (this.#heldBytes > 0) reader.holds()
+    })
     webSocket.on('message', (chunk: Buffer, isBinary: boolean) => {
-      if (isBinary) reader.receive(chunk)
-      else this.#close(closeCodes.unsupportedData) // [MQTT-6.0.0-1]
+      this.#heldBytes = 0
+      if (isBinary) {
+        reader.receive(chunk)
+        return
+      }
+      this.#closeCode = closeCodes.unsupportedData
+      reader.broken('a WebSocket frame is not binary') // [MQTT-6.0.0-1]
     })
     this.#socket.on('drain', () => reader.drained())
-    // A frame that breaks RFC 6455 or is too long; ws closes.
-    webSocket.on('error', () => undefined)
+    // ws closes with the code that fits.
+    webSocket.on('error', (error) => reader.broken(`a WebSocket frame can't be read: ${error.message}`))
     webSocket.on('close', () => reader.closed())
   }
 
@@ -85,19 +104,15 @@ export class WebSocketWire implements Wire {
   }
 
   end(): void {
-    this.#close(closeCodes.normal)
+    const webSocket = this.#webSocket
+    // A paused one would never read the client's close.
+    webSocket.resume()
+    webSocket.close(this.#closeCode)
+    const cancel = this.#clock.setTimer(() => webSocket.terminate(), mqttLimits.closeMs)
+    webSocket.once('close', cancel)
   }
 
   destroy(): void {
     this.#webSocket.terminate()
-  }
-
-  #close(code: number): void {
-    const webSocket = this.#webSocket
-    // A paused one would never read the client's close.
-    webSocket.resume()
-    webSocket.close(code)
-    const cancel = this.#clock.setTimer(() => webSocket.terminate(), mqttLimits.closeMs)
-    webSocket.once('close', cancel)
   }
 }

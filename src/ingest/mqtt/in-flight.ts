@@ -1,0 +1,117 @@
+/**
+ * Messages of a connection on their way to the disk.
+ *
+ * Owns: what is not durable yet, and the memory that it takes. Does not own: the connection.
+ * Law: `onDurable` comes after fdatasync, and batches in the order in which their messages came [MQTT-4.6.0-2].
+ */
+import { InvariantError } from '#lib/assert.ts'
+import type { Clock } from '#lib/clock.ts'
+import { mqttLimits } from '#model/limits.ts'
+import type { FrameInput } from '#wal/frame.ts'
+
+/** Where messages go. */
+export type Storage = {
+  /** Resolves after fdatasync. Frames that became durable at once are answered by one and the same promise. */
+  readonly append: (endpointId: string, frame: FrameInput) => Promise<unknown>
+  /** Memory that messages take until they are durable: what was read must go somewhere. */
+  readonly take: (bytes: number) => void
+  readonly release: (bytes: number) => void
+  readonly clock: Clock
+}
+
+export type Message = { readonly topic: string; readonly payload: Buffer; readonly attributes: Uint8Array }
+
+/** Messages that became durable, or were lost, together. */
+export type Batch = { readonly promise: Promise<unknown>; readonly messageIds: number[]; messages: number; payloadBytes: number }
+
+export type InFlightOptions = {
+  readonly storage: Storage
+  readonly endpointId: string
+  readonly clientId: string
+  readonly onDurable: (batch: Batch) => void
+  readonly onLost: (batch: Batch, error: unknown) => void
+}
+
+export class InFlight {
+  readonly #options: InFlightOptions
+  #batch: Batch | undefined
+  #messages = 0
+  #bytes = 0
+  #unacknowledged = 0
+
+  constructor(options: InFlightOptions) {
+    this.#options = options
+  }
+
+  get messages(): number {
+    return this.#messages
+  }
+
+  /** With what a message costs beside its payload. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Messages that wait for their PUBACK. */
+  get unacknowledged(): number {
+    return this.#unacknowledged
+  }
+
+  /** `messageId` is 0 where no PUBACK is wanted. */
+  store({ topic, payload, attributes }: Message, messageId: number): void {
+    const { storage, endpointId, clientId } = this.#options
+    const bytes = payload.length + mqttLimits.messageOverheadBytes
+    storage.take(bytes)
+    this.#bytes += bytes
+    this.#messages += 1
+    const promise = storage.append(endpointId, {
+      protocol: 'mqtt',
+      layout: 'single',
+      receivedAtMicros: storage.clock.now() * 1000,
+      recordCount: 1,
+      topic,
+      clientId,
+      attributes,
+      payload: [payload],
+    })
+    let batch = this.#batch
+    if (batch?.promise !== promise) {
+      batch = this.#batch = { promise, messageIds: [], messages: 0, payloadBytes: 0 }
+      this.#follow(batch)
+    }
+    batch.messages += 1
+    batch.payloadBytes += payload.length
+    if (messageId > 0) {
+      batch.messageIds.push(messageId)
+      this.#unacknowledged += 1
+    }
+  }
+
+  #follow(batch: Batch): void {
+    batch.promise.then(
+      () => {
+        this.#settle(batch)
+        this.#options.onDurable(batch)
+      },
+      (error: unknown) => {
+        if (error instanceof InvariantError) {
+          // A promise must not swallow it: a broken invariant ends the process.
+          queueMicrotask(() => {
+            throw error
+          })
+        }
+        this.#settle(batch)
+        this.#options.onLost(batch, error)
+      },
+    )
+  }
+
+  #settle(batch: Batch): void {
+    if (this.#batch === batch) this.#batch = undefined
+    const bytes = batch.payloadBytes + batch.messages * mqttLimits.messageOverheadBytes
+    this.#messages -= batch.messages
+    this.#bytes -= bytes
+    this.#unacknowledged -= batch.messageIds.length
+    this.#options.storage.release(bytes)
+  }
+}

@@ -1,0 +1,411 @@
+/** CONNECT and CONNACK, §3.1 and §3.2 of MQTT 3.1.1 and 5. */
+import type { IConnectPacket } from 'mqtt-packet'
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
+import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { connectPacket, MqttClient, type Over, type Received, type Version } from '../support/mqtt-client.ts'
+import { SteeredFiles } from '../support/steered-files.ts'
+import { until } from '../support/until.ts'
+
+const settings = { enabled: true, max_connections: 1_000, keepalive_max_s: 300, qos_max: 1 } as const
+const mqttEndpoint = (change: Partial<SnapshotEndpoint> = {}) => anEndpoint({ mqtt_config: settings, ...change })
+const endpoint = mqttEndpoint()
+const environment = { INLET_MQTT_LISTEN: '127.0.0.1:0' }
+const start = (snapshot: Snapshot = aSnapshot({ endpoints: [endpoint] }), more: Record<string, string> = {}) =>
+  IngestNode.start({ snapshot, environment: { ...environment, ...more } })
+const portOf = (node: IngestNode) => node.mqttPort ?? 0
+
+/** The CONNACK, or undefined where the connection just closed. A refusal must close it [MQTT-3.2.2-5], [MQTT-3.2.2-7]. */
+async function connack(over: Over, packet: Partial<IConnectPacket> = {}): Promise<Received> {
+  const { client, connack } = await MqttClient.connect(over, packet)
+  if (connack === undefined || connack.returnCode > 0 || connack.reasonCode > 0) await client.closed()
+  client.destroy()
+  return connack
+}
+
+/** One test per outcome: what 3.1.1 and what 5 is told. */
+function outcome(
+  what: string,
+  codes: { readonly 4: number | undefined; readonly 5: number },
+  packet: Partial<IConnectPacket>,
+  snapshot: Snapshot = aSnapshot({ endpoints: [endpoint] }),
+) {
+  test.each([4, 5] as const)(`${what}, version %i`, async (version) => {
+    await using node = await start(snapshot)
+    const answer = await connack({ port: portOf(node), version }, packet)
+    if (version === 4) expect(answer?.returnCode).toBe(codes[4])
+    else expect(answer.reasonCode).toBe(codes[5])
+    // [MQTT-3.2.2-4]: session present is 0 with every refusal.
+    expect(answer?.sessionPresent ?? false).toBe(false)
+    await until('nobody to be connected', async () => (await node.metric('inlet_mqtt_connections')) === 0)
+  })
+}
+
+describe('0x00 accepted', () => {
+  test.each(['tcp', 'ws'] as const)('3.1.1 over %s: no session is ever present [MQTT-3.2.2-2]', async (transport) => {
+    await using node = await start()
+    const port = transport === 'tcp' ? portOf(node) : Number(new URL(node.url).port)
+    for (const clean of [true, false]) {
+      expect(await connack({ port, transport }, { clean })).toMatchObject({
+        cmd: 'connack',
+        returnCode: 0,
+        sessionPresent: false,
+      })
+    }
+  })
+
+  test('5 says the terms: receive maximum, packet size, aliases, QoS; no subscriptions; session expiry 0', async () => {
+    await using node = await start()
+    const answer = await connack(
+      { port: portOf(node), version: 5 },
+      { clean: false, properties: { sessionExpiryInterval: 3_600 } },
+    )
+    expect(answer).toMatchObject({ reasonCode: 0, sessionPresent: false })
+    expect(answer.properties).toEqual({
+      receiveMaximum: 2_048,
+      maximumPacketSize: 1_066_000,
+      maximumQoS: 1,
+      topicAliasMaximum: 16,
+      sessionExpiryInterval: 0,
+      wildcardSubscriptionAvailable: false,
+      subscriptionIdentifiersAvailable: false,
+      sharedSubscriptionAvailable: false,
+    })
+  })
+
+  test('an empty client id gets one assigned, that is no other’s [MQTT-3.1.3-6], [MQTT-3.1.3-7], [MQTT-3.2.2-16]', async () => {
+    await using node = await start()
+    const first = await connack({ port: portOf(node), version: 5 }, { clientId: '' })
+    const second = await connack({ port: portOf(node), version: 5 }, { clientId: '' })
+    expect(first.properties.assignedClientIdentifier).toMatch(/^auto-/)
+    expect(second.properties.assignedClientIdentifier).not.toBe(first.properties.assignedClientIdentifier)
+    expect((await connack({ port: portOf(node) }, { clientId: '' })).returnCode).toBe(0)
+  })
+
+  test.each([
+    { asked: 60, told: undefined },
+    { asked: 0, told: 300 },
+    { asked: 301, told: 300 },
+    { asked: 300, told: undefined },
+  ])('keep alive $asked is capped, and 5 is told $told [MQTT-3.1.2-21], [MQTT-3.2.2-21]', async ({ asked, told }) => {
+    await using node = await start()
+    const answer = await connack({ port: portOf(node), version: 5 }, { keepalive: asked })
+    expect(answer.properties.serverKeepAlive).toBe(told)
+  })
+
+  test('qos_max 0 is told to 5 as maximum QoS 0 [MQTT-3.2.2-9]', async () => {
+    await using node = await start(aSnapshot({ endpoints: [mqttEndpoint({ mqtt_config: { ...settings, qos_max: 0 } })] }))
+    expect((await connack({ port: portOf(node), version: 5 })).properties.maximumQoS).toBe(0)
+  })
+
+  test('the user name may be anything, and be left out in 5 [MQTT-3.1.2-17]', async () => {
+    await using node = await start()
+    expect((await connack({ port: portOf(node) }, { username: '' })).returnCode).toBe(0)
+    const key = Buffer.from(secretOf('a'))
+    // A password and no user name: mqtt-packet would not write it.
+    const rest = [Buffer.from([0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 0b0100_0010, 0, 60, 0, 0, 1, 0x63, 0, key.length]), key]
+    const client = await MqttClient.open({ port: portOf(node), version: 5 })
+    client.sendBytes(Buffer.concat([Buffer.from([0x10, Buffer.concat(rest).length]), ...rest]))
+    expect((await client.next()).reasonCode).toBe(0)
+    client.destroy()
+  })
+})
+
+describe('0x01, 0x84 unsupported protocol version', () => {
+  const bridge = { protocolVersion: 4, bridgeMode: true } as Partial<IConnectPacket>
+  test('3.1 is told 0x01 [MQTT-3.1.2-2]', async () => {
+    await using node = await start()
+    const answer = await connack({ port: portOf(node) }, { protocolId: 'MQIsdp', protocolVersion: 3 })
+    expect(answer.returnCode).toBe(1)
+  })
+  test('a bridge, which sets the top bit of the version, is told 0x01', async () => {
+    await using node = await start()
+    expect((await connack({ port: portOf(node) }, bridge)).returnCode).toBe(1)
+  })
+  test('6 is told 0x84 in the words of 5 [MQTT-3.1.2-2]', async () => {
+    await using node = await start()
+    const client = await MqttClient.open({ port: portOf(node), version: 5 })
+    client.sendBytes(Buffer.from([0x10, 12, 0, 4, 0x4d, 0x51, 0x54, 0x54, 6, 2, 0, 60, 0, 0]))
+    expect((await client.next()).reasonCode).toBe(0x84)
+    await client.closed()
+  })
+  test('another protocol name closes the connection without an answer to it [MQTT-3.1.2-1]', async () => {
+    await using node = await start()
+    const client = await MqttClient.open({ port: portOf(node) })
+    client.sendBytes(Buffer.from([0x10, 14, 0, 4, 0x4d, 0x51, 0x54, 0x58, 4, 2, 0, 60, 0, 2, 0x61, 0x62]))
+    expect((await client.next())?.returnCode ?? 1).toBe(1)
+    await client.closed()
+  })
+})
+
+describe('0x02, 0x85 client identifier not valid', () => {
+  outcome('longer than 512 bytes', { 4: 2, 5: 0x85 }, { clientId: 'é'.repeat(257) })
+  test('none, without a clean session, in 3.1.1 [MQTT-3.1.3-8], [MQTT-3.1.3-9]', async () => {
+    await using node = await start()
+    const client = await MqttClient.open({ port: portOf(node) })
+    // mqtt-packet would not write it.
+    const key = Buffer.from(secretOf('a'))
+    const rest = Buffer.concat([
+      Buffer.from([0, 4, 0x4d, 0x51, 0x54, 0x54, 4, 0b1100_0000, 0, 60, 0, 0, 0, 1, 0x75, 0, key.length]),
+      key,
+    ])
+    client.sendBytes(Buffer.concat([Buffer.from([0x10, rest.length]), rest]))
+    expect((await client.next())?.returnCode).toBe(2)
+    await client.closed()
+  })
+})
+
+describe('0x04, 0x86 bad user name or password', () => {
+  outcome('a key that nobody has', { 4: 4, 5: 0x86 }, { password: Buffer.from(secretOf('x')) })
+  outcome('something that is no key', { 4: 4, 5: 0x86 }, { password: Buffer.from([0xff, 0]) })
+  outcome('a user name that is too long', { 4: 4, 5: 0x86 }, { username: 'u'.repeat(513) })
+  test('no password', async () => {
+    await using node = await start()
+    const { password: _, ...open } = connectPacket(4)
+    const client = await MqttClient.open({ port: portOf(node) })
+    client.send(open)
+    expect((await client.next()).returnCode).toBe(4)
+    await client.closed()
+  })
+})
+
+describe('0x05, 0x87 not authorized', () => {
+  outcome('mqtt_config is null', { 4: 5, 5: 0x87 }, {}, aSnapshot())
+  const disabled = mqttEndpoint({ mqtt_config: { ...settings, enabled: false } })
+  outcome('MQTT is disabled', { 4: 5, 5: 0x87 }, {}, aSnapshot({ endpoints: [disabled] }))
+  outcome('a key without the scope ingest', { 4: 5, 5: 0x87 }, {}, aSnapshot({ keys: [aKey({ scopes: ['metrics'] })] }))
+  const others = mqttEndpoint({ account_id: accountId('b') })
+  outcome('the account has no endpoint here', { 4: 5, 5: 0x87 }, {}, aSnapshot({ endpoints: [others] }))
+  const two = aSnapshot({ endpoints: [endpoint, mqttEndpoint()] })
+  outcome('several endpoints and none named', { 4: 5, 5: 0x87 }, {}, two)
+  test('and says which there are', async () => {
+    await using node = await start(two)
+    const answer = await connack({ port: portOf(node), version: 5 })
+    expect(answer.properties.reasonString).toContain(endpoint.id)
+  })
+})
+
+describe('0x03, 0x88, 0x89 and 0x97 not now', () => {
+  outcome('the endpoint is paused', { 4: 3, 5: 0x88 }, {}, aSnapshot({ endpoints: [mqttEndpoint({ desired_state: 'paused' })] }))
+
+  test.each([4, 5] as const)('the node has no configuration yet, version %i', async (version) => {
+    await using node = await IngestNode.start({ snapshot: undefined, environment })
+    const answer = await connack({ port: portOf(node), version })
+    expect(answer.returnCode ?? answer.reasonCode).toBe(version === 4 ? 3 : 0x88)
+  })
+
+  test.each([4, 5] as const)('there is no room on disk, version %i', async (version) => {
+    const disk = new SteeredFiles()
+    await using node = await IngestNode.start({
+      snapshot: aSnapshot({ endpoints: [endpoint] }),
+      environment: { ...environment, INLET_DISK_RESERVE_BYTES: '1MiB' },
+      files: disk.files,
+    })
+    disk.freeBytes = 0
+    await node.until('/readyz', ({ status }) => status === 503)
+    const refused = await connack({ port: portOf(node), version })
+    expect(refused.returnCode ?? refused.reasonCode).toBe(version === 4 ? 3 : 0x89)
+    disk.freeBytes = undefined
+    await node.until('/readyz', ({ status }) => status === 200)
+    const accepted = await connack({ port: portOf(node), version })
+    expect(accepted.returnCode ?? accepted.reasonCode).toBe(0)
+  })
+
+  test.each([4, 5] as const)('max_connections are there, version %i; taking over one of them is no more', async (version) => {
+    const small = mqttEndpoint({ mqtt_config: { ...settings, max_connections: 2 } })
+    await using node = await start(aSnapshot({ endpoints: [small] }))
+    const over = { port: portOf(node), version }
+    const { client: first } = await MqttClient.connect(over, { clientId: 'one' })
+    const { client: second } = await MqttClient.connect(over, { clientId: 'two' })
+    const refused = await connack(over, { clientId: 'three' })
+    expect(refused.returnCode ?? refused.reasonCode).toBe(version === 4 ? 3 : 0x97)
+    const taking = await MqttClient.connect(over, { clientId: 'two' })
+    expect(taking.connack.returnCode ?? taking.connack.reasonCode).toBe(0)
+    await second.closed()
+    expect(await node.metric('inlet_mqtt_connections')).toBe(2)
+    // A place that is given back can be had.
+    first.destroy()
+    await until('a place', async () => (await node.metric('inlet_mqtt_connections')) === 1)
+    const third = await MqttClient.connect(over, { clientId: 'three' })
+    expect(third.connack.returnCode ?? third.connack.reasonCode).toBe(0)
+    for (const client of [taking.client, third.client]) client.destroy()
+  })
+})
+
+describe('other refusals', () => {
+  test('0x8C: there is no enhanced authentication', async () => {
+    await using node = await start()
+    const answer = await connack({ port: portOf(node), version: 5 }, { properties: { authenticationMethod: 'SCRAM' } })
+    expect(answer.reasonCode).toBe(0x8c)
+  })
+  test('0x82: receive maximum or maximum packet size 0', async () => {
+    await using node = await start()
+    for (const properties of [{ receiveMaximum: 0 }, { maximumPacketSize: 0 }]) {
+      expect((await connack({ port: portOf(node), version: 5 }, { properties }))?.reasonCode).toBe(0x82)
+    }
+  })
+  test('0x95: a maximum packet size below that of a CONNACK, which is never sent [MQTT-3.1.2-24], [MQTT-3.1.2-25]', async () => {
+    await using node = await start()
+    const answer = await connack({ port: portOf(node), version: 5 }, { properties: { maximumPacketSize: 10 } })
+    expect(answer).toMatchObject({ reasonCode: 0x95, length: 3 })
+  })
+  test('a reason that doesn’t fit is left out [MQTT-3.2.2-19]', async () => {
+    await using node = await start()
+    const packet = { password: Buffer.from(secretOf('x')), properties: { maximumPacketSize: 20 } }
+    expect(await connack({ port: portOf(node), version: 5 }, packet)).toMatchObject({ reasonCode: 0x86, length: 3 })
+  })
+  test.each([4, 5] as const)('a will above qos_max, or too large, version %i [MQTT-3.2.2-12]', async (version) => {
+    await using node = await start(aSnapshot({ endpoints: [mqttEndpoint({ mqtt_config: { ...settings, qos_max: 0 } })] }))
+    const over = { port: portOf(node), version }
+    const will = { topic: 'will', payload: Buffer.from('gone'), qos: 1, retain: false } as const
+    const code = (answer: Received) => answer?.returnCode ?? answer?.reasonCode
+    expect(code(await connack(over, { will }))).toBe(version === 4 ? 5 : 0x9b)
+    const large = { ...will, qos: 0, payload: Buffer.alloc(8 * 1024 + 1) } as const
+    expect(code(await connack(over, { will: large }))).toBe(version === 4 ? undefined : 0x95)
+    expect(code(await connack(over, { will: { ...large, payload: Buffer.alloc(8 * 1024) } }))).toBe(0)
+  })
+  test('a CONNECT longer than 16 KiB closes the connection', async () => {
+    await using node = await start()
+    expect(await connack({ port: portOf(node) }, { password: Buffer.alloc(16 * 1024) })).toBeUndefined()
+  })
+  test('a user name without U+0000 or ill-formed text [MQTT-1.5.4-1], [MQTT-1.5.4-2]', async () => {
+    await using node = await start()
+    expect((await connack({ port: portOf(node), version: 5 }, { username: 'a\0b' }))?.reasonCode).toBe(0x81)
+  })
+})
+
+describe('a second connection with the same client id', () => {
+  test.each([4, 5] as const)('takes over: the first is closed [MQTT-3.1.4-3], version %i', async (version) => {
+    await using node = await start()
+    const over = { port: portOf(node), version }
+    const { client: first } = await MqttClient.connect(over)
+    const { client: second, connack } = await MqttClient.connect(over)
+    expect(connack.sessionPresent).toBe(false)
+    if (version === 5) expect(await first.next()).toMatchObject({ cmd: 'disconnect', reasonCode: 0x8e })
+    expect(await first.next()).toBeUndefined()
+    second.publish('{}')
+    expect(await second.next()).toMatchObject({ cmd: 'puback', messageId: 1 })
+    expect(await node.metric('inlet_mqtt_connections')).toBe(1)
+    second.destroy()
+    await until('nobody to be connected', async () => (await node.metric('inlet_mqtt_connections')) === 0)
+  })
+
+  test('over WebSocket takes over one over TCP; another endpoint’s client of that name stays', async () => {
+    const other = mqttEndpoint()
+    await using node = await start(aSnapshot({ endpoints: [endpoint, other] }))
+    const ws = { port: Number(new URL(node.url).port), transport: 'ws', version: 5 } as const
+    const named = (id: string) => ({ properties: { userProperties: { endpoint: id } } })
+    const { client: stays } = await MqttClient.connect({ port: portOf(node), version: 5 }, named(other.id))
+    const { client: goes } = await MqttClient.connect({ port: portOf(node), version: 5 }, named(endpoint.id))
+    const { client: takes } = await MqttClient.connect(ws, named(endpoint.id))
+    expect(await goes.next()).toMatchObject({ cmd: 'disconnect', reasonCode: 0x8e })
+    stays.send({ cmd: 'pingreq' })
+    expect(await stays.next()).toMatchObject({ cmd: 'pingresp' })
+    expect(await node.metric('inlet_mqtt_connections')).toBe(2)
+    for (const client of [stays, takes]) client.destroy()
+  })
+})
+
+test('a revoked key ends at the next CONNECT: who is in, stays', async () => {
+  await using node = await start()
+  const over = { port: portOf(node), version: 4 as Version }
+  const { client } = await MqttClient.connect(over)
+  await node.publish(aSnapshot({ epoch: 2, keys: [], endpoints: [endpoint] }))
+  client.publish('{}')
+  expect(await client.next()).toMatchObject({ cmd: 'puback' })
+  expect((await connack(over, { clientId: 'another' })).returnCode).toBe(4)
+  client.destroy()
+})
+
+describe('an endpoint that stops taking MQTT', () => {
+  test.each([
+    ['paused', { desired_state: 'paused' }],
+    ['disabled', { mqtt_config: { ...settings, enabled: false } }],
+    ['without mqtt_config', { mqtt_config: null }],
+    ['deleted', { desired_state: 'draining' }],
+  ] as const)('%s: its connections end with 0x98, those of others stay', async (_, change) => {
+    const other = mqttEndpoint()
+    await using node = await start(aSnapshot({ endpoints: [endpoint, other] }))
+    const over = { port: portOf(node), version: 5 as Version }
+    const named = (id: string) => ({ properties: { userProperties: { endpoint: id } } })
+    const { client: first } = await MqttClient.connect(over, { ...named(endpoint.id), clientId: 'a' })
+    const { client: second } = await MqttClient.connect(over, { ...named(endpoint.id), clientId: 'b' })
+    const { client: stays } = await MqttClient.connect(over, named(other.id))
+    await node.publish(aSnapshot({ epoch: 2, endpoints: [{ ...endpoint, ...change }, other] }))
+    for (const client of [first, second]) {
+      expect(await client.next()).toMatchObject({ cmd: 'disconnect', reasonCode: 0x98 })
+      await client.closed()
+    }
+    stays.publish('{}')
+    expect(await stays.next()).toMatchObject({ cmd: 'puback' })
+    expect(await node.metric('inlet_mqtt_connections')).toBe(1)
+    stays.destroy()
+  })
+})
+
+describe('which endpoint', () => {
+  const hosted = mqttEndpoint({ ingest_host: 'abc.loc.inlet.test' })
+  const other = mqttEndpoint({ ingest_host: 'def.loc.inlet.test' })
+  const foreign = mqttEndpoint({ ingest_host: 'xyz.loc.inlet.test', account_id: accountId('b') })
+  const snapshot = aSnapshot({ endpoints: [hosted, other, foreign] })
+
+  const isAt = async (node: IngestNode, over: Over, packet: Partial<IConnectPacket>, wanted: SnapshotEndpoint) => {
+    const { client, connack } = await MqttClient.connect(over, packet)
+    expect(connack.returnCode ?? connack.reasonCode).toBe(0)
+    client.publish('{"here":1}')
+    expect(await client.next()).toMatchObject({ cmd: 'puback' })
+    client.destroy()
+    expect(await node.stored(wanted.id)).toHaveLength(1)
+  }
+  const ws = (node: IngestNode, more: Partial<Over> = {}): Over => ({
+    port: Number(new URL(node.url).port),
+    transport: 'ws',
+    ...more,
+  })
+
+  test('by the Host of the WebSocket', async () => {
+    await using node = await start(snapshot)
+    await isAt(node, ws(node, { headers: { host: 'def.loc.inlet.test:443' } }), {}, other)
+  })
+  test('by ?endpoint=', async () => {
+    await using node = await start(snapshot)
+    await isAt(node, ws(node, { path: `/mqtt?endpoint=${other.id}` }), {}, other)
+  })
+  test('by the user property `endpoint` of a CONNECT of 5', async () => {
+    await using node = await start(snapshot)
+    const packet = { properties: { userProperties: { endpoint: hosted.id } } }
+    await isAt(node, { port: portOf(node), version: 5 }, packet, hosted)
+  })
+  test('by the name of the TLS handshake; without one by the account', async () => {
+    const tls = {
+      INLET_TLS_CERTIFICATE_FILE: new URL('../fixtures/tls/first.crt', import.meta.url).pathname,
+      INLET_TLS_KEY_FILE: new URL('../fixtures/tls/first.key', import.meta.url).pathname,
+    }
+    await using node = await start(snapshot, tls)
+    const over = { port: portOf(node), transport: 'tls', version: 5 } as const
+    expect((await connack(over)).reasonCode).toBe(0x87)
+    expect((await connack({ ...over, servername: 'nobody.loc.inlet.test' })).reasonCode).toBe(0x87)
+    await isAt(node, { ...over, servername: 'def.loc.inlet.test' }, {}, other)
+  })
+
+  const refusals: readonly (readonly [string, (node: IngestNode) => Over, Partial<IConnectPacket>])[] = [
+    ['another account’s, by host', (node) => ws(node, { headers: { host: 'xyz.loc.inlet.test' } }), {}],
+    ['another account’s, by query', (node) => ws(node, { path: `/mqtt?endpoint=${foreign.id}` }), {}],
+    ['no such host', (node) => ws(node, { headers: { host: 'no.loc.inlet.test' } }), {}],
+    ['no such endpoint', (node) => ws(node, { path: `/mqtt?endpoint=${newId()}` }), {}],
+    ['another parameter', (node) => ws(node, { path: '/mqtt?endpiont=x' }), {}],
+    [
+      'two of them named',
+      (node) => ({ port: portOf(node), version: 5 }),
+      { properties: { userProperties: { endpoint: [hosted.id, other.id] } } },
+    ],
+  ]
+  test.each(refusals)('%s is refused with 0x05 or 0x87 and a reason', async (_, over, packet) => {
+    await using node = await start(snapshot)
+    const answer = await connack({ ...over(node), version: 5 }, packet)
+    expect(answer.reasonCode).toBe(0x87)
+    expect(answer.properties.reasonString.length).toBeGreaterThan(10)
+    if (packet.properties === undefined) expect((await connack({ ...over(node), version: 4 }, packet)).returnCode).toBe(5)
+  })
+})

@@ -1,0 +1,412 @@
+/** PUBLISH and PUBACK, §3.3 and §3.4 of MQTT 3.1.1 and 5: what is acknowledged is on disk. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { MiB } from '#model/limits.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { anEndpoint, aSnapshot, IngestNode } from '../support/ingest-node.ts'
+import { MqttClient, type Version } from '../support/mqtt-client.ts'
+import { SteeredFiles } from '../support/steered-files.ts'
+import { until } from '../support/until.ts'
+
+const settings = { enabled: true, max_connections: 1_000, keepalive_max_s: 300, qos_max: 1 } as const
+const endpoint = anEndpoint({ mqtt_config: settings })
+const versions = [4, 5] as const
+
+const clients: MqttClient[] = []
+afterEach(() => {
+  for (const client of clients.splice(0)) client.destroy()
+})
+
+function start(more: { readonly files?: SteeredFiles; readonly endpoint?: SnapshotEndpoint } = {}): Promise<IngestNode> {
+  return IngestNode.start({
+    snapshot: aSnapshot({ endpoints: [more.endpoint ?? endpoint] }),
+    environment: { INLET_MQTT_LISTEN: '127.0.0.1:0' },
+    ...(more.files === undefined ? {} : { files: more.files.files }),
+  })
+}
+
+async function connect(node: IngestNode, version: Version, packet: Parameters<typeof MqttClient.connect>[1] = {}) {
+  const { client, connack } = await MqttClient.connect({ port: node.mqttPort ?? 0, version }, packet)
+  expect(connack.returnCode ?? connack.reasonCode).toBe(0)
+  clients.push(client)
+  return client
+}
+
+/** What the node ends the connection with: nothing but the end in 3.1.1, a DISCONNECT with its reason in 5. */
+async function ends(client: MqttClient, reasonCode: number) {
+  const packet = await client.next()
+  if (client.version === 5) {
+    expect(packet).toMatchObject({ cmd: 'disconnect', reasonCode })
+    expect(packet.properties.reasonString.length).toBeGreaterThan(5)
+    expect(await client.next()).toBeUndefined()
+  } else expect(packet).toBeUndefined()
+}
+
+const texts = (frames: readonly { readonly payload: Uint8Array }[]) =>
+  frames.map(({ payload }) => Buffer.from(payload).toString())
+
+describe('a message is a record', () => {
+  test.each(versions)('with topic, client id and time; whole, line breaks and all, version %i', async (version) => {
+    await using node = await start()
+    const client = await connect(node, version, { clientId: 'träger/1' })
+    const payload = '{"a":1,\n\n "b":"\r\n"}\n'
+    const before = Date.now() * 1_000
+    client.publish(payload, { topic: 'plant/7/größe' })
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 1 })
+    const [frame, ...more] = await node.frames(endpoint.id)
+    expect(more).toEqual([])
+    expect(frame).toMatchObject({
+      protocol: 'mqtt',
+      layout: 'single',
+      recordCount: 1,
+      topic: 'plant/7/größe',
+      clientId: 'träger/1',
+      payload: Buffer.from(payload),
+    })
+    expect(frame?.attributes).toHaveLength(0)
+    expect(frame?.receivedAtMicros).toBeGreaterThanOrEqual(before)
+  })
+
+  test.each(versions)('binary, empty, and of the largest size, version %i', async (version) => {
+    await using node = await start()
+    const client = await connect(node, version)
+    const payloads = [Buffer.from([0, 0xff, 0x0a, 0xc3]), Buffer.alloc(0), Buffer.alloc(MiB, 0x61)]
+    for (const [index, payload] of payloads.entries()) {
+      client.publish(payload, { messageId: index + 1 })
+      expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: index + 1 })
+    }
+    const frames = await node.frames(endpoint.id)
+    expect(frames.map(({ payload }) => Buffer.compare(payload, payloads.shift() ?? Buffer.from('?')))).toEqual([0, 0, 0])
+  })
+
+  test.each(versions)('one byte longer than the largest: 0x95, and nothing is stored, version %i', async (version) => {
+    await using node = await start()
+    const client = await connect(node, version)
+    client.publish(Buffer.alloc(MiB + 1))
+    await ends(client, 0x95)
+    expect(await node.frames(endpoint.id)).toEqual([])
+  })
+
+  test('with content type and user properties of 5, in order, names again and again [MQTT-3.3.2-18]', async () => {
+    await using node = await start()
+    const client = await connect(node, 5)
+    client.publish('{}', {
+      properties: {
+        contentType: 'application/json',
+        userProperties: { site: 'north', __proto__x: 'y', tag: ['a', 'b'] },
+        payloadFormatIndicator: true,
+        messageExpiryInterval: 10,
+        responseTopic: 'answers',
+        correlationData: Buffer.from([0xff]),
+      },
+    })
+    await client.next()
+    const [frame] = await node.frames(endpoint.id)
+    expect(JSON.parse(Buffer.from(frame?.attributes ?? []).toString())).toEqual({
+      content_type: 'application/json',
+      user_properties: { site: 'north', __proto__x: 'y', tag: ['a', 'b'] },
+    })
+  })
+
+  test.each(versions)('retained or not is all the same; so is DUP [MQTT-3.3.1-1], version %i', async (version) => {
+    await using node = await start()
+    const client = await connect(node, version)
+    client.publish('1', { retain: true })
+    client.publish('2', { messageId: 2, dup: true })
+    client.publish('2', { messageId: 2, dup: true })
+    for (const messageId of [1, 2, 2]) expect(await client.next()).toMatchObject({ cmd: 'puback', messageId })
+    expect(texts(await node.frames(endpoint.id))).toEqual(['1', '2', '2'])
+  })
+
+  test.each(versions)('QoS 0 gets no answer, and those before a PUBACK are stored with it, version %i', async (version) => {
+    await using node = await start()
+    const client = await connect(node, version)
+    for (const payload of ['a', 'b']) client.publish(payload, { qos: 0 })
+    client.publish('c', { messageId: 9 })
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 9 })
+    expect(client.waiting).toBe(0)
+    const metrics = await (await fetch(`${node.url}/metrics`)).text()
+    expect(metrics).toContain('inlet_mqtt_messages_total{qos="0",process="ingest"} 2')
+    expect(metrics).toContain('inlet_mqtt_messages_total{qos="1",process="ingest"} 1')
+    expect(metrics).toContain('inlet_mqtt_client_messages_total{username="anybody",process="ingest"} 3')
+    expect(texts(await node.frames(endpoint.id))).toEqual(['a', 'b', 'c'])
+  })
+
+  test('a user name that is a key is shown nowhere', async () => {
+    await using node = await start()
+    const client = await connect(node, 4, { username: 'ing_live_oops' })
+    client.publish('a')
+    await client.next()
+    const metrics = await (await fetch(`${node.url}/metrics`)).text()
+    expect(metrics).not.toContain('ing_live_')
+    expect(metrics).toContain('username="(other)",process="ingest"} 1')
+  })
+})
+
+describe('what is too much', () => {
+  test.each(versions)('QoS 2 ends it with 0x9B [MQTT-3.2.2-11], version %i', async (version) => {
+    await using node = await start()
+    const client = await connect(node, version)
+    client.publish('no', { qos: 2 })
+    await ends(client, 0x9b)
+    expect(await node.frames(endpoint.id)).toEqual([])
+  })
+  test.each(versions)('QoS 1 where qos_max is 0 as well; QoS 0 before it is stored, version %i', async (version) => {
+    await using node = await start({ endpoint: { ...endpoint, mqtt_config: { ...settings, qos_max: 0 } } })
+    const client = await connect(node, version)
+    client.publish('yes', { qos: 0 })
+    client.publish('no')
+    await ends(client, 0x9b)
+    expect(texts(await node.frames(endpoint.id))).toEqual(['yes'])
+  })
+  test.each([
+    ['a wildcard [MQTT-3.3.2-2]', 'a/+/b'],
+    ['a wildcard [MQTT-4.7.1-1]', 'a/#'],
+    ['1 025 bytes', `${'é'.repeat(512)}x`],
+    ['33 levels', 'a/'.repeat(32)],
+  ])('a topic with %s: 0x90', async (_, topic) => {
+    await using node = await start()
+    for (const version of versions) {
+      const client = await connect(node, version)
+      client.publish('no', { topic })
+      await ends(client, 0x90)
+    }
+    expect(await node.frames(endpoint.id)).toEqual([])
+  })
+  test('a topic of 1 024 bytes, and one of 32 levels, are not', async () => {
+    await using node = await start()
+    const client = await connect(node, 4)
+    client.publish('1', { topic: 'é'.repeat(512) })
+    client.publish('2', { topic: 'a/'.repeat(31), messageId: 2 })
+    expect(await client.next()).toMatchObject({ messageId: 1 })
+    expect(await client.next()).toMatchObject({ messageId: 2 })
+  })
+  test('properties of more than 16 KiB: 0x95', async () => {
+    await using node = await start()
+    const client = await connect(node, 5)
+    client.publish('no', { properties: { userProperties: { big: 'x'.repeat(16 * 1024) } } })
+    await ends(client, 0x95)
+  })
+})
+
+describe('topic aliases of 5', () => {
+  test('stand for their topic, may be given another, and live as long as the connection [MQTT-3.3.2-7]', async () => {
+    await using node = await start()
+    const client = await connect(node, 5)
+    const sent = [
+      { topic: 'one', properties: { topicAlias: 16 } },
+      { topic: '', properties: { topicAlias: 16 } },
+      { topic: 'two', properties: { topicAlias: 16 } },
+      { topic: '', properties: { topicAlias: 16 } },
+    ]
+    for (const [index, more] of sent.entries()) client.publish('x', { ...more, messageId: index + 1 })
+    for (const index of sent.keys()) expect(await client.next()).toMatchObject({ messageId: index + 1 })
+    client.destroy()
+    const again = await connect(node, 5, { clientId: 'another' })
+    again.publish('no', { topic: '', properties: { topicAlias: 16 } })
+    await ends(again, 0x82)
+    const frames = await node.frames(endpoint.id)
+    expect(frames.map(({ topic }) => topic)).toEqual(['one', 'one', 'two', 'two'])
+  })
+  test.each([
+    ['0 [MQTT-3.3.2-8]', Buffer.from([0x32, 9, 0, 1, 0x61, 0, 1, 3, 0x23, 0, 0]), 0x94],
+    ['above the maximum [MQTT-3.3.2-9]', Buffer.from([0x32, 9, 0, 1, 0x61, 0, 1, 3, 0x23, 0, 17]), 0x94],
+    ['given twice', Buffer.from([0x32, 12, 0, 1, 0x61, 0, 1, 6, 0x23, 0, 1, 0x23, 0, 1]), 0x82],
+    ['neither alias nor topic', Buffer.from([0x32, 5, 0, 0, 0, 1, 0]), 0x82],
+  ])('%s', async (_, bytes, code) => {
+    await using node = await start()
+    const client = await connect(node, 5)
+    client.sendBytes(bytes)
+    await ends(client, code)
+    expect(await node.frames(endpoint.id)).toEqual([])
+  })
+})
+
+describe('PUBACK', () => {
+  test.each(versions)('comes after fdatasync, and never before, version %i', async (version) => {
+    const disk = new SteeredFiles()
+    await using node = await start({ files: disk })
+    const client = await connect(node, version)
+    client.publish('first')
+    await client.next()
+    const goOn = disk.hang()
+    const before = disk.syncs
+    client.publish('second', { messageId: 2 })
+    await until('fdatasync to be asked for', () => disk.syncs > before)
+    // The connection works, and there is no PUBACK.
+    client.send({ cmd: 'pingreq' })
+    expect(await client.next()).toMatchObject({ cmd: 'pingresp' })
+    expect(client.waiting).toBe(0)
+    goOn()
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 2 })
+  })
+
+  test('is four bytes in both versions: 5 leaves out success (§3.4.2.1)', async () => {
+    await using node = await start()
+    for (const version of versions) {
+      const client = await connect(node, version)
+      const answer = Promise.withResolvers<Buffer>()
+      client.socket?.once('data', answer.resolve)
+      client.publish('x', { messageId: 0x1234 })
+      expect((await answer.promise).toString('hex')).toBe('40021234')
+    }
+  })
+
+  test.each(versions)(
+    'they come in the order of the messages, whatever their ids [MQTT-4.6.0-2], version %i',
+    async (version) => {
+      const disk = new SteeredFiles()
+      await using node = await start({ files: disk })
+      const client = await connect(node, version)
+      const ids = Array.from({ length: 1_500 }, (_, index) => ((index * 7_919) % 65_535) + 1)
+      for (const [index, messageId] of ids.entries()) {
+        client.publish(`${index}`, { messageId })
+        // Several chunks and several groups.
+        if (index % 100 === 0) await new Promise(setImmediate)
+      }
+      for (const messageId of ids) expect((await client.next()).messageId).toBe(messageId)
+      expect(texts(await node.frames(endpoint.id))).toEqual(ids.map((_, index) => `${index}`))
+    },
+  )
+
+  test.each(versions)(
+    'never comes where fdatasync fails: 0x89, and what is sent again is stored, version %i',
+    async (version) => {
+      const disk = new SteeredFiles()
+      await using node = await start({ files: disk })
+      const client = await connect(node, version)
+      disk.failOnce()
+      client.publish('again', { messageId: 5 })
+      client.publish('later', { messageId: 6 })
+      await ends(client, 0x89)
+      await node.until('/readyz', ({ status }) => status === 200)
+      const anew = await connect(node, version)
+      for (const [payload, messageId] of [
+        ['again', 5],
+        ['later', 6],
+      ] as const) {
+        anew.publish(payload, { messageId, dup: true })
+        expect(await anew.next()).toMatchObject({ cmd: 'puback', messageId })
+      }
+      // What the failed fdatasync left may be there or not: it was not acknowledged.
+      const stored = texts(await node.frames(endpoint.id).catch(() => []))
+      if (stored.length > 0) expect(stored.slice(-2)).toEqual(['again', 'later'])
+    },
+  )
+
+  test('goes to nobody where another connection took over meanwhile; both messages are stored', async () => {
+    const disk = new SteeredFiles()
+    await using node = await start({ files: disk })
+    const first = await connect(node, 5)
+    first.publish('warm')
+    await first.next()
+    const goOn = disk.hang()
+    first.publish('in flight', { messageId: 2 })
+    await until('the message to be under way', async () => (await node.metric('inlet_ingest_in_flight_bytes')) > 0)
+    const second = await connect(node, 5)
+    await ends(first, 0x8e)
+    second.publish('in flight', { messageId: 2, dup: true })
+    goOn()
+    expect(await second.next()).toMatchObject({ cmd: 'puback', messageId: 2 })
+    expect(second.waiting).toBe(0)
+    expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
+    expect(texts(await node.frames(endpoint.id))).toEqual(['warm', 'in flight', 'in flight'])
+  })
+
+  test('is owed to 2 048 messages of 5 at most: 0x93 to whom sends more [MQTT-3.3.4-9]', async () => {
+    const disk = new SteeredFiles()
+    await using node = await start({ files: disk })
+    const client = await connect(node, 5)
+    client.publish('warm')
+    await client.next()
+    const goOn = disk.hang()
+    const one = (id: number) => Buffer.from([0x32, 6, 0, 1, 0x61, id >> 8, id & 0xff, 0])
+    // In one piece: it is read before the pause that a full receive maximum means.
+    client.sendBytes(Buffer.concat(Array.from({ length: 2_049 }, (_, index) => one(index + 1))))
+    await ends(client, 0x93)
+    goOn()
+  })
+})
+
+describe('back-pressure', () => {
+  test.each(versions)('while nothing becomes durable, reading stops; then all of it comes, version %i', async (version) => {
+    const disk = new SteeredFiles()
+    await using node = await start({ files: disk })
+    const client = await connect(node, version)
+    client.publish('warm')
+    await client.next()
+    const goOn = disk.hang()
+    const payload = Buffer.alloc(64 * 1024, 0x61)
+    const count = 300
+    for (let id = 1; id <= count; id += 1) client.publish(payload, { messageId: id })
+    await until('memory in flight', async () => (await node.metric('inlet_ingest_in_flight_bytes')) > 4 * MiB)
+    expect(await node.metric('inlet_ingest_in_flight_bytes')).toBeLessThan(4 * MiB + 4 * 66_000)
+    expect(client.waiting).toBe(0)
+    goOn()
+    for (let id = 1; id <= count; id += 1) expect((await client.next()).messageId).toBe(id)
+    expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
+    expect(await node.frames(endpoint.id)).toHaveLength(count + 1)
+  })
+
+  test('a disk without room stops those who are in; they go on by themselves and nothing is lost', async () => {
+    const disk = new SteeredFiles()
+    await using node = await IngestNode.start({
+      snapshot: aSnapshot({ endpoints: [endpoint] }),
+      environment: { INLET_MQTT_LISTEN: '127.0.0.1:0', INLET_DISK_RESERVE_BYTES: '1MiB' },
+      files: disk.files,
+    })
+    const client = await connect(node, 4)
+    const ws = await MqttClient.connect(
+      { port: Number(new URL(node.url).port), transport: 'ws', version: 5 },
+      { clientId: 'over ws' },
+    )
+    clients.push(ws.client)
+    disk.freeBytes = 0
+    await node.until('/readyz', ({ status }) => status === 503)
+    // All are told within a second of that.
+    await until('reading to stop', async () => {
+      client.send({ cmd: 'pingreq' })
+      return (await client.next(500).catch(() => 'silent')) === 'silent'
+    })
+    for (const each of [client, ws.client]) for (const id of [1, 2, 3]) each.publish(`${id}`, { messageId: id })
+    disk.freeBytes = undefined
+    for (const each of [client, ws.client]) {
+      const ids: number[] = []
+      while (ids.length < 3) {
+        const packet = await each.next()
+        if (packet.cmd === 'puback') ids.push(packet.messageId)
+        else expect(packet.cmd).toBe('pingresp')
+      }
+      expect(ids).toEqual([1, 2, 3])
+    }
+    expect(await node.frames(endpoint.id)).toHaveLength(6)
+  })
+})
+
+describe('a stop of the node', () => {
+  test.each(versions)('acknowledges what it took, says 0x8B, and keeps all it acknowledged, version %i', async (version) => {
+    await using node = await start()
+    const client = await connect(node, version)
+    const acknowledged = new Set<number>()
+    let disconnect: number | undefined
+    const reading = (async () => {
+      for (let packet = await client.next(); packet !== undefined; packet = await client.next()) {
+        if (packet.cmd === 'puback') acknowledged.add(packet.messageId)
+        else disconnect = packet.reasonCode
+      }
+    })()
+    const sending = (async () => {
+      for (let id = 1; id < 65_000 && !client.isClosed; id += 1) {
+        client.publish(`${id}`, { messageId: id })
+        // Within the receive maximum.
+        do await new Promise(setImmediate)
+        while (id - acknowledged.size > 1_000 && !client.isClosed)
+      }
+    })()
+    await until('messages to come', () => acknowledged.size > 500)
+    await node.stop()
+    await Promise.all([reading, sending])
+    expect(disconnect).toBe(version === 5 ? 0x8b : undefined)
+    const stored = new Set(texts(await node.frames(endpoint.id)).map(Number))
+    expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
+  })
+})

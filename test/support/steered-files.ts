@@ -1,0 +1,58 @@
+import { type Files, type OpenFile, systemFiles } from '#lib/files.ts'
+
+/** The system's files, but a test decides when an fdatasync of an open segment returns, whether it does well, and what is free. */
+export class SteeredFiles {
+  /** Undefined for what the system says. */
+  freeBytes: number | undefined
+  /** What stands before every fdatasync. */
+  #beforeSync: () => Promise<void> = () => Promise.resolve()
+  #syncs = 0
+
+  readonly files: Files = {
+    ...systemFiles,
+    freeBytes: async (path) => this.freeBytes ?? (await systemFiles.freeBytes(path)),
+    open: async (path, mode) => {
+      const file = await systemFiles.open(path, mode)
+      return path.endsWith('.open') ? this.#wrap(file) : file
+    },
+  }
+
+  /** Those that were asked for. */
+  get syncs(): number {
+    return this.#syncs
+  }
+
+  /** From now on fdatasync hangs, until the answer is called. */
+  hang(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#beforeSync = () => promise
+    return () => {
+      this.#beforeSync = () => Promise.resolve()
+      resolve()
+    }
+  }
+
+  /** The next fdatasync fails as that of a broken disk. */
+  failOnce(): void {
+    this.#beforeSync = () => {
+      this.#beforeSync = () => Promise.resolve()
+      return Promise.reject(Object.assign(new Error('EIO: fdatasync'), { code: 'EIO' }))
+    }
+  }
+
+  #wrap(file: OpenFile): OpenFile {
+    return {
+      path: file.path,
+      write: (chunks, position) => file.write(chunks, position),
+      read: (into, position) => file.read(into, position),
+      bytes: () => file.bytes(),
+      truncate: (bytes) => file.truncate(bytes),
+      sync: async () => {
+        this.#syncs += 1
+        await this.#beforeSync()
+        await file.sync()
+      },
+      close: () => file.close(),
+    }
+  }
+}
