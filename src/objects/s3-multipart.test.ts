@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(directory, { recursive: true }))
 
-describe('a large file', () => {
+describe('a large file', { timeout: 30_000 }, () => {
   test('goes up in parts, each with its checksum, under the KMS key, and comes back whole', async () => {
     const kms_key_arn = 'arn:aws:kms:eu-central-1:222222222222:key/1234abcd'
     await using at = await newDoubleBucket({ kms_key_arn })
