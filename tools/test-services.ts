@@ -1,6 +1,8 @@
 /** Runs the suites that want real components, and starts those before: `npm run test:services [-- vitest options]`. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startObjectGateway } from './services/object-gateway.ts'
 import { startPostgres } from './services/postgres.ts'
@@ -10,18 +12,21 @@ const vitest = join(import.meta.dirname, '..', 'node_modules', 'vitest', 'vitest
 const args = process.argv.slice(2)
 const projects = args.includes('--project') ? [] : ['--project', 'store', '--project', 'contract', '--project', 's3']
 
-// A signal ends the tests. This process outlives them to clean up.
+// A signal ends the tests, with all that they started. This process outlives them to clean up.
 let interrupted = false
 let run: ChildProcess | undefined
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     interrupted = true
-    run?.kill(signal)
+    endGroup(run, signal)
   })
 }
 
 type Started = { readonly environment: Readonly<Record<string, string>>; stop(): Promise<void> }
 
+const scratch = mkdtempSync(join(tmpdir(), 'inlet-tests-'))
+// Postgres runs as a user of its own.
+chmodSync(scratch, 0o755)
 let components: readonly Started[] = []
 try {
   console.log('starting Postgres and the Ceph gateway …')
@@ -35,6 +40,7 @@ try {
   process.exitCode = 1
 } finally {
   await Promise.all(components.map((component) => component.stop()))
+  rmSync(scratch, { recursive: true, force: true })
 }
 
 async function postgres(): Promise<Started> {
@@ -66,9 +72,22 @@ async function objectGateway(): Promise<Started> {
 async function runTests(environment: Readonly<Record<string, string>>): Promise<number> {
   if (interrupted) return 1
   run = spawn(process.execPath, [vitest, 'run', ...projects, '--passWithNoTests', ...args], {
-    stdio: 'inherit',
-    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'inherit', 'inherit'],
+    // A group of its own, so that a signal reaches what tests started, too.
+    detached: true,
+    env: { ...process.env, ...environment, TMPDIR: scratch },
   })
   const [code] = (await once(run, 'exit')) as [number | null]
+  endGroup(run, 'SIGKILL')
   return interrupted ? 1 : (code ?? 1)
+}
+
+function endGroup(leader: ChildProcess | undefined, signal: NodeJS.Signals): void {
+  if (leader?.pid === undefined) return
+  try {
+    process.kill(-leader.pid, signal)
+  } catch (error) {
+    // Nobody is left.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }
