@@ -99,11 +99,11 @@ describe('what passes', { timeout: 30_000 }, () => {
   })
 
   test('an upload that stands still is given up and made again', async () => {
-    await using at = await newDoubleBucket({}, { idleTimeoutMs: 600 })
-    await writeFile(file('longer'), Buffer.alloc(20 * 1024 * 1024, 'x'))
+    await using at = await newDoubleBucket({}, { idleTimeoutMs: 1_500 })
+    await writeFile(file('longer'), Buffer.alloc(8 * 1024 * 1024, 'x'))
     at.double.fault = first(1, 'PutObject', 'stall')
     await at.store.putFile('f', file('longer'), options)
-    expect(at.double.object('lake', 'f')?.body.length).toBe(20 * 1024 * 1024)
+    expect(at.double.object('lake', 'f')?.body.length).toBe(8 * 1024 * 1024)
     expect(at.double.count('PutObject')).toBeGreaterThan(1)
   })
 
