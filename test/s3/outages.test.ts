@@ -14,16 +14,20 @@ const recoveryMs = 100_000
 describeGateway('while S3 is in trouble', (gateway) => {
   const customer = new Customer(gateway)
   let proxy: FaultProxy
+  let stsProxy: FaultProxy
   let installation: Installation
 
   beforeAll(async () => {
     proxy = await FaultProxy.start(gateway.url)
-    installation = await Installation.create({ environment: gatewayEnvironment(gateway, { s3Url: proxy.url }) })
+    stsProxy = await FaultProxy.start(gateway.stsUrl)
+    const urls = { s3Url: proxy.url, stsUrl: stsProxy.url }
+    installation = await Installation.create({ environment: gatewayEnvironment(gateway, urls) })
     await installation.start('control', 'ingest', 'delivery')
   })
   afterAll(async () => {
     await installation?.[Symbol.asyncDispose]()
     await proxy?.[Symbol.asyncDispose]()
+    await stsProxy?.[Symbol.asyncDispose]()
   })
 
   /** An endpoint that has delivered already, and takes in more all the time. */
@@ -143,6 +147,23 @@ describeGateway('while S3 is in trouble', (gateway) => {
       }
       await recovers(delivered, (seq) => !lost.has(seq))
     })
+  })
+
+  test('roles that are assumed already go on while STS is away, and others wait for it', async () => {
+    const old = await delivering()
+    stsProxy.break('/', { kind: 'answer', status: 500, code: 'InternalFailure' })
+    const destination = await customer.destination(installation)
+    const { id: endpointId } = await installation.endpoint({ bucket: destination.bucket, destination_id: destination.id })
+    const fresh = { installation, customer, destination, endpointId, sender: new Sender(installation, endpointId) }
+    fresh.sender.start()
+    await until('the reason', () => saysOf(fresh, /assuming the role/), 60_000)
+    const before = (await installation.commits(old.endpointId)).length
+    await until('a commit of the old one', async () => (await installation.commits(old.endpointId)).length > before, 30_000)
+    expect(await installation.commits(endpointId)).toEqual([])
+    stsProxy.heal('/')
+    await installation.ok('POST', `/v1/destinations/${destination.id}/validate`)
+    await recovers(fresh)
+    await recovers(old)
   })
 
   const saysOf = async ({ endpointId }: Delivered, reason: RegExp): Promise<boolean> =>
