@@ -59,10 +59,11 @@ async function cat(scan: SegmentScan, stdout: Writable): Promise<number> {
         protocol: frame.protocol,
         topic: frame.topic,
         client_id: frame.clientId,
+        ...(frame.attributes.byteLength === 0 ? {} : readable('attributes', frame.attributes)),
       }
       forEachRecord(frame, (start, end) => {
         const { seq: first, ...rest } = envelope
-        lines += `${JSON.stringify({ seq: first, record_index: index++, ...rest, ...payloadOf(frame.payload.subarray(start, end)) })}\n`
+        lines += `${JSON.stringify({ seq: first, record_index: index++, ...rest, ...readable('payload', frame.payload.subarray(start, end)) })}\n`
       })
       // A reader such as `head` may go at any time: then there is nobody left to print for.
       if (stdout.destroyed || stdout.closed) return 0
@@ -78,9 +79,10 @@ function drained(stdout: Writable): Promise<void> {
   return promise
 }
 
-function payloadOf(bytes: Uint8Array): { readonly payload: string } | { readonly payload_base64: string } {
+/** As text, or, under a name that says so, as base64. */
+function readable(name: string, bytes: Uint8Array): Readonly<Record<string, string>> {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return isUtf8(view) ? { payload: view.toString('utf8') } : { payload_base64: view.toString('base64') }
+  return isUtf8(view) ? { [name]: view.toString('utf8') } : { [`${name}_base64`]: view.toString('base64') }
 }
 
 async function check(scan: SegmentScan, path: string, stdout: Writable, stderr: Writable): Promise<number> {

@@ -33,7 +33,8 @@ export function dlqSql(
            ELSE concat('the value ', to_json(failed), ' of the column ', to_json(${column(names)}), ' is not of type ', ${column(types)})
       END AS message,
       payload AS record, to_base64(payload_bytes) AS record_base64, ${segmentSeq} AS segment_seq, record_index,
-      strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ') AS ingested_at, topic, client_id,
+      strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ') AS ingested_at, protocol, topic, client_id,
+      CAST(attributes AS JSON) AS attributes,
       ${quoteLiteral(name)} AS view, ${version} AS view_version
     FROM (${slices.map(rows).join(' UNION ALL ')}) AS judged JOIN sources ON sources.rowid = judged.source`
 }

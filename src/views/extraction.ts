@@ -108,7 +108,8 @@ class Texts {
   readonly #texts: string[] = []
   readonly #jsons: string[] = []
   readonly #lists = new Map<string, string>()
-  readonly #envelope = new Set<string>()
+  /** What the envelope's parts are named by, and how each is read. */
+  readonly #envelope = new Map<string, string>()
 
   get readsPayload(): boolean {
     return this.#texts.length + this.#jsons.length + this.#lists.size > 0
@@ -133,9 +134,11 @@ class Texts {
     return name
   }
 
-  envelope(field: string): string {
-    this.#envelope.add(field)
-    return `envelope_${field}`
+  envelope(path: Path & { readonly from: 'envelope' }): string {
+    const sql = envelopeSql(path)
+    const name = this.#envelope.get(sql) ?? `envelope_${this.#envelope.size}`
+    this.#envelope.set(sql, name)
+    return name
   }
 
   /** A list in which nothing was found is a value that is missing. */
@@ -148,14 +151,26 @@ class Texts {
     const parts = [...this.#lists].map(([sql, name]) => `${sql} AS ${name}`)
     if (this.#texts.length > 0) parts.push(`json_extract_string(payload, [${this.#texts.map(quoteLiteral).join(', ')}]) AS texts`)
     if (this.#jsons.length > 0) parts.push(`json_extract(payload, [${this.#jsons.map(quoteLiteral).join(', ')}]) AS jsons`)
-    for (const field of this.#envelope) {
-      parts.push(
-        field === 'ingested_at'
-          ? `strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ') AS envelope_ingested_at`
-          : `${field} AS envelope_${field}`,
-      )
-    }
+    for (const [sql, name] of this.#envelope) parts.push(`${sql} AS ${name}`)
     return parts.map((part) => `, ${part}`).join('')
+  }
+}
+
+/** The columns of `sources`, `attributes` among them, which is JSON. */
+function envelopeSql(path: Path & { readonly from: 'envelope' }): string {
+  const attribute = (...names: string[]): string =>
+    `json_extract_string(attributes, ${quoteLiteral(duckDbPath(names.map((key) => ({ key }))))})`
+  switch (path.field) {
+    case 'ingested_at':
+      return `strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ')`
+    case 'content_type':
+      return attribute('content_type')
+    case 'user_property':
+      return attribute('user_properties', path.name)
+    case 'topic':
+    case 'client_id':
+    case 'protocol':
+      return path.field
   }
 }
 
@@ -166,7 +181,7 @@ function makeSlot(value: string, { path, type }: CompiledColumn, texts: Texts): 
 
 function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: string; readonly make: string } {
   if (path.from === 'envelope') {
-    const text = texts.envelope(path.field)
+    const text = texts.envelope(path)
     return { text, make: castText(text, type) }
   }
   const place = duckDbPath(path.steps)

@@ -27,8 +27,12 @@ describe('paths', () => {
     expect(path.from === 'record' && duckDbPath(path.steps)).toBe(expected)
   })
 
-  test.each(['topic', 'client_id', 'ingested_at', 'protocol'])('$$.%s is of the envelope', (field) => {
+  test.each(['topic', 'client_id', 'ingested_at', 'protocol', 'content_type'])('$$.%s is of the envelope', (field) => {
     expect(parsePath(`$$.${field}`)).toEqual({ from: 'envelope', field })
+  })
+
+  test.each(['$$.user_properties.a', "$$.user_properties['a']", '$$.user_properties."a"'])('%s is of the envelope', (text) => {
+    expect(parsePath(text)).toEqual({ from: 'envelope', field: 'user_property', name: 'a' })
   })
 
   test.each([
@@ -51,6 +55,12 @@ describe('paths', () => {
     ['$[9999999999]', 'at most'],
     ['$$', 'must be one of'],
     ['$$.payload', 'must be one of $$.topic'],
+    ['$$.user_properties', 'must name one property'],
+    ['$$.user_properties.a.b', 'must name one property'],
+    ['$$.user_properties[0]', 'must name one property'],
+    ['$$.user_properties[*]', 'must name one property'],
+    ['$$.user_properties.', 'expected a name'],
+    ['$$.user_propertiesx', 'expected . or ['],
     ['$."a\0"', 'without NUL'],
     ['$."\ud800"', 'well-formed'],
     [`$${'.a'.repeat(65)}`, 'at most 64 steps'],

@@ -5,12 +5,15 @@
  */
 export type Step = { readonly key: string } | { readonly index: number } | 'each'
 
-export const envelopeFields = ['topic', 'client_id', 'ingested_at', 'protocol'] as const
+const envelopeFields = ['topic', 'client_id', 'ingested_at', 'protocol', 'content_type'] as const
 export type EnvelopeField = (typeof envelopeFields)[number]
+const userProperties = '$$.user_properties'
 
 export type Path =
   | { readonly from: 'record'; readonly steps: readonly Step[]; readonly hasEach: boolean }
   | { readonly from: 'envelope'; readonly field: EnvelopeField }
+  /** A property that an MQTT 5 client gave its message. */
+  | { readonly from: 'envelope'; readonly field: 'user_property'; readonly name: string }
 
 export class PathError extends Error {
   override readonly name = 'PathError'
@@ -25,10 +28,16 @@ const quotedName = /"((?:[^"\\]|\\["'\\/])*)"|'((?:[^'\\]|\\["'\\/])*)'/y
 
 /** Throws PathError with a message that says what to write instead. */
 export function parsePath(text: string): Path {
+  if (text.startsWith(userProperties)) return userProperty(text)
   if (text.startsWith('$$')) return envelope(text)
   if (!text.startsWith('$')) throw new PathError('must start with $, such as $.user.id')
+  const steps = parseSteps(text, 1)
+  return { from: 'record', steps, hasEach: steps.includes('each') }
+}
+
+function parseSteps(text: string, start: number): readonly Step[] {
   const steps: Step[] = []
-  let at = 1
+  let at = start
   const take = (pattern: RegExp): RegExpExecArray | null => {
     pattern.lastIndex = at
     const match = pattern.exec(text)
@@ -62,7 +71,7 @@ export function parsePath(text: string): Path {
     } else throw new PathError(`expected . or [ at character ${at + 1}`)
   }
   check(steps)
-  return { from: 'record', steps, hasEach: steps.includes('each') }
+  return steps
 }
 
 /**
@@ -101,8 +110,19 @@ function escapePointer(name: string): string {
 
 function envelope(text: string): Path {
   const field = envelopeFields.find((name) => text === `$$.${name}`)
-  if (field === undefined) throw new PathError(`must be one of ${envelopeFields.map((name) => `$$.${name}`).join(', ')}`)
+  if (field === undefined) {
+    throw new PathError(`must be one of ${envelopeFields.map((name) => `$$.${name}`).join(', ')}, ${userProperties}.<name>`)
+  }
   return { from: 'envelope', field }
+}
+
+function userProperty(text: string): Path {
+  const steps = parseSteps(text, userProperties.length)
+  const [step] = steps
+  if (step === undefined || step === 'each' || 'index' in step || steps.length > 1) {
+    throw new PathError(`must name one property, such as ${userProperties}.site or ${userProperties}."a b"`)
+  }
+  return { from: 'envelope', field: 'user_property', name: step.key }
 }
 
 function unquote(match: RegExpExecArray): string {

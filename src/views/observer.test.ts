@@ -55,7 +55,7 @@ describe('many records', () => {
     const options = { directory, memoryBytes: 256 * MiB, segmentSeq: 7, signal: new AbortController().signal }
     const table = await RecordTable.open({ ...options, statementTimeoutMs: 5 })
     const payload = Buffer.from('{"a":"x"}')
-    const add = table.addFrame({ protocol: 'http', topic: '', clientId: '', receivedAtMicros: 0 }, payload)
+    const add = table.addFrame({ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: 0 }, payload)
     for (let index = 0; index < 300_000; index += 1) add(0, payload.length)
     table.finish()
     const extracted = await table.extract([{ name: 'seen', version: 3, compiled: await compileView(definition) }])

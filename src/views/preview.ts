@@ -147,7 +147,7 @@ class Preview {
 
 async function load(connection: Connection, samples: readonly string[], nowMs: number): Promise<LoadedSlice> {
   const sources = await Sources.create(connection)
-  const source = sources.add({ protocol: 'http', topic: '', clientId: '' })
+  const source = sources.add({ protocol: 'http', topic: '', clientId: '', attributes: '' })
   sources.finish()
   const slice = await LoadingSlice.create(connection, 0, 0)
   for (const sample of samples) {

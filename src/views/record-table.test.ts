@@ -113,6 +113,13 @@ describe('values', () => {
     ['VARCHAR', '"t"', '$$.topic', 't/0'],
     ['VARCHAR', '"t"', '$$.client_id', null],
     ['TIMESTAMP', '"t"', '$$.ingested_at', '2023-11-14 22:13:20'],
+    ['VARCHAR', '"t"', '$$.content_type', 'text/plain'],
+    ['VARCHAR', '"t"', '$$.user_properties.site', 'north'],
+    ['VARCHAR', '"t"', '$$.user_properties["a b"]', '["1","2"]'],
+    ['VARCHAR', '"t"', "$$.user_properties['0']", 'digit'],
+    ['VARCHAR', '"t"', '$$.user_properties.__proto__', 'p'],
+    ['VARCHAR', '"t"', '$$.user_properties.none', null],
+    ['INTEGER', '"t"', '$$.user_properties.site', 'DLQ cast_failed'],
   ])('%s of %s at %s', async (type, json, path, expected) => {
     expect(await becomes(type, json, path)).toEqual(expected)
   })

@@ -133,7 +133,7 @@ export class RecordTable {
   async writeRaw(path: string): Promise<void> {
     await this.#copy(
       `SELECT make_timestamp(received_at) AS ingested_at, protocol, topic, client_id,
-         CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, CAST(record_index AS BIGINT) AS record_index, payload, payload_bytes
+         CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, CAST(record_index AS BIGINT) AS record_index, payload, payload_bytes, attributes
        FROM (${this.#records()}) AS records JOIN sources ON sources.rowid = records.source`,
       path,
     )

@@ -46,8 +46,15 @@ test('records come back as they were sent, in their order, whatever their bytes'
     Buffer.from('not json'),
   ]
   const records = payloads.flatMap((payload, index) => [
-    { protocol: 'http', topic: '', clientId: '', receivedAtMicros: at + index, payload },
-    { protocol: 'mqtt', topic: 'a/ü', clientId: `c${index}`, receivedAtMicros: at - index, payload },
+    { protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: at + index, payload },
+    {
+      protocol: 'mqtt',
+      topic: 'a/ü',
+      clientId: `c${index}`,
+      attributes: '{"content_type":"ü"}',
+      receivedAtMicros: at - index,
+      payload,
+    },
   ])
   expect((await read(await written(records), MiB)).flat()).toEqual(records)
 })
@@ -55,7 +62,7 @@ test('records come back as they were sent, in their order, whatever their bytes'
 test('parts are bounded by bytes, also where records of all sizes are mixed', async () => {
   const sizes = Array.from({ length: 20_000 }, (_, index) => (index % 400 === 50 ? 900 * KiB : 10 + (index % 7)))
   const records = sizes.map((bytes, index) => ({
-    ...{ protocol: 'http', topic: '', clientId: '', receivedAtMicros: at + index },
+    ...{ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: at + index },
     payload: Buffer.from(`"${String(index).padEnd(bytes, String(index * 7919))}"`),
   }))
   const batches = await read(await written(records), 4 * MiB)

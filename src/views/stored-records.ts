@@ -41,7 +41,7 @@ export async function* readStoredRecords(options: StoredRecordsOptions): AsyncGe
     for (const range of apart(ranges)) {
       for (const { first, last } of parts(range, batchBytes)) {
         const { rows } = await connection.query(
-          `SELECT record_index, epoch_us(ingested_at), protocol, topic, client_id, payload, to_base64(payload_bytes)
+          `SELECT record_index, epoch_us(ingested_at), protocol, topic, client_id, payload, to_base64(payload_bytes), attributes
            FROM read_parquet(${quoteLiteral(path)}, hive_partitioning = false) WHERE record_index BETWEEN ${first} AND ${last}`,
           statement,
         )
@@ -72,12 +72,13 @@ function* parts({ first, last, bytes }: Range, batchBytes: number): Generator<{ 
   for (let at = first; at <= last; at += step) yield { first: at, last: Math.min(last, at + step - 1) }
 }
 
-function toRecord([, receivedAt, protocol, topic, clientId, payload, base64]: readonly Value[]): StoredRecord {
+function toRecord([, receivedAt, protocol, topic, clientId, payload, base64, attributes]: readonly Value[]): StoredRecord {
   return {
     receivedAtMicros: Number(receivedAt),
     protocol: String(protocol ?? ''),
     topic: String(topic ?? ''),
     clientId: String(clientId ?? ''),
+    attributes: String(attributes ?? ''),
     payload: payload === null ? Buffer.from(String(base64), 'base64') : Buffer.from(String(payload)),
   }
 }

@@ -8,6 +8,7 @@ import type { Rows, Value } from '#duckdb/database.ts'
 import { queryParquet } from '#duckdb/query-parquet.ts'
 import type { Definition } from '#model/definition.ts'
 import { MiB } from '#model/limits.ts'
+import { encodeAttributes } from '#model/record-attributes.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import { compileView } from '#views/compile.ts'
 import { RecordTable, type RowCounts } from '#views/record-table.ts'
@@ -19,6 +20,16 @@ export type Decided = {
   readonly types: readonly string[]
   readonly dlq: readonly { readonly [field: string]: unknown }[]
 }
+
+const decidedAt = 1_700_000_000_000_000
+/** Of every third record. */
+const decidedAttributes = encodeAttributes('text/plain', [
+  ['site', 'north'],
+  ['a b', '1'],
+  ['a b', '2'],
+  ['0', 'digit'],
+  ['__proto__', 'p'],
+])
 
 /** What becomes of the records, each in a frame of its own, by a view that is extracted alone or beside others. `look` may read the Parquet. */
 export async function decide(
@@ -38,7 +49,13 @@ export async function decide(
   try {
     for (const [index, record] of records.entries()) {
       const payload = Buffer.from(record)
-      const from = { protocol: 'mqtt', topic: `t/${index % 3}`, clientId: '', receivedAtMicros: 1_700_000_000_000_000 + index }
+      const from = {
+        protocol: 'mqtt',
+        topic: `t/${index % 3}`,
+        clientId: '',
+        attributes: index % 3 === 0 ? decidedAttributes : '',
+        receivedAtMicros: decidedAt + index,
+      }
       table.addFrame(from, payload)(0, payload.length)
       if (table.isFull) await table.flush()
     }

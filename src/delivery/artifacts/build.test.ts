@@ -113,7 +113,14 @@ describe('the files of a segment', () => {
     const single = Buffer.concat([Buffer.from('{"id":'), Buffer.from([0xff, 0]), Buffer.from('\n}')])
     const built = await build([
       frame('{"id":1}\r\n\n  \r\n{"id":2}\n\0 nul \x01\n'),
-      frame(single, { protocol: 'mqtt', layout: 'single', topic: 'a/b', clientId: 'c', receivedAtMicros: 1_700_000_001_000_001 }),
+      frame(single, {
+        protocol: 'mqtt',
+        layout: 'single',
+        topic: 'a/b',
+        clientId: 'c',
+        attributes: Buffer.from('{"content_type":"x"}'),
+        receivedAtMicros: 1_700_000_001_000_001,
+      }),
       frame(Buffer.concat([Buffer.from('{"id":"ü€😀"}\n'), Buffer.from([0xc3, 0x28]), Buffer.from('\n{"id":3}')])),
     ])
     expect(kinds(built)).toEqual(['parquet: 7'])
@@ -137,9 +144,23 @@ describe('the files of a segment', () => {
       'record_index',
       'payload',
       'payload_bytes',
+      'attributes',
     ])
-    expect(rows[0]).toMatchObject({ protocol: 'http', topic: null, client_id: null, segment_seq: 42n, payload_bytes: null })
-    expect(rows[3]).toMatchObject({ protocol: 'mqtt', topic: 'a/b', client_id: 'c', ingested_at: new Date(1_700_000_001_000) })
+    expect(rows[0]).toMatchObject({
+      protocol: 'http',
+      topic: null,
+      client_id: null,
+      segment_seq: 42n,
+      payload_bytes: null,
+      attributes: null,
+    })
+    expect(rows[3]).toMatchObject({
+      protocol: 'mqtt',
+      topic: 'a/b',
+      client_id: 'c',
+      attributes: '{"content_type":"x"}',
+      ingested_at: new Date(1_700_000_001_000),
+    })
     expect(Buffer.from(rows[3]?.['payload_bytes'] as Uint8Array).equals(single)).toBe(true)
     expect(Buffer.from(rows[5]?.['payload_bytes'] as Uint8Array)).toEqual(Buffer.from([0xc3, 0x28]))
     await built.remove()

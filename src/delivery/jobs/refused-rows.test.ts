@@ -15,7 +15,15 @@ afterEach(() => rm(directory, { recursive: true }))
 
 const row = (record_index: number, more: object) => ({
   ...{ error_code: 'cast_failed', column: 'a', message: 'no', record: null, record_base64: null, segment_seq: 3, record_index },
-  ...{ ingested_at: '2026-11-20T08:15:30.123456Z', topic: null, client_id: null, view: 'v', view_version: 1 },
+  ...{
+    ingested_at: '2026-11-20T08:15:30.123456Z',
+    protocol: 'http',
+    topic: null,
+    client_id: null,
+    attributes: null,
+    view: 'v',
+    view_version: 1,
+  },
   ...more,
 })
 
@@ -23,15 +31,29 @@ test('a row is the record that it was, with its envelope', async () => {
   const path = join(directory, 'rows.ndjson.gz')
   const rows = [
     row(4, { record: '{"a":"\u2028\u2029 ü"}' }),
-    row(9, { record_base64: Buffer.from([0xff, 0x0a, 0x0d]).toString('base64'), topic: 't', client_id: 'c' }),
+    row(9, {
+      record_base64: Buffer.from([0xff, 0x0a, 0x0d]).toString('base64'),
+      protocol: 'mqtt',
+      topic: 't',
+      client_id: 'c',
+      attributes: { content_type: 'a' },
+    }),
     row(11, { record: `"${'x'.repeat(300_000)}"` }),
   ]
   await writeFile(path, gzipSync(rows.map((each) => `${JSON.stringify(each)}\n`).join('')))
   const receivedAtMicros = Date.parse('2026-11-20T08:15:30.123Z') * 1000 + 456
-  const http = { protocol: 'http', topic: '', clientId: '', receivedAtMicros }
+  const http = { protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros }
   expect(await Array.fromAsync(readRefusedRows(path, signal))).toEqual([
     { ...http, payload: Buffer.from('{"a":"\u2028\u2029 ü"}'), recordIndex: 4 },
-    { protocol: 'mqtt', topic: 't', clientId: 'c', receivedAtMicros, payload: Buffer.from([0xff, 0x0a, 0x0d]), recordIndex: 9 },
+    {
+      protocol: 'mqtt',
+      topic: 't',
+      clientId: 'c',
+      attributes: '{"content_type":"a"}',
+      receivedAtMicros,
+      payload: Buffer.from([0xff, 0x0a, 0x0d]),
+      recordIndex: 9,
+    },
     { ...http, payload: Buffer.from(rows[2]?.record ?? ''), recordIndex: 11 },
   ])
 })

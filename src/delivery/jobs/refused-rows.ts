@@ -18,8 +18,10 @@ const RefusedRow = z.object({
   record_base64: z.string().nullish(),
   record_index: z.int().min(0),
   ingested_at: z.string(),
+  protocol: z.string(),
   topic: z.string().nullish(),
   client_id: z.string().nullish(),
+  attributes: z.looseObject({}).nullish(),
 })
 
 export type RefusedRecord = StoredRecord & { readonly recordIndex: number }
@@ -27,12 +29,12 @@ export type RefusedRecord = StoredRecord & { readonly recordIndex: number }
 export async function* readRefusedRows(path: string, signal: AbortSignal): AsyncGenerator<RefusedRecord> {
   for await (const line of linesOf(path, signal)) {
     const row = RefusedRow.parse(JSON.parse(line))
-    const { record, record_base64, record_index, ingested_at, topic, client_id } = row
+    const { record, record_base64, record_index, ingested_at, protocol, topic, client_id, attributes } = row
     yield {
-      // Only MQTT has topics, and a message of MQTT always has one [MQTT-4.7.3-1].
-      protocol: typeof topic === 'string' ? 'mqtt' : 'http',
+      protocol,
       topic: topic ?? '',
       clientId: client_id ?? '',
+      attributes: attributes ? JSON.stringify(attributes) : '',
       receivedAtMicros: toMicros(ingested_at),
       payload: typeof record === 'string' ? Buffer.from(record) : Buffer.from(record_base64 ?? '', 'base64'),
       recordIndex: record_index,
