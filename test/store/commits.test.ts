@@ -123,4 +123,34 @@ describeDatabases('DLQ files', (kind) => {
     ])
     expect(await listDlqFiles(store.db, quiet.id, { limit: 2 })).toEqual({ files: [], total: 0, last: undefined })
   })
+
+  test('of one moment come in pages that neither repeat one nor pass one over', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const view = await aPublishedView(store, account)
+    for (const moment of [t0, t0 + 1]) {
+      // `uploaded_at` goes up within an endpoint: files of one moment are those of several.
+      for (let seq = 0; seq < 5; seq += 1) {
+        const endpoint = await aStoredEndpoint(store, account)
+        const dlq = { key: `${moment}/${seq}`, bytes: 1, rows: 1, sha256: 'ab', view_id: view.id, view_version: 1 }
+        await record(store, aCommit(endpoint.id, seq, { artifacts: { 'dlq/events/v1': dlq } }), moment)
+      }
+    }
+    const all = await listDlqFiles(store.db, view.id, { limit: 100 })
+    expect(all.files.map(({ created_at }) => created_at)).toEqual([
+      ...Array.from({ length: 5 }, () => iso(t0 + 1)),
+      ...Array.from({ length: 5 }, () => iso(t0)),
+    ])
+    for (const limit of [1, 2, 3, 4, 5, 9, 10]) {
+      const keys: string[] = []
+      let after: Awaited<ReturnType<typeof listDlqFiles>>['last']
+      do {
+        const page = await listDlqFiles(store.db, view.id, { limit, after })
+        expect(page.total).toBe(10)
+        keys.push(...page.files.map(({ s3_key }) => s3_key))
+        after = page.last
+      } while (after !== undefined)
+      expect(keys).toEqual(all.files.map(({ s3_key }) => s3_key))
+    }
+  })
 })
