@@ -32,6 +32,11 @@ export function describeFailure(error: unknown, step: StoreStep, target: Describ
   return new ObjectStoreError(reason, step, failure.code, sentence(reason, step, failure, target))
 }
 
+/** For an answer that says 200 and is not that of an S3 or STS: something in between gave it. */
+export function noAnswer(operation: string): Error {
+  return Object.assign(new Error(`no answer to ${operation}`), { name: 'NoStoreAnswered', $metadata: { httpStatusCode: 502 } })
+}
+
 const networkCodes = new Set(
   'EAI_AGAIN ECONNABORTED ECONNREFUSED ECONNRESET EHOSTDOWN EHOSTUNREACH ENETDOWN ENETUNREACH ENOTFOUND EPIPE EPROTO ETIMEDOUT'.split(
     ' ',

@@ -26,7 +26,7 @@ import type { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from '#model/limits.ts'
 import type { ObjectEntry, ObjectStore, PutOptions } from './object-store.ts'
 import type { RoleClient } from './s3.ts'
-import { type DescribedTarget, describeFailure } from './s3-failure.ts'
+import { type DescribedTarget, describeFailure, noAnswer } from './s3-failure.ts'
 import { putInParts } from './s3-multipart.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
@@ -61,7 +61,8 @@ export class S3Store implements ObjectStore {
       const command = new PutObjectCommand({ ...this.#input(key, options), Body: body, ContentLength: size, ...checksum(sha256) })
       signPayload(command, sha256)
       try {
-        await client.send(command, { abortSignal: either(signal, unreadable.signal) })
+        const { ETag } = await client.send(command, { abortSignal: either(signal, unreadable.signal) })
+        if (ETag === undefined) throw noAnswer('PutObject')
       } catch (error) {
         // Only now: a store may answer before the end of the file is noticed here, and without it the connection would not be free again.
         body.destroy()
@@ -83,8 +84,11 @@ export class S3Store implements ObjectStore {
 
   async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
     const sha256 = createHash('sha256').update(body).digest('hex')
-    const command = { ...this.#input(key, options), Body: body, ContentLength: body.byteLength, ...checksum(sha256) }
-    await this.#try('put', options, ({ client }) => client.send(new PutObjectCommand(command), sendOptions(options.signal)))
+    const input = { ...this.#input(key, options), Body: body, ContentLength: body.byteLength, ...checksum(sha256) }
+    await this.#try('put', options, async ({ client }) => {
+      const { ETag } = await client.send(new PutObjectCommand(input), sendOptions(options.signal))
+      if (ETag === undefined) throw noAnswer('PutObject')
+    })
   }
 
   async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {

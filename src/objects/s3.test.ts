@@ -127,6 +127,12 @@ describe('what passes', { timeout: 30_000 }, () => {
   })
 })
 
+test('a gateway at an IP address is spoken to in path style, whatever the destination says', async () => {
+  await using at = await newDoubleBucket({ path_style: false })
+  await at.store.put('k', Buffer.from('x'), options)
+  expect(at.double.object('lake', 'k')?.body.toString()).toBe('x')
+})
+
 describe('what is listed', () => {
   test('comes in pages', async () => {
     await using at = await newDoubleBucket()

@@ -11,14 +11,13 @@ import { Agent as HttpsAgent } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts'
-import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Recent } from '#lib/recent.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from '#model/limits.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, OpenOptions } from './object-store.ts'
 import { type Granted, RoleSession } from './role-session.ts'
-import { describeFailure } from './s3-failure.ts'
+import { describeFailure, noAnswer } from './s3-failure.ts'
 import { S3Store } from './s3-store.ts'
 
 export type S3StoresOptions = {
@@ -120,15 +119,15 @@ export class S3Stores implements ObjectStores {
     })
     try {
       const { Credentials } = await sts.send(command, { abortSignal: AbortSignal.timeout(s3Limits.assumeTimeoutMs) })
-      const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = must(Credentials, 'credentials of an assumed role')
-      const ends = must(Expiration, 'their end').getTime()
+      const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = Credentials ?? {}
+      if (!AccessKeyId || !SecretAccessKey || !SessionToken || !Expiration) throw noAnswer('AssumeRole')
       // Learnt from the Date of the answer; a request that is signed before S3 answered for the first time needs it.
       if (client.config.systemClockOffset === 0) client.config.systemClockOffset = sts.config.systemClockOffset
       return {
-        accessKeyId: must(AccessKeyId, 'an access key'),
-        secretAccessKey: must(SecretAccessKey, 'a secret key'),
-        sessionToken: must(SessionToken, 'a session token'),
-        lifetimeMs: ends - (Date.now() + sts.config.systemClockOffset),
+        accessKeyId: AccessKeyId,
+        secretAccessKey: SecretAccessKey,
+        sessionToken: SessionToken,
+        lifetimeMs: Expiration.getTime() - (Date.now() + sts.config.systemClockOffset),
       }
     } catch (error) {
       throw describeFailure(error, 'assume_role', { ...target, principalArn })

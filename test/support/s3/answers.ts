@@ -86,6 +86,8 @@ export const s3Errors = {
   }),
   /** Of a load balancer before the store. */
   badGateway: { status: 502, code: '', message: '', page: '<html><body><h1>502 Bad Gateway</h1></body></html>' },
+  /** Of a network that asks to sign in first. */
+  portal: { status: 200, code: '', message: '', page: '<html><body>Welcome to our guest network</body></html>' },
   forbiddenPage: { status: 403, code: '', message: '', page: 'Blocked by corporate proxy.' },
   explicitlyDenied: (caller: string, action: string, resource: string) => ({
     status: 403,
@@ -155,7 +157,8 @@ export function errorBody({ code, message, page, fields = {} }: ErrorAnswer): st
   )
 }
 
-export function stsErrorBody({ code, message }: ErrorAnswer): string {
+export function stsErrorBody({ code, message, page }: ErrorAnswer): string {
+  if (page !== undefined) return page
   const inner = element('Type', 'Sender') + element('Code', code) + element('Message', message)
   return `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error>${inner}</Error><RequestId>c6104cbe-af31-11e0-8154-cbc7ccf896c7</RequestId></ErrorResponse>`
 }
