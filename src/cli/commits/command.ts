@@ -84,21 +84,31 @@ async function rebuild(
 ): Promise<number> {
   const sum: Tally = { recorded: 0, known: 0, refused: 0 }
   const problems: string[] = []
+  const unreadable = new Set<string>()
+  const notRead = ({ id, bucket }: CommitPlace['target'], error: unknown) => {
+    unreadable.add(id)
+    problems.push(`bucket ${bucket} was not read to its end: ${errorMessage(error)}`)
+  }
   const counted: { readonly place: CommitPlace; readonly markers: number }[] = []
+  stdout.write(`looking for the markers of ${new Set(places.map(({ endpoint_id }) => endpoint_id)).size} endpoints …\n`)
   for (const place of places) {
-    const markers = await countMarkers(stores.open(place.target), place).catch((error) => {
-      problems.push(`bucket ${place.target.bucket}, endpoint ${place.endpoint_id}: ${errorMessage(error)}`)
-      return 0
-    })
-    if (markers > 0) counted.push({ place, markers })
+    // What a bucket says of one endpoint it would say of each.
+    if (unreadable.has(place.target.id)) continue
+    try {
+      const markers = await countMarkers(stores.open(place.target), place)
+      if (markers > 0) counted.push({ place, markers })
+    } catch (error) {
+      notRead(place.target, error)
+    }
   }
   const total = counted.reduce((all, { markers }) => all + markers, 0)
   const progress = new Progress({ output: stdout, label: 'markers', total })
   let done = 0
   for (const { place } of counted) {
-    const { bucket } = place.target
+    const { bucket, id } = place.target
+    if (unreadable.has(id)) continue
     try {
-      const tally = await rebuildPlace(stores.open(place.target), place, {
+      await rebuildPlace(stores.open(place.target), place, sum, {
         ...{ store, now, dryRun },
         onProgress: (markers) => {
           done += markers
@@ -106,11 +116,8 @@ async function rebuild(
         },
         onRefused: (key, reason) => problems.push(`${bucket}/${key}: ${reason}`),
       })
-      sum.recorded += tally.recorded
-      sum.known += tally.known
-      sum.refused += tally.refused
     } catch (error) {
-      problems.push(`bucket ${bucket}, endpoint ${place.endpoint_id}: ${errorMessage(error)}`)
+      notRead(place.target, error)
     }
   }
   const what = dryRun ? 'to record' : 'recorded'

@@ -46,9 +46,8 @@ export async function countMarkers(store: ObjectStore, place: CommitPlace): Prom
   return count
 }
 
-/** Throws what the bucket says; then everything before is recorded. */
-export async function rebuildPlace(store: ObjectStore, place: CommitPlace, options: RebuildOptions): Promise<Tally> {
-  const tally: Tally = { recorded: 0, known: 0, refused: 0 }
+/** Adds to the tally. Throws what the bucket says; then everything before is recorded. */
+export async function rebuildPlace(store: ObjectStore, place: CommitPlace, tally: Tally, options: RebuildOptions): Promise<void> {
   // Those of jobs come after their segments, whose names they sort beside.
   for (const wantsAdditions of [false, true]) {
     let batch: Entry[] = []
@@ -68,7 +67,6 @@ export async function rebuildPlace(store: ObjectStore, place: CommitPlace, optio
     }
     await rebuildBatch(store, place, batch, tally, options)
   }
-  return tally
 }
 
 async function rebuildBatch(
