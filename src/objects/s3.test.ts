@@ -127,6 +127,23 @@ describe('what passes', { timeout: 30_000 }, () => {
   })
 })
 
+test('a bucket is a part of the host’s name, unless the destination says path style', async () => {
+  await using at = await newDoubleBucket()
+  const stores = storesOf(at.double, {
+    s3Endpoint: at.double.url.replace('127.0.0.1', 'gateway.test'),
+    lookup: (_host, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
+  })
+  for (const [path_style, host] of [
+    [false, 'lake.gateway.test'],
+    [true, 'gateway.test'],
+  ] as const) {
+    await stores.open({ ...at.target, path_style }).put('a/k', Buffer.from(host), options)
+    expect(at.double.calls.at(-1)?.headers.host).toMatch(new RegExp(`^${host}:`))
+    expect(at.double.object('lake', 'a/k')?.body.toString()).toBe(host)
+  }
+  stores.close()
+})
+
 test('a gateway at an IP address is spoken to in path style, whatever the destination says', async () => {
   await using at = await newDoubleBucket({ path_style: false })
   await at.store.put('k', Buffer.from('x'), options)

@@ -369,7 +369,10 @@ export class S3Double implements AsyncDisposable {
 
 function callOf(request: IncomingMessage, url: URL): Call {
   const { method = 'GET', headers } = request
-  const [, bucket = '', ...parts] = url.pathname.split('/').map(decodeURIComponent)
+  // Virtual-hosted: the bucket is a part of the name of the host.
+  const [, hosted] = /^(.+)\.gateway\.test(:\d+)?$/.exec(headers.host ?? '') ?? []
+  const path = hosted === undefined ? url.pathname : `/${hosted}${url.pathname}`
+  const [, bucket = '', ...parts] = path.split('/').map(decodeURIComponent)
   const key = parts.join('/')
   const query = url.searchParams
   const rest = { bucket, key, headers, query, form: new URLSearchParams(), signed: readSignature(request) }
