@@ -16,8 +16,16 @@ import {
 import type { ProtocolVersion } from './publish.ts'
 import { type Reason, Refusal, reasons } from './reason.ts'
 
+/** First bytes: type and flags. */
+const [PINGREQ, DISCONNECT, AUTH] = [0xc0, 0xe0, 0xf0]
+
 /** Throws Refusal. `version` is undefined for the packet that opens the connection. */
 export function readControlPacket(bytes: Buffer, version: ProtocolVersion | undefined): Packet {
+  const [header = 0] = bytes
+  if (version === 5 && header === AUTH)
+    throw new Refusal('protocol_error', 'AUTH has no place here: there is nothing to exchange')
+  const isEmpty = header === PINGREQ || (version === 4 && header === DISCONNECT)
+  if (isEmpty && bytes.length > 2) throw new Refusal('malformed_packet', 'a packet that has nothing in it has something')
   // It remembers the version of the last CONNECT that it read, so each packet gets a new one. There are few of these packets.
   const reader = parser({ protocolVersion: version })
   let packet: Packet | undefined

@@ -52,6 +52,8 @@ type Opened = { readonly terms: Terms; readonly inFlight: InFlight }
 /** Bytes of a packet that carries the largest record. */
 const packetBytesMax = recordLimits.bytesMax + mqttLimits.topicBytesMax + mqttLimits.propertiesBytesMax + 16
 const noAttributes = new Uint8Array(0)
+/** First byte: type and flags. */
+const CONNECT = 0x10
 const PUBLISH = 3
 
 /** Why nothing is read: bits, any of which is enough. */
@@ -93,6 +95,10 @@ export class Session implements WireReader {
     this.#wasHeard = true
     this.#broker.counters.receivedBytes += chunk.length
     try {
+      if (this.#state === 'connecting' && !this.#reader.isPartial && chunk.length > 0 && chunk[0] !== CONNECT) {
+        // Who doesn't speak MQTT is not waited for. [MQTT-3.1.0-1]; before CONNECT there is nothing to answer with.
+        throw new Refusal('protocol_error', 'the first packet is no CONNECT')
+      }
       this.#reader.push(chunk, this.#visit)
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
@@ -211,7 +217,6 @@ export class Session implements WireReader {
     let peer = peerSaid(bytes)
     try {
       const packet = readControlPacket(bytes, undefined)
-      // [MQTT-3.1.0-1]; before CONNECT there is nothing to answer with.
       if (packet.cmd !== 'connect') throw new Refusal('protocol_error', 'the first packet is no CONNECT')
       peer = peerOf(packet)
       const terms = decide(packet, this.#route, this.#broker)
@@ -230,8 +235,7 @@ export class Session implements WireReader {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       counters.refused(error.reason)
-      const isConnect = (bytes[0] ?? 0) >> 4 === 1
-      this.#close(isConnect ? encodeRefused(peer, error.reason, error.message) : undefined)
+      this.#close(encodeRefused(peer, error.reason, error.message))
     }
   }
 

@@ -1,0 +1,169 @@
+/** MQTT over WebSocket (§6 of both versions, RFC 6455), and its place beside HTTP on one listener. */
+import { generate } from 'mqtt-packet'
+import { describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { MqttNode } from '../support/mqtt-node.ts'
+import { RawClient } from '../support/raw-http.ts'
+import { until } from '../support/until.ts'
+
+const key = 'dGhlIHNhbXBsZSBub25jZQ=='
+const head = (path: string, more: Record<string, string> = {}) =>
+  [
+    `GET ${path} HTTP/1.1`,
+    ...Object.entries({
+      Host: 'x',
+      Connection: 'Upgrade',
+      Upgrade: 'websocket',
+      'Sec-WebSocket-Version': '13',
+      'Sec-WebSocket-Key': key,
+      'Sec-WebSocket-Protocol': 'mqtt',
+      ...more,
+    })
+      .filter(([, value]) => value !== '')
+      .map(([name, value]) => `${name}: ${value}`),
+    '\r\n',
+  ].join('\r\n')
+
+async function answer(mqtt: MqttNode, request: string) {
+  const client = await RawClient.connect(mqtt.node.url)
+  await client.send(request)
+  const answer = await client.answer()
+  client.socket.destroy()
+  return answer
+}
+
+describe('the handshake', () => {
+  test.each(['mqtt', 'mqttv3.1, mqtt', 'mqtt,x'])(
+    'with the subprotocol among "%s": 101 and `mqtt` [MQTT-6.0.0-3], [MQTT-6.0.0-4]',
+    async (offered) => {
+      await using mqtt = await MqttNode.start()
+      const { status, headers } = await answer(mqtt, head('/mqtt', { 'Sec-WebSocket-Protocol': offered }))
+      expect(status).toBe(101)
+      expect(headers['sec-websocket-protocol']).toBe('mqtt')
+      // RFC 6455 §1.3
+      expect(headers['sec-websocket-accept']).toBe('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=')
+      expect(headers['sec-websocket-extensions']).toBeUndefined()
+    },
+  )
+  test.each(['', 'mqttv3.1', 'MQTT', 'x-mqtt'])('without it ("%s"): 400 and why [MQTT-6.0.0-3]', async (offered) => {
+    await using mqtt = await MqttNode.start()
+    const { status, json } = await answer(mqtt, head('/mqtt', { 'Sec-WebSocket-Protocol': offered }))
+    expect(status).toBe(400)
+    expect(json).toMatchObject({ error: 'bad_request', detail: expect.stringContaining('Sec-WebSocket-Protocol') })
+  })
+  test.each([
+    ['another version', { 'Sec-WebSocket-Version': '12' }, 400],
+    ['no key', { 'Sec-WebSocket-Key': '' }, 400],
+    ['a key that is none', { 'Sec-WebSocket-Key': 'abc' }, 400],
+    ['another protocol to upgrade to', { Upgrade: 'h2c' }, 400],
+  ] as const)('with %s: refused', async (_, change, code) => {
+    await using mqtt = await MqttNode.start()
+    expect((await answer(mqtt, head('/mqtt', change))).status).toBe(code)
+  })
+  test('POST is none', async () => {
+    await using mqtt = await MqttNode.start()
+    expect((await answer(mqtt, head('/mqtt').replace('GET', 'POST'))).status).toBe(405)
+  })
+  test('a plain GET is told what this is', async () => {
+    await using mqtt = await MqttNode.start()
+    const response = await fetch(`${mqtt.node.url}/mqtt`)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: 'bad_request', detail: expect.stringContaining('ws://') })
+  })
+  test('an upgrade elsewhere is plain HTTP (RFC 9110 §7.8)', async () => {
+    await using mqtt = await MqttNode.start()
+    expect(await answer(mqtt, head('/healthz'))).toMatchObject({ status: 200, body: '{"status":"alive"}' })
+    expect((await answer(mqtt, head('/mqtt/'))).status).toBe(404)
+    expect((await answer(mqtt, head('/v1/ingest'))).status).toBe(405)
+  })
+})
+
+describe('frames', () => {
+  test('text ends it, and what comes behind is not taken [MQTT-6.0.0-1]', async () => {
+    await using mqtt = await MqttNode.start()
+    const client = await mqtt.connect(mqtt.over('ws', 5))
+    const publish = generate(
+      { cmd: 'publish', topic: 't', payload: 'x', qos: 0, dup: false, retain: false },
+      { protocolVersion: 5 },
+    )
+    client.webSocket?.send('text', { binary: false })
+    client.sendBytes(publish)
+    expect(await client.next()).toMatchObject({ cmd: 'disconnect', reasonCode: 0x81 })
+    await client.closed()
+    expect(client.closeCode).toBe(1003)
+    expect(await mqtt.stored()).toEqual([])
+  })
+
+  test('several packets in one, one over several, and one in fragments [MQTT-6.0.0-2]', async () => {
+    await using mqtt = await MqttNode.start()
+    const client = await mqtt.connect(mqtt.over('ws'))
+    const one = (id: number) =>
+      generate({ cmd: 'publish', topic: 't', payload: `${id}`, qos: 1, messageId: id, dup: false, retain: false })
+    client.sendBytes(Buffer.concat([one(1), one(2), one(3).subarray(0, 4)]))
+    client.sendBytes(one(3).subarray(4))
+    const fragments = one(4)
+    client.webSocket?.send(fragments.subarray(0, 2), { fin: false })
+    client.webSocket?.ping()
+    client.webSocket?.send(fragments.subarray(2), { fin: true })
+    for (const messageId of [1, 2, 3, 4]) expect(await client.next()).toMatchObject({ cmd: 'puback', messageId })
+    expect(await mqtt.stored()).toEqual(['t 1', 't 2', 't 3', 't 4'])
+  })
+
+  test('the largest message goes in one frame; one longer than 2 MiB ends it with 1009', async () => {
+    await using mqtt = await MqttNode.start()
+    const client = await mqtt.connect(mqtt.over('ws', 5))
+    client.publish(Buffer.alloc(1024 * 1024, 0x61))
+    expect(await client.next()).toMatchObject({ cmd: 'puback' })
+    client.sendBytes(Buffer.alloc(2 * 1024 * 1024 + 1))
+    await client.closed()
+    expect(client.closeCode).toBe(1009)
+    await until('nobody to be there', async () => (await mqtt.connections()) === 0)
+  })
+
+  test.each([
+    ['not masked', Buffer.from([0x82, 0x02, 0xc0, 0])],
+    ['of an unknown kind', Buffer.from([0x83, 0x80, 1, 2, 3, 4])],
+    ['with a reserved bit', Buffer.from([0xc2, 0x80, 1, 2, 3, 4])],
+  ])('%s: the end (RFC 6455 §5)', async (_, bytes) => {
+    await using mqtt = await MqttNode.start()
+    const client = await mqtt.connect(mqtt.over('ws'))
+    // Past the client's own framing.
+    const socket = (client.webSocket as unknown as { _socket: { write(bytes: Buffer): void } })._socket
+    socket.write(bytes)
+    await client.closed()
+    expect(client.closeCode).toBe(1002)
+    await until('nobody to be there', async () => (await mqtt.connections()) === 0)
+  })
+
+  test('a close frame without DISCONNECT leaves the will in force', async () => {
+    await using mqtt = await MqttNode.start()
+    const will = { topic: 'w', payload: Buffer.from('gone'), qos: 0, retain: false } as const
+    const client = await mqtt.connect(mqtt.over('ws'), { will })
+    client.webSocket?.close(1000)
+    await client.closed()
+    await until('the will', async () => (await mqtt.node.metric('inlet_mqtt_wills_total')) === 1)
+    expect(await mqtt.stored()).toEqual(['w gone'])
+  })
+
+  test('DISCONNECT is answered with a close of 1000', async () => {
+    await using mqtt = await MqttNode.start()
+    const client = await mqtt.connect(mqtt.over('ws'))
+    client.send({ cmd: 'disconnect' })
+    await client.closed()
+    expect(client.closeCode).toBe(1000)
+  })
+})
+
+test('while the node stops, an upgrade is answered with 503 or not at all', async () => {
+  await using mqtt = await MqttNode.start()
+  const open = await mqtt.connect(mqtt.over('ws', 5))
+  const stopping = mqtt.node.stop()
+  const late = new WebSocket(`${mqtt.node.url.replace('http', 'ws')}/mqtt`, 'mqtt')
+  const outcome = await new Promise((resolve) => {
+    late.on('error', () => resolve('refused'))
+    late.on('close', () => resolve('closed'))
+  })
+  expect(['refused', 'closed']).toContain(outcome)
+  await stopping
+  expect(await open.next()).toMatchObject({ cmd: 'disconnect', reasonCode: 0x8b })
+})

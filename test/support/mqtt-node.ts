@@ -1,0 +1,80 @@
+/** A node that takes MQTT, for tests: how to start one, and how to connect to it. */
+import { expect, onTestFinished } from 'vitest'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { anEndpoint, aSnapshot, IngestNode, type IngestNodeOptions } from './ingest-node.ts'
+import { MqttClient, type Over, type Received, type Version } from './mqtt-client.ts'
+
+export const mqttSettings = { enabled: true, max_connections: 1_000, keepalive_max_s: 300, qos_max: 1 } as const
+
+export function mqttEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndpoint {
+  return anEndpoint({ mqtt_config: mqttSettings, ...change })
+}
+
+export type Transport = 'tcp' | 'ws'
+
+export class MqttNode implements AsyncDisposable {
+  readonly node: IngestNode
+  readonly endpoint: SnapshotEndpoint
+
+  private constructor(node: IngestNode, endpoint: SnapshotEndpoint) {
+    this.node = node
+    this.endpoint = endpoint
+  }
+
+  static async start({
+    endpoint = mqttEndpoint(),
+    environment = {},
+    ...options
+  }: IngestNodeOptions & { readonly endpoint?: SnapshotEndpoint } = {}): Promise<MqttNode> {
+    const node = await IngestNode.start({
+      snapshot: aSnapshot({ endpoints: [endpoint] }),
+      ...options,
+      environment: { INLET_MQTT_LISTEN: '127.0.0.1:0', ...environment },
+    })
+    return new MqttNode(node, endpoint)
+  }
+
+  over(transport: Transport, version: Version = 4): Over {
+    const port = transport === 'tcp' ? (this.node.mqttPort ?? 0) : Number(new URL(this.node.url).port)
+    return { port, transport, version }
+  }
+
+  /** A connection that sends nothing by itself. */
+  async open(over: Over): Promise<MqttClient> {
+    const client = await MqttClient.open(over)
+    onTestFinished(() => client.destroy())
+    return client
+  }
+
+  /** A client that was accepted. */
+  async connect(over: Over, packet: Parameters<typeof MqttClient.connect>[1] = {}): Promise<MqttClient> {
+    const { client, connack } = await MqttClient.connect(over, packet)
+    onTestFinished(() => client.destroy())
+    expect(connack?.returnCode ?? connack?.reasonCode).toBe(0)
+    return client
+  }
+
+  connections(): Promise<number> {
+    return this.node.metric('inlet_mqtt_connections')
+  }
+
+  /** Stops the node, and answers topic and payload of all that it stored. */
+  async stored(): Promise<readonly string[]> {
+    const frames = await this.node.frames(this.endpoint.id)
+    return frames.map(({ topic, payload }) => `${topic} ${Buffer.from(payload)}`)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.node[Symbol.asyncDispose]()
+  }
+}
+
+/** What a node ends a connection with: nothing but the end in 3.1.1, a DISCONNECT with its reason in 5. */
+export async function expectEnd(client: MqttClient, reasonCode: number): Promise<void> {
+  const packet: Received = await client.next()
+  if (client.version === 5) {
+    expect(packet).toMatchObject({ cmd: 'disconnect', reasonCode })
+    expect(packet.properties.reasonString.length).toBeGreaterThan(5)
+    expect(await client.next()).toBeUndefined()
+  } else expect(packet).toBeUndefined()
+}
