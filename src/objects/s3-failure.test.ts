@@ -43,6 +43,7 @@ describe('a failure', () => {
     ['session_refused', 'DeleteObject', s3Errors.invalidToken, /not good any more/],
     ['refused', 'DeleteObject', { status: 400, code: 'InvalidRequest', message: 'no <secret>' }, /HTTP 400/],
     ['role_missing', 'AssumeRole', stsErrors.noSuchRole, /there is no such role/],
+    ['role_missing', 'AssumeRole', stsErrors.noSuchRoleOfCeph, /there is no such role/],
     ['credentials_refused', 'AssumeRole', stsErrors.invalidClientTokenId, /does not know the AWS credentials/],
     ['throttled', 'AssumeRole', stsErrors.throttling, /fewer requests/],
     ['unavailable', 'AssumeRole', s3Errors.internalError, /fault of its own/],

@@ -113,8 +113,14 @@ export const stsErrors = {
     code: 'AccessDenied',
     message: `User: ${caller} is not authorized to perform: sts:AssumeRole on resource: ${role}`,
   }),
-  /** As Ceph's gateway answers for a role that is not there. */
+  /** As gateways answer for a role that is not there: Ceph's in the form of S3's errors. */
   noSuchRole: { status: 404, code: 'NoSuchEntity', message: 'No such role' },
+  noSuchRoleOfCeph: {
+    status: 404,
+    code: '',
+    message: '',
+    page: '<?xml version="1.0" encoding="UTF-8"?><Error><Code>NoSuchEntity</Code><Message></Message><RequestId>tx0</RequestId><HostId>1</HostId></Error>',
+  },
   invalidClientTokenId: {
     status: 403,
     code: 'InvalidClientTokenId',

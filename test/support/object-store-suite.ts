@@ -1,0 +1,109 @@
+/** What every object store keeps, whatever is behind it. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { ObjectStore } from '#objects/object-store.ts'
+
+export type Opened = AsyncDisposable & { readonly store: ObjectStore }
+
+const options = { contentType: 'text/plain', metadata: { seq: '7' } }
+
+/** `open` gives a store on a bucket that is empty; it may use the directory. */
+export function objectStoreSuite(name: string, open: (directory: string) => Promise<Opened>): void {
+  describe(`an object store: ${name}`, () => {
+    let directory = ''
+    const opened = () => open(directory)
+
+    beforeEach(async () => {
+      directory = await mkdtemp(join(tmpdir(), 'inlet-objects-'))
+    })
+    afterEach(() => rm(directory, { recursive: true }))
+
+    test('a put can be read, and replaces what was there', async () => {
+      await using at = await opened()
+      await at.store.put('a/b/c.txt', Buffer.from('one'), options)
+      await at.store.put('a/b/c.txt', Buffer.from('two'), options)
+      expect(Buffer.from((await at.store.get('a/b/c.txt')) ?? [])).toEqual(Buffer.from('two'))
+    })
+
+    test.each([0, 1, 300_000])('a file of %i bytes is put, and the source stays', async (bytes) => {
+      await using at = await opened()
+      const source = join(directory, 'source')
+      const content = Buffer.alloc(bytes, 'inlet ')
+      await writeFile(source, content)
+      await at.store.putFile('x', source, options)
+      expect(await readFile(source)).toEqual(content)
+      expect(Buffer.from((await at.store.get('x')) ?? [1])).toEqual(content)
+    })
+
+    test('a file that is not there is an error, and nothing is put', async () => {
+      await using at = await opened()
+      await expect(at.store.putFile('x', join(directory, 'none'), options)).rejects.toThrow('ENOENT')
+      expect(await at.store.get('x')).toBeUndefined()
+    })
+
+    test('an object is copied into a file', async () => {
+      await using at = await opened()
+      await at.store.put('a/x', Buffer.from('bytes'), options)
+      expect(await at.store.getFile('a/x', join(directory, 'copy'))).toBe(true)
+      expect(await readFile(join(directory, 'copy'), 'utf8')).toBe('bytes')
+      expect(await at.store.getFile('a/y', join(directory, 'other'))).toBe(false)
+      await expect(readFile(join(directory, 'other'))).rejects.toThrow('ENOENT')
+    })
+
+    test('what is not there: get says undefined, remove is content', async () => {
+      await using at = await opened()
+      expect(await at.store.get('no/such')).toBeUndefined()
+      await at.store.remove('no/such')
+      expect(await Array.fromAsync(at.store.list(''))).toEqual([])
+    })
+
+    test('what was removed is gone', async () => {
+      await using at = await opened()
+      await at.store.put('x', Buffer.from('bytes'), options)
+      await at.store.remove('x')
+      expect(await at.store.get('x')).toBeUndefined()
+    })
+
+    test('list gives the keys with the prefix, in order of their bytes', async () => {
+      await using at = await opened()
+      for (const key of ['p/b', 'p/a/2', 'p/a/1', 'q/z', 'p/ab', 'p/aü', 'p/a&<"'])
+        await at.store.put(key, Buffer.from(key), options)
+      expect(await Array.fromAsync(at.store.list('p/a'))).toEqual([
+        { key: 'p/a&<"', bytes: 6 },
+        { key: 'p/a/1', bytes: 5 },
+        { key: 'p/a/2', bytes: 5 },
+        { key: 'p/ab', bytes: 4 },
+        { key: 'p/aü', bytes: 5 },
+      ])
+    })
+
+    test('keys with signs that addresses use are kept as they are', async () => {
+      await using at = await opened()
+      const keys = ['dt=2026-11-20/a b+c', "it's (one) *!~", '%2F?#&=@:,;$', 'ü/日本/🙂']
+      for (const key of keys) await at.store.put(key, Buffer.from(key), options)
+      for (const key of keys) expect(Buffer.from((await at.store.get(key)) ?? []).toString()).toBe(key)
+      expect((await Array.fromAsync(at.store.list(''))).map(({ key }) => key).sort()).toEqual(keys.toSorted())
+    })
+
+    test('an aborted signal ends each operation with its reason, and nothing is done', async () => {
+      await using at = await opened()
+      const source = join(directory, 'source')
+      await writeFile(source, 'bytes')
+      await at.store.put('there', Buffer.from('x'), options)
+      const reason = new Error('no more')
+      const signal = AbortSignal.abort(reason)
+      const aborted = [
+        () => at.store.put('k', Buffer.from('x'), { ...options, signal }),
+        () => at.store.putFile('k', source, { ...options, signal }),
+        () => at.store.get('there', signal),
+        () => at.store.getFile('there', join(directory, 'copy'), signal),
+        () => at.store.remove('there', signal),
+        () => Array.fromAsync(at.store.list('', signal)),
+      ]
+      for (const act of aborted) await expect(act()).rejects.toBe(reason)
+      expect((await Array.fromAsync(at.store.list(''))).map(({ key }) => key)).toEqual(['there'])
+    })
+  })
+}
