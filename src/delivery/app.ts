@@ -32,7 +32,7 @@ export type AppHooks = {
 export type App = { stop(signal: AbortSignal): Promise<void> }
 
 const controlTimeoutMs = 10_000
-const parallelUploads = 8
+const uploads = { parallel: 8, parallelInTrouble: 4 } as const
 
 export async function startDelivery(config: Config, hooks: AppHooks): Promise<App> {
   const { paths } = config
@@ -74,7 +74,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     scratch: paths.scratch,
     memoryBytes,
     builds,
-    uploader: new Uploader({ parallel: parallelUploads }),
+    uploader: new Uploader(uploads),
     stores,
     suspects,
     commit: (commit) => outbox.add(commit),

@@ -188,14 +188,18 @@ export class SegmentDelivery {
       // The destination may have been changed while this one waited: then everything goes to the one that is bound now.
       if (uploaded === undefined || uploaded.failures < failures() || !isSamePlace(uploaded.target, target)) {
         const before = failures()
-        uploaded = { target, failures: before, artifacts: await uploader.upload(store, name, built.files, run.signal) }
+        uploaded = { target, failures: before, artifacts: await uploader.upload(target.id, store, name, built.files, run.signal) }
         await run.turn
         run.signal.throwIfAborted()
         const now = this.#options.endpoint(endpointId)?.destination
         if (now !== undefined && now !== null && !isSamePlace(now, target)) throw new Error('the destination was changed')
         // Those before it met trouble while it waited.
         if (before < failures())
-          uploaded = { ...uploaded, failures: failures(), artifacts: await uploader.upload(store, name, built.files, run.signal) }
+          uploaded = {
+            ...uploaded,
+            failures: failures(),
+            artifacts: await uploader.upload(target.id, store, name, built.files, run.signal),
+          }
       }
       const commit: SegmentCommit = {
         id,

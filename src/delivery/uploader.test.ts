@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import type { ObjectStore } from '#objects/object-store.ts'
+import { until } from '../../test/support/until.ts'
+import type { BuiltFile } from './artifacts/file.ts'
+import { metadataOf, Uploader } from './uploader.ts'
+
+const never = new AbortController().signal
+const segment = {
+  prefix: 'p',
+  endpointId: newId(),
+  nodeId: newId(),
+  log: 'l',
+  seq: 7,
+  sealedAtMicros: Date.UTC(2026, 10, 20) * 1000,
+}
+const files = ['parquet', 'segment'].map(
+  (kind): BuiltFile => ({ kind, path: `/${kind}`, bytes: 1, rows: 1, sha256: 'a'.repeat(64), contentType: 'x/y' }),
+)
+
+/** A bucket whose puts do as told. */
+class Bucket {
+  does: (signal: AbortSignal | undefined) => Promise<void> = async () => undefined
+  underWay = 0
+  readonly store = {
+    putFile: async (_key: string, _path: string, { signal }: { readonly signal?: AbortSignal }) => {
+      this.underWay += 1
+      await this.does(signal).finally(() => {
+        this.underWay -= 1
+      })
+    },
+  } as unknown as ObjectStore
+}
+
+const fails = () => Promise.reject(new Error('no bucket'))
+const hangs = (signal: AbortSignal | undefined) =>
+  new Promise<never>((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+
+describe('Uploader', () => {
+  test('a bucket that does not answer holds up no other', async () => {
+    const uploader = new Uploader({ parallel: 2, parallelInTrouble: 1 })
+    const [dead, well] = [new Bucket(), new Bucket()]
+    const upload = (place: string, { store }: Bucket, signal = never) => uploader.upload(place, store, segment, files, signal)
+    dead.does = fails
+    await expect(upload('dead', dead)).rejects.toThrow('no bucket')
+    dead.does = hangs
+    const stop = new AbortController()
+    const hanging = [1, 2, 3].map(() => upload('dead', dead, stop.signal))
+    for (let n = 0; n < 10; n += 1) expect(Object.keys(await upload('well', well))).toEqual(['parquet', 'segment'])
+    expect(dead.underWay).toBe(1)
+    stop.abort(new Error('stopped'))
+    for (const result of await Promise.allSettled(hanging)) expect(result).toMatchObject({ reason: { message: 'stopped' } })
+
+    // To be stopped is no failure, and one success ends the trouble.
+    dead.does = async () => undefined
+    await upload('dead', dead)
+    dead.does = hangs
+    const again = new AbortController()
+    const both = upload('dead', dead, again.signal)
+    await until('both files to be under way', () => dead.underWay === 2)
+    again.abort()
+    await expect(both).rejects.toThrow()
+  })
+
+  test('files that stood in line when another failed give way too', async () => {
+    const uploader = new Uploader({ parallel: 1, parallelInTrouble: 1 })
+    const [dead, well] = [new Bucket(), new Bucket()]
+    const failure = Promise.withResolvers<never>()
+    dead.does = () => failure.promise
+    const stop = new AbortController()
+    const first = uploader.upload('dead', dead.store, segment, files, stop.signal)
+    const second = uploader.upload('dead', dead.store, segment, files, stop.signal)
+    const healthy = uploader.upload('well', well.store, segment, files, never)
+    await until('the first to be under way', () => dead.underWay === 1)
+    dead.does = hangs
+    failure.reject(new Error('no bucket'))
+    await expect(first).rejects.toThrow('no bucket')
+    expect(Object.keys(await healthy)).toEqual(['parquet', 'segment'])
+    stop.abort(new Error('stopped'))
+    await expect(second).rejects.toThrow('stopped')
+  })
+})
+
+test('an object says what it is', () => {
+  const view = { id: newId(), version: 3 }
+  expect(metadataOf(segment, 'views/orders/v3', { sha256: 'abc', rows: 12, view })).toEqual({
+    ...{ kind: 'views/orders/v3', sha256: 'abc', rows: '12', 'endpoint-id': segment.endpointId, 'node-id': segment.nodeId },
+    ...{ log: 'l', seq: '7', 'sealed-at': '2026-11-20T00:00:00.000Z', 'view-id': view.id, 'view-version': '3' },
+  })
+})
