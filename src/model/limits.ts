@@ -305,12 +305,12 @@ export const s3Limits = {
   linkSessionSeconds: 7_200,
   /** A session this near to its end is renewed. */
   renewBeforeMs: 300_000,
-  /** Where a role allows an hour only: how old a session may be that signs an address for an hour. */
+  /** How old a session with less than an hour left may be that signs an address for an hour: some roles allow no more. */
   linkSessionAgeMsMax: 30_000,
   /** A session older than this, with which something was denied, is given up: the role may have been made anew. */
   deniedSessionAgeMsMin: 30_000,
-  /** A refusal of STS is good for so long, so that many segments don't ask for each other. */
-  refusalMs: 1_000,
+  /** What STS said, be it a refusal, is good for so long at least: many segments ask at the same time. */
+  stsAnswerMs: 1_000,
   /** Roles whose credentials are kept, and for how long unused. */
   sessionsMax: 500,
   sessionIdleMs: 3_600_000,

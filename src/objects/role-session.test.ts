@@ -45,6 +45,14 @@ describe('credentials for requests', () => {
     expect(await get()).toBe('id-2')
   })
 
+  test('that have ended by the clock of STS are asked for once a second, not with each request', async () => {
+    const { clock, sts, get } = newSession('request')
+    sts.lifetimeMs = -minute
+    expect([await get(), await get()]).toEqual(['id-1', 'id-1'])
+    clock.advance(1_000)
+    expect(await get()).toBe('id-2')
+  })
+
   test.each(['unreachable', 'throttled', 'unavailable'] as const)('are used to their end while STS is %s', async (reason) => {
     const { clock, sts, get } = newSession('request')
     await get()
@@ -119,6 +127,14 @@ describe('credentials for addresses that last an hour', () => {
     clock.advance(1)
     expect(await get()).toBe('id-3')
     expect(sts.asked).toEqual([7_200, 3_600, 3_600])
+  })
+
+  test('that are shorter than was asked for are used for half a minute, too', async () => {
+    const { clock, sts, get } = newSession('link', 43_200)
+    sts.lifetimeMs = 15 * minute
+    expect([await get(), await get()]).toEqual(['id-1', 'id-1'])
+    clock.advance(30_000)
+    expect(await get()).toBe('id-2')
   })
 
   test('are not taken to be of an hour only because STS was away', async () => {

@@ -49,7 +49,7 @@ export class RoleSession {
     const held = this.#held
     if (held !== undefined && this.#isGoodEnough(held)) return held.credentials
     const refused = this.#refused
-    if (refused !== undefined && this.#options.clock.monotonic() - refused.at < s3Limits.refusalMs) throw refused.error
+    if (refused !== undefined && this.#options.clock.monotonic() - refused.at < s3Limits.stsAnswerMs) throw refused.error
     this.#flight ??= this.#renew(held).finally(() => {
       this.#flight = undefined
     })
@@ -70,10 +70,10 @@ export class RoleSession {
 
   #isGoodEnough({ gotAt, endsAt }: Held): boolean {
     const { clock, purpose } = this.#options
-    const now = clock.monotonic()
-    if (purpose === 'request') return endsAt - now > Math.min(s3Limits.renewBeforeMs, (endsAt - gotAt) / 4)
-    if (endsAt - now >= s3Limits.sessionSeconds * 1000) return true
-    return this.#onlyAnHour && now - gotAt < s3Limits.linkSessionAgeMsMax
+    const [age, left] = [clock.monotonic() - gotAt, endsAt - clock.monotonic()]
+    if (purpose === 'link') return left >= s3Limits.sessionSeconds * 1000 || age < s3Limits.linkSessionAgeMsMax
+    // Of one that is short from the beginning, three quarters are used; and none is asked for with each request.
+    return left > Math.min(s3Limits.renewBeforeMs, (endsAt - gotAt) / 4) || age < s3Limits.stsAnswerMs
   }
 
   async #renew(old: Held | undefined): Promise<Held> {

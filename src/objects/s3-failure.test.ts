@@ -81,6 +81,14 @@ describe('a failure', () => {
     expect(await failureOf(late)).toMatchObject({ reason: 'unreachable', step: 'put', code: 'TimeoutError' })
   })
 
+  test('of an STS that says nothing is one too', async () => {
+    await using at = await newDoubleBucket({}, { assumeTimeoutMs: 200 })
+    at.double.fault = ({ operation }) => (operation === 'AssumeRole' ? 'silence' : undefined)
+    const failure = await failureOf(at.store.put('k', Buffer.from('x'), options))
+    expect(failure).toMatchObject({ reason: 'unreachable', step: 'assume_role', code: 'TimeoutError' })
+    expect(failure.message).toContain('STS in region eu-central-1 did not answer in time')
+  })
+
   test('of nobody listening is unreachable', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('k', Buffer.from('x'), options)

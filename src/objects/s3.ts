@@ -30,6 +30,7 @@ export type S3StoresOptions = {
   /** Our own credentials; without them the AWS SDK's chain finds them. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string }
   readonly idleTimeoutMs?: number
+  readonly assumeTimeoutMs?: number
   /** How names of hosts are resolved, instead of the system's way. */
   readonly lookup?: LookupFunction
 }
@@ -108,7 +109,7 @@ export class S3Stores implements ObjectStores {
   }
 
   async #assume(target: BucketTarget, durationSeconds: number, client: S3Client): Promise<Granted> {
-    const { principalArn = null } = this.#options
+    const { principalArn = null, assumeTimeoutMs = s3Limits.assumeTimeoutMs } = this.#options
     const { role_arn, external_id, region, session = 'inlet' } = target
     const sts = this.#sts.get(region, () => this.#newSts(region))
     const command = new AssumeRoleCommand({
@@ -117,8 +118,9 @@ export class S3Stores implements ObjectStores {
       ExternalId: external_id,
       DurationSeconds: durationSeconds,
     })
+    const abortSignal = AbortSignal.timeout(assumeTimeoutMs)
     try {
-      const { Credentials } = await sts.send(command, { abortSignal: AbortSignal.timeout(s3Limits.assumeTimeoutMs) })
+      const { Credentials } = await sts.send(command, { abortSignal })
       const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = Credentials ?? {}
       if (!AccessKeyId || !SecretAccessKey || !SessionToken || !Expiration) throw noAnswer('AssumeRole')
       // Learnt from the Date of the answer; a request that is signed before S3 answered for the first time needs it.
@@ -130,7 +132,7 @@ export class S3Stores implements ObjectStores {
         lifetimeMs: Expiration.getTime() - (Date.now() + sts.config.systemClockOffset),
       }
     } catch (error) {
-      throw describeFailure(error, 'assume_role', { ...target, principalArn })
+      throw describeFailure(abortSignal.aborted ? abortSignal.reason : error, 'assume_role', { ...target, principalArn })
     }
   }
 
