@@ -308,7 +308,7 @@ export const s3Limits = {
   /** How old a session with less than an hour left may be that signs an address for an hour: some roles allow no more. */
   linkSessionAgeMsMax: 30_000,
   /** A session older than this, with which something was denied, is given up: the role may have been made anew. */
-  deniedSessionAgeMsMin: 30_000,
+  deniedSessionAgeMsMin: 10_000,
   /** What STS said, be it a refusal, is good for so long at least: many segments ask at the same time. */
   stsAnswerMs: 1_000,
   /** Roles whose credentials are kept, and for how long unused. */

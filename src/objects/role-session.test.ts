@@ -92,7 +92,7 @@ describe('credentials for requests', () => {
     await get()
     session.distrust()
     expect(await get()).toBe('id-1')
-    clock.advance(30_000)
+    clock.advance(10_000)
     session.distrust()
     expect(await get()).toBe('id-2')
   })
