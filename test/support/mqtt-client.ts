@@ -38,6 +38,11 @@ export class MqttClient implements AsyncDisposable {
       this.#received.push(packet)
       this.#wake()
     })
+    // A node must send nothing that can't be read, unless the test has made it believe in another version.
+    this.#parser.on('error', (error: Error) => {
+      this.#received.push({ cmd: 'unreadable', message: error.message } as never)
+      this.#wake()
+    })
     const tls = { rejectUnauthorized: false, ...(servername === undefined ? {} : { servername }) }
     if (transport === 'ws' || transport === 'wss') {
       const webSocket = new WebSocket(`${transport}://127.0.0.1:${port}${path}`, 'mqtt', { headers, ...tls })
