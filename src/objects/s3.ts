@@ -58,7 +58,8 @@ export class S3Stores implements ObjectStores {
     const httpAgent = new HttpAgent(agent)
     const httpsAgent = new HttpsAgent(agent)
     this.#agents = [httpAgent, httpsAgent]
-    this.#connections = { httpAgent, httpsAgent, connectionTimeout: s3Limits.connectTimeoutMs, socketTimeout: idleTimeoutMs }
+    const timeouts = { connectionTimeout: s3Limits.connectTimeoutMs, socketTimeout: idleTimeoutMs }
+    this.#connections = { httpAgent, httpsAgent, ...timeouts, logger: silent }
     this.#clients = new Recent({ clock, max: s3Limits.sessionsMax, idleMs: s3Limits.sessionIdleMs })
     this.#sts = new Recent({ clock, max: s3Limits.regionsMax, idleMs: s3Limits.sessionIdleMs })
   }
