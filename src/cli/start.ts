@@ -1,3 +1,5 @@
+import { request } from 'node:http'
+import { request as requestSecurely } from 'node:https'
 import { z } from 'zod'
 import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import { type Config, httpUrl } from '#config.ts'
@@ -65,7 +67,7 @@ export async function startProcesses(options: StartOptions): Promise<App> {
   const stopping = new AbortController()
   const urls = [
     ...(children.includes('control') ? [httpUrl(config.controlListen)] : []),
-    ...(children.includes('ingest') ? [httpUrl(config.ingestListen)] : []),
+    ...(children.includes('ingest') ? [ingestUrl(config)] : []),
   ]
   const announced = announce(urls, clock, stopping.signal, () => print(banner(config, bootstrapped)))
   return {
@@ -89,24 +91,41 @@ async function announce(urls: readonly string[], clock: Clock, signal: AbortSign
 }
 
 async function isReady(url: string, signal: AbortSignal): Promise<boolean> {
-  try {
-    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.any([signal, AbortSignal.timeout(2_000)]) })
-    await response.body?.cancel()
-    return response.ok
-  } catch {
-    return false
-  }
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(2_000)])
+  // It is ours whatever name its certificate has, and nothing is told to it.
+  const ask = url.startsWith('https:')
+    ? requestSecurely(`${url}/readyz`, { agent: false, signal: patience, rejectUnauthorized: false })
+    : request(`${url}/readyz`, { agent: false, signal: patience })
+  ask.on('response', (response) => {
+    response.resume()
+    resolve(response.statusCode === 200)
+  })
+  ask.on('error', () => resolve(false))
+  ask.end()
+  return promise
+}
+
+function ingestUrl(config: Config): string {
+  return httpUrl(config.ingestListen, config.tlsCertificateFile === null ? 'http' : 'https')
+}
+
+function mqttUrls(config: Config): readonly string[] {
+  const secure = config.tlsCertificateFile !== null
+  const direct = config.mqttListen === null ? [] : [httpUrl(config.mqttListen).replace('http', secure ? 'mqtts' : 'mqtt')]
+  return [`${ingestUrl(config).replace('http', 'ws')}/mqtt`, ...direct]
 }
 
 function banner(config: Config, bootstrapped: Bootstrapped | undefined): string {
   const control = httpUrl(config.controlListen)
-  const ingest = httpUrl(config.ingestListen)
+  const ingest = ingestUrl(config)
   const lines = [
     '',
     '  Inlet is running.',
     '',
     `  Management API   ${control}/v1      described at ${control}/openapi/openapi.json`,
     `  Ingest           ${ingest}/v1/ingest`,
+    `  MQTT             ${mqttUrls(config).join(', ')}      any user name, an API key as the password`,
     `  Data             ${config.paths.data}`,
     '',
   ]

@@ -16,6 +16,7 @@ test('the banner’s curl line works as pasted, and within seconds its data is P
   await using installation = await Installation.create({ environment: { INLET_BOOTSTRAP_API_KEY: '' } })
   await installation.start('start')
   await until('the banner', () => installation.log.includes('Within seconds'))
+  expect(installation.log).toMatch(/MQTT +ws:\/\/127\.0\.0\.1:\d+\/mqtt/)
   const curl = /curl -X POST [\s\S]*?}'\n/.exec(installation.log)?.[0] ?? ''
   const { stdout } = await run('bash', ['-c', `${curl.trimEnd()} -s -w '\\n%{http_code}'`])
   const [receipt = '', status] = stdout.split('\n')
@@ -47,6 +48,8 @@ test('the banner’s curl line works as pasted, and within seconds its data is P
 
 test('the demo shows rows, dead letters and counters that add up', async () => {
   const { stdout } = await run(process.execPath, [program, 'demo', '--events', '3000', '--seed', '7'])
+  expect(stdout).toMatch(/MQTT .* 100 % .*750 messages/)
+  expect(stdout).toMatch(/HTTP .* 100 %/)
   expect(stdout).toMatch(/delivering .* 100 %/)
   expect(stdout).toMatch(/3,000 records were acknowledged/)
   expect(stdout).toMatch(/cast_failed +value/)

@@ -10,16 +10,19 @@ import { ManagementApi } from './management-api.ts'
 import { type Output, Progress } from './progress.ts'
 import { report } from './report.ts'
 import { send } from './send.ts'
+import { sendOverMqtt } from './send-mqtt.ts'
 import { type DemoServer, startServer } from './server.ts'
 
 const batchLines = 500
 const batchBytesMax = 4_000_000
 const fileBytesMax = 1024 ** 3
+/** Of the events, this share goes over MQTT. */
+const mqttShare = 0.25
 
 const usage = `Usage: npm run demo [-- options]
 
-Starts a server of its own, makes a destination, an endpoint and a view over the management API, sends events, waits for their
-commit and prints what arrived.
+Starts a server of its own, makes a destination, an endpoint and a view over the management API, sends events over MQTT and HTTP,
+waits for their commit and prints what arrived.
 
   --file FILE     send these NDJSON lines instead of generated events
   --events N      how many events to generate (default 20000)
@@ -85,6 +88,7 @@ async function run(server: DemoServer, lines: readonly string[], isGenerated: bo
       destination_id: destination.id,
       segment_max_age_seconds: 2,
       output_formats: ['segments', 'parquet', 'parquet_views'],
+      mqtt_config: {},
     },
     Made,
   )
@@ -101,12 +105,25 @@ async function run(server: DemoServer, lines: readonly string[], isGenerated: bo
     return status === 'active' ? undefined : [status, ...status_reasons].join(': ')
   })
 
-  const sending = new Progress({ output: stdout, label: 'sending', total: lines.length })
   const startedAt = performance.now()
+  const mqttLines = lines.slice(0, Math.floor(lines.length * mqttShare))
+  const publishing = new Progress({ output: stdout, label: 'MQTT', total: mqttLines.length })
+  const shown = (messages: number) => publishing.show(messages, `${messages} messages acknowledged`)
+  // First: segments are committed in order, so the commits that the receipts of HTTP wait for come after those of all this.
+  if (mqttLines.length > 0) {
+    await sendOverMqtt({
+      url: `${server.ingestUrl.replace('http', 'ws')}/mqtt?endpoint=${endpoint.id}`,
+      apiKey: server.apiKey,
+      topic: 'demo/events',
+      lines: mqttLines,
+      onAcknowledged: shown,
+    })
+  }
+  const sending = new Progress({ output: stdout, label: 'HTTP', total: lines.length - mqttLines.length })
   const sent = await send({
     url: `${server.ingestUrl}/v1/ingest?endpoint=${endpoint.id}`,
     apiKey: server.apiKey,
-    batches: inBatches(lines),
+    batches: inBatches(lines.slice(mqttLines.length)),
     parallel: 4,
     onSent: (records, bytes) => sending.show(records, `${(bytes / 1e6).toFixed(1)} MB acknowledged`),
   })
@@ -132,7 +149,7 @@ async function run(server: DemoServer, lines: readonly string[], isGenerated: bo
   })
   const allSeconds = (performance.now() - startedAt) / 1000
   stdout.write(
-    `\n  ${sent.records.toLocaleString('en-US')} records were acknowledged in ${sentSeconds.toFixed(1)} s and readable after ${allSeconds.toFixed(1)} s\n\n`,
+    `\n  ${(sent.records + mqttLines.length).toLocaleString('en-US')} records were acknowledged in ${sentSeconds.toFixed(1)} s and readable after ${allSeconds.toFixed(1)} s\n\n`,
   )
   const bucket = join(server.dataDirectory, 'buckets', 'demo-bucket')
   stdout.write(`${await report({ bucket, prefix, endpointId: endpoint.id, viewName: name })}\n`)

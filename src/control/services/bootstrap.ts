@@ -8,6 +8,7 @@ import type { Clock } from '#lib/clock.ts'
 import { scopes } from '#model/api-key.ts'
 import type { Definition } from '#model/definition.ts'
 import { CreateDestination } from '#model/destination.ts'
+import { MqttConfig } from '#model/endpoint.ts'
 import { newId, newLabel } from '#model/id.ts'
 import { CreateView } from '#model/view.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
@@ -115,7 +116,7 @@ async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped
       // Short, so that who tries it out sees files within seconds.
       segment_max_age_seconds: 2,
       output_formats: ['parquet_views', 'parquet', 'segments'] as const,
-      mqtt_config: null,
+      mqtt_config: MqttConfig.parse({}),
     }
     await insertEndpoint(db, account_id, { ...made.endpoint, ...settings, since_epoch: epoch }, now)
     await attachFirstView(db, account_id, made.endpoint.id, now)
