@@ -88,8 +88,10 @@ export const buildLimits = {
   /** Rows in a row group of Parquet, and their bytes in memory. */
   rowGroupRowsMax: 122_880,
   rowGroupBytes: 8 * MiB,
-  /** Payload bytes that DuckDB works on at once; a step of a statement takes several times as much memory. */
+  /** Payload bytes that DuckDB reads from a table at once. */
   vectorBytes: 6 * MiB,
+  /** Payload bytes that it parses at once: of dense JSON each expression takes some twenty times as much memory. */
+  pieceBytes: MiB,
 } as const
 
 export const previewLimits = {
@@ -311,8 +313,9 @@ export const s3Limits = {
   deniedSessionAgeMsMin: 10_000,
   /** What STS said, be it a refusal, is good for so long at least: many segments ask at the same time. */
   stsAnswerMs: 1_000,
-  /** Roles whose credentials are kept, and for how long unused. */
-  sessionsMax: 500,
+  /** Clients of the SDK that are kept, some 40 KB each; sessions of roles, some 2 KB each; and both for how long unused. */
+  clientsMax: 500,
+  sessionsMax: 10_000,
   sessionIdleMs: 3_600_000,
   regionsMax: 64,
 } as const

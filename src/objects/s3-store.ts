@@ -114,9 +114,9 @@ export class S3Store implements ObjectStore {
 
   async presign(key: string, seconds: number): Promise<string> {
     const { target, clock, linkClient } = this.#options
-    const { client, session } = linkClient()
+    const { client, ready } = linkClient()
     try {
-      await session.get()
+      await ready()
       const command = new GetObjectCommand({ Bucket: target.bucket, Key: key })
       // The presigner would take the time of this machine, right or wrong.
       const signingDate = new Date(clock.now() + client.config.systemClockOffset)
@@ -201,7 +201,7 @@ export class S3Store implements ObjectStore {
       const role = client()
       let at: StoreStep = 'assume_role'
       try {
-        await role.session.get(signal)
+        await role.ready(signal)
         at = step
         return await act(role)
       } catch (error) {

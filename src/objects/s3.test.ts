@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
+import { s3Limits } from '#model/limits.ts'
 import { s3Errors } from '../../test/support/s3/answers.ts'
 import { doubleCredentials, type Fault, type Operation } from '../../test/support/s3/double.ts'
 import { failureOf, newDoubleBucket, storesOf } from '../../test/support/s3/target.ts'
@@ -86,6 +87,7 @@ describe('what passes', { timeout: 30_000 }, () => {
     ['a lost answer', 'answer lost'],
     ['silence', 'silence'],
     ['a crawl', 'crawl'],
+    ['an error in a 200', 'error in a 200'],
   ]
 
   test.each(passing)('%s: a put of bytes and of a file is there in the end', async (_, fault) => {
@@ -212,6 +214,15 @@ describe('an assumed role', () => {
     expect(
       await failureOf(at.stores.open({ ...at.target, external_id: 'not mine' }).put('k', Buffer.from('x'), options)),
     ).toMatchObject({ reason: 'assume_role_denied' })
+  })
+
+  test('is not assumed again only because there are many', { timeout: 30_000 }, async () => {
+    await using at = await newDoubleBucket()
+    const put = (session: string) => at.stores.open({ ...at.target, session }).put('k', Buffer.from('x'), options)
+    const sessions = Array.from({ length: s3Limits.clientsMax + 1 }, (_, n) => `session-${n}`)
+    for (const session of sessions) await put(session)
+    for (const session of sessions) await put(session)
+    expect(at.double.count('AssumeRole')).toBe(sessions.length)
   })
 
   test('is assumed anew for a store that wants what the role says now', async () => {

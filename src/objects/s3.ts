@@ -16,7 +16,7 @@ import { Recent } from '#lib/recent.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from '#model/limits.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, OpenOptions } from './object-store.ts'
-import { type Granted, RoleSession } from './role-session.ts'
+import { type Granted, RoleSession, type RoleSessionOptions } from './role-session.ts'
 import { describeFailure, noAnswer } from './s3-failure.ts'
 import { S3Store } from './s3-store.ts'
 
@@ -40,14 +40,21 @@ const nothing = () => undefined
 const silent = { trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing }
 
 /** A client that signs as a role. */
-export type RoleClient = { readonly client: S3Client; readonly session: RoleSession }
+export type RoleClient = {
+  readonly client: S3Client
+  readonly session: RoleSession
+  /** There are credentials, and the clock is right as far as STS knows. */
+  readonly ready: (signal?: AbortSignal) => Promise<void>
+}
 
 export class S3Stores implements ObjectStores {
   readonly #options: S3StoresOptions
   readonly #connections: S3ClientConfig['requestHandler'] & object
   readonly #agents: readonly (HttpAgent | HttpsAgent)[]
   readonly #multiparts = new Semaphore(s3Limits.multipartsParallel)
+  /** A client is large and soon made anew. What costs STS a request is kept for many more. */
   readonly #clients: Recent<RoleClient>
+  readonly #sessions: Recent<RoleSession>
   readonly #sts: Recent<STSClient>
 
   constructor(options: S3StoresOptions) {
@@ -60,13 +67,15 @@ export class S3Stores implements ObjectStores {
     this.#agents = [httpAgent, httpsAgent]
     const timeouts = { connectionTimeout: s3Limits.connectTimeoutMs, socketTimeout: idleTimeoutMs }
     this.#connections = { httpAgent, httpsAgent, ...timeouts, logger: silent }
-    this.#clients = new Recent({ clock, max: s3Limits.sessionsMax, idleMs: s3Limits.sessionIdleMs })
-    this.#sts = new Recent({ clock, max: s3Limits.regionsMax, idleMs: s3Limits.sessionIdleMs })
+    const idleMs = s3Limits.sessionIdleMs
+    this.#clients = new Recent({ clock, max: s3Limits.clientsMax, idleMs })
+    this.#sessions = new Recent({ clock, max: s3Limits.sessionsMax, idleMs })
+    this.#sts = new Recent({ clock, max: s3Limits.regionsMax, idleMs })
   }
 
   open(target: BucketTarget, { fresh = false }: OpenOptions = {}): ObjectStore {
     const { principalArn = null } = this.#options
-    const own = fresh ? this.#newClient(target, 'request') : undefined
+    const own = fresh ? this.#newClient(target, this.#newSession(target, 'request')) : undefined
     const client = () => own ?? this.#client(target, 'request')
     return new S3Store({
       target: { ...target, principalArn },
@@ -82,15 +91,21 @@ export class S3Stores implements ObjectStores {
     for (const agent of this.#agents) agent.destroy()
   }
 
-  #client(target: BucketTarget, purpose: 'request' | 'link'): RoleClient {
-    const { region, path_style, role_arn, external_id, session = '' } = target
-    const key = JSON.stringify([purpose, region, path_style, role_arn, external_id, session])
-    return this.#clients.get(key, () => this.#newClient(target, purpose))
+  #client(target: BucketTarget, purpose: RoleSessionOptions['purpose']): RoleClient {
+    const { region, path_style, role_arn, external_id, session: name = '' } = target
+    const key = JSON.stringify([purpose, region, role_arn, external_id, name])
+    // Asked for each time, so that a session is not forgotten before its client is.
+    const session = this.#sessions.get(key, () => this.#newSession(target, purpose))
+    const made = this.#clients.get(`${path_style} ${key}`, () => this.#newClient(target, session))
+    return made.session === session ? made : this.#newClient(target, session)
   }
 
-  #newClient(target: BucketTarget, purpose: 'request' | 'link'): RoleClient {
-    const { s3Endpoint, clock } = this.#options
-    const session = new RoleSession({ purpose, clock, assume: (seconds) => this.#assume(target, seconds, client) })
+  #newSession(target: BucketTarget, purpose: RoleSessionOptions['purpose']): RoleSession {
+    return new RoleSession({ purpose, clock: this.#options.clock, assume: (seconds) => this.#assume(target, seconds) })
+  }
+
+  #newClient(target: BucketTarget, session: RoleSession): RoleClient {
+    const { s3Endpoint } = this.#options
     // Marked as one that remembers: the SDK asks it each time, and keeps nothing itself.
     const credentials = Object.assign(() => session.get(), { memoized: true })
     const client: S3Client = new S3Client({
@@ -106,13 +121,19 @@ export class S3Stores implements ObjectStores {
       requestChecksumCalculation: 'WHEN_REQUIRED',
       followRegionRedirects: false,
     })
-    return { client, session }
+    const ready = async (signal?: AbortSignal) => {
+      await session.get(signal)
+      // Learnt from the Date of STS's answers: a request that is signed before S3 answered for the first time needs it.
+      if (client.config.systemClockOffset === 0)
+        client.config.systemClockOffset = this.#stsOf(target.region).config.systemClockOffset
+    }
+    return { client, session, ready }
   }
 
-  async #assume(target: BucketTarget, durationSeconds: number, client: S3Client): Promise<Granted> {
+  async #assume(target: BucketTarget, durationSeconds: number): Promise<Granted> {
     const { principalArn = null, assumeTimeoutMs = s3Limits.assumeTimeoutMs } = this.#options
     const { role_arn, external_id, region, session = 'inlet' } = target
-    const sts = this.#sts.get(region, () => this.#newSts(region))
+    const sts = this.#stsOf(region)
     const command = new AssumeRoleCommand({
       RoleArn: role_arn,
       RoleSessionName: session,
@@ -124,8 +145,6 @@ export class S3Stores implements ObjectStores {
       const { Credentials } = await sts.send(command, { abortSignal })
       const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = Credentials ?? {}
       if (!AccessKeyId || !SecretAccessKey || !SessionToken || !Expiration) throw noAnswer('AssumeRole')
-      // Learnt from the Date of the answer; a request that is signed before S3 answered for the first time needs it.
-      if (client.config.systemClockOffset === 0) client.config.systemClockOffset = sts.config.systemClockOffset
       return {
         accessKeyId: AccessKeyId,
         secretAccessKey: SecretAccessKey,
@@ -137,9 +156,10 @@ export class S3Stores implements ObjectStores {
     }
   }
 
-  #newSts(region: string): STSClient {
+  #stsOf(region: string): STSClient {
     const { stsEndpoint, credentials } = this.#options
-    return new STSClient({ ...this.#ofClient(stsEndpoint), region, ...(credentials === undefined ? {} : { credentials }) })
+    const own = credentials === undefined ? {} : { credentials }
+    return this.#sts.get(region, () => new STSClient({ ...this.#ofClient(stsEndpoint), region, ...own }))
   }
 
   #ofClient(endpoint: string | null) {
