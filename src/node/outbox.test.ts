@@ -6,6 +6,8 @@ import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { SegmentCommit } from '#model/commit.ts'
+import { newId } from '#model/id.ts'
+import { MiB } from '#model/limits.ts'
 import { aCommit } from '../../test/support/commits.ts'
 import { until } from '../../test/support/until.ts'
 import { ControlError } from './control-client.ts'
@@ -90,6 +92,28 @@ describe('Outbox', () => {
     await outbox.stop(AbortSignal.abort())
     expect(sent.length).toBeLessThan(5)
     expect(outbox.size).toBe(1)
+  })
+
+  test('a request has several commits only as far as they are small', async () => {
+    const { outbox, sent, recorded } = open((commits) => (recorded.length === 0 && sent.length === 1 ? down() : all(commits)))
+    await outbox.start()
+    const long = {
+      view_id: newId(),
+      view_name: 'v',
+      view_version: 1,
+      processed: 0,
+      accepted: 0,
+      dropped: 0,
+      dlq: 0,
+      cast_nulls: 0,
+    }
+    const last_error = { code: 'view_failed', message: 'x'.repeat(3 * MiB), at: '2026-11-20T08:00:00.000Z' }
+    for (const seq of [1, 2, 3, 4, 5]) {
+      await outbox.add({ ...aCommit({ seq }), views: [{ ...long, errors: {}, last_error }] })
+    }
+    await outbox.stop(inTime())
+    expect(recorded).toHaveLength(5)
+    expect(Math.max(...sent.map((ids) => ids.length))).toBe(2)
   })
 
   test('a torn file of a crash is removed, an unreadable one set aside', async () => {

@@ -6,9 +6,12 @@ import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { SegmentCommit } from '#model/commit.ts'
+import { MiB } from '#model/limits.ts'
 import { ControlError } from './control-client.ts'
 
 const batchMax = 50
+/** Of a batch of several: well below what control takes in one request. */
+const batchBytesMax = 8 * MiB
 
 export type OutboxOptions = {
   readonly directory: string
@@ -26,12 +29,14 @@ export type OutboxOptions = {
  *
  * Owns: keeping them through restarts, sending them in the order in which they came, trying for ever.
  * Does not own: which segment may be committed when.
- * Law: a commit leaves the outbox only after control has it and `onRecorded` is through.
+ * Law: a commit leaves the outbox only after control has it and `onRecorded` is through. In memory there is but a batch of them: while control
+ * is away they may become many.
  */
 export class Outbox implements Service {
   readonly name = 'outbox'
   readonly #options: OutboxOptions
-  readonly #pending = new Map<string, SegmentCommit>()
+  /** Ids and the bytes of their files, in the order in which they are sent. */
+  readonly #pending = new Map<string, number>()
   readonly #stopping = new AbortController()
   #wake: () => void = () => undefined
   #sending: Promise<void> = Promise.resolve()
@@ -43,21 +48,21 @@ export class Outbox implements Service {
   async start(): Promise<void> {
     const { directory, files, logger } = this.#options
     await files.makeDirectory(directory)
-    const loaded: SegmentCommit[] = []
+    const loaded: (Pick<SegmentCommit, 'id' | 'seq'> & { readonly bytes: number })[] = []
     for (const { name } of await files.list(directory)) {
       // What a crash left of a write that nobody relied on.
       if (name.endsWith('.tmp')) await files.remove(join(directory, name))
       if (!name.endsWith('.json')) continue
       const bytes = await files.read(join(directory, name))
-      const parsed = SegmentCommit.safeParse(parseJson(Buffer.from(bytes ?? []).toString('utf8')))
-      if (parsed.success) loaded.push(parsed.data)
+      const parsed = decode(bytes)
+      if (parsed.success) loaded.push({ id: parsed.data.id, seq: parsed.data.seq, bytes: bytes?.byteLength ?? 0 })
       // Its segment is still there and its marker in the bucket, so it will be committed again from them.
       else {
         await files.rename(join(directory, name), join(directory, `${name}.unreadable`))
         logger.error({ name, reason: parsed.error.message }, 'a commit in the outbox is unreadable; it was set aside')
       }
     }
-    for (const commit of loaded.toSorted(inOrder)) this.#pending.set(commit.id, commit)
+    for (const { id, bytes } of loaded.toSorted(inOrder)) this.#pending.set(id, bytes)
     this.#sending = this.#sendAll(this.#stopping.signal)
   }
 
@@ -79,8 +84,9 @@ export class Outbox implements Service {
 
   /** Durable when it resolves. */
   async add(commit: SegmentCommit): Promise<void> {
-    await writeDurably(this.#options.files, this.#path(commit.id), Buffer.from(JSON.stringify(commit)))
-    this.#pending.set(commit.id, commit)
+    const bytes = Buffer.from(JSON.stringify(commit))
+    await writeDurably(this.#options.files, this.#path(commit.id), bytes)
+    this.#pending.set(commit.id, bytes.byteLength)
     this.#wake()
   }
 
@@ -89,20 +95,21 @@ export class Outbox implements Service {
     const backoff = new Backoff({ delayMsMin: 100, delayMsMax: 10_000 })
     let batchSize = batchMax
     while (!signal.aborted) {
-      const batch = this.#pending.values().take(batchSize).toArray()
-      if (batch.length === 0) {
+      const ids = this.#nextIds(batchSize)
+      const [first] = ids
+      if (first === undefined) {
         await this.#more(signal)
         continue
       }
       try {
-        const recorded = await send(batch, signal)
-        if (recorded.length === 0) throw new Error('control recorded none of the commits')
-        for (const id of recorded) {
-          const commit = this.#pending.get(id)
-          if (commit === undefined) continue
+        const batch = await Promise.all(ids.map((id) => this.#read(id)))
+        const recorded = new Set(await send(batch, signal))
+        if (recorded.size === 0) throw new Error('control recorded none of the commits')
+        for (const commit of batch) {
+          if (!recorded.has(commit.id)) continue
           await onRecorded(commit)
-          await files.remove(this.#path(id))
-          this.#pending.delete(id)
+          await files.remove(this.#path(commit.id))
+          this.#pending.delete(commit.id)
         }
         if (backoff.attempts > 0) logger.info({ waiting: this.#pending.size }, 'commits reach control again')
         backoff.reset()
@@ -110,16 +117,10 @@ export class Outbox implements Service {
       } catch (error) {
         if (signal.aborted) return
         // One that is refused must not hold back the others: it is found by sending one at a time, and goes to the end.
-        const [first] = batch
-        if (
-          batchSize === 1 &&
-          first !== undefined &&
-          error instanceof ControlError &&
-          error.status >= 400 &&
-          error.status < 500
-        ) {
-          this.#pending.delete(first.id)
-          this.#pending.set(first.id, first)
+        if (batchSize === 1 && isOfOneCommit(error)) {
+          const bytes = this.#pending.get(first) ?? 0
+          this.#pending.delete(first)
+          this.#pending.set(first, bytes)
         }
         batchSize = 1
         const delayMs = backoff.next()
@@ -129,6 +130,23 @@ export class Outbox implements Service {
         await sleep(clock, delayMs, signal)
       }
     }
+  }
+
+  #nextIds(batchSize: number): readonly string[] {
+    const ids: string[] = []
+    let batchBytes = 0
+    for (const [id, bytes] of this.#pending) {
+      batchBytes += bytes
+      if (ids.length === batchSize || (ids.length > 0 && batchBytes > batchBytesMax)) break
+      ids.push(id)
+    }
+    return ids
+  }
+
+  async #read(id: string): Promise<SegmentCommit> {
+    const parsed = decode(await this.#options.files.read(this.#path(id)))
+    if (parsed.success) return parsed.data
+    throw new UnreadableError(`the commit ${id} in the outbox can't be read: ${parsed.error.message}`)
   }
 
   async #more(signal: AbortSignal): Promise<void> {
@@ -142,6 +160,20 @@ export class Outbox implements Service {
   }
 }
 
-function inOrder(a: SegmentCommit, b: SegmentCommit): number {
+class UnreadableError extends Error {
+  override readonly name = 'UnreadableError'
+}
+
+function isOfOneCommit(error: unknown): boolean {
+  return error instanceof UnreadableError || (error instanceof ControlError && error.status >= 400 && error.status < 500)
+}
+
+function decode(bytes: Uint8Array | undefined) {
+  return SegmentCommit.safeParse(parseJson(Buffer.from(bytes ?? []).toString('utf8')))
+}
+
+type Ordered = Pick<SegmentCommit, 'id' | 'seq'>
+
+function inOrder(a: Ordered, b: Ordered): number {
   return a.seq - b.seq || (a.id < b.id ? -1 : 1)
 }
