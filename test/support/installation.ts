@@ -302,6 +302,7 @@ export type EndpointWish = {
   readonly view?: { readonly name: string; readonly definition: unknown }
   readonly output_formats?: readonly string[]
   readonly segment_max_age_seconds?: number
+  readonly mqtt_config?: object
   readonly segment_bytes?: number
 }
 
