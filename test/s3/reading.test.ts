@@ -41,7 +41,7 @@ describeGateway('a reader of markers', (gateway) => {
     reader.start()
     for (let kill = 0; kill < kills; kill += 1) {
       const fault = faults[Math.floor(random() * faults.length)]
-      if (fault !== undefined) proxy.break(`/${destination.bucket}/`, fault, { share: 0.3, methods: ['PUT', 'POST', 'GET'] })
+      if (fault !== undefined) proxy.break(`/${destination.bucket}/`, fault, { share: 0.6, methods: ['PUT', 'POST', 'GET'] })
       const seen = reader.markers.length
       await until('two more markers', () => reader.markers.length > seen + 1 || reader.failure !== undefined, 60_000)
       const held = proxy.hits(`/${destination.bucket}/`)
