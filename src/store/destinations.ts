@@ -151,7 +151,8 @@ export async function claimValidation(db: Tx, account_id: string, id: string, no
     .executeTakeFirstOrThrow()
   const waitMs = must(validation_claimed_at, 'the time of the other claim') - free
   throw new AppError('too_many_requests', `a destination is validated once in ${validationIntervalSeconds} seconds at most`, {
-    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+    // The other's clock, or its place in the queue for the row, may put the claim into our future.
+    retryAfterSeconds: Math.min(validationIntervalSeconds, Math.max(1, Math.ceil(waitMs / 1000))),
   })
 }
 
