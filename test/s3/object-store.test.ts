@@ -24,7 +24,13 @@ async function opened(gateway: GatewayDescription): Promise<Opened & { readonly 
     ...{ s3Endpoint: gateway.url, stsEndpoint: gateway.stsUrl, clock: systemClock },
     credentials: { accessKeyId, secretAccessKey },
   })
-  const how = { region: 'us-east-1', role_arn: customer.roleArn(bucket), external_id: 'external', kms_key_arn: null, path_style: true }
+  const how = {
+    region: 'us-east-1',
+    role_arn: customer.roleArn(bucket),
+    external_id: 'external',
+    kms_key_arn: null,
+    path_style: true,
+  }
   const store = stores.open({ id: randomUUID(), bucket, ...how })
   return { store, bucket, customer, [Symbol.asyncDispose]: async () => stores.close() }
 }
