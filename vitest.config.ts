@@ -13,7 +13,7 @@ export default defineConfig({
       { test: { ...node, name: 'store', include: ['test/store/**/*.test.ts'], testTimeout: 30_000 } },
       { test: { ...node, name: 'crash', include: ['test/crash/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 60_000 } },
       { test: { ...node, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 60_000 } },
-      { test: { ...node, name: 's3', include: ['test/s3/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 60_000 } },
+      { test: { ...node, name: 's3', include: ['test/s3/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 60_000 } },
     ],
     maxWorkers: 2,
   },

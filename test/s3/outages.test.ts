@@ -9,7 +9,7 @@ import { Installation } from '../support/installation.ts'
 import { Customer, type CustomerDestination, describeGateway, gatewayEnvironment } from '../support/object-gateway.ts'
 import { until } from '../support/until.ts'
 
-const recoveryMs = 100_000
+const recoveryMs = 120_000
 
 describeGateway('while S3 is in trouble', (gateway) => {
   const customer = new Customer(gateway)
