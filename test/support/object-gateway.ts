@@ -201,7 +201,9 @@ export class Customer {
 
   /** Downloads the artifacts of a kind that markers list, and holds them against what is said of them. */
   async download(bucket: string, markers: readonly Marker[], kind: string): Promise<Downloads> {
+    await using stack = new AsyncDisposableStack()
     const directory = await mkdtemp(join(tmpdir(), 'inlet-download-'))
+    stack.defer(() => rm(directory, { recursive: true }))
     const paths: string[] = []
     for (const { id, artifacts } of markers) {
       const artifact = artifacts[kind]
@@ -214,7 +216,8 @@ export class Customer {
       await writeFile(path, bytes)
       paths.push(path)
     }
-    return { paths, [Symbol.asyncDispose]: () => rm(directory, { recursive: true }) }
+    const kept = stack.move()
+    return { paths, [Symbol.asyncDispose]: () => kept.disposeAsync() }
   }
 }
 
