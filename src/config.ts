@@ -53,6 +53,12 @@ export const options = {
     z.enum(['debug', 'info', 'warn', 'error', 'silent']),
     'the least severe log line that is written',
   ),
+  metricsToken: option(
+    'INLET_METRICS_TOKEN',
+    '',
+    optional(z.string().min(16)),
+    'secret that `/metrics` of control and ingest ask for (`Authorization: Bearer`); with it they also tell of single endpoints and of MQTT user names; empty: no secret, and totals only',
+  ),
   shutdownSeconds: option(
     'INLET_SHUTDOWN_SECONDS',
     '20',

@@ -11,10 +11,12 @@ import { DirectoryStores } from '#objects/directory.ts'
 import { SignedUrls } from '#objects/signed-urls.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { migrate } from '#store/migrate.ts'
+import { listAllLags } from '#store/nodes.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import { openStore, type Store } from '#store/store.ts'
 import { compileView } from '#views/compile.ts'
 import { PreviewWorkers } from '#views/preview-workers.ts'
+import { registerLagMetrics } from './lag-metrics.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
 import { Bindings } from './services/bindings.ts'
@@ -79,12 +81,14 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const provisioner = new Provisioner({ store, clock, hosts })
   const previewWorkers = new PreviewWorkers({ clock, logger })
   const metrics = createMetrics('control')
+  registerLagMetrics(metrics, { readLags: () => listAllLags(store.db), clock, byEndpoint: config.metricsToken !== null })
   let stopping = false
 
   const server = await buildServer({
     baseUrl,
     logger,
     metrics,
+    metricsToken: config.metricsToken,
     credentials: {
       verifyToken: (token) => tokens.verify(token),
       isNodeToken: (token) => secretsEqual(token, nodeToken),

@@ -58,6 +58,12 @@ const endpoint = {
   region: 'fra',
   status: 'active',
   status_reasons: [],
+  lag: {
+    undelivered_segments: 1,
+    undelivered_bytes: 8_388_608,
+    oldest_sealed_at: '2026-11-20T08:15:30.123Z',
+    oldest_age_seconds: 1.5,
+  },
   destination_id: ids.destination,
   destination_name: 'lake',
   destination_status: 'valid',

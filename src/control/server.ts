@@ -47,6 +47,8 @@ export type ServerOptions = {
   readonly baseUrl: string
   readonly logger: Logger
   readonly metrics: Registry
+  /** Null where anybody who reaches this server may read the metrics. */
+  readonly metricsToken: string | null
   readonly credentials: Credentials
   readonly isReady: () => Promise<boolean>
   /** Per API key. */
@@ -81,7 +83,7 @@ type Services = {
 }
 
 export async function buildServer(options: ServerOptions): Promise<FastifyInstance> {
-  const { baseUrl, logger, metrics, credentials, services, requestTimeoutMs, trustedProxies } = options
+  const { baseUrl, logger, metrics, metricsToken, credentials, services, requestTimeoutMs, trustedProxies } = options
   const app = fastify({
     logger: false,
     genReqId: () => randomUUID(),
@@ -128,7 +130,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   authenticate(app, credentials)
   measure(app, metrics)
   await describe(app, baseUrl)
-  await app.register(healthRoutes({ isReady: options.isReady, metrics }))
+  await app.register(healthRoutes({ isReady: options.isReady, metrics, metricsToken }))
   await app.register(jwksRoutes(services.tokens))
   await app.register(objectRoutes(options.downloads))
   await app.register(managementApi(options), { prefix: '/v1' })

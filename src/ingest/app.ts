@@ -153,6 +153,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     },
     notReady: reasons,
     registry,
+    metricsToken: config.metricsToken,
   })
   const appliedEpoch = () => applied?.epoch ?? -1
   const heartbeat = new Heartbeat({
@@ -170,7 +171,10 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     walBytesOnDisk: () => wal.bytesOnDisk(),
     appliedEpoch,
   })
-  registerMqttMetrics(registry, mqttCounters, () => sessions.connections)
+  registerMqttMetrics(registry, mqttCounters, {
+    connections: () => sessions.connections,
+    byUsername: config.metricsToken !== null,
+  })
 
   feed.subscribe((snapshot) => {
     apply(snapshot)

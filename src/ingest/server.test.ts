@@ -45,6 +45,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
     },
     notReady: () => [],
     registry: createMetrics('test'),
+    metricsToken: null,
     ingest: {
       nodeId: 'node',
       baseUrl: 'http://control.test',

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Registry } from 'prom-client'
+import { secretsEqual } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import { errorCode } from '#lib/files.ts'
@@ -26,6 +27,8 @@ export type IngestServerOptions = {
   /** Why this node should get no requests now; empty when it should. */
   readonly notReady: () => readonly string[]
   readonly registry: Registry
+  /** What `/metrics` asks for; null where anybody who reaches this server may read it. */
+  readonly metricsToken: string | null
   /** With it, HTTPS and secure WebSocket. */
   readonly certificate: Certificate | undefined
   /** Who gets the connections to `/mqtt`. They are to be drained before this server stops. */
@@ -184,9 +187,16 @@ export class IngestServer implements Service {
       exchange.refuse(new AppError('not_found', 'there is nothing here; send events with POST /v1/ingest'))
     } else if (method !== 'GET' && method !== 'HEAD') {
       exchange.refuse(new AppError('method_not_allowed', `ask for ${path} with GET`), { allow: 'GET, HEAD' })
+    } else if (path === '/metrics' && !this.#mayReadMetrics(request)) {
+      exchange.refuse(new AppError('unauthorized', 'send INLET_METRICS_TOKEN as Authorization: Bearer'))
     } else {
       this.#tell(path, response)
     }
+  }
+
+  #mayReadMetrics({ headers }: IncomingMessage): boolean {
+    const { metricsToken } = this.#options
+    return metricsToken === null || secretsEqual(headers.authorization ?? '', `Bearer ${metricsToken}`)
   }
 
   #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {

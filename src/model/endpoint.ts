@@ -54,6 +54,15 @@ export const ChangeEndpoint = z.strictObject({
 })
 export type ChangeEndpoint = z.infer<typeof ChangeEndpoint>
 
+/** What is on its way from the nodes to the bucket. */
+export const DeliveryLag = z.object({
+  undelivered_segments: z.int().min(0),
+  undelivered_bytes: z.int().min(0),
+  oldest_sealed_at: Timestamp.nullable(),
+  oldest_age_seconds: z.number().min(0).nullable(),
+})
+export type DeliveryLag = z.infer<typeof DeliveryLag>
+
 export const Endpoint = z.object({
   id: Id,
   region: z.string(),
@@ -65,6 +74,10 @@ export const Endpoint = z.object({
   created_at: Timestamp,
   dns_ipv4: z.array(z.string()),
   dns_ipv6: z.array(z.string()),
+  lag: DeliveryLag.meta({
+    description:
+      'sealed segments that are not committed, over all nodes, as the nodes said last; data in open segments is not counted',
+  }),
   ingest_host: z.string().meta({ description: 'where to send: POST {scheme}://{ingest_host}/v1/ingest' }),
   segment_bytes: z.int(),
   segment_max_age_seconds: z.int(),

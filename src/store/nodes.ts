@@ -102,6 +102,12 @@ export async function listLags(db: Db, endpointIds: readonly string[]): Promise<
   return lags
 }
 
+/** Of every account: for those who run the installation. */
+export async function listAllLags(db: Db): Promise<readonly NodeLag[]> {
+  const rows = await db.selectFrom('endpoint_lags').selectAll().orderBy('endpoint_id').orderBy('node_id').execute()
+  return rows.map((row) => ({ ...row, oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at) }))
+}
+
 /** Of an account's endpoints, the lags that move an endpoint out of `active`: blocked, or sealed before `sealedBefore` (epoch ms). */
 export async function listTroubledLags(db: Db, account_id: string, sealedBefore: number): Promise<readonly NodeLag[]> {
   const rows = await db

@@ -302,6 +302,26 @@ describe('the status of an endpoint', () => {
     expect(await read()).toMatchObject({ status: 'active' })
   })
 
+  test('says how far delivery is behind, over all nodes', async () => {
+    const { region, endpoint, node, read } = await served()
+    const other = await TestNode.register(control(), region, { ipv4: ['127.0.0.2'], ipv6: [] })
+    const sealed = (secondsAgo: number) => new Date(Date.now() - secondsAgo * 1000).toISOString()
+    const lag = { endpoint_id: endpoint.id, undelivered_segments: 2, undelivered_bytes: 100, blocked_by: null }
+    expect((await read()).lag).toEqual({
+      undelivered_segments: 0,
+      undelivered_bytes: 0,
+      oldest_sealed_at: null,
+      oldest_age_seconds: null,
+    })
+    const oldest = sealed(60)
+    await node.heartbeat({}, { lag: [{ ...lag, oldest_sealed_at: sealed(30) }] })
+    await other.heartbeat({}, { lag: [{ ...lag, oldest_sealed_at: oldest }] })
+    const shown = (await read()).lag
+    expect(shown).toMatchObject({ undelivered_segments: 4, undelivered_bytes: 200, oldest_sealed_at: oldest })
+    expect(shown.oldest_age_seconds).toBeGreaterThanOrEqual(60)
+    expect(shown.oldest_age_seconds).toBeLessThan(90)
+  })
+
   test('degraded when one of two nodes is not healthy, with the addresses of the other', async () => {
     const { region, node, read } = await served()
     const other = await TestNode.register(control(), region, { ipv4: ['127.0.0.2'], ipv6: [] })

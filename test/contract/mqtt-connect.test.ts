@@ -3,13 +3,12 @@ import type { IConnectPacket } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
-import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { accountId, aKey, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { connectPacket, MqttClient, type Over, type Received, type Version } from '../support/mqtt-client.ts'
+import { mqttEndpoint, mqttSettings } from '../support/mqtt-node.ts'
 import { SteeredFiles } from '../support/steered-files.ts'
 import { until } from '../support/until.ts'
 
-const settings = { enabled: true, max_connections: 1_000, keepalive_max_s: 300, qos_max: 1 } as const
-const mqttEndpoint = (change: Partial<SnapshotEndpoint> = {}) => anEndpoint({ mqtt_config: settings, ...change })
 const endpoint = mqttEndpoint()
 const environment = { INLET_MQTT_LISTEN: '127.0.0.1:0' }
 const start = (snapshot: Snapshot = aSnapshot({ endpoints: [endpoint] }), more: Record<string, string> = {}) =>
@@ -95,11 +94,11 @@ describe('0x00 accepted', () => {
   })
 
   test('qos_max 0 is told to 5 as maximum QoS 0 [MQTT-3.2.2-9]', async () => {
-    await using node = await start(aSnapshot({ endpoints: [mqttEndpoint({ mqtt_config: { ...settings, qos_max: 0 } })] }))
+    await using node = await start(aSnapshot({ endpoints: [mqttEndpoint({ mqtt_config: { ...mqttSettings, qos_max: 0 } })] }))
     expect((await connack({ port: portOf(node), version: 5 })).properties.maximumQoS).toBe(0)
   })
 
-  test('the user name may be anything, and be left out in 5 [MQTT-3.1.2-17]', async () => {
+  test('the user name may be anything, and be left out in 5 (§3.1.2.9)', async () => {
     await using node = await start()
     expect((await connack({ port: portOf(node) }, { username: '' })).returnCode).toBe(0)
     const key = Buffer.from(secretOf('a'))
@@ -172,7 +171,7 @@ describe('0x04, 0x86 bad user name or password', () => {
 
 describe('0x05, 0x87 not authorized', () => {
   outcome('mqtt_config is null', { 4: 5, 5: 0x87 }, {}, aSnapshot())
-  const disabled = mqttEndpoint({ mqtt_config: { ...settings, enabled: false } })
+  const disabled = mqttEndpoint({ mqtt_config: { ...mqttSettings, enabled: false } })
   outcome('MQTT is disabled', { 4: 5, 5: 0x87 }, {}, aSnapshot({ endpoints: [disabled] }))
   outcome('a key without the scope ingest', { 4: 5, 5: 0x87 }, {}, aSnapshot({ keys: [aKey({ scopes: ['metrics'] })] }))
   const others = mqttEndpoint({ account_id: accountId('b') })
@@ -213,7 +212,7 @@ describe('0x03, 0x88, 0x89 and 0x97 not now', () => {
   })
 
   test.each([4, 5] as const)('max_connections are there, version %i; taking over one of them is no more', async (version) => {
-    const small = mqttEndpoint({ mqtt_config: { ...settings, max_connections: 2 } })
+    const small = mqttEndpoint({ mqtt_config: { ...mqttSettings, max_connections: 2 } })
     await using node = await start(aSnapshot({ endpoints: [small] }))
     const over = { port: portOf(node), version }
     const { client: first } = await MqttClient.connect(over, { clientId: 'one' })
@@ -256,7 +255,7 @@ describe('other refusals', () => {
     expect(await connack({ port: portOf(node), version: 5 }, packet)).toMatchObject({ reasonCode: 0x86, length: 3 })
   })
   test.each([4, 5] as const)('a will above qos_max, or too large, version %i [MQTT-3.2.2-12]', async (version) => {
-    await using node = await start(aSnapshot({ endpoints: [mqttEndpoint({ mqtt_config: { ...settings, qos_max: 0 } })] }))
+    await using node = await start(aSnapshot({ endpoints: [mqttEndpoint({ mqtt_config: { ...mqttSettings, qos_max: 0 } })] }))
     const over = { port: portOf(node), version }
     const will = { topic: 'will', payload: Buffer.from('gone'), qos: 1, retain: false } as const
     const code = (answer: Received) => answer?.returnCode ?? answer?.reasonCode
@@ -321,7 +320,7 @@ test('a revoked key ends at the next CONNECT: who is in, stays', async () => {
 describe('an endpoint that stops taking MQTT', () => {
   test.each([
     ['paused', { desired_state: 'paused' }],
-    ['disabled', { mqtt_config: { ...settings, enabled: false } }],
+    ['disabled', { mqtt_config: { ...mqttSettings, enabled: false } }],
     ['without mqtt_config', { mqtt_config: null }],
     ['deleted', { desired_state: 'draining' }],
   ] as const)('%s: its connections end with 0x98, those of others stay', async (_, change) => {

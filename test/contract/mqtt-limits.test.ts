@@ -119,6 +119,20 @@ describe('a packet that doesn’t get whole', () => {
     await expectEnd(client, 0x8d)
   })
 
+  test('but pings of a WebSocket are no part of one, though they are no sign of life to MQTT either', async () => {
+    const clock = new ManualClock()
+    await using mqtt = await startAt(clock)
+    const client = await mqtt.connect(mqtt.over('ws', 5), { keepalive: 100 })
+    const pings = () => {
+      for (let count = 0; count < 20; count += 1) client.webSocket?.ping(Buffer.alloc(100))
+    }
+    await pass(clock, 145, pings)
+    expect(await mqtt.connections()).toBe(1)
+    expect(await mqtt.node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
+    await pass(clock, 10, pings)
+    await expectEnd(client, 0x8d)
+  })
+
   test('but who sends packet after packet is never cut off, wherever they are cut', async () => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)

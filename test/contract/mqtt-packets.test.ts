@@ -183,7 +183,7 @@ describe('what breaks the protocol', () => {
     ['a subscription identifier [MQTT-3.3.4-6]', '30 06 00 01 61 02 0b 01', 0x82, 5],
     ['a payload format of 2', '30 06 00 01 61 02 01 02', 0x81, 5],
     ['a response topic with wildcards [MQTT-3.3.2-14]', '30 08 00 01 61 04 08 00 01 23', 0x82, 5],
-    ['a length of five bytes [MQTT-1.5.5-1]', '30 ff ff ff ff 01', 0x81],
+    ['a length of five bytes (§1.5.5)', '30 ff ff ff ff 01', 0x81],
     ['a packet longer than the largest message', '30 ff ff ff 7f', 0x95],
     ['1 066 001 bytes', '30 8d 88 41', 0x95],
   ]

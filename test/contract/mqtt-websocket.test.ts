@@ -120,6 +120,14 @@ describe('frames', () => {
     await until('nobody to be there', async () => (await mqtt.connections()) === 0)
   })
 
+  test('a message in more than 4 096 fragments ends it with 1008', async () => {
+    await using mqtt = await MqttNode.start()
+    const client = await mqtt.connect(mqtt.over('ws'))
+    for (let count = 0; count < 4_098; count += 1) client.webSocket?.send(Buffer.from([0]), { fin: false })
+    await client.closed()
+    expect(client.closeCode).toBe(1008)
+  })
+
   test.each([
     ['not masked', Buffer.from([0x82, 0x02, 0xc0, 0])],
     ['of an unknown kind', Buffer.from([0x83, 0x80, 1, 2, 3, 4])],

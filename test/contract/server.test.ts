@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { controlLimits } from '#model/limits.ts'
 import { newControl, type TestAccount, useControl } from '../support/control.ts'
+import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 
@@ -245,6 +246,24 @@ describe('health', () => {
     expect(headers.get('content-type')).toContain('text/plain')
     expect(body).toContain('route="/v1/views/:id",status="404"')
     expect(body).not.toContain(account.account_id)
+  })
+
+  test('GET /metrics tells how far delivery is behind: in sum, and of single endpoints only to who has the secret', async () => {
+    const token = 'a-secret-of-the-operator'
+    await using own = await newControl({ environment: { INLET_METRICS_TOKEN: token } })
+    const account = await own.newAccount()
+    const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc' })
+    const node = await TestNode.register(own, 'loc')
+    const lag = { undelivered_segments: 2, undelivered_bytes: 900, oldest_sealed_at: null, blocked_by: null }
+    await node.heartbeat({}, { lag: [{ ...lag, endpoint_id: endpoint.id }] })
+    const asked = await own.call('GET', '/metrics', undefined, { authorization: `Bearer ${token}` })
+    expect(asked.body).toContain('inlet_undelivered_bytes{process="control"} 900\n')
+    expect(asked.body).toMatch(new RegExp(`inlet_endpoint_undelivered_segments\\{endpoint_id="${endpoint.id}",.*\\} 2\\n`))
+    expect(await own.call('GET', '/metrics')).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
+    expect(await own.call('GET', '/metrics', undefined, { authorization: 'Bearer another' })).toMatchObject({ status: 401 })
+    const open = await control().call('GET', '/metrics')
+    expect(open.body).toContain('inlet_undelivered_bytes{process="control"} ')
+    expect(open.body).not.toContain('inlet_endpoint_')
   })
 })
 

@@ -5,7 +5,7 @@
  * DNS by a server and certificates join here as further facts; until then DNS is static: the addresses of the serving nodes.
  */
 import type { Clock } from '#lib/clock.ts'
-import type { Endpoint, EndpointStatus } from '#model/endpoint.ts'
+import type { DeliveryLag, Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import { deliveryLagSecondsMax } from '#model/limits.ts'
 import { listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
 import { listLags, listNodes, listTroubledLags, type NodeFacts, type NodeLag } from '#store/nodes.ts'
@@ -13,7 +13,7 @@ import type { Store } from '#store/store.ts'
 import { type HostOptions, ingestHost } from './ingest-host.ts'
 import { computeStatus, presentNodes, servingNodes } from './status.ts'
 
-export type EndpointState = Pick<Endpoint, 'status' | 'status_reasons' | 'dns_ipv4' | 'dns_ipv6' | 'ingest_host'>
+export type EndpointState = Pick<Endpoint, 'status' | 'status_reasons' | 'lag' | 'dns_ipv4' | 'dns_ipv6' | 'ingest_host'>
 
 export type ProvisionerOptions = { readonly store: Store; readonly clock: Clock; readonly hosts: HostOptions }
 
@@ -65,15 +65,28 @@ export class Provisioner {
 
   #stateOf(endpoint: StoredEndpoint, lags: readonly NodeLag[], { nodes: byRegion, nowMs }: Observation): EndpointState {
     const nodes = byRegion.get(endpoint.region) ?? []
-    const { status, reasons } = computeStatus(endpoint, nodes, lagsOf(nodes, lags), nowMs)
+    const present = lagsOf(nodes, lags)
+    const { status, reasons } = computeStatus(endpoint, nodes, present, nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
     return {
       status,
       status_reasons: [...reasons],
+      lag: sumOf(present, nowMs),
       dns_ipv4: serving.flatMap(({ ipv4 }) => ipv4),
       dns_ipv6: serving.flatMap(({ ipv6 }) => ipv6),
       ingest_host: ingestHost(endpoint, serving.length > 0 ? serving : nodes, this.#options.hosts),
     }
+  }
+}
+
+/** Of all nodes together. */
+function sumOf(lags: readonly NodeLag[], nowMs: number): DeliveryLag {
+  const oldest = lags.flatMap(({ oldest_sealed_at }) => oldest_sealed_at ?? []).toSorted()[0] ?? null
+  return {
+    undelivered_segments: lags.reduce((sum, { undelivered_segments }) => sum + undelivered_segments, 0),
+    undelivered_bytes: lags.reduce((sum, { undelivered_bytes }) => sum + undelivered_bytes, 0),
+    oldest_sealed_at: oldest,
+    oldest_age_seconds: oldest === null ? null : Math.max(0, nowMs - Date.parse(oldest)) / 1000,
   }
 }
 

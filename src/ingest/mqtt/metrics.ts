@@ -52,7 +52,17 @@ function count<K>(counts: Map<K, number>, key: K, more = 1): void {
   counts.set(key, (counts.get(key) ?? 0) + more)
 }
 
-export function registerMqttMetrics(registry: Registry, counters: MqttCounters, connections: () => number): void {
+export type MqttMetricsOptions = {
+  readonly connections: () => number
+  /** Whether to tell of user names: whoever reads that must be allowed to see all accounts. */
+  readonly byUsername: boolean
+}
+
+export function registerMqttMetrics(
+  registry: Registry,
+  counters: MqttCounters,
+  { connections, byUsername }: MqttMetricsOptions,
+): void {
   const registers = [registry]
   const labelled = (name: string, help: string, label: string, counts: () => Iterable<readonly [string, number]>) =>
     new Counter({
@@ -80,12 +90,14 @@ export function registerMqttMetrics(registry: Registry, counters: MqttCounters, 
   labelled('inlet_mqtt_messages_total', 'messages that became durable, by QoS', 'qos', () =>
     counters.messages.map((total, qos) => [String(qos), total] as const),
   )
-  labelled(
-    'inlet_mqtt_client_messages_total',
-    'messages that became durable, by user name, which a client shows itself by',
-    'username',
-    () => counters.messagesByUsername,
-  )
+  if (byUsername) {
+    labelled(
+      'inlet_mqtt_client_messages_total',
+      'messages that became durable, by user name, which a client shows itself by',
+      'username',
+      () => counters.messagesByUsername,
+    )
+  }
   counter('inlet_mqtt_received_bytes_total', 'bytes that came over MQTT', () => counters.receivedBytes)
   counter('inlet_mqtt_accepted_bytes_total', 'payload bytes of messages that became durable', () => counters.acceptedBytes)
   counter('inlet_mqtt_wills_total', 'wills that were published', () => counters.wills)

@@ -88,7 +88,7 @@ test('what is held is in one piece, and grows with what came, not with what was 
 })
 
 describe('a length', () => {
-  test.each([0, 1, 2, 3, 4])('of five bytes is malformed [MQTT-1.5.5-1], cut at %i', (cut) => {
+  test.each([0, 1, 2, 3, 4])('of five bytes is malformed (§1.5.5), cut at %i', (cut) => {
     const bytes = Buffer.from([0x30, 0xff, 0xff, 0xff, 0xff, 0x01])
     const reader = new PacketReader(bytesMax)
     expect(() => read(reader, [bytes.subarray(0, cut + 1), bytes.subarray(cut + 1)])).toThrow(

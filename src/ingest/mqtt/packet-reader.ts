@@ -8,7 +8,7 @@
 import { Buffer } from 'node:buffer'
 import { Refusal } from './reason.ts'
 
-/** Type, flags and the length of the rest, [MQTT-1.5.5]: one byte and one to four. */
+/** Type, flags and the length of the rest, §1.5.5: one byte and one to four. */
 const LENGTH_BYTES_MAX = 4
 const TOP_BIT = 0x80
 const HEADER_BYTES_MAX = 1 + LENGTH_BYTES_MAX

@@ -267,7 +267,7 @@ export class Session implements WireReader {
     if (payload.length > recordLimits.bytesMax) {
       throw new Refusal('packet_too_large', `a message is longer than ${recordLimits.bytesMax} bytes`)
     }
-    // [MQTT-3.3.4-9]
+    // [MQTT-3.3.4-7]
     if (version === 5 && qos > 0 && inFlight.unacknowledged >= mqttLimits.inFlightMessagesMax) {
       throw new Refusal('receive_maximum_exceeded', `more than ${mqttLimits.inFlightMessagesMax} messages wait for their PUBACK`)
     }
@@ -302,7 +302,7 @@ export class Session implements WireReader {
 
   #lost({ messages, messageIds }: Batch): void {
     this.#broker.counters.lost += messages - messageIds.length
-    // An error in a PUBACK would tell the client to forget the message [MQTT-4.4.0-1]; a connection that ends has it sent again.
+    // An error in a PUBACK would tell the client to forget the message [MQTT-4.4.0-2]; a connection that ends has it sent again.
     this.end('server_busy', 'the messages could not be stored; connect and send them again')
   }
 

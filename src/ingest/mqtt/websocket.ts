@@ -8,23 +8,27 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '#lib/clock.ts'
-import { MiB, mqttLimits } from '#model/limits.ts'
+import { mqttLimits } from '#model/limits.ts'
 import type { Wire, WireReader } from './wire.ts'
 
-/** A frame may have parts of packets or several of them [MQTT-6.0.0-2]. */
-const frameBytesMax = 2 * MiB
 const subprotocol = 'mqtt'
 
 /** Close codes, RFC 6455 §7.4.1. */
 const closeCodes = { normal: 1000, unsupportedData: 1003 } as const
 
-const upgrades = new WebSocketServer({
+/** Of a client: two bytes, and four of a mask. */
+const controlFrameHeadBytes = 6
+
+const settings = {
   noServer: true,
   clientTracking: false,
   perMessageDeflate: false,
-  maxPayload: frameBytesMax,
+  maxPayload: mqttLimits.frameBytesMax,
+  maxFragments: mqttLimits.frameFragmentsMax,
+  maxBufferedChunks: mqttLimits.frameChunksMax,
   handleProtocols: () => subprotocol,
-})
+}
+const upgrades = new WebSocketServer(settings)
 
 /** Why a request can't be upgraded, or undefined. [MQTT-6.0.0-3], [MQTT-6.0.0-4] */
 export function upgradeProblem({ headers }: IncomingMessage): string | undefined {
@@ -85,6 +89,12 @@ export class WebSocketWire implements Wire {
       this.#closeCode = closeCodes.unsupportedData
       reader.broken('a WebSocket frame is not binary') // [MQTT-6.0.0-1]
     })
+    // They may come amid the fragments of a message, which ws goes on holding.
+    const passed = (payload: Buffer) => {
+      this.#heldBytes = Math.max(0, this.#heldBytes - payload.length - controlFrameHeadBytes)
+    }
+    webSocket.on('ping', passed)
+    webSocket.on('pong', passed)
     this.#socket.on('drain', () => reader.drained())
     // ws closes with the code that fits.
     webSocket.on('error', (error) => reader.broken(`a WebSocket frame can't be read: ${error.message}`))

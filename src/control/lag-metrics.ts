@@ -1,0 +1,53 @@
+import { Gauge, type Registry } from 'prom-client'
+import type { Clock } from '#lib/clock.ts'
+import type { EndpointLag } from '#model/node-protocol.ts'
+
+type Lag = EndpointLag & { readonly node_id: string }
+
+export type LagMetricsOptions = {
+  readonly readLags: () => Promise<readonly Lag[]>
+  readonly clock: Clock
+  /** Whether to tell of single endpoints: whoever reads that must be allowed to see all accounts. */
+  readonly byEndpoint: boolean
+}
+
+/** How far all endpoints are behind, as the nodes said last. Read when somebody asks. */
+export function registerLagMetrics(registry: Registry, { readLags, clock, byEndpoint }: LagMetricsOptions): void {
+  const registers = [registry]
+  const ageSeconds = ({ oldest_sealed_at }: Lag): number =>
+    oldest_sealed_at === null ? 0 : Math.max(0, clock.now() - Date.parse(oldest_sealed_at)) / 1000
+  const values = [
+    ['undelivered_segments', 'sealed segments that are not committed', (lag: Lag) => lag.undelivered_segments, sum],
+    ['undelivered_bytes', 'bytes of sealed segments that are not committed', (lag: Lag) => lag.undelivered_bytes, sum],
+    ['oldest_undelivered_seconds', 'since the oldest segment that is not committed was sealed', ageSeconds, max],
+  ] as const
+  for (const [name, help, read, combine] of values) {
+    new Gauge({
+      name: `inlet_${name}`,
+      help,
+      registers,
+      async collect() {
+        this.set(combine((await readLags()).map(read)))
+      },
+    })
+    if (!byEndpoint) continue
+    new Gauge({
+      name: `inlet_endpoint_${name}`,
+      help: `${help}, of one endpoint on one node`,
+      labelNames: ['endpoint_id', 'node_id'],
+      registers,
+      async collect() {
+        this.reset()
+        for (const lag of await readLags()) this.set({ endpoint_id: lag.endpoint_id, node_id: lag.node_id }, read(lag))
+      },
+    })
+  }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}
+
+function max(values: readonly number[]): number {
+  return Math.max(0, ...values)
+}
