@@ -39,6 +39,10 @@ export const mqttLimits = {
   inFlightBytesMax: 4 * MiB,
   /** What a message costs in memory beside its payload. */
   messageOverheadBytes: 256,
+  /** Of a WebSocket message, which may have parts of packets or several of them; and the pieces that it may come in. */
+  frameBytesMax: 2 * MiB,
+  frameFragmentsMax: 4_096,
+  frameChunksMax: 8_192,
   /** What a connection may hold of a packet that is not whole before it is counted with the bytes in flight. */
   heldBytesFree: 64 * KiB,
   /** Answers that a client does not read. Beyond them nothing more is read from it. */
