@@ -5,11 +5,14 @@
  *   paced   100 MB/s, the goal; does delivery fall behind?
  *
  * The floor is what bare DuckDB needs for the conversion alone, shared out over all cores: no HTTP, no log, no fsync, no load
- * generator, which all run on the same cores here. `node bench/pipeline.ts [megabytes] [seconds paced]`.
+ * generator, which all run on the same cores here. `node bench/pipeline.ts [megabytes] [seconds paced] [gateway]`: with `gateway` the bucket
+ * is on a Ceph gateway, which shares the cores as well (CONTRIBUTING.md says what it needs).
  */
 
 import { availableParallelism } from 'node:os'
 import { Installation } from '../test/support/installation.ts'
+import { Customer, gatewayEnvironment } from '../test/support/object-gateway.ts'
+import { startObjectGatewayWithUsers } from '../tools/services/gateway-users.ts'
 import { generatedEvents } from './events.ts'
 import { floor } from './extraction-floor.ts'
 import { inScratch } from './measure.ts'
@@ -27,10 +30,16 @@ const bare = await inScratch((directory) => floor(floorBytes, directory))
 const floorSpeed = (floorBytes.lines.length / 1e6 / (bare.load + bare.extract + bare.raw)) * availableParallelism()
 console.log(`  floor: bare DuckDB, loading and both files, on all cores  ${floorSpeed.toFixed(0)} MB/s`)
 
-await using installation = await Installation.create({ environment: { INLET_LOG_LEVEL: 'error' } })
+await using stack = new AsyncDisposableStack()
+const gateway = process.argv[4] === 'gateway' ? await startObjectGatewayWithUsers() : undefined
+if (gateway !== undefined) stack.defer(gateway.stop)
+const store = gateway === undefined ? {} : gatewayEnvironment(gateway.described)
+const installation = stack.use(await Installation.create({ environment: { INLET_LOG_LEVEL: 'error', ...store } }))
 await installation.start('start')
+const destination = gateway === undefined ? undefined : await new Customer(gateway.described).destination(installation)
 const { id } = await installation.endpoint({
   bucket: 'bench',
+  ...(destination === undefined ? {} : { bucket: destination.bucket, destination_id: destination.id }),
   view: { name: 'bench', definition: workload.definition },
   segment_max_age_seconds: 5,
   segment_bytes: 64 * 1024 * 1024,

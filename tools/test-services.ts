@@ -4,9 +4,8 @@ import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startObjectGateway } from './services/object-gateway.ts'
+import { startObjectGatewayWithUsers } from './services/gateway-users.ts'
 import { startPostgres } from './services/postgres.ts'
-import { startStsFront } from './services/sts-front.ts'
 
 const vitest = join(import.meta.dirname, '..', 'node_modules', 'vitest', 'vitest.mjs')
 const args = process.argv.slice(2)
@@ -48,25 +47,9 @@ async function postgres(): Promise<Started> {
   return { environment: { INLET_TEST_POSTGRES: url }, stop }
 }
 
-/** With the users that tests play: the service, its customer, and somebody else. */
 async function objectGateway(): Promise<Started> {
-  const gateway = await startObjectGateway()
-  const front = await startStsFront(gateway.url)
-  const stop = async () => {
-    await front.stop()
-    await gateway.stop()
-  }
-  try {
-    const service = await gateway.createUser('inlet')
-    const customer = await gateway.createUser('customer', { admin: true })
-    const stranger = await gateway.createUser('stranger')
-    const { url, kmsKeyArn } = gateway
-    const described = { url, stsUrl: front.url, kmsKeyArn, service, customer, stranger }
-    return { environment: { INLET_TEST_OBJECT_GATEWAY: JSON.stringify(described) }, stop }
-  } catch (error) {
-    await stop()
-    throw error
-  }
+  const { described, stop } = await startObjectGatewayWithUsers()
+  return { environment: { INLET_TEST_OBJECT_GATEWAY: JSON.stringify(described) }, stop }
 }
 
 async function runTests(environment: Readonly<Record<string, string>>): Promise<number> {
