@@ -241,6 +241,8 @@ describe('while nothing is read', () => {
       // Behind something unread the end of a connection can't be seen.
       client.publish('unread')
       await pass(clock, 1)
+      client.publish('unread as well')
+      await pass(clock, 1)
       client.webSocket?.close()
       client.socket?.end()
       await pass(clock, 20)

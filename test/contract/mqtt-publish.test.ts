@@ -348,6 +348,33 @@ describe('back-pressure', () => {
     expect(await node.frames(endpoint.id)).toHaveLength(count + 1)
   })
 
+  test('bytes in flight of all connections stop all of them at half of the bound; each goes on, and nothing is lost', async () => {
+    const disk = new SteeredFiles()
+    await using node = await IngestNode.start({
+      snapshot: aSnapshot({ endpoints: [endpoint] }),
+      environment: { INLET_MQTT_LISTEN: '127.0.0.1:0', INLET_MAX_IN_FLIGHT_BYTES: '8MiB', INLET_MAX_REQUEST_BYTES: '1MiB' },
+      files: disk.files,
+    })
+    const inFlight = () => node.metric('inlet_ingest_in_flight_bytes')
+    const senders: MqttClient[] = []
+    for (let index = 0; index < 10; index += 1)
+      senders.push(await connect(node, index % 2 === 0 ? 4 : 5, { clientId: `${index}` }))
+    senders[0]?.publish('warm', { messageId: 9_999 })
+    await senders[0]?.next()
+    const goOn = disk.hang()
+    const count = 50
+    const payload = Buffer.alloc(32 * 1024, 0x61)
+    for (const sender of senders) for (let id = 1; id <= count; id += 1) sender.publish(payload, { messageId: id })
+    await until('half of it to be in flight', async () => (await inFlight()) > 4 * MiB)
+    const refused = await MqttClient.connect({ port: node.mqttPort ?? 0, version: 5 }, { clientId: 'late' })
+    expect(refused.connack.reasonCode).toBe(0x89)
+    expect(await inFlight()).toBeLessThan(6 * MiB)
+    goOn()
+    for (const sender of senders) for (let id = 1; id <= count; id += 1) expect((await sender.next()).messageId).toBe(id)
+    expect(await inFlight()).toBe(0)
+    expect(await node.frames(endpoint.id)).toHaveLength(1 + senders.length * count)
+  })
+
   test('a disk without room stops those who are in; they go on by themselves and nothing is lost', async () => {
     const disk = new SteeredFiles()
     await using node = await IngestNode.start({

@@ -36,6 +36,10 @@ export type Broker = Door &
   Storage & {
     /** Memory for a packet on its way in; false where there is none. */
     readonly reserve: (bytes: number) => boolean
+    /** Whether more may be read. */
+    readonly hasRoom: () => boolean
+    /** Has `goOn` called when it may. */
+    readonly awaitRoom: (session: Session) => void
     readonly packetMsMax: number
     readonly counters: MqttCounters
     readonly logger: Logger
@@ -52,6 +56,7 @@ type Opened = { readonly terms: Terms; readonly inFlight: InFlight }
 /** Bytes of a packet that carries the largest record. */
 const packetBytesMax = recordLimits.bytesMax + mqttLimits.topicBytesMax + mqttLimits.propertiesBytesMax + 16
 const noAttributes = new Uint8Array(0)
+const nothing: readonly Buffer[] = []
 /** First byte: type and flags. */
 const CONNECT = 0x10
 const PUBLISH = 3
@@ -70,7 +75,8 @@ export class Session implements WireReader {
   #will: Terms['will']
   #aliases: string[] | undefined
   #pauses = 0
-  #isPaused = false
+  /** What came while there was no room. */
+  #unread: readonly Buffer[] = nothing
   /** Of a packet that is not whole, and reserved. */
   #reservedBytes = 0
   /** Monotonic, ms: of its beginning, later of the last sweep that found something new from the client. */
@@ -94,18 +100,23 @@ export class Session implements WireReader {
     if (this.#isClosing) return
     this.#wasHeard = true
     this.#broker.counters.receivedBytes += chunk.length
-    try {
-      if (this.#state === 'connecting' && !this.#reader.isPartial && chunk.length > 0 && chunk[0] !== CONNECT) {
-        // Who doesn't speak MQTT is not waited for. [MQTT-3.1.0-1]; before CONNECT there is nothing to answer with.
-        throw new Refusal('protocol_error', 'the first packet is no CONNECT')
+    if (this.#unread.length === 0 && !this.#lacksRoom) this.#read(chunk)
+    else this.#leaveUnread([...this.#unread, chunk])
+  }
+
+  /** There is room again. */
+  goOn(): void {
+    const chunks = this.#unread
+    this.#unread = nothing
+    for (const [index, chunk] of chunks.entries()) {
+      if (this.#isClosing) return
+      if (this.#lacksRoom) {
+        this.#leaveUnread(chunks.slice(index))
+        return
       }
-      this.#reader.push(chunk, this.#visit)
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error
-      this.end(error.reason, error.message)
+      this.#read(chunk)
     }
-    this.holds()
-    this.#checkInFlight()
+    this.#pause(pauses.noRoom, false)
   }
 
   /** Counts what a packet on its way in takes, once that is more than any connection may hold. */
@@ -119,9 +130,7 @@ export class Session implements WireReader {
     else if (!this.#broker.reserve(more)) {
       this.end('server_busy', 'this node has as many bytes in memory as it may; connect again and send the message again')
     }
-    if (this.#isClosing) return
-    this.#reservedBytes = counted
-    this.#applyPauses()
+    if (!this.#isClosing) this.#reservedBytes = counted
   }
 
   broken(message: string): void {
@@ -141,11 +150,6 @@ export class Session implements WireReader {
     }
     this.#state = 'closed'
     this.#broker.over(this)
-  }
-
-  /** There is no room for more, or there is again. */
-  setRoom(hasRoom: boolean): void {
-    this.#pause(pauses.noRoom, !hasRoom)
   }
 
   /** Takes nothing more, and ends when everything that came is durable. */
@@ -183,12 +187,12 @@ export class Session implements WireReader {
     if (this.#wasHeard) this.#heardAt = now
     this.#wasHeard = false
     const isPartial = this.#reader.isPartial || this.#wire.heldBytes > 0
-    this.#partialSince = isPartial && !this.#isPaused ? (this.#partialSince ?? now) : undefined
+    this.#partialSince = isPartial && this.#pauses === 0 ? (this.#partialSince ?? now) : undefined
     if (this.#unsentSince !== undefined && now - this.#unsentSince > mqttLimits.unsentMsMax) this.cut()
     if (this.#state !== 'open') return
     const { packetMsMax } = this.#broker
     const isSilent = now - this.#heardAt > (this.terms?.keepAliveSeconds ?? 0) * 1500
-    if (isSilent && this.#isPaused) {
+    if (isSilent && this.#pauses !== 0) {
       // The client got no answer to its PINGREQ either, and we can't see whether it is still there.
       this.end('server_busy', 'nothing could be read for one and a half times the keep alive; connect again')
     } else if (isSilent) {
@@ -200,6 +204,35 @@ export class Session implements WireReader {
 
   get #isClosing(): boolean {
     return this.#state === 'closing' || this.#state === 'closed'
+  }
+
+  /**
+   * A CONNECT is read to be answered. A packet whose memory is reserved is read to its end: that gives the memory back. Who sends
+   * nothing is not paused, so that thousands of them cost nothing.
+   */
+  get #lacksRoom(): boolean {
+    return this.#state === 'open' && this.#reservedBytes === 0 && !this.#broker.hasRoom()
+  }
+
+  #leaveUnread(chunks: readonly Buffer[]): void {
+    this.#unread = chunks
+    this.#pause(pauses.noRoom, true)
+    this.#broker.awaitRoom(this)
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      if (this.#state === 'connecting' && !this.#reader.isPartial && chunk.length > 0 && chunk[0] !== CONNECT) {
+        // Who doesn't speak MQTT is not waited for. [MQTT-3.1.0-1]; before CONNECT there is nothing to answer with.
+        throw new Refusal('protocol_error', 'the first packet is no CONNECT')
+      }
+      this.#reader.push(chunk, this.#visit)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      this.end(error.reason, error.message)
+    }
+    this.holds()
+    this.#checkInFlight()
   }
 
   /** False once nothing more is to be read. */
@@ -255,7 +288,6 @@ export class Session implements WireReader {
     this.#reader.bytesMax = packetBytesMax
     this.#broker.opened(this, terms)
     this.#broker.counters.accepted(terms.username)
-    this.#applyPauses()
   }
 
   #publish(bytes: Buffer, at: number, body: number, end: number, { terms, inFlight }: Opened): void {
@@ -351,20 +383,12 @@ export class Session implements WireReader {
   }
 
   #pause(why: number, isOn: boolean): void {
-    this.#pauses = isOn ? this.#pauses | why : this.#pauses & ~why
-    this.#applyPauses()
-  }
-
-  #applyPauses(): void {
+    const before = this.#pauses
+    this.#pauses = isOn ? before | why : before & ~why
     // What is closing reads on to see the client close.
     if (this.#isClosing) return
-    // A CONNECT is read to be answered. A packet whose memory is reserved is read to its end: that gives the memory back.
-    const readsOn = this.#state === 'connecting' || this.#reservedBytes > 0
-    const isPaused = (readsOn ? this.#pauses & ~pauses.noRoom : this.#pauses) !== 0
-    if (isPaused === this.#isPaused) return
-    this.#isPaused = isPaused
-    if (isPaused) this.#wire.pause()
-    else this.#wire.resume()
+    if (before === 0 && this.#pauses !== 0) this.#wire.pause()
+    else if (before !== 0 && this.#pauses === 0) this.#wire.resume()
   }
 
   #endIfDrained(): void {

@@ -1,7 +1,7 @@
 /**
  * All MQTT connections of a node.
  *
- * Owns: who is connected where, taking over, and the pause of all of them while there is no room. Does not own: a connection.
+ * Owns: who is connected where, taking over, and that nothing is read while there is no room. Does not own: a connection.
  * Law: an endpoint has one open connection per client id [MQTT-3.1.4-3]; what is closing is not among them.
  */
 import { AppError } from '#errors.ts'
@@ -38,6 +38,8 @@ export class Sessions {
   readonly #open = new Map<string, Map<string, Session>>()
   #openCount = 0
   #hasRoom = true
+  /** Those that have something unread, in the order in which they are to go on. */
+  readonly #waiting = new Set<Session>()
   #isDraining = false
   #drained = Promise.withResolvers<void>()
   #cancelSweep = (): void => undefined
@@ -55,6 +57,8 @@ export class Sessions {
         this.#checkRoom()
       },
       reserve: (bytes) => this.#reserve(bytes),
+      hasRoom: () => this.#hasRoom,
+      awaitRoom: (session) => this.#waiting.add(session),
       release: (bytes) => memory.release(bytes),
       opened: (session, terms) => this.#opened(session, terms),
       left: (session) => this.#left(session),
@@ -77,7 +81,6 @@ export class Sessions {
     const session = new Session(this.#broker, wire, route)
     if (this.#isDraining) session.cut()
     else this.#all.add(session)
-    if (!this.#hasRoom) session.setRoom(false)
     return session
   }
 
@@ -146,6 +149,7 @@ export class Sessions {
 
   #over(session: Session): void {
     this.#all.delete(session)
+    this.#waiting.delete(session)
     if (this.#isDraining && this.#all.size === 0) this.#drained.resolve()
   }
 
@@ -167,7 +171,6 @@ export class Sessions {
   #lackRoom(): void {
     const { memory, clock } = this.#options
     this.#hasRoom = false
-    for (const session of this.#all) session.setRoom(false)
     const ask = () => {
       this.#cancelRoom = clock.setTimer(() => {
         if (memory.noRoomBecause() !== undefined) {
@@ -175,7 +178,10 @@ export class Sessions {
           return
         }
         this.#hasRoom = true
-        for (const session of this.#all) session.setRoom(true)
+        const waiting = [...this.#waiting]
+        this.#waiting.clear()
+        // Should the room be used up on the way, the rest wait again.
+        for (const session of waiting) session.goOn()
       }, mqttLimits.roomPollMs)
     }
     ask()
@@ -186,7 +192,7 @@ export class Sessions {
     this.#cancelSweep = clock.setTimer(() => {
       const now = clock.monotonic()
       for (const session of this.#all) session.sweep(now)
-      // Also what is idle is told of a disk that fills up, before it sends.
+      // A disk that fills up is noticed before somebody sends.
       this.#checkRoom()
       this.#sweep()
     }, sweepMs)
