@@ -79,7 +79,7 @@ describe('CONNECT', () => {
     expect(await slow.next()).toBeUndefined()
   })
 
-  test('a frame of a WebSocket that grows before it is cut off at 64 KiB', async () => {
+  test('a frame of a WebSocket that grows before it is cut off at 32 KiB', async () => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.open(mqtt.over('ws'))
     const head = Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0, 0x10, 0, 0, 1, 2, 3, 4])

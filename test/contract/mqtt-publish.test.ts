@@ -289,7 +289,8 @@ describe('PUBACK', () => {
         expect(await anew.next()).toMatchObject({ cmd: 'puback', messageId })
       }
       expect(texts(await node.frames(endpoint.id))).toEqual(['again', 'later'])
-  })
+    },
+  )
 
   test('goes to nobody where another connection took over meanwhile; both messages are stored', async () => {
     const disk = new SteeredFiles()

@@ -121,16 +121,21 @@ export class Session implements WireReader {
 
   /** Counts what a packet on its way in takes, once that is more than any connection may hold. */
   holds(): void {
-    const bytes = this.#isClosing ? 0 : this.#reader.heldBytes + this.#wire.heldBytes
+    if (this.#isClosing) return
+    const bytes = this.#reader.heldBytes + this.#wire.heldBytes
+    if (this.#state === 'connecting') {
+      // Whoever it is, and whatever it wraps its CONNECT in.
+      if (bytes > 2 * mqttLimits.connectBytesMax) this.end('packet_too_large', 'too much comes before CONNECT')
+      return
+    }
     const counted = bytes > mqttLimits.heldBytesFree ? bytes : 0
     const more = counted - this.#reservedBytes
-    if (more === 0) return
     if (more < 0) this.#broker.release(-more)
-    else if (this.#state === 'connecting') this.end('packet_too_large', 'too much comes before CONNECT')
-    else if (!this.#broker.reserve(more)) {
+    else if (more > 0 && !this.#broker.reserve(more)) {
       this.end('server_busy', 'this node has as many bytes in memory as it may; connect again and send the message again')
+      return
     }
-    if (!this.#isClosing) this.#reservedBytes = counted
+    this.#reservedBytes = counted
   }
 
   broken(message: string): void {
