@@ -1,4 +1,7 @@
-/** A node in a process of its own, whose memory can be told from the clients'. Says where it listens; answers `memory`. */
+/**
+ * A node in a process of its own, whose memory can be told from the clients'. Says where it listens; answers `memory`. With two
+ * arguments, a certificate and its key, it speaks TLS.
+ */
 import { anEndpoint, aSnapshot, IngestNode } from './ingest-node.ts'
 
 export type ChildMessage =
@@ -6,10 +9,13 @@ export type ChildMessage =
   | { readonly rss: number }
 
 const mqtt_config = { enabled: true, max_connections: 100_000, keepalive_max_s: 300, qos_max: 1 } as const
+const [, , certificate, key] = process.argv
+const tls: Record<string, string> =
+  certificate === undefined || key === undefined ? {} : { INLET_TLS_CERTIFICATE_FILE: certificate, INLET_TLS_KEY_FILE: key }
 const endpoint = anEndpoint({ mqtt_config })
 const node = await IngestNode.start({
   snapshot: aSnapshot({ endpoints: [endpoint] }),
-  environment: { INLET_MQTT_LISTEN: '127.0.0.1:0', INLET_MAX_CONNECTIONS: '100000' },
+  environment: { INLET_MQTT_LISTEN: '127.0.0.1:0', INLET_MAX_CONNECTIONS: '100000', ...tls },
 })
 process.on('message', (message) => {
   if (message === 'memory') {
