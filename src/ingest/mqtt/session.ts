@@ -1,8 +1,8 @@
 /**
  * One MQTT connection, from CONNECT to its end.
  *
- * Owns: the order of packets, the will, when to stop reading, when to end. Does not own: bytes on the network (wire.ts), who may
- * come in (connect.ts), what is in flight (in-flight.ts), all connections together (sessions.ts).
+ * Owns: the order of packets, the will, when to stop reading. Does not own: bytes on the network (wire.ts), who may
+ * come in (connect.ts), what is in flight (in-flight.ts), what is late (deadlines.ts), all connections together (sessions.ts).
  * Law: a PUBACK goes out after its message is durable; what can't be made durable is not acknowledged, and ends the connection.
  */
 import { Buffer } from 'node:buffer'
@@ -24,6 +24,7 @@ import {
   readControlPacket,
   writePuback,
 } from './control-packet.ts'
+import { Deadlines } from './deadlines.ts'
 import { type Batch, InFlight, type Storage } from './in-flight.ts'
 import type { MqttCounters } from './metrics.ts'
 import { PacketReader } from './packet-reader.ts'
@@ -79,17 +80,13 @@ export class Session implements WireReader {
   #unread: readonly Buffer[] = nothing
   /** Of a packet that is not whole, and reserved. */
   #reservedBytes = 0
-  /** Monotonic, ms: of its beginning, later of the last sweep that found something new from the client. */
-  #heardAt: number
-  #wasHeard = false
-  #partialSince: number | undefined
-  #unsentSince: number | undefined
+  readonly #deadlines: Deadlines
 
   constructor(broker: Broker, wire: Wire, route: Route) {
     this.#broker = broker
     this.#wire = wire
     this.#route = route
-    this.#heardAt = broker.clock.monotonic()
+    this.#deadlines = new Deadlines(broker.clock.monotonic())
   }
 
   get terms(): Terms | undefined {
@@ -98,7 +95,7 @@ export class Session implements WireReader {
 
   receive(chunk: Buffer): void {
     if (this.#isClosing) return
-    this.#wasHeard = true
+    this.#deadlines.heard()
     this.#broker.counters.receivedBytes += chunk.length
     if (this.#unread.length === 0 && !this.#lacksRoom) this.#read(chunk)
     else this.#leaveUnread([...this.#unread, chunk])
@@ -143,7 +140,7 @@ export class Session implements WireReader {
   }
 
   drained(): void {
-    this.#unsentSince = undefined
+    this.#deadlines.drained()
     this.#pause(pauses.unsent, false)
   }
 
@@ -185,25 +182,31 @@ export class Session implements WireReader {
 
   /** Once a second: ends what is late. */
   sweep(now: number): void {
-    if (this.#state === 'connecting') {
-      if (now - this.#heardAt > mqttLimits.connectTimeoutMs) this.cut()
-      return
-    }
-    if (this.#wasHeard) this.#heardAt = now
-    this.#wasHeard = false
-    const isPartial = this.#reader.isPartial || this.#wire.heldBytes > 0
-    this.#partialSince = isPartial && this.#pauses === 0 ? (this.#partialSince ?? now) : undefined
-    if (this.#unsentSince !== undefined && now - this.#unsentSince > mqttLimits.unsentMsMax) this.cut()
-    if (this.#state !== 'open') return
+    if (this.#isClosing) return
     const { packetMsMax } = this.#broker
-    const isSilent = now - this.#heardAt > (this.terms?.keepAliveSeconds ?? 0) * 1500
-    if (isSilent && this.#pauses !== 0) {
-      // The client got no answer to its PINGREQ either, and we can't see whether it is still there.
-      this.end('server_busy', 'nothing could be read for one and a half times the keep alive; connect again')
-    } else if (isSilent) {
-      this.end('keep_alive_timeout', 'nothing came for one and a half times the keep alive') // [MQTT-3.1.2-22]
-    } else if (this.#partialSince !== undefined && now - this.#partialSince > packetMsMax) {
-      this.end('keep_alive_timeout', `a packet did not come whole in ${packetMsMax / 1000} s`)
+    const late = this.#deadlines.late({
+      now,
+      keepAliveSeconds: this.terms?.keepAliveSeconds,
+      isPaused: this.#pauses !== 0,
+      isPartial: this.#reader.isPartial || this.#wire.heldBytes > 0,
+      packetMsMax,
+    })
+    switch (late) {
+      case undefined:
+        return
+      case 'connect':
+      case 'answers':
+        this.cut()
+        return
+      case 'unread':
+        // The client got no answer to its PINGREQ either, and we can't see whether it is still there.
+        this.end('server_busy', 'nothing could be read for one and a half times the keep alive; connect again')
+        return
+      case 'silent':
+        this.end('keep_alive_timeout', 'nothing came for one and a half times the keep alive')
+        return
+      case 'packet':
+        this.end('keep_alive_timeout', `a packet did not come whole in ${packetMsMax / 1000} s`)
     }
   }
 
@@ -243,7 +246,7 @@ export class Session implements WireReader {
   /** False once nothing more is to be read. */
   #take(bytes: Buffer, at: number, body: number, end: number): boolean {
     const opened = this.#opened
-    this.#partialSince = undefined
+    this.#deadlines.took()
     if (opened === undefined) this.#connect(bytes.subarray(at, end))
     else if ((bytes[at] ?? 0) >> 4 === PUBLISH) this.#publish(bytes, at, body, end, opened)
     else this.#answer(readControlPacket(bytes.subarray(at, end), opened.terms.peer.version), opened.terms.peer)
@@ -289,7 +292,7 @@ export class Session implements WireReader {
     this.#opened = { terms, inFlight }
     this.#will = will
     this.#state = 'open'
-    this.#heardAt = this.#broker.clock.monotonic()
+    this.#deadlines.opened(this.#broker.clock.monotonic())
     this.#reader.bytesMax = packetBytesMax
     this.#broker.opened(this, terms)
     this.#broker.counters.accepted(terms.username)
@@ -372,7 +375,7 @@ export class Session implements WireReader {
     if (bytes === undefined) return
     this.#wire.write(bytes)
     if (this.#wire.unsentBytes <= mqttLimits.unsentBytesMax) return
-    this.#unsentSince ??= this.#broker.clock.monotonic()
+    this.#deadlines.unsent(this.#broker.clock.monotonic())
     this.#pause(pauses.unsent, true)
   }
 
