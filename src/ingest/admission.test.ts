@@ -112,4 +112,28 @@ describe('admission', () => {
     await admission.stop()
     expect(timer()).toBeUndefined()
   })
+
+  test('of open connections lets nothing more be read at half of the bytes in flight, or without a disk', async () => {
+    const { admission, state, look } = await setUp()
+    admission.take(5 * MiB)
+    expect(admission.noRoomBecause()).toBeUndefined()
+    admission.take(1)
+    expect(admission.noRoomBecause()).toContain('in memory')
+    // What was read must go somewhere, and requests have the other half.
+    admission.reserve(5 * MiB - 1)
+    expect(() => admission.reserve(1)).toThrow(refused('in memory'))
+    admission.take(20 * MiB)
+    expect(admission.inFlightBytes).toBe(30 * MiB)
+    admission.release(30 * MiB)
+    expect(admission.noRoomBecause()).toBeUndefined()
+    state.failure = 'fdatasync failed'
+    await look()
+    expect(admission.noRoomBecause()).toBe('fdatasync failed')
+    state.failure = undefined
+    await look()
+    state.walBytes = GiB + 1
+    expect(admission.noRoomBecause()).toContain('budget')
+    state.walBytes = 0
+    expect(admission.noRoomBecause()).toBeUndefined()
+  })
 })
