@@ -292,6 +292,8 @@ export const s3Limits = {
   readBytes: 256 * KiB,
   /** Files that go up in parts at the same time. */
   multipartsParallel: 2,
+  /** Of an object that is read into memory: markers. */
+  getBytesMax: 16 * MiB,
   /** Of one request. What fails after that, the caller tries again in its own time. */
   attemptsMax: 3,
   retryDelayMsMin: 100,
