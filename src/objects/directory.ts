@@ -73,6 +73,12 @@ class DirectoryStore implements ObjectStore {
     return readFile(this.#path(key)).catch(undefinedIfMissing)
   }
 
+  async size(key: string, signal?: AbortSignal): Promise<number | undefined> {
+    signal?.throwIfAborted()
+    const found = await stat(this.#path(key)).catch(undefinedIfMissing)
+    return found?.isFile() === true ? found.size : undefined
+  }
+
   async getFile(key: string, path: string, signal?: AbortSignal): Promise<boolean> {
     signal?.throwIfAborted()
     return copyFile(this.#path(key), path, constants.COPYFILE_FICLONE).then(

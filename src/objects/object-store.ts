@@ -20,8 +20,10 @@ export interface ObjectStore {
   /** Puts a file of the local file system, streamed. */
   putFile(key: string, path: string, options: PutOptions): Promise<void>
   put(key: string, body: Uint8Array, options: PutOptions): Promise<void>
-  /** The whole object, or undefined where there is none. For small objects. */
+  /** The whole object, or undefined where there is none. For small objects: a large one is refused. */
   get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined>
+  /** How many bytes it has, or undefined where there is no such object. */
+  size(key: string, signal?: AbortSignal): Promise<number | undefined>
   /** Streams the object into a new file of the local file system. False where there is no such object. */
   getFile(key: string, path: string, signal?: AbortSignal): Promise<boolean>
   /** An address that anyone can download the object from for so long. Says nothing of whether it is there. */

@@ -14,8 +14,10 @@ import { pipeline } from 'node:stream/promises'
 import {
   DeleteObjectCommand,
   GetObjectCommand,
+  HeadObjectCommand,
   ListObjectsV2Command,
   NoSuchKey,
+  NotFound,
   PutObjectCommand,
   type PutObjectCommandInput,
 } from '@aws-sdk/client-s3'
@@ -94,9 +96,25 @@ export class S3Store implements ObjectStore {
   async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {
     return this.#read(key, signal, async (body) => {
       const chunks: Uint8Array[] = []
-      for await (const chunk of body) chunks.push(chunk)
+      let bytes = 0
+      for await (const chunk of body) {
+        bytes += chunk.length
+        // Whoever owns the bucket may have put anything there, of any size.
+        if (bytes > s3Limits.getBytesMax) throw tooLarge(key, this.#options.target.bucket)
+        chunks.push(chunk)
+      }
       return Buffer.concat(chunks)
     })
+  }
+
+  async size(key: string, signal?: AbortSignal): Promise<number | undefined> {
+    const Bucket = this.#options.target.bucket
+    return this.#orMissing(key, signal, () =>
+      this.#try('get', { signal, attempts: 2 }, async ({ client }) => {
+        const command = new HeadObjectCommand({ Bucket, Key: key })
+        return (await client.send(command, sendOptions(signal)).catch(undefinedIfMissing))?.ContentLength
+      }),
+    )
   }
 
   async getFile(key: string, path: string, signal?: AbortSignal): Promise<boolean> {
@@ -152,8 +170,8 @@ export class S3Store implements ObjectStore {
   /** What `read` makes of the object's bytes, or undefined where there is no object. */
   async #read<T>(key: string, signal: AbortSignal | undefined, read: (body: Readable) => Promise<T>): Promise<T | undefined> {
     const Bucket = this.#options.target.bucket
-    try {
-      return await this.#try('get', { signal, attempts: 2 }, async ({ client }) => {
+    return this.#orMissing(key, signal, () =>
+      this.#try('get', { signal, attempts: 2 }, async ({ client }) => {
         const stop = new AbortController()
         const command = new GetObjectCommand({ Bucket, Key: key })
         const found = await client.send(command, { abortSignal: either(signal, stop.signal) }).catch(undefinedIfMissing)
@@ -165,7 +183,13 @@ export class S3Store implements ObjectStore {
           stop.abort()
           throw error
         }
-      })
+      }),
+    )
+  }
+
+  async #orMissing<T>(key: string, signal: AbortSignal | undefined, work: () => Promise<T | undefined>): Promise<T | undefined> {
+    try {
+      return await work()
     } catch (error) {
       if (!(error instanceof ObjectStoreError) || error.reason !== 'get_denied') throw error
       // Where listing is allowed under a prefix only, gateways answer 403 for what isn't there.
@@ -251,8 +275,13 @@ function either(signal: AbortSignal | undefined, other: AbortSignal): AbortSigna
 }
 
 function undefinedIfMissing(error: unknown): undefined {
-  if (error instanceof NoSuchKey) return undefined
+  if (error instanceof NoSuchKey || error instanceof NotFound) return undefined
   throw error
+}
+
+function tooLarge(key: string, bucket: string): ObjectStoreError {
+  const advice = `it has more than ${s3Limits.getBytesMax} bytes, which nothing has that Inlet wrote there; delete it`
+  return new ObjectStoreError('refused', 'get', 'TooLarge', `reading ${key} in bucket ${bucket} failed: ${advice}`)
 }
 
 async function sha256Of(path: string): Promise<string> {

@@ -176,8 +176,24 @@ describe('what is listed', () => {
     expect(await at.store.get('missing')).toBeUndefined()
     expect(await at.store.get('the')).toBeUndefined()
     expect(await failureOf(at.store.get('there'))).toMatchObject({ reason: 'get_denied' })
-    at.role.denied.add('ListObjectsV2')
+    at.double.fault = ({ operation }) => (operation === 'HeadObject' ? s3Errors.accessDenied : undefined)
+    expect(await at.store.size('missing')).toBeUndefined()
+    expect(await failureOf(at.store.size('there'))).toMatchObject({ reason: 'get_denied', code: 'HTTP 403' })
+    at.double.fault = () => undefined
+    expect(await at.store.size('there')).toBe(1)
+    at.role.denied.add('GetObject').add('HeadObject').add('ListObjectsV2')
     expect(await failureOf(at.store.get('missing'))).toMatchObject({ reason: 'list_denied' })
+  })
+
+  test('takes nothing into memory that is larger than all that is written to be read so', async () => {
+    await using at = await newDoubleBucket()
+    await at.store.put('there', Buffer.alloc(s3Limits.getBytesMax), options)
+    expect((await at.store.get('there'))?.length).toBe(s3Limits.getBytesMax)
+    await at.store.put('there', Buffer.alloc(s3Limits.getBytesMax + 1), options)
+    expect(await failureOf(at.store.get('there'))).toMatchObject({
+      reason: 'refused',
+      message: expect.stringContaining('delete it'),
+    })
   })
 })
 

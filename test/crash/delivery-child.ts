@@ -64,6 +64,7 @@ function deadlyStores({ before, after, got }: { before?: Deadly; after?: Deadly;
         put: (key, body, options) => deadly(key, () => store.put(key, body, options)),
         putFile: (key, path, options) => deadly(key, () => store.putFile(key, path, options)),
         get: (key, signal) => store.get(key, signal),
+        size: (key, signal) => store.size(key, signal),
         async getFile(key, path, signal) {
           const found = await store.getFile(key, path, signal)
           if (got?.(key) === true) await die()

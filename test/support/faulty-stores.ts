@@ -38,6 +38,7 @@ export class FaultyStores implements ObjectStores {
       putFile: (key: string, ...rest: [string, Parameters<ObjectStore['putFile']>[2]]) =>
         put(key, () => store.putFile(key, ...rest)),
       get: (key: string) => store.get(key),
+      size: (key: string) => store.size(key),
       getFile: (key: string, path: string) => store.getFile(key, path),
       list: (prefix: string) => store.list(prefix),
       remove: (key: string) => store.remove(key),

@@ -52,6 +52,14 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
       await expect(readFile(join(directory, 'other'))).rejects.toThrow('ENOENT')
     })
 
+    test('size tells the bytes of an object, or that there is none', async () => {
+      await using at = await opened()
+      await at.store.put('a/x', Buffer.from('bytes'), options)
+      await at.store.put('a/empty', Buffer.alloc(0), options)
+      const sizes = await Promise.all(['a/x', 'a/empty', 'a', 'a/y'].map((key) => at.store.size(key)))
+      expect(sizes).toEqual([5, 0, undefined, undefined])
+    })
+
     test('what is not there: get says undefined, remove is content', async () => {
       await using at = await opened()
       expect(await at.store.get('no/such')).toBeUndefined()

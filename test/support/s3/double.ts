@@ -257,6 +257,8 @@ export class S3Double implements AsyncDisposable {
     if (session.role.denied.has(operation)) {
       return error(call, s3Errors.notAuthorized(session.arn, actionOf(operation), `arn:aws:s3:::${call.bucket}/${call.key}`))
     }
+    const isMissing = /^(Get|Head)Object$/.test(operation) && !bucket.objects.has(call.key)
+    if (isMissing && session.role.denied.has('ListObjectsV2')) return error(call, s3Errors.accessDenied)
     const told = headers['x-amz-content-sha256']
     if (told !== undefined && told !== 'UNSIGNED-PAYLOAD' && told !== sha256(body).toString('hex'))
       return error(call, s3Errors.contentHashMismatch)
@@ -279,7 +281,7 @@ export class S3Double implements AsyncDisposable {
         if (found === undefined) return error(call, s3Errors.noSuchKey)
         return {
           status: 200,
-          headers: { ...found.headers, etag: etagOf(found.body) },
+          headers: { ...found.headers, etag: etagOf(found.body), 'content-length': String(found.body.length) },
           ...(operation === 'GetObject' ? { body: found.body } : {}),
         }
       }
