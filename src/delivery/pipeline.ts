@@ -55,8 +55,8 @@ export class Pipeline implements Service {
   readonly #aborting = new AbortController()
   #stopping = false
   #scanning: Promise<void> = Promise.resolve()
-  /** Segments that lay there at the start. Emptied by the scan that finds them. */
-  #firstScan = true
+  /** Segments that lay there at the start and are not begun. Undefined until the first scan. */
+  #recovered: Set<string> | undefined
   #wake: () => void = () => undefined
 
   constructor(options: PipelineOptions) {
@@ -123,6 +123,7 @@ export class Pipeline implements Service {
     const segments = await listSegments(files, walDirectory)
     const idOf = ({ incarnation, seq }: SegmentFile) => commitId(nodeId, incarnation, seq)
     const present = new Set(segments.map(idOf))
+    this.#recovered ??= new Set(present)
     for (const id of this.#committed) if (!present.has(id) && !isReported(id)) this.#committed.delete(id)
 
     const byLog = Map.groupBy(segments, ({ logName }) => logName)
@@ -142,14 +143,13 @@ export class Pipeline implements Service {
         if (!log.inWork.has(idOf(segment))) this.#begin(log, segment, idOf(segment))
       }
     }
-    this.#firstScan = false
   }
 
   #begin(log: Log, segment: SegmentFile, id: string): void {
     const { clock } = this.#options
     const turn = log.tail
     log.inWork.set(id, null)
-    const recovered = this.#firstScan
+    const recovered = this.#recovered?.delete(id) === true
     const end = this.#options
       .deliver({
         segment,
@@ -174,7 +174,8 @@ export class Pipeline implements Service {
         log.inWork.delete(id)
         this.#wake()
       })
-    log.tail = Promise.all([turn, end])
+    // Without their values: each would hold on to all that came before it.
+    log.tail = Promise.all([turn, end]).then(() => undefined)
   }
 
   /** Null where the footer can't be read: then the delivery says why. */

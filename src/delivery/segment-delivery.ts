@@ -8,12 +8,13 @@ import { type Artifact, commitId, type SegmentCommit } from '#model/commit.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
-import type { ObjectStores } from '#objects/object-store.ts'
+import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import type { SegmentFile } from '#wal/directory.ts'
 import { openSegment, SegmentError } from '#wal/segment-reader.ts'
 import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './artifacts/build.ts'
 import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
+import { whatIsForeign } from './marker-check.ts'
 import { objectKey, type SegmentName } from './object-key.ts'
 import type { Suspects } from './suspects.ts'
 import { metadataOf, type Uploader } from './uploader.ts'
@@ -54,12 +55,7 @@ export type DeliveryRun = {
 
 type Target = DestinationTarget & { readonly session: string }
 
-type Uploaded = {
-  readonly target: DestinationTarget
-  readonly artifacts: Readonly<Record<string, Artifact>>
-  /** Attempts of the endpoint that had failed when it began. */
-  readonly failures: number
-}
+type Uploaded = { readonly target: DestinationTarget; readonly artifacts: Readonly<Record<string, Artifact>> }
 
 type Facts = {
   readonly name: Omit<SegmentName, 'prefix'>
@@ -72,13 +68,12 @@ type Facts = {
  * Takes one sealed segment to committed: build, upload, marker, commit.
  *
  * Owns: the steps and their retries. Does not own: which segments there are, in what order they take their turn, removing them.
- * Law: the marker is put after every artifact it lists and only in turn; the commit is given away only after the marker. Artifacts
- * that went up before an attempt of their endpoint failed go up again: what failed may have been the bucket being deleted and made anew.
+ * Law: the marker is put only in turn, and only when every artifact it lists was just seen in the same bucket: buckets are emptied, and
+ * deleted and made anew, while segments wait. The commit is given away only after the marker. The bucket is the customer's: a marker found
+ * there counts only as far as this node would have written it.
  */
 export class SegmentDelivery {
   readonly #options: SegmentDeliveryOptions
-  /** Attempts that failed, by endpoint. */
-  readonly #failures = new Map<string, number>()
 
   constructor(options: SegmentDeliveryOptions) {
     this.#options = options
@@ -121,13 +116,32 @@ export class SegmentDelivery {
     return this.#retry(facts, run, async (target) => {
       const key = objectKey({ ...facts.name, prefix: target.prefix }, 'manifest')
       const bytes = await this.#options.stores.open(target).get(key, run.signal)
-      const commit = bytes === undefined ? undefined : decodeMarker(key, bytes)
-      if (commit === undefined) return false
+      const found = bytes === undefined ? undefined : decodeMarker(key, bytes)
+      if (found === undefined || !this.#isOwn(found, facts, target)) return false
       await run.turn
       run.signal.throwIfAborted()
-      await this.#options.commit(commit)
+      const { id, bucket, region } = target
+      await this.#options.commit({ ...found, wal_bytes: facts.walBytes, destination: { id, bucket, region } })
       return true
     })
+  }
+
+  /** Whether the marker says of this very segment what this node would. What else it says goes to control, and files are removed by it. */
+  #isOwn(found: SegmentCommit, { name, records, sealedAt }: Facts, { prefix, bucket }: Target): boolean {
+    const { endpointId, nodeId, log, seq } = name
+    const views = new Set(this.#options.endpoint(endpointId)?.views.map(({ view_id }) => view_id))
+    const named = [...found.views, ...Object.values(found.artifacts)].flatMap(({ view_id }) => view_id ?? [])
+    return (
+      found.id === commitId(nodeId, log, seq) &&
+      found.endpoint_id === endpointId &&
+      found.node_id === nodeId &&
+      found.log === log &&
+      found.seq === seq &&
+      found.records === records &&
+      found.sealed_at === sealedAt &&
+      whatIsForeign(found, { ...name, prefix }, bucket) === undefined &&
+      named.every((id) => views.has(id))
+    )
   }
 
   async #build(id: string, facts: Facts, run: DeliveryRun): Promise<BuiltArtifacts> {
@@ -180,26 +194,21 @@ export class SegmentDelivery {
   async #deliver(id: string, facts: Facts, built: BuiltArtifacts, startedAt: number, run: DeliveryRun): Promise<void> {
     const { stores, uploader, clock } = this.#options
     const { endpointId } = facts.name
-    const failures = () => this.#failures.get(endpointId) ?? 0
     let uploaded: Uploaded | undefined
     await this.#retry(facts, run, async (target) => {
       const store = stores.open(target)
       const name: SegmentName = { ...facts.name, prefix: target.prefix }
       // The destination may have been changed while this one waited: then everything goes to the one that is bound now.
-      if (uploaded === undefined || uploaded.failures < failures() || !isSamePlace(uploaded.target, target)) {
-        const before = failures()
-        uploaded = { target, failures: before, artifacts: await uploader.upload(target.id, store, name, built.files, run.signal) }
+      if (uploaded === undefined || !isSamePlace(uploaded.target, target)) {
+        uploaded = { target, artifacts: await uploader.upload(target.id, store, name, built.files, run.signal) }
         await run.turn
         run.signal.throwIfAborted()
         const now = this.#options.endpoint(endpointId)?.destination
         if (now !== undefined && now !== null && !isSamePlace(now, target)) throw new Error('the destination was changed')
-        // Those before it met trouble while it waited.
-        if (before < failures())
-          uploaded = {
-            ...uploaded,
-            failures: failures(),
-            artifacts: await uploader.upload(target.id, store, name, built.files, run.signal),
-          }
+      }
+      if (!(await areThere(store, uploaded.artifacts, run.signal))) {
+        uploaded = undefined
+        throw new Error('files of the segment are gone from the bucket, from where something deleted them; they go up again')
       }
       const commit: SegmentCommit = {
         id,
@@ -246,7 +255,6 @@ export class SegmentDelivery {
         return result
       } catch (error) {
         run.signal.throwIfAborted()
-        this.#failures.set(endpointId, (this.#failures.get(endpointId) ?? 0) + 1)
         run.report(errorMessage(error))
         const delayMs = backoff.next()
         if (backoff.attempts % 10 === 1)
@@ -303,6 +311,19 @@ function viewsFor(endpoint: SnapshotEndpoint | undefined, sealedAt: string): rea
   return endpoint?.views.filter(({ canary_start_ts }) => canary_start_ts === null || canary_start_ts <= sealedAt) ?? []
 }
 
+/** What goes there lies together, under one key. */
 function isSamePlace(a: DestinationTarget, b: DestinationTarget): boolean {
-  return a.id === b.id && a.bucket === b.bucket && a.prefix === b.prefix && a.region === b.region
+  const isSameBucket = a.id === b.id && a.bucket === b.bucket && a.region === b.region
+  return isSameBucket && a.prefix === b.prefix && a.kms_key_arn === b.kms_key_arn
+}
+
+async function areThere(
+  store: ObjectStore,
+  artifacts: Readonly<Record<string, Artifact>>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const sizes = await Promise.all(
+    Object.values(artifacts).map(async ({ key, bytes }) => (await store.size(key, signal)) === bytes),
+  )
+  return sizes.every((isWhole) => isWhole)
 }

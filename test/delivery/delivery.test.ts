@@ -1,8 +1,10 @@
-import { open, readdir, readFile } from 'node:fs/promises'
+import { open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parkedCommand } from '#cli/parked.ts'
 import { systemFiles } from '#lib/files.ts'
+import type { SegmentCommit as Marker } from '#model/commit.ts'
+import { newId } from '#model/id.ts'
 import { nodeIdentity } from '#node/identity.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { until } from '../support/until.ts'
@@ -92,6 +94,100 @@ test('segments of the same seq of two endpoints are two segments', async () => {
     expect(node.commits.filter(({ endpoint_id }) => endpoint_id === id).map(({ seq }) => seq)).toEqual([0, 1])
     await until('the log to be empty', async () => (await segments(node, id)).length === 0)
   }
+})
+
+describe('what is in the bucket is its owner’s', () => {
+  test('files that are gone when their marker is to be put go up again', async () => {
+    const endpoint = anEndpointTo(aDestination('lake'))
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    // The others have gone up and wait for it.
+    node.stores.delay = (key) => (key.includes('-000000000000.parquet') ? promise : undefined)
+    await node.start()
+    await until('the uploads of the others', () => node.stores.done.length === 2)
+    // Deleted and made anew, and no request met that.
+    await rm(join(node.config.paths.buckets, 'lake'), { recursive: true })
+    resolve()
+    await until('the commits', () => node.commits.length === 3)
+    for (const { artifacts } of node.commits) {
+      for (const { key, bytes } of Object.values(artifacts))
+        expect((await readFile(join(node.config.paths.buckets, 'lake', key))).length, key).toBe(bytes)
+    }
+    expect(node.commits.map(({ seq }) => seq)).toEqual([0, 1, 2])
+  })
+
+  /** Two endpoints, of which one has delivered, and what its markers say is not known to anybody but its bucket. */
+  async function withMarkers() {
+    const [mine, other] = [anEndpointTo(aDestination('mine')), anEndpointTo(aDestination('other'))]
+    const node = await DeliveryNode.create(mine, other)
+    await node.sealAll([...[1, 2, 3, 4, 5].map((n) => [mine.id, `{"n":${n}}`] as const), [other.id, '{"n":"other"}']])
+    node.control.refusesCommits = true
+    node.stores.fault = (_, bucket) => (bucket === 'other' ? 'refused' : undefined)
+    await node.start()
+    await until('the markers', () => node.stores.done.filter((key) => key.includes('/commits/')).length === 5)
+    await node.stop(AbortSignal.abort())
+    await rm(node.config.paths.outbox, { recursive: true })
+    node.control.refusesCommits = false
+    const markers = node.stores.done.filter((key) => key.includes('/commits/')).toSorted()
+    return { node, mine, other, paths: markers.map((key) => join(node.config.paths.buckets, 'mine', key)) }
+  }
+
+  test('markers of an earlier run are taken as they are, however many', async () => {
+    const at = await withMarkers()
+    await using node = at.node
+    const before = await Promise.all(at.paths.map((path) => readFile(path, 'utf8')))
+    const puts = node.stores.done.length
+    node.stores.fault = () => undefined
+    await node.start()
+    await until('all commits', () => node.commits.length === 6)
+    expect(await Promise.all(at.paths.map((path) => readFile(path, 'utf8')))).toEqual(before)
+    // Those of the other endpoint alone.
+    expect(node.stores.done.length).toBe(puts + 2)
+  })
+
+  test.each([
+    ['another endpoint’s segment', (marker: Marker, other: Marker) => ({ ...marker, endpoint_id: other.endpoint_id })],
+    ['another id', (marker: Marker) => ({ ...marker, id: '../../../elsewhere' })],
+    ['another seq', (marker: Marker) => ({ ...marker, seq: marker.seq + 1 })],
+    ['another log', (marker: Marker) => ({ ...marker, log: 'abcdefghij' })],
+    ['fewer records', (marker: Marker) => ({ ...marker, records: 0 })],
+    [
+      'files elsewhere',
+      (marker: Marker) => ({ ...marker, artifacts: { parquet: { ...marker.artifacts['parquet'], key: 'x' } } }),
+    ],
+    [
+      'a view that is not the endpoint’s',
+      (marker: Marker) => {
+        const counts = { processed: 1, accepted: 1, dropped: 0, dlq: 0, cast_nulls: 0, errors: {}, last_error: null }
+        return { ...marker, views: [{ view_id: newId(), view_name: 'v', view_version: 1, ...counts }] }
+      },
+    ],
+  ])('a marker that somebody else wrote counts for nothing: %s', async (_, forge) => {
+    const at = await withMarkers()
+    await using node = at.node
+    const [first = '', ...others] = at.paths
+    const marker = JSON.parse(await readFile(first, 'utf8')) as Marker
+    const forged = forge(marker, { ...marker, endpoint_id: at.other.id })
+    await writeFile(first, JSON.stringify(forged))
+    await node.start()
+    await until('the commits', () => node.commits.length === 5)
+    expect(node.commits.map(({ endpoint_id, seq }) => [endpoint_id, seq])).toEqual(
+      [0, 1, 2, 3, 4].map((seq) => [at.mine.id, seq]),
+    )
+    expect(JSON.parse(await readFile(first, 'utf8'))).toMatchObject({
+      id: marker.id,
+      records: 1,
+      artifacts: marker.artifacts,
+      views: [],
+    })
+    expect(others).toHaveLength(4)
+    await until('the log to be empty', async () => (await segments(node, at.mine.id)).length === 0)
+    // Nobody else's data was taken for delivered.
+    expect(await segments(node, at.other.id)).toHaveLength(1)
+    node.stores.fault = () => undefined
+    await until('the other’s commit', () => node.commits.length === 6)
+  })
 })
 
 describe('the destination as bound now', () => {

@@ -74,6 +74,8 @@ export class ControlStandIn implements AsyncDisposable {
   readonly registered: unknown[] = []
   /** In the order in which they came. */
   readonly commits: SegmentCommit[] = []
+  /** Takes no commits. */
+  refusesCommits = false
   #snapshot: Snapshot | undefined
   readonly #waiting = new Set<ServerResponse>()
   readonly #server = createServer((request, response) => {
@@ -91,7 +93,8 @@ export class ControlStandIn implements AsyncDisposable {
         response.writeHead(204).end()
       } else if (url.pathname === '/internal/v1/jobs/lease') {
         response.end(JSON.stringify({ units: [], held: [], more: false }))
-      } else if (url.pathname === '/internal/v1/commits') {
+      } else if (url.pathname === '/internal/v1/commits' && this.refusesCommits) response.writeHead(503).end()
+      else if (url.pathname === '/internal/v1/commits') {
         const { commits } = CommitBatch.parse(JSON.parse(body))
         this.commits.push(...commits)
         response.end(JSON.stringify({ recorded: commits.map(({ id }) => id), new: commits.length }))

@@ -7,7 +7,8 @@
 
 import { decodeUnitMarker, type UnitMarker } from '#delivery/jobs/unit-marker.ts'
 import { decodeMarker } from '#delivery/marker.ts'
-import { objectKey, type SegmentName } from '#delivery/object-key.ts'
+import { whatIsForeign } from '#delivery/marker-check.ts'
+import { objectKey } from '#delivery/object-key.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import type { CommitPlace } from '#store/commit-places.ts'
 
@@ -28,7 +29,7 @@ export function readMarker(key: string, bytes: Uint8Array, place: CommitPlace): 
   const addition = commit === undefined ? decodeUnitMarker(key, bytes) : undefined
   const marker = commit ?? addition
   if (marker === undefined) return { refused: 'damaged, or no marker of this program' }
-  const { endpoint_id, node_id, log, seq, destination } = marker
+  const { endpoint_id, node_id, log, seq } = marker
   if (endpoint_id !== place.endpoint_id) return { refused: `it is of another endpoint, ${endpoint_id}` }
   const segment = addition?.commit_id ?? marker.id
   if (segment !== commitId(node_id, log, seq)) return { refused: 'its id is not that of its node, log and seq' }
@@ -38,23 +39,8 @@ export function readMarker(key: string, bytes: Uint8Array, place: CommitPlace): 
   const ownKey = objectKey(name, 'manifest')
   const expected = addition === undefined ? ownKey : ownKey.replace(/[^/]*$/, `${marker.id}.json`)
   if (key !== expected) return { refused: `it belongs at ${expected}` }
-  if (destination.bucket !== bucket) return { refused: `it is of another bucket, ${destination.bucket}` }
-  for (const [kind, artifact] of Object.entries(marker.artifacts)) {
-    if (!isManifest(kind) && artifact.key !== keyOf(name, kind))
-      return { refused: `it lists what no node writes: ${artifact.key}` }
-  }
-  const ofDlq = Object.entries(marker.artifacts).flatMap(([kind, { view_id }]) => (kind.startsWith('dlq/') ? [view_id] : []))
-  if (new Set(ofDlq).size < ofDlq.length) return { refused: 'it lists a view twice' }
+  const foreign = whatIsForeign(marker, name, bucket)
+  if (foreign !== undefined) return { refused: foreign }
   if (addition !== undefined) return { kind: 'addition', addition }
   return commit === undefined ? { refused: 'no marker' } : { kind: 'segment', commit }
-}
-
-const isManifest = (kind: string): boolean => kind === 'manifest' || kind.startsWith('manifest/')
-
-/** Where a node puts a file of that kind; undefined where there is no such kind. */
-function keyOf(name: SegmentName, kind: string): string | undefined {
-  const [, live = kind, part] = /^(.*)\/(redrive-v\d+)$/.exec(kind) ?? []
-  if (!/^(segment|parquet|(views|dlq)\/[a-z][a-z0-9_]*\/v\d+)$/.test(live)) return undefined
-  const key = objectKey(name, live)
-  return part === undefined ? key : key.replace(/\.(parquet|ndjson\.gz)$/, `.${part}.$1`)
 }

@@ -6,6 +6,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import type { UnitMarker } from '#delivery/jobs/unit-marker.ts'
+import { markerBytesMax } from '#delivery/marker-check.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
@@ -19,8 +20,6 @@ import { type FoundMarker, nameOfMarker, readMarker } from './found-marker.ts'
 const batchMarkers = 200
 /** Markers that are read at the same time. */
 const readsParallel = 16
-/** A marker lists a few dozen files; what is larger is none. */
-const markerBytesMax = 4 * 1024 * 1024
 /** In the place of a job's id: which job it was is not in the marker. */
 const unknownJob = 'rebuilt'
 
