@@ -57,7 +57,6 @@ type Opened = { readonly terms: Terms; readonly inFlight: InFlight }
 /** Bytes of a packet that carries the largest record. */
 const packetBytesMax = recordLimits.bytesMax + mqttLimits.topicBytesMax + mqttLimits.propertiesBytesMax + 16
 const noAttributes = new Uint8Array(0)
-const nothing: readonly Buffer[] = []
 /** First byte: type and flags. */
 const CONNECT = 0x10
 const PUBLISH = 3
@@ -77,7 +76,7 @@ export class Session implements WireReader {
   #aliases: string[] | undefined
   #pauses = 0
   /** What came while there was no room. */
-  #unread: readonly Buffer[] = nothing
+  #unread: Buffer[] | undefined
   /** Of a packet that is not whole, and reserved. */
   #reservedBytes = 0
   readonly #deadlines: Deadlines
@@ -97,14 +96,15 @@ export class Session implements WireReader {
     if (this.#isClosing) return
     this.#deadlines.heard()
     this.#broker.counters.receivedBytes += chunk.length
-    if (this.#unread.length === 0 && !this.#lacksRoom) this.#read(chunk)
-    else this.#leaveUnread([...this.#unread, chunk])
+    if (this.#unread !== undefined) this.#unread.push(chunk)
+    else if (this.#lacksRoom) this.#leaveUnread([chunk])
+    else this.#read(chunk)
   }
 
   /** There is room again. */
   goOn(): void {
-    const chunks = this.#unread
-    this.#unread = nothing
+    const chunks = this.#unread ?? []
+    this.#unread = undefined
     for (const [index, chunk] of chunks.entries()) {
       if (this.#isClosing) return
       if (this.#lacksRoom) {
@@ -222,7 +222,7 @@ export class Session implements WireReader {
     return this.#state === 'open' && this.#reservedBytes === 0 && !this.#broker.hasRoom()
   }
 
-  #leaveUnread(chunks: readonly Buffer[]): void {
+  #leaveUnread(chunks: Buffer[]): void {
     this.#unread = chunks
     this.#pause(pauses.noRoom, true)
     this.#broker.awaitRoom(this)
