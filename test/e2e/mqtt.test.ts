@@ -87,49 +87,57 @@ async function allDelivered(installation: Installation, endpointId: string): Pro
   await until('everything to be delivered', () => installation.walFiles(endpointId).length === 0, 60_000)
 }
 
-test('through kill -9 of ingest, again and again, each acknowledged message is delivered; twice only where no PUBACK came', async () => {
-  const port = await freePort()
-  await using installation = await Installation.create({ environment: { INLET_MQTT_LISTEN: `127.0.0.1:${port}` } })
-  await installation.start('control', 'ingest', 'delivery')
-  // MQTT 3.1.1 over TCP can name no endpoint: it is to be the only one.
-  const [first] = (await installation.ok('GET', '/v1/endpoints')).items
-  await installation.ok('DELETE', `/v1/endpoints/${first.id}`)
-  const { id } = await installation.endpoint({ bucket, mqtt_config: {} })
-  const tcp = `mqtt://127.0.0.1:${port}`
-  const ws = `${installation.ingestUrl.replace('http', 'ws')}/mqtt`
-  const publishers = [
-    new Publisher('tcp-4', tcp, installation.apiKey, 4),
-    new Publisher('tcp-5', tcp, installation.apiKey, 5),
-    new Publisher('ws-4', `${ws}?endpoint=${id}`, installation.apiKey, 4),
-    new Publisher('ws-5', `${ws}?endpoint=${id}`, installation.apiKey, 5),
-  ]
-  for (let kills = 0; kills < 4; kills += 1) {
-    const before = publishers.map(({ acknowledged }) => acknowledged.size)
-    await until(
-      'each of them to be acknowledged more',
-      () => publishers.every(({ acknowledged }, index) => acknowledged.size > (before[index] ?? 0) + 300),
-      30_000,
-    )
-    await installation.kill('ingest')
-    await installation.start('ingest')
-  }
-  await Promise.all(publishers.map((publisher) => publisher.stop()))
-  await allDelivered(installation, id)
-  const counts = await delivered(installation, id)
-  let twice = 0
-  for (const { name, acknowledged, sentAgain, failures, reconnects } of publishers) {
-    expect(failures).toEqual([])
-    expect(reconnects).toBeGreaterThanOrEqual(4)
-    const missing = [...acknowledged].filter((number) => !counts.has(`${name} ${number}`))
-    expect(missing).toEqual([])
-    for (const [key, count] of counts) {
-      if (!key.startsWith(`${name} `) || count === 1) continue
-      twice += 1
-      expect(sentAgain.has(Number(key.slice(name.length + 1))), `${key} is there ${count} times`).toBe(true)
+const ends = [
+  { signal: 'SIGKILL', times: 4 },
+  { signal: 'SIGTERM', times: 2 },
+] as const
+
+test.each(ends)(
+  'through $signal of ingest, again and again, each acknowledged message is delivered; twice only where no PUBACK came',
+  async ({ signal, times }) => {
+    const port = await freePort()
+    await using installation = await Installation.create({ environment: { INLET_MQTT_LISTEN: `127.0.0.1:${port}` } })
+    await installation.start('control', 'ingest', 'delivery')
+    // MQTT 3.1.1 over TCP can name no endpoint: it is to be the only one.
+    const [first] = (await installation.ok('GET', '/v1/endpoints')).items
+    await installation.ok('DELETE', `/v1/endpoints/${first.id}`)
+    const { id } = await installation.endpoint({ bucket, mqtt_config: {} })
+    const tcp = `mqtt://127.0.0.1:${port}`
+    const ws = `${installation.ingestUrl.replace('http', 'ws')}/mqtt`
+    const publishers = [
+      new Publisher('tcp-4', tcp, installation.apiKey, 4),
+      new Publisher('tcp-5', tcp, installation.apiKey, 5),
+      new Publisher('ws-4', `${ws}?endpoint=${id}`, installation.apiKey, 4),
+      new Publisher('ws-5', `${ws}?endpoint=${id}`, installation.apiKey, 5),
+    ]
+    for (let kills = 0; kills < times; kills += 1) {
+      const before = publishers.map(({ acknowledged }) => acknowledged.size)
+      await until(
+        'each of them to be acknowledged more',
+        () => publishers.every(({ acknowledged }, index) => acknowledged.size > (before[index] ?? 0) + 300),
+        30_000,
+      )
+      await installation.end('ingest', signal)
+      await installation.start('ingest')
     }
-  }
-  process.stdout.write(`${counts.size} messages, ${twice} of them more than once\n`)
-})
+    await Promise.all(publishers.map((publisher) => publisher.stop()))
+    await allDelivered(installation, id)
+    const counts = await delivered(installation, id)
+    let twice = 0
+    for (const { name, acknowledged, sentAgain, failures, reconnects } of publishers) {
+      expect(failures).toEqual([])
+      expect(reconnects).toBeGreaterThanOrEqual(times)
+      const missing = [...acknowledged].filter((number) => !counts.has(`${name} ${number}`))
+      expect(missing).toEqual([])
+      for (const [key, count] of counts) {
+        if (!key.startsWith(`${name} `) || count === 1) continue
+        twice += 1
+        expect(sentAgain.has(Number(key.slice(name.length + 1))), `${key} is there ${count} times`).toBe(true)
+      }
+    }
+    process.stdout.write(`${counts.size} messages, ${twice} of them more than once\n`)
+  },
+)
 
 test('an endpoint takes HTTP and MQTT at once, and its view tells them apart', async () => {
   await using installation = await Installation.create()
