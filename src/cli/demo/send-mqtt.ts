@@ -1,0 +1,63 @@
+import { generate, type Packet, parser } from 'mqtt-packet'
+
+export type SendMqttOptions = {
+  /** ws://…/mqtt */
+  readonly url: string
+  readonly apiKey: string
+  readonly topic: string
+  /** Lines as byte strings (latin1). Each is a message. */
+  readonly lines: readonly string[]
+  readonly onAcknowledged: (messages: number) => void
+}
+
+/** PUBACKs that are waited for at once. */
+const window = 500
+const silentMsMax = 30_000
+
+/** Publishes with QoS 1 over one WebSocket and resolves when each message is acknowledged. A small client, as anyone would write it. */
+export async function sendOverMqtt({ url, apiKey, topic, lines, onAcknowledged }: SendMqttOptions): Promise<void> {
+  const socket = new WebSocket(url, 'mqtt')
+  socket.binaryType = 'arraybuffer'
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const fail = (why: string) => reject(new Error(`MQTT at ${url}: ${why}`))
+  const timer = setTimeout(() => fail('no answer came'), silentMsMax)
+  let sent = 0
+  let acknowledged = 0
+  const send = (packet: Packet) => socket.send(new Uint8Array(generate(packet)))
+  const sendMore = () => {
+    for (; sent < lines.length && sent - acknowledged < window; sent += 1) {
+      const payload = Buffer.from(lines[sent] ?? '', 'latin1')
+      send({ cmd: 'publish', topic, payload, qos: 1, messageId: (sent % 0xffff) + 1, dup: false, retain: false })
+    }
+  }
+  const answers = parser({ protocolVersion: 4 })
+  answers.on('error', (error) => fail(error.message))
+  answers.on('packet', (packet) => {
+    timer.refresh()
+    if (packet.cmd === 'connack' && packet.returnCode !== 0) fail(`the connection was refused with ${packet.returnCode}`)
+    if (packet.cmd === 'puback') onAcknowledged(++acknowledged)
+    if (acknowledged === lines.length) resolve()
+    else sendMore()
+  })
+  socket.onopen = () =>
+    send({
+      cmd: 'connect',
+      protocolId: 'MQTT',
+      protocolVersion: 4,
+      clean: true,
+      clientId: 'inlet-demo',
+      keepalive: 60,
+      username: 'demo',
+      password: Buffer.from(apiKey),
+    })
+  socket.onmessage = ({ data }) => void answers.parse(Buffer.from(data))
+  socket.onerror = () => fail('the connection failed')
+  socket.onclose = () => fail('the connection was closed')
+  try {
+    await promise
+    send({ cmd: 'disconnect' })
+  } finally {
+    clearTimeout(timer)
+    socket.close()
+  }
+}
