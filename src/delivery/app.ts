@@ -6,6 +6,7 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { deliveryLimits } from '#model/limits.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -20,6 +21,7 @@ import { runUnit } from './jobs/unit-run.ts'
 import { Pipeline } from './pipeline.ts'
 import { SegmentDelivery } from './segment-delivery.ts'
 import { Suspects } from './suspects.ts'
+import { Troubles } from './troubles.ts'
 import { Uploader } from './uploader.ts'
 
 export type AppHooks = {
@@ -32,7 +34,6 @@ export type AppHooks = {
 export type App = { stop(signal: AbortSignal): Promise<void> }
 
 const controlTimeoutMs = 10_000
-const uploads = { parallel: 8, parallelInTrouble: 4 } as const
 
 export async function startDelivery(config: Config, hooks: AppHooks): Promise<App> {
   const { paths } = config
@@ -69,12 +70,15 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const suspects = new Suspects({ directory: paths.suspects, files, clock })
   const builds = new Semaphore(config.deliveryParallel)
   const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
+  const { uploadsParallel, uploadsParallelInTrouble } = deliveryLimits
+  const troubles = new Troubles({ clock })
   const delivery = new SegmentDelivery({
     nodeId,
     scratch: paths.scratch,
     memoryBytes,
     builds,
-    uploader: new Uploader(uploads),
+    uploader: new Uploader({ parallel: uploadsParallel, parallelInTrouble: uploadsParallelInTrouble, troubles }),
+    troubles,
     stores,
     suspects,
     commit: (commit) => outbox.add(commit),

@@ -7,6 +7,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { type Artifact, commitId, type SegmentCommit } from '#model/commit.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
+import { deliveryLimits } from '#model/limits.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
@@ -17,10 +18,12 @@ import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
 import { whatIsForeign } from './marker-check.ts'
 import { objectKey, type SegmentName } from './object-key.ts'
 import type { Suspects } from './suspects.ts'
+import type { Troubles } from './troubles.ts'
 import { metadataOf, type Uploader } from './uploader.ts'
 
 /** Failed conversions after which a segment is parked. */
 const buildAttemptsMax = 5
+const retryDelay = { delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.retryDelayMsMax }
 
 export type SegmentDeliveryOptions = {
   readonly nodeId: string
@@ -29,6 +32,7 @@ export type SegmentDeliveryOptions = {
   readonly memoryBytes: number
   readonly builds: Semaphore
   readonly uploader: Uploader
+  readonly troubles: Troubles
   readonly stores: ObjectStores
   readonly suspects: Suspects
   /** Durable when it resolves. */
@@ -74,6 +78,8 @@ type Facts = {
  */
 export class SegmentDelivery {
   readonly #options: SegmentDeliveryOptions
+  /** When it was last logged that something waits, by what for. */
+  readonly #warnedAt = new Map<string | undefined, number>()
 
   constructor(options: SegmentDeliveryOptions) {
     this.#options = options
@@ -85,6 +91,7 @@ export class SegmentDelivery {
     const facts = await this.#orPark(id, run, async () => this.#readFacts(run.segment))
     if (facts === undefined) return 'parked'
     if (run.recovered && (await this.#adopt(facts, run))) return 'committed'
+    await this.#untilWorthBuilding(facts, run)
     const startedAt = this.#options.clock.monotonic()
     const built = await this.#orPark(id, run, () => this.#build(id, facts, run))
     if (built === undefined) return 'parked'
@@ -144,6 +151,21 @@ export class SegmentDelivery {
     )
   }
 
+  /** What is built lies on this disk beside the log: while a destination takes nothing, the first segment of each log alone. */
+  async #untilWorthBuilding({ name }: Facts, run: DeliveryRun): Promise<void> {
+    const { endpoint, troubles, nextSnapshot } = this.#options
+    for (;;) {
+      run.signal.throwIfAborted()
+      const changed = nextSnapshot()
+      const place = endpoint(name.endpointId)?.destination?.id
+      const trouble = place === undefined ? undefined : troubles.find(place)
+      if (trouble === undefined) return
+      run.report(trouble.reason)
+      const isFirst = await isTurnBefore(run.turn, AbortSignal.any([run.signal, changed, trouble.over]))
+      if (isFirst) return
+    }
+  }
+
   async #build(id: string, facts: Facts, run: DeliveryRun): Promise<BuiltArtifacts> {
     const { builds, suspects } = this.#options
     // What may have killed the process is converted with nothing beside it.
@@ -194,13 +216,16 @@ export class SegmentDelivery {
   async #deliver(id: string, facts: Facts, built: BuiltArtifacts, startedAt: number, run: DeliveryRun): Promise<void> {
     const { stores, uploader, clock } = this.#options
     const { endpointId } = facts.name
+    const { report, signal } = run
     let uploaded: Uploaded | undefined
     await this.#retry(facts, run, async (target) => {
       const store = stores.open(target)
       const name: SegmentName = { ...facts.name, prefix: target.prefix }
       // The destination may have been changed while this one waited: then everything goes to the one that is bound now.
       if (uploaded === undefined || !isSamePlace(uploaded.target, target)) {
-        uploaded = { target, artifacts: await uploader.upload(target.id, store, name, built.files, run.signal) }
+        const { files } = built
+        uploaded = { target, artifacts: await uploader.upload({ place: target.id, store, segment: name, files, report, signal }) }
+        report(null)
         await run.turn
         run.signal.throwIfAborted()
         const now = this.#options.endpoint(endpointId)?.destination
@@ -241,14 +266,14 @@ export class SegmentDelivery {
 
   /** Tries for ever, each time with the endpoint's destination as bound then. A new snapshot ends a wait. */
   async #retry<T>(facts: Facts, run: DeliveryRun, attempt: (target: Target) => Promise<T>): Promise<T> {
-    const { clock, logger } = this.#options
+    const { clock, troubles } = this.#options
     const { endpointId, seq } = facts.name
-    const backoff = new Backoff({ delayMsMin: 200, delayMsMax: 30_000 })
+    const backoff = new Backoff(retryDelay)
     for (;;) {
       run.signal.throwIfAborted()
       const snapshotSignal = this.#options.nextSnapshot()
+      const { account_id = '', destination = null } = this.#options.endpoint(endpointId) ?? {}
       try {
-        const { account_id, destination } = this.#options.endpoint(endpointId) ?? { destination: null }
         if (destination === null) throw new NotYetError('no destination is bound to the endpoint')
         const result = await attempt({ ...destination, session: sessionName({ account_id, endpoint_id: endpointId }) })
         run.report(null)
@@ -256,10 +281,9 @@ export class SegmentDelivery {
       } catch (error) {
         run.signal.throwIfAborted()
         run.report(errorMessage(error))
-        const delayMs = backoff.next()
-        if (backoff.attempts % 10 === 1)
-          logger.warn({ endpoint: endpointId, seq, reason: errorMessage(error) }, 'a segment waits to be delivered')
-        await sleep(clock, delayMs, AbortSignal.any([run.signal, snapshotSignal]))
+        this.#warn(destination?.id, { endpoint: endpointId, seq, reason: errorMessage(error) }, 'a segment waits to be delivered')
+        const over = destination === null ? undefined : troubles.find(destination.id)?.over
+        await sleep(clock, backoff.next(), AbortSignal.any([run.signal, snapshotSignal, ...(over === undefined ? [] : [over])]))
       }
     }
   }
@@ -267,7 +291,7 @@ export class SegmentDelivery {
   /** Tries the conversion again while that may help; undefined once the segment is parked. */
   async #orPark<T>(id: string, run: DeliveryRun, attempt: () => Promise<T>): Promise<T | undefined> {
     const { clock, logger, suspects } = this.#options
-    const backoff = new Backoff({ delayMsMin: 200, delayMsMax: 30_000 })
+    const backoff = new Backoff(retryDelay)
     let failures = 0
     for (;;) {
       run.signal.throwIfAborted()
@@ -287,13 +311,38 @@ export class SegmentDelivery {
           logger.error({ segment: id, endpoint: run.segment.logName, reason }, 'a segment cannot be converted and is parked')
           return undefined
         }
-        if (backoff.attempts % 10 === 0) {
-          logger.warn({ segment: id, endpoint: run.segment.logName, reason }, 'a segment could not be converted; trying again')
-        }
+        const about = error instanceof NotYetError ? undefined : run.segment.logName
+        this.#warn(
+          about,
+          { segment: id, endpoint: run.segment.logName, reason },
+          'a segment could not be converted; trying again',
+        )
         await sleep(clock, backoff.next(), AbortSignal.any([run.signal, snapshotSignal]))
       }
     }
   }
+
+  /** Once a minute for what shares a cause: thousands of segments may wait for the same. */
+  #warn(about: string | undefined, facts: object, message: string): void {
+    const { clock, logger } = this.#options
+    const now = clock.monotonic()
+    for (const [of, at] of this.#warnedAt) if (now - at >= deliveryLimits.warnIntervalMs) this.#warnedAt.delete(of)
+    if (this.#warnedAt.has(about)) return
+    this.#warnedAt.set(about, now)
+    logger.warn(facts, message)
+  }
+}
+
+/** Whether the turn comes before the signal aborts. */
+async function isTurnBefore(turn: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted) return false
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const onAbort = () => resolve(false)
+  signal.addEventListener('abort', onAbort, { once: true })
+  void turn.then(() => resolve(true))
+  const isFirst = await promise
+  signal.removeEventListener('abort', onAbort)
+  return isFirst
 }
 
 /** Something is missing that the next snapshot may bring. */

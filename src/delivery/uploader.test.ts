@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { until } from '../../test/support/until.ts'
 import type { BuiltFile } from './artifacts/file.ts'
+import { Troubles } from './troubles.ts'
 import { metadataOf, Uploader } from './uploader.ts'
 
 const never = new AbortController().signal
@@ -32,21 +34,27 @@ class Bucket {
   } as unknown as ObjectStore
 }
 
+const ignore = () => undefined
+const uploaderOf = (parallel: number, parallelInTrouble: number) =>
+  new Uploader({ parallel, parallelInTrouble, troubles: new Troubles({ clock: systemClock }) })
+
 const fails = () => Promise.reject(new Error('no bucket'))
 const hangs = (signal: AbortSignal | undefined) =>
   new Promise<never>((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
 
 describe('Uploader', () => {
   test('a bucket that does not answer holds up no other', async () => {
-    const uploader = new Uploader({ parallel: 2, parallelInTrouble: 1 })
+    const uploader = uploaderOf(2, 1)
     const [dead, well] = [new Bucket(), new Bucket()]
-    const upload = (place: string, { store }: Bucket, signal = never) => uploader.upload(place, store, segment, files, signal)
+    const upload = (place: string, { store }: Bucket, signal = never) =>
+      uploader.upload({ ...{ place, store, segment, files, signal }, report: ignore })
     dead.does = fails
     await expect(upload('dead', dead)).rejects.toThrow('no bucket')
     dead.does = hangs
     const stop = new AbortController()
     const hanging = [1, 2, 3].map(() => upload('dead', dead, stop.signal))
     for (let n = 0; n < 10; n += 1) expect(Object.keys(await upload('well', well))).toEqual(['parquet', 'segment'])
+    await until('one to try', () => dead.underWay > 0)
     expect(dead.underWay).toBe(1)
     stop.abort(new Error('stopped'))
     for (const result of await Promise.allSettled(hanging)) expect(result).toMatchObject({ reason: { message: 'stopped' } })
@@ -63,14 +71,22 @@ describe('Uploader', () => {
   })
 
   test('files that stood in line when another failed give way too', async () => {
-    const uploader = new Uploader({ parallel: 1, parallelInTrouble: 1 })
+    const uploader = uploaderOf(1, 1)
     const [dead, well] = [new Bucket(), new Bucket()]
     const failure = Promise.withResolvers<never>()
     dead.does = () => failure.promise
     const stop = new AbortController()
-    const first = uploader.upload('dead', dead.store, segment, files, stop.signal)
-    const second = uploader.upload('dead', dead.store, segment, files, stop.signal)
-    const healthy = uploader.upload('well', well.store, segment, files, never)
+    const first = uploader.upload({
+      ...{ place: 'dead', store: dead.store, segment, files },
+      signal: stop.signal,
+      report: ignore,
+    })
+    const second = uploader.upload({
+      ...{ place: 'dead', store: dead.store, segment, files },
+      signal: stop.signal,
+      report: ignore,
+    })
+    const healthy = uploader.upload({ ...{ place: 'well', store: well.store, segment, files }, signal: never, report: ignore })
     await until('the first to be under way', () => dead.underWay === 1)
     dead.does = hangs
     failure.reject(new Error('no bucket'))

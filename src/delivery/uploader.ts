@@ -5,53 +5,59 @@ import type { Artifact } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import type { BuiltFile } from './artifacts/file.ts'
 import { objectKey, type SegmentName } from './object-key.ts'
+import type { Troubles } from './troubles.ts'
 
 export type UploaderOptions = {
   /** Files on their way at the same time, over all segments. */
   readonly parallel: number
   /** And beside them, to places whose last upload failed. */
   readonly parallelInTrouble: number
+  readonly troubles: Troubles
+}
+
+export type UploadOptions = {
+  /** What shares its fate: a destination. */
+  readonly place: string
+  readonly store: ObjectStore
+  readonly segment: SegmentName
+  readonly files: readonly BuiltFile[]
+  /** Told why others failed at that place, while this waits for its turn there. */
+  readonly report: (reason: string) => void
+  readonly signal: AbortSignal
 }
 
 /**
  * Puts artifacts into buckets. One attempt a call: who calls tries again.
  *
- * Law: a bucket that doesn't answer takes no slot from one that does. Who failed last waits in a line of its own until it succeeds.
+ * Law: a bucket that doesn't answer takes no slot from one that does. Who failed last is tried with one file at a time until one succeeds.
  */
 export class Uploader {
   readonly #slots: Semaphore
   readonly #slotsInTrouble: Semaphore
-  readonly #inTrouble = new Set<string>()
+  readonly #troubles: Troubles
 
-  constructor({ parallel, parallelInTrouble }: UploaderOptions) {
+  constructor({ parallel, parallelInTrouble, troubles }: UploaderOptions) {
     this.#slots = new Semaphore(parallel)
     this.#slotsInTrouble = new Semaphore(parallelInTrouble)
+    this.#troubles = troubles
   }
 
-  /**
-   * The artifacts by kind, as a commit lists them. If one fails the others are cut off and the first error is thrown.
-   * `place` is what shares its fate: a destination.
-   */
-  async upload(
-    place: string,
-    store: ObjectStore,
-    segment: SegmentName,
-    files: readonly BuiltFile[],
-    signal: AbortSignal,
-  ): Promise<Readonly<Record<string, Artifact>>> {
+  /** The artifacts by kind, as a commit lists them. If one fails the others are cut off and the first error is thrown. */
+  async upload(options: UploadOptions): Promise<Readonly<Record<string, Artifact>>> {
+    const { place, store, segment, files, report, signal } = options
     const failed = new AbortController()
     const either = AbortSignal.any([signal, failed.signal])
     const uploads = files.map(async (file): Promise<[string, Artifact]> => {
       const { kind, path, contentType, bytes, rows, sha256, view } = file
       try {
-        using _slot = await this.#acquire(place, either)
+        using _slot = await this.#acquire(place, report, either)
         const key = objectKey(segment, kind)
         await store.putFile(key, path, { contentType, metadata: metadataOf(segment, kind, file), sha256, signal: either })
-        this.#inTrouble.delete(place)
+        this.#troubles.succeeded(place)
         const ofView = view === undefined ? {} : { view_id: view.id, view_version: view.version }
         return [kind, { key, bytes, rows, sha256, ...ofView }]
       } catch (error) {
-        if (!either.aborted) this.#inTrouble.add(place)
+        if (!either.aborted) this.#troubles.failed(place, error)
         failed.abort(error)
         throw new Error(`upload of ${basename(path)} failed`, { cause: error })
       }
@@ -62,14 +68,23 @@ export class Uploader {
     return Object.fromEntries(results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])))
   }
 
-  async #acquire(place: string, signal: AbortSignal): Promise<Disposable> {
-    if (!this.#inTrouble.has(place)) {
-      const slot = await this.#slots.acquire(1, signal)
-      if (!this.#inTrouble.has(place)) return slot
-      // Another of its files failed while this one stood in line.
-      slot[Symbol.dispose]()
+  async #acquire(place: string, report: UploadOptions['report'], signal: AbortSignal): Promise<Disposable> {
+    for (;;) {
+      const trouble = this.#troubles.find(place)
+      if (trouble === undefined) {
+        const slot = await this.#slots.acquire(1, signal)
+        if (this.#troubles.find(place) === undefined) return slot
+        // Another file failed there while this one stood in line.
+        slot[Symbol.dispose]()
+        continue
+      }
+      report(trouble.reason)
+      using held = new DisposableStack()
+      held.use(await trouble.turn(signal))
+      if (trouble.over.aborted) continue
+      held.use(await this.#slotsInTrouble.acquire(1, signal))
+      return held.move()
     }
-    return this.#slotsInTrouble.acquire(1, signal)
   }
 }
 

@@ -65,6 +65,24 @@ describe('a destination that fails', () => {
     expect(markers.map((key) => Number(/-(\d{12})\.json$/.exec(key)?.[1]))).toEqual([0, 1, 2])
   })
 
+  test('only the first segment of a log is built while its destination is in trouble, and all say why', async () => {
+    const [one, two] = [anEndpointTo(aDestination('lake')), anEndpointTo(null)]
+    const both = [one, { ...two, destination: one.destination }]
+    await using node = await DeliveryNode.create(one, two)
+    await node.sealAll([one, two].flatMap(({ id }) => [1, 2, 3, 4].map((n) => [id, `{"n":${n}}`] as const)))
+    node.stores.fault = () => 'refused'
+    await node.start()
+    await until('the trouble', () => node.lag(one.id)?.blocked_by?.includes('SlowDown') === true)
+    const built = async () => (await readdir(node.config.paths.scratch)).length
+    const ofOne = await built()
+    node.configure(...both)
+    await until('the other to know', () => node.lag(two.id)?.blocked_by?.includes('SlowDown') === true)
+    await until('attempts', () => node.stores.attempts > 12)
+    expect(await built()).toBeLessThanOrEqual(ofOne + 1)
+    node.stores.fault = () => undefined
+    await until('all commits', () => node.commits.length === 8)
+  })
+
   test('one endpoint’s broken destination does not hold another’s', async () => {
     const broken = anEndpointTo(aDestination('broken'))
     const sound = anEndpointTo(aDestination('sound'))
