@@ -5,7 +5,6 @@
  * Law: `onDurable` comes after fdatasync, and batches in the order in which their messages came [MQTT-4.6.0-2].
  */
 import { InvariantError } from '#lib/assert.ts'
-import type { Clock } from '#lib/clock.ts'
 import { mqttLimits } from '#model/limits.ts'
 import type { FrameInput } from '#wal/frame.ts'
 
@@ -16,7 +15,6 @@ export type Storage = {
   /** Memory that messages take until they are durable: what was read must go somewhere. */
   readonly take: (bytes: number) => void
   readonly release: (bytes: number) => void
-  readonly clock: Clock
 }
 
 export type Message = { readonly topic: string; readonly payload: Buffer; readonly attributes: Uint8Array }
@@ -57,8 +55,8 @@ export class InFlight {
     return this.#unacknowledged
   }
 
-  /** `messageId` is 0 where no PUBACK is wanted. */
-  store({ topic, payload, attributes }: Message, messageId: number): void {
+  /** `messageId` is 0 where no PUBACK is wanted, `receivedAtMicros` since 1970 UTC. */
+  store({ topic, payload, attributes }: Message, messageId: number, receivedAtMicros: number): void {
     const { storage, endpointId, clientId } = this.#options
     const bytes = payload.length + mqttLimits.messageOverheadBytes
     storage.take(bytes)
@@ -67,7 +65,7 @@ export class InFlight {
     const promise = storage.append(endpointId, {
       protocol: 'mqtt',
       layout: 'single',
-      receivedAtMicros: storage.clock.now() * 1000,
+      receivedAtMicros,
       recordCount: 1,
       topic,
       clientId,

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { generate } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
-import { type ProtocolVersion, readPublish } from './publish.ts'
+import { LastTopic, type ProtocolVersion, readPublish } from './publish.ts'
 import { Refusal } from './reason.ts'
 
 /** Where the variable header starts. */
@@ -16,7 +16,7 @@ function bodyAt(bytes: Buffer): number {
 function read(packet: Buffer, version: ProtocolVersion, filler = 0xa5) {
   const around = Buffer.alloc(packet.length + 64, filler)
   packet.copy(around, 32)
-  return readPublish(around, 32, 32 + bodyAt(packet), 32 + packet.length, version)
+  return readPublish(around, 32, 32 + bodyAt(packet), 32 + packet.length, version, new LastTopic())
 }
 
 const text = fc.string({ unit: 'binary', maxLength: 20 }).filter((value) => !value.includes('\0'))
@@ -86,12 +86,31 @@ describe('every PUBLISH that mqtt-packet writes', () => {
     )
   })
 
+  test('is the same after whatever topics came before it', () => {
+    const topics = ['a', 'b', 'a/b', 'a/ü', 'ü/a', '+', '', 'a\0', 'a'.repeat(70)]
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...topics)), (sequence) => {
+        const lastTopic = new LastTopic()
+        const outcome = (topic: string, last: LastTopic) => {
+          const bytes = Buffer.from(`\x30\x00\x00${String.fromCharCode(Buffer.byteLength(topic))}${topic}x`)
+          try {
+            return readPublish(bytes, 0, 2, bytes.length, 4, last).topic
+          } catch (error) {
+            return String(error)
+          }
+        }
+        for (const topic of sequence) expect(outcome(topic, lastTopic)).toBe(outcome(topic, new LastTopic()))
+      }),
+    )
+  })
+
   test('cut anywhere before its payload, is refused; within it, the payload is shorter', () => {
     fc.assert(
       fc.property(sample, ({ version, sent, bytes }) => {
         const payloadAt = bytes.length - sent.payload.length
         for (let end = bodyAt(bytes); end < bytes.length; end += 1) {
-          const cut = () => readPublish(Buffer.concat([bytes.subarray(0, end), bytes]), 0, bodyAt(bytes), end, version)
+          const cut = () =>
+            readPublish(Buffer.concat([bytes.subarray(0, end), bytes]), 0, bodyAt(bytes), end, version, new LastTopic())
           if (end < payloadAt) expect(cut).toThrow(Refusal)
           else expect(cut().payload.length).toBe(end - payloadAt)
         }
@@ -148,5 +167,5 @@ test('random bytes are refused or read, and nothing else happens', () => {
 
 test('the payload is a view, not a copy', () => {
   const bytes = generate({ cmd: 'publish', topic: 't', payload: 'abc', qos: 0, dup: false, retain: false })
-  expect(readPublish(bytes, 0, 2, bytes.length, 4).payload.buffer).toBe(bytes.buffer)
+  expect(readPublish(bytes, 0, 2, bytes.length, 4, new LastTopic()).payload.buffer).toBe(bytes.buffer)
 })

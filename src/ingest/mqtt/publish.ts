@@ -30,14 +30,47 @@ export type MessageProperties = {
   readonly userProperties: readonly (readonly [name: string, value: string])[]
 }
 
-export function readPublish(bytes: Buffer, at: number, body: number, end: number, version: ProtocolVersion): Publish {
+/** The topic of the message before, as bytes and as what was made of them: most clients publish to one, again and again. */
+export class LastTopic {
+  #bytes: Uint8Array = new Uint8Array(0)
+  #text = ''
+
+  /** Throws Refusal for what no message may have. */
+  read(bytes: Buffer, start: number, end: number): string {
+    if (!this.#isAt(bytes, start, end)) {
+      const text = textAt(bytes, start, end)
+      checkTopic(text, end - start)
+      this.#bytes = new Uint8Array(bytes.subarray(start, end))
+      this.#text = text
+    }
+    return this.#text
+  }
+
+  #isAt(bytes: Buffer, start: number, end: number): boolean {
+    const last = this.#bytes
+    if (last.length !== end - start || last.length === 0) return false
+    for (let at = 0; at < last.length; at += 1) if (last[at] !== bytes[start + at]) return false
+    return true
+  }
+}
+
+export function readPublish(
+  bytes: Buffer,
+  at: number,
+  body: number,
+  end: number,
+  version: ProtocolVersion,
+  lastTopic: LastTopic,
+): Publish {
   const flags = bytes[at] ?? 0
   const qos = (flags >> 1) & 3
   const isDup = (flags & 8) !== 0
   if (qos === 3) throw malformed('both QoS bits are set') // [MQTT-3.3.1-4]
   if (isDup && qos === 0) throw malformed('DUP is set with QoS 0') // [MQTT-3.3.1-2]
   const topicEnd = textEnd(bytes, body, end)
-  const topic = textAt(bytes, body + 2, topicEnd)
+  const hasTopic = topicEnd > body + 2
+  if (!hasTopic && version === 4) throw invalidTopic('a topic is empty') // [MQTT-4.7.3-1]
+  const topic = hasTopic ? lastTopic.read(bytes, body + 2, topicEnd) : ''
   let next = topicEnd
   let messageId = 0
   if (qos > 0) {
@@ -46,16 +79,15 @@ export function readPublish(bytes: Buffer, at: number, body: number, end: number
     next += 2
   }
   if (version === 4) {
-    checkTopic(topic, topicEnd - body - 2)
     return { qos, messageId, topic, topicAlias: 0, properties: undefined, payload: bytes.subarray(next, end) }
   }
   const propertiesAt = variableIntegerEnd(bytes, next, end)
   const payloadAt = propertiesAt + variableInteger(bytes, next, propertiesAt)
   if (payloadAt > end) throw malformed('the properties are longer than their packet')
   const { topicAlias, properties } = payloadAt === propertiesAt ? noProperties : readProperties(bytes, propertiesAt, payloadAt)
-  if (topic === '') {
-    if (topicAlias === 0) throw new Refusal('protocol_error', 'a message has neither a topic nor an alias for one') // §3.3.2.3.4
-  } else checkTopic(topic, topicEnd - body - 2)
+  if (!hasTopic && topicAlias === 0) {
+    throw new Refusal('protocol_error', 'a message has neither a topic nor an alias for one') // §3.3.2.3.4
+  }
   return { qos, messageId, topic, topicAlias, properties, payload: bytes.subarray(payloadAt, end) }
 }
 

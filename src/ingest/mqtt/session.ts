@@ -6,6 +6,7 @@
  * Law: a PUBACK goes out after its message is durable; what can't be made durable is not acknowledged, and ends the connection.
  */
 import { Buffer } from 'node:buffer'
+import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
 import { encodeAttributes } from '#model/record-attributes.ts'
@@ -28,7 +29,7 @@ import { Deadlines } from './deadlines.ts'
 import { type Batch, InFlight, type Storage } from './in-flight.ts'
 import type { MqttCounters } from './metrics.ts'
 import { PacketReader } from './packet-reader.ts'
-import { readPublish } from './publish.ts'
+import { LastTopic, readPublish } from './publish.ts'
 import { type Reason, Refusal } from './reason.ts'
 import type { Wire, WireReader } from './wire.ts'
 
@@ -42,6 +43,7 @@ export type Broker = Door &
     /** Has `goOn` called when it may. */
     readonly awaitRoom: (session: Session) => void
     readonly packetMsMax: number
+    readonly clock: Clock
     readonly counters: MqttCounters
     readonly logger: Logger
     /** The client is in: whoever had its id before is out. */
@@ -74,7 +76,9 @@ export class Session implements WireReader {
   #opened: Opened | undefined
   #will: Terms['will']
   #aliases: string[] | undefined
+  readonly #lastTopic = new LastTopic()
   #pauses = 0
+  #receivedAtMicros = 0
   /** What came while there was no room. */
   #unread: Buffer[] | undefined
   /** Of a packet that is not whole, and reserved. */
@@ -229,6 +233,8 @@ export class Session implements WireReader {
   }
 
   #read(chunk: Buffer): void {
+    // Once for all messages of a chunk: they came together.
+    this.#receivedAtMicros = this.#broker.clock.now() * 1000
     try {
       if (this.#state === 'connecting' && !this.#reader.isPartial && chunk.length > 0 && chunk[0] !== CONNECT) {
         // Who doesn't speak MQTT is not waited for. [MQTT-3.1.0-1]; before CONNECT there is nothing to answer with.
@@ -300,7 +306,14 @@ export class Session implements WireReader {
 
   #publish(bytes: Buffer, at: number, body: number, end: number, { terms, inFlight }: Opened): void {
     const { version } = terms.peer
-    const { qos, messageId, topic: named, topicAlias, properties, payload } = readPublish(bytes, at, body, end, version)
+    const {
+      qos,
+      messageId,
+      topic: named,
+      topicAlias,
+      properties,
+      payload,
+    } = readPublish(bytes, at, body, end, version, this.#lastTopic)
     if (qos > terms.qosMax) {
       throw new Refusal('qos_not_supported', `QoS ${qos} is above the ${terms.qosMax} that this endpoint takes`) // [MQTT-3.2.2-11]
     }
@@ -314,7 +327,7 @@ export class Session implements WireReader {
     const topic = topicAlias === 0 ? named : this.#topicOf(topicAlias, named)
     const attributes =
       properties === undefined ? noAttributes : Buffer.from(encodeAttributes(properties.contentType, properties.userProperties))
-    inFlight.store({ topic, payload, attributes }, messageId)
+    inFlight.store({ topic, payload, attributes }, messageId, this.#receivedAtMicros)
   }
 
   #topicOf(alias: number, topic: string): string {
@@ -421,7 +434,11 @@ export class Session implements WireReader {
     if (will === undefined) return
     // [MQTT-3.1.2-8]
     this.#will = undefined
-    this.#opened?.inFlight.store({ topic: will.topic, payload: will.payload, attributes: Buffer.from(will.attributes) }, 0)
+    this.#opened?.inFlight.store(
+      { topic: will.topic, payload: will.payload, attributes: Buffer.from(will.attributes) },
+      0,
+      this.#broker.clock.now() * 1000,
+    )
     this.#broker.counters.wills += 1
   }
 }
