@@ -66,6 +66,16 @@ export class StatementTimeout extends Error {
   override readonly name = 'StatementTimeout'
 }
 
+/** The limit of memory does not allow a statement. What DuckDB finds no room for on disk is none of these. */
+export class OutOfMemory extends Error {
+  override readonly name = 'OutOfMemory'
+
+  constructor(cause: Error) {
+    // The rest is advice, on settings that are locked.
+    super(cause.message.split('\n')[0], { cause })
+  }
+}
+
 /** An interrupt that comes between the steps of a statement is lost: it is repeated at this pace. */
 const INTERRUPT_EVERY_MS = 5
 
@@ -133,7 +143,7 @@ export class Connection {
     this.#closed = closed
   }
 
-  /** Runs a statement for what it does. Throws the signal's reason, StatementTimeout, or DuckDB's error. */
+  /** Runs a statement for what it does. Throws the signal's reason, StatementTimeout, OutOfMemory, or DuckDB's error. */
   async run(sql: string, options: StatementOptions = {}): Promise<void> {
     await this.#bounded(() => this.#connection.run(sql), options)
   }
@@ -204,10 +214,15 @@ export class Connection {
     } catch (error) {
       signal?.throwIfAborted()
       if (timedOut) throw new StatementTimeout(`not done within ${timeoutMs} ms`, { cause: error })
+      if (error instanceof Error && isOutOfMemory(error.message)) throw new OutOfMemory(error)
       throw error
     } finally {
       cancelTimer()
       signal?.removeEventListener('abort', interrupt)
     }
   }
+}
+
+function isOutOfMemory(message: string): boolean {
+  return message.startsWith('Out of Memory Error') && !message.includes('max_temp_directory_size')
 }

@@ -92,6 +92,8 @@ export const buildLimits = {
   /** Rows in a row group of Parquet, and their bytes in memory. */
   rowGroupRowsMax: 122_880,
   rowGroupBytes: 8 * MiB,
+  /** The same where the records had to be cut to fit in memory. */
+  rowGroupBytesFitted: MiB,
   /** Payload bytes that DuckDB reads from a table at once. */
   vectorBytes: 6 * MiB,
   /** Payload bytes that it parses at once: of dense JSON each expression takes some twenty times as much memory. */
@@ -104,12 +106,12 @@ export const previewLimits = {
   timeoutMs: 10_000,
   /** The samples with all their quotes and line breaks escaped. */
   bodyBytesMax: 16 * MiB,
-  /** Values of the rows that are shown. */
-  resultBytesMax: 8 * MiB,
+  /** Values of the rows that are shown, as texts: all that samples may have fits, in lists of short numbers too. */
+  resultBytesMax: 16 * MiB,
   warningsMax: 200,
   sampleValuesMax: 5,
-  /** What DuckDB may take for one preview. */
-  memoryBytes: 256 * MiB,
+  /** What DuckDB may take for one preview: as much as for a conversion, as the defaults have it. */
+  memoryBytes: 128 * MiB,
   /** Processes that run previews at once, and how long a preview waits for one. */
   workers: 2,
   waitMs: 5_000,

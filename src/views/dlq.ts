@@ -1,7 +1,7 @@
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { verdicts } from './extraction.ts'
+import { type Piece, recordsOf } from './pieces.ts'
 import type { NamedView } from './record-table.ts'
-import type { LoadedSlice } from './slice.ts'
 import { printType } from './types.ts'
 
 /**
@@ -11,24 +11,25 @@ import { printType } from './types.ts'
 export function dlqSql(
   { name, version, compiled }: NamedView,
   refused: string,
-  slices: readonly LoadedSlice[],
+  pieces: readonly Piece[],
   segmentSeq: number,
 ): string {
   const names = compiled.columns.map((column) => column.name)
   const types = compiled.columns.map(({ type }) => printType(type))
+  const tooComplex = `verdict = ${verdicts.tooComplex}`
   const unreadable = `verdict = ${verdicts.unreadable}`
   const isMissing = 'verdict % 2 = 1'
   const column = (texts: readonly string[]): string => `[${texts.map(quoteLiteral).join(', ')}][(verdict + 1) // 2]`
-  // The records are on the left, so that it is the few refused that are hashed.
-  const rows = ({ records, first, rows }: LoadedSlice): string =>
-    `SELECT verdict, failed, received_at, source, payload, payload_bytes, record_index FROM ${records} AS records
-     JOIN (SELECT * FROM ${refused} WHERE record_index BETWEEN ${first} AND ${first + rows - 1}) AS refused
-     ON refused.record_index = ${first} + records.rowid`
+  // The records are on the left, so that it is the few refused that are hashed. What only counts the rows is not to carry their payloads.
+  const judged = `SELECT records.*, verdict, failed FROM (SELECT *, payload IS NULL AS is_binary FROM (${recordsOf(pieces)})) AS records
+     JOIN ${refused} AS refused ON refused.record_index = records.record_index`
   return `SELECT
-      CASE WHEN ${unreadable} THEN CASE WHEN payload IS NULL THEN 'invalid_utf8' ELSE 'invalid_json' END
+      CASE WHEN ${tooComplex} THEN 'too_complex'
+           WHEN ${unreadable} THEN CASE WHEN is_binary THEN 'invalid_utf8' ELSE 'invalid_json' END
            WHEN ${isMissing} THEN 'missing_required' ELSE 'cast_failed' END AS error_code,
       CASE WHEN verdict > 0 THEN ${column(names)} END AS "column",
-      CASE WHEN ${unreadable} THEN CASE WHEN payload IS NULL THEN 'the record is not UTF-8' ELSE 'the record is not JSON' END
+      CASE WHEN ${tooComplex} THEN 'the columns of the record take more memory than there is for one record'
+           WHEN ${unreadable} THEN CASE WHEN is_binary THEN 'the record is not UTF-8' ELSE 'the record is not JSON' END
            WHEN ${isMissing} THEN concat('the required column ', to_json(${column(names)}), ' has no value in the record')
            ELSE concat('the value ', to_json(failed), ' of the column ', to_json(${column(names)}), ' is not of type ', ${column(types)})
       END AS message,
@@ -36,5 +37,5 @@ export function dlqSql(
       strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ') AS ingested_at, protocol, topic, client_id,
       CAST(attributes AS JSON) AS attributes,
       ${quoteLiteral(name)} AS view, ${version} AS view_version
-    FROM (${slices.map(rows).join(' UNION ALL ')}) AS judged JOIN sources ON sources.rowid = judged.source`
+    FROM (${judged}) AS judged JOIN sources ON sources.rowid = judged.source`
 }

@@ -14,14 +14,14 @@ import { duckDbPath, type Path } from './json-path.ts'
 import { type ColumnType, castList, castText, portable, printType, takesAnyText } from './types.ts'
 
 /** What became of a row. Positive: an error of column `i`, `missing(i)` or `castFailed(i)`. */
-export const verdicts = { accepted: 0, filteredOut: -1, filterUnknown: -2, unreadable: -3 } as const
+export const verdicts = { accepted: 0, filteredOut: -1, filterUnknown: -2, unreadable: -3, tooComplex: -4 } as const
 export const missing = (column: number): number => 2 * column + 1
 export const castFailed = (column: number): number => 2 * column + 2
 /** The column that an error's verdict is of. */
 export const columnOf = (verdict: number): number => Math.floor((verdict - 1) / 2)
 export const isMissing = (verdict: number): boolean => verdict % 2 === 1
 /** A row goes to the DLQ. `verdict` is SQL. */
-export const isDlq = (verdict: string): string => `(${verdict} > 0 OR ${verdict} = ${verdicts.unreadable})`
+export const isDlq = (verdict: string): string => `(${verdict} > 0 OR ${verdict} <= ${verdicts.unreadable})`
 
 export type Extraction = {
   /**
@@ -101,6 +101,13 @@ export function extractionSql(
     sql: `SELECT ${handedOn}${[...outcome, ...all.map(({ value }) => value)].join(', ')} FROM (${judged})`,
     values: columnSlots.map((view) => view.map(({ value }) => value)),
   }
+}
+
+/** The same for one view and records that cannot be decided in the memory there is: nothing is parsed. */
+export function undecidedSql(view: Uncompiled, { records, handOn = [] }: Omit<ExtractionOptions, 'guarded'>): string {
+  const emptied = `(SELECT * REPLACE (CAST(NULL AS VARCHAR) AS payload) FROM ${records})`
+  const { sql } = extractionSql([view], { guarded: true, records: emptied, handOn })
+  return `SELECT * REPLACE (CAST(${verdicts.tooComplex} AS SMALLINT) AS verdict_0) FROM (${sql})`
 }
 
 /** The texts that are read from a record, each once. */

@@ -143,7 +143,7 @@ describe('a preview', () => {
     expect(few).toMatchObject({ success: true, rowCount: 1 })
     const many = await preview(
       columns,
-      Array.from({ length: 5 }, () => sample),
+      Array.from({ length: 10 }, () => sample),
     )
     expect(many).toMatchObject({ success: false, rowCount: 0, errors: [{ code: 'result_too_large' }] })
   })

@@ -15,8 +15,9 @@ import { previewLimits } from '#model/limits.ts'
 import type { DefinedPreview, PreviewColumn, PreviewIssue, PreviewResult } from '#model/preview.ts'
 import { type CompiledColumn, type CompiledView, compileView } from './compile.ts'
 import { dlqSql } from './dlq.ts'
-import { extractionSql, isDlq, verdicts } from './extraction.ts'
+import { type Extraction, extractionSql, isDlq, undecidedSql, verdicts } from './extraction.ts'
 import { formatSql } from './format-sql.ts'
+import { cutToFit, orIfOutOfMemory, type Piece, recordsOf } from './pieces.ts'
 import { encodingOf, type LoadedSlice, LoadingSlice } from './slice.ts'
 import { Sources } from './sources.ts'
 import { type ColumnType, printType } from './types.ts'
@@ -25,8 +26,17 @@ export type PreviewOptions = { readonly clock: Clock; readonly timeoutMs: number
 
 const FAILED_TEXT_CHARS_MAX = 200
 
+class ResultTooLarge extends Error {
+  override readonly name = 'ResultTooLarge'
+
+  constructor() {
+    super(`the rows have more than ${previewLimits.resultBytesMax} bytes; use fewer samples`)
+  }
+}
+
 /** A sample after the rules. */
 type Decided = {
+  readonly index: number
   readonly verdict: number
   /** By column; NULL in a row that is not accepted. */
   readonly values: readonly Value[]
@@ -59,7 +69,9 @@ class Preview {
   readonly sql: string
   readonly #view: CompiledView
   readonly #statement: () => StatementOptions
-  readonly #extraction: ReturnType<typeof extractionSql>
+  readonly #texts: Pick<CompiledView, 'columns' | 'condition'>
+  readonly #decided: Decided[] = []
+  #resultBytes = 0
 
   constructor(view: CompiledView, statement: () => StatementOptions) {
     this.#view = view
@@ -67,7 +79,7 @@ class Preview {
     const texts = view.columns.map(
       (column): CompiledColumn => ({ ...column, ...asText(column), required: false, castFailures: 'null' }),
     )
-    this.#extraction = extractionSql([view, { columns: texts, condition: undefined }], { guarded: true, records: 'records_0' })
+    this.#texts = { columns: texts, condition: undefined }
     const values = extractionSql([view], { guarded: true, records: 'records' }).values[0] ?? []
     const named = view.columns.map(({ name }, index) => `${values[index]} AS ${quoteIdentifier(name)}`)
     this.sql = formatSql(`SELECT ${named.join(', ')} FROM (${view.sql}) WHERE verdict_0 = ${verdicts.accepted}`)
@@ -77,48 +89,66 @@ class Preview {
     const database = await Database.open({ directories: [], memoryBytes: previewLimits.memoryBytes })
     try {
       const connection = await database.connect()
-      const slice = await load(connection, samples, nowMs)
-      await connection.run(`CREATE TABLE ${slice.extracted} AS ${this.#extraction.sql}`, this.#statement())
-      const decided = await this.#decided(connection, slice.extracted)
-      if (decided === undefined) {
-        return failed(
-          issue('result_too_large', `the rows have more than ${previewLimits.resultBytesMax} bytes; use fewer samples`),
-        )
-      }
+      const { pieces } = await load(connection, samples, nowMs)
+      await connection.run('CREATE TABLE refused (record_index BIGINT, verdict SMALLINT, failed VARCHAR)')
+      const undecided: Piece[] = []
+      await cutToFit(
+        pieces,
+        (piece) => this.#decide(connection, piece),
+        (row) => undecided.push(row),
+      )
+      for (const row of undecided) await this.#keep(connection, { sql: undecidedSql(this.#view, handingOn([row])), values: [] })
       const named = { name: 'preview', version: 1, compiled: this.#view }
-      const refused = `(SELECT rowid AS record_index, verdict_0 AS verdict, failed_0 AS failed FROM ${slice.extracted} WHERE ${isDlq('verdict_0')})`
       const errors = await connection.query(
-        `SELECT record_index, "column", error_code, message FROM (${dlqSql(named, refused, [slice], 0)}) ORDER BY record_index`,
+        `SELECT record_index, "column", error_code, message FROM (${dlqSql(named, 'refused', pieces, 0)}) ORDER BY record_index`,
         this.#statement(),
       )
-      return this.#result(decided, errors.rows.map(toRowIssue))
+      this.#decided.sort((one, other) => one.index - other.index)
+      return this.#result(this.#decided, errors.rows.map(toRowIssue))
     } finally {
       database.close()
     }
   }
 
-  /** In the order of the samples; undefined where it is more than may be shown. */
-  async #decided(connection: Connection, extracted: string): Promise<readonly Decided[] | undefined> {
-    const [values = [], texts = []] = this.#extraction.values
-    const bytes = values.map((value) => `coalesce(strlen(CAST(${value} AS VARCHAR)), 0)`).join(' + ')
-    const accepted = `FROM ${extracted} WHERE verdict_0 = ${verdicts.accepted}`
-    const size = await connection.query(`SELECT coalesce(sum(${bytes}), 0) ${accepted}`, this.#statement())
-    if (Number(size.rows[0]?.[0]) > previewLimits.resultBytesMax) return undefined
-    const columns = values.flatMap((value, index) => [
+  /** A sample that is too much together with its texts has none to be shown. */
+  async #decide(connection: Connection, piece: Piece): Promise<void> {
+    const extracted = (views: readonly Pick<CompiledView, 'columns' | 'condition'>[]) =>
+      this.#keep(connection, extractionSql(views, { guarded: true, ...handingOn([piece]) }))
+    await orIfOutOfMemory(
+      () => extracted([this.#view, this.#texts]),
+      (error) => {
+        if (piece.to - piece.from > 1) throw error
+        return extracted([this.#view])
+      },
+    )
+  }
+
+  /** Reads what became of some samples, and puts by which were refused. Throws ResultTooLarge. */
+  async #keep(connection: Connection, { sql, values: [values, texts] }: Extraction): Promise<void> {
+    const ask = (statement: string) => connection.query(statement, this.#statement())
+    const names = values ?? this.#view.columns.map(() => 'NULL')
+    await ask(`CREATE OR REPLACE TABLE extracted AS ${sql}`)
+    const bytes = names.map((value) => `coalesce(strlen(CAST(${value} AS VARCHAR)), 0)`).join(' + ')
+    const size = await ask(`SELECT coalesce(sum(${bytes}), 0) FROM extracted WHERE verdict_0 = ${verdicts.accepted}`)
+    const resultBytes = this.#resultBytes + Number(size.rows[0]?.[0])
+    if (resultBytes > previewLimits.resultBytesMax) throw new ResultTooLarge()
+    const columns = names.flatMap((value, index) => [
       `CASE WHEN verdict_0 = ${verdicts.accepted} THEN ${value} END`,
       `${value} IS NOT NULL`,
-      `CASE WHEN ${value} IS NULL THEN left(CAST(${texts[index]} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX}) END`,
+      `CASE WHEN ${value} IS NULL THEN left(CAST(${texts?.[index] ?? 'NULL'} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX}) END`,
     ])
-    const { rows } = await connection.query(
-      `SELECT verdict_0, ${columns.join(', ')} FROM ${extracted} ORDER BY rowid`,
-      this.#statement(),
-    )
-    return rows.map(([verdict, ...cells]) => ({
-      verdict: Number(verdict),
-      values: this.#view.columns.map(({ type }, index) => toJson(cells[3 * index] ?? null, type)),
-      isFilled: values.map((_, index) => cells[3 * index + 1] === true),
-      failedTexts: values.map((_, index) => (cells[3 * index + 2] ?? null) as string | null),
-    }))
+    const { rows } = await ask(`SELECT record_index, verdict_0, ${columns.join(', ')} FROM extracted`)
+    await ask(`INSERT INTO refused SELECT record_index, verdict_0, failed_0 FROM extracted WHERE ${isDlq('verdict_0')}`)
+    this.#resultBytes = resultBytes
+    for (const [index, verdict, ...cells] of rows) {
+      this.#decided.push({
+        index: Number(index),
+        verdict: Number(verdict),
+        values: this.#view.columns.map(({ type }, at) => toJson(cells[3 * at] ?? null, type)),
+        isFilled: names.map((_, at) => cells[3 * at + 1] === true),
+        failedTexts: names.map((_, at) => (cells[3 * at + 2] ?? null) as string | null),
+      })
+    }
   }
 
   #result(decided: readonly Decided[], errors: readonly PreviewIssue[]): PreviewResult {
@@ -157,6 +187,10 @@ async function load(connection: Connection, samples: readonly string[], nowMs: n
   return slice.finish()
 }
 
+function handingOn(pieces: readonly Piece[]): { readonly records: string; readonly handOn: readonly string[] } {
+  return { records: `(${recordsOf(pieces)})`, handOn: ['record_index'] }
+}
+
 function asText({ path }: CompiledColumn): Pick<CompiledColumn, 'type'> {
   return { type: { scalar: 'VARCHAR', depth: path.from === 'record' && path.hasEach ? 1 : 0 } }
 }
@@ -178,7 +212,7 @@ function statistics({ name, type }: CompiledColumn, values: readonly Value[]): P
 function columnWarnings(column: CompiledColumn, index: number, decided: readonly Decided[]): readonly PreviewIssue[] {
   const { name, required, castFailures } = column
   const type = printType(column.type)
-  const readable = decided.filter(({ verdict }) => verdict !== verdicts.unreadable)
+  const readable = decided.filter(({ verdict }) => verdict > verdicts.unreadable)
   const found = readable.filter(({ isFilled, failedTexts }) => isFilled[index] || failedTexts[index] !== null)
   if (readable.length > 0 && found.length === 0) {
     return [issue('path_never_found', `no sample has a value at the path of the column ${JSON.stringify(name)}`, name)]
@@ -196,7 +230,7 @@ function columnWarnings(column: CompiledColumn, index: number, decided: readonly
 }
 
 function filterWarnings(decided: readonly Decided[]): readonly PreviewIssue[] {
-  const readable = decided.filter(({ verdict }) => verdict !== verdicts.unreadable)
+  const readable = decided.filter(({ verdict }) => verdict > verdicts.unreadable)
   const unknown = readable.filter(({ verdict }) => verdict === verdicts.filterUnknown).length
   const dropped = readable.filter(({ verdict }) => verdict === verdicts.filteredOut).length + unknown
   if (readable.length === 0 || dropped < readable.length) return []
@@ -215,6 +249,7 @@ function toRowIssue([index, column, code, message]: readonly Value[]): PreviewIs
 
 function toIssue(error: unknown, timeoutMs: number): PreviewIssue {
   if (error instanceof StatementTimeout) return timedOut(timeoutMs)
+  if (error instanceof ResultTooLarge) return issue('result_too_large', error.message)
   // What DuckDB says after the first line is an excerpt of the statement.
   const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
   return issue('view_failed', line)

@@ -2,13 +2,13 @@
  * The records of one segment, loaded once into DuckDB, and what is made of them: raw Parquet, and for each view Parquet and DLQ.
  *
  * Owns: the tables. Does not own: where records come from, which files are wanted, where they go.
- * DuckDB works on 2048 rows at once, so a table of large records would need gigabytes of memory: then the records are cut into slices of
- * some megabytes, each in tables of its own.
+ * DuckDB reads 2048 rows at once, so a table of large records would need gigabytes of memory: then the records are cut into slices of
+ * some megabytes, each in tables of its own. What is still too much for the memory is done again in smaller pieces (pieces.ts).
  *
  * Law: the tables of records and of what was extracted have the same rows in the same order.
  */
 import type { Buffer } from 'node:buffer'
-import { type Connection, Database } from '#duckdb/database.ts'
+import { type Connection, Database, type OutOfMemory } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import { assert } from '#lib/assert.ts'
 import { buildLimits } from '#model/limits.ts'
@@ -16,8 +16,9 @@ import type { ViewQuality } from '#model/view-quality.ts'
 import { columnQualities } from './column-quality.ts'
 import type { CompiledView } from './compile.ts'
 import { dlqSql } from './dlq.ts'
-import { type Extraction, extractionSql } from './extraction.ts'
+import { type Extraction, extractionSql, undecidedSql, verdicts } from './extraction.ts'
 import { isAccepted, Observer } from './observer.ts'
+import { cutToFit, orIfOutOfMemory, type Piece, recordsOf } from './pieces.ts'
 import { RecordSampler } from './record-sampler.ts'
 import { type Profile, profileKinds } from './sample-profile.ts'
 import { encodingOf, type LoadedSlice, type LoadingFrame, LoadingSlice } from './slice.ts'
@@ -131,60 +132,67 @@ export class RecordTable {
 
   /** Every record as it was sent. */
   async writeRaw(path: string): Promise<void> {
-    await this.#copy(
-      `SELECT make_timestamp(received_at) AS ingested_at, protocol, topic, client_id,
-         CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, CAST(record_index AS BIGINT) AS record_index, payload, payload_bytes, attributes
-       FROM (${this.#records()}) AS records JOIN sources ON sources.rowid = records.source`,
-      path,
+    await this.#inPieces((pieces) =>
+      this.#copy(
+        `SELECT make_timestamp(received_at) AS ingested_at, protocol, topic, client_id,
+           CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, CAST(record_index AS BIGINT) AS record_index, payload, payload_bytes, attributes
+         FROM (${recordsOf(pieces)}) AS records JOIN sources ON sources.rowid = records.source`,
+        path,
+      ),
     )
   }
 
   /**
    * Makes the views ready to be written. Several share one parse: what it gives is kept in tables, which replace those there were.
-   * One alone is extracted while it is written.
+   * One alone is extracted while it is written. Throws OutOfMemory where a record is too much for several: each alone may take it.
    */
   async extract(views: readonly NamedView[]): Promise<ExtractedViews> {
     const compiled = views.map((view) => view.compiled)
-    if (views.length === 1) {
-      const extraction = () =>
-        extractionSql(compiled, { guarded: this.#guarded, records: `(${this.#records()})`, handOn: ['record_index'] })
-      return { views, values: extraction().values, rows: () => extraction().sql }
+    if (views.length === 1) return { views, values: valuesOf(compiled), rows: () => this.#extractionSql(compiled, this.#pieces) }
+    for (const { pieces, extracted } of this.#slices) {
+      const make = (sql: () => string): Promise<void> =>
+        this.#unguardedFirst(() => this.#run(`CREATE OR REPLACE TABLE ${extracted} AS ${sql()}`))
+      await orIfOutOfMemory(
+        () => make(() => this.#extractionSql(compiled, pieces)),
+        async () => {
+          await make(() => `SELECT * FROM (${this.#extractionSql(compiled, pieces)}) LIMIT 0`)
+          const add = (piece: Piece) =>
+            this.#unguardedFirst(() => this.#run(`INSERT INTO ${extracted} ${this.#extractionSql(compiled, [piece])}`))
+          await cutToFit(pieces, add, rethrow)
+        },
+      )
     }
-    let values: ExtractedViews['values'] = []
-    for (const { records, extracted } of this.#slices) {
-      await this.#unguardedFirst(async () => {
-        const extraction = extractionSql(compiled, { guarded: this.#guarded, records })
-        values = extraction.values
-        await this.#run(`CREATE OR REPLACE TABLE ${extracted} AS ${extraction.sql}`)
-      })
-    }
-    const kept = this.#slices.map(({ extracted, first }) => `SELECT *, ${first} + rowid AS record_index FROM ${extracted}`)
-    return { views, values, rows: () => kept.join(' UNION ALL ') }
+    const kept = this.#slices.map(({ extracted }) => `SELECT * FROM ${extracted}`)
+    return { views, values: valuesOf(compiled), rows: () => kept.join(' UNION ALL ') }
   }
 
   /** Writes the rows that one of the views accepts, a file without rows where there are none, and says what became of all. */
-  async writeAccepted({ views, values, rows }: ExtractedViews, view: number, path: string): Promise<DecidedView> {
-    const named = views[view]
+  async writeAccepted(extracted: ExtractedViews, view: number, path: string): Promise<DecidedView> {
+    const named = extracted.views[view]
     assert(named !== undefined, 'the view is among those extracted')
-    const columns = named.compiled.columns.map(({ name }, index) => `${values[view]?.[index]} AS ${quoteIdentifier(name)}`)
     const refused = `refused_${view}`
+    const write = (from: ExtractedViews, at: number, rowGroupBytes?: number) =>
+      this.#observer.observe(refused, () => this.#copy(acceptedSql(from, at, isAccepted(at)), path, rowGroupBytes))
     const { written, tally } = await this.#unguardedFirst(() =>
-      this.#observer.observe(refused, () =>
-        this.#copy(`SELECT ${columns.join(', ')} FROM (${rows()}) WHERE ${isAccepted(view)}`, path),
+      orIfOutOfMemory(
+        () => write(extracted, view),
+        async () => write(await this.#fitted(named, path), 0, buildLimits.rowGroupBytesFitted),
       ),
     )
     const processed = written + tally.dropped + tally.dlq
     assert(processed === this.#recordCount, `a view decided ${processed} of ${this.#recordCount} records`)
-    const dlq = dlqSql(named, refused, this.#slices, this.#options.segmentSeq)
+    const dlqSqlOf = (pieces: readonly Piece[]) => dlqSql(named, refused, pieces, this.#options.segmentSeq)
     const { dropped, castNulls, ofColumns } = tally
     const counts = { processed, accepted: written, dropped, dlq: tally.dlq, castNulls }
     const quality = await this.#quality(named.compiled, path, written, ofColumns)
-    return { counts: { ...counts, ...(await this.#errors(dlq, tally.dlq)) }, quality, dlqSql: dlq }
+    return { counts: { ...counts, ...(await this.#errors(dlqSqlOf(this.#pieces), tally.dlq)) }, quality, dlqSqlOf }
   }
 
   /** One JSON object per row, gzipped. */
   async writeDlq(decided: DecidedView, path: string): Promise<void> {
-    await this.#run(`COPY (${decided.dlqSql}) TO ${quoteLiteral(path)} (FORMAT json, COMPRESSION gzip)`)
+    await this.#inPieces((pieces) =>
+      this.#run(`COPY (${decided.dlqSqlOf(pieces)}) TO ${quoteLiteral(path)} (FORMAT json, COMPRESSION gzip)`),
+    )
   }
 
   close(): void {
@@ -209,11 +217,43 @@ export class RecordTable {
     }
   }
 
-  /** All of them, with the index that each has in the segment. */
-  #records(): string {
-    return this.#slices
-      .map(({ records, first }) => `SELECT *, ${first} + rowid AS record_index FROM ${records}`)
-      .join(' UNION ALL ')
+  /**
+   * The view alone, in pieces that are small enough for the memory. Each is tried, up to a file at `path`, with a parse more than it takes to
+   * write all of them in the end. A record that is too much by itself is one that the view cannot decide.
+   */
+  async #fitted(view: NamedView, path: string): Promise<ExtractedViews> {
+    const views = [view]
+    const values = valuesOf([view.compiled])
+    const accepted = `json_valid(record) AND verdict_0 = ${verdicts.accepted}`
+    const attempt = (piece: Piece): Promise<unknown> => {
+      const records = `(SELECT *, payload AS record FROM (${recordsOf([piece])}))`
+      const { sql } = extractionSql([view.compiled], { guarded: this.#guarded, records, handOn: ['record'] })
+      return this.#copy(acceptedSql({ views, values, rows: () => sql }, 0, accepted), path)
+    }
+    const tooComplex: Piece[] = []
+    const pieces = await cutToFit(this.#pieces, attempt, (row) => tooComplex.push(row))
+    const decided = pieces.length === 0 ? [] : [this.#extractionSql([view.compiled], pieces)]
+    const undecided =
+      tooComplex.length === 0
+        ? []
+        : [undecidedSql(view.compiled, { records: `(${recordsOf(tooComplex)})`, handOn: ['record_index'] })]
+    return { views, values, rows: () => [...decided, ...undecided].join(' UNION ALL ') }
+  }
+
+  #extractionSql(compiled: readonly CompiledView[], pieces: readonly Piece[]): string {
+    return extractionSql(compiled, { guarded: this.#guarded, records: `(${recordsOf(pieces)})`, handOn: ['record_index'] }).sql
+  }
+
+  /** Of all records, in smaller pieces where that is too much for the memory. */
+  async #inPieces(copy: (pieces: readonly Piece[]) => Promise<unknown>): Promise<void> {
+    await orIfOutOfMemory(
+      () => copy(this.#pieces),
+      async () => copy(await cutToFit(this.#pieces, (piece) => copy([piece]), rethrow)),
+    )
+  }
+
+  get #pieces(): readonly Piece[] {
+    return this.#slices.flatMap(({ pieces }) => pieces)
   }
 
   /** Does it again if a record is no JSON. */
@@ -228,11 +268,10 @@ export class RecordTable {
   }
 
   /** The number of rows written. */
-  async #copy(select: string, path: string): Promise<number> {
-    const { rowGroupBytes, rowGroupRowsMax } = buildLimits
+  async #copy(select: string, path: string, rowGroupBytes: number = buildLimits.rowGroupBytes): Promise<number> {
     const { rows } = await this.#query(
       `COPY (${select}) TO ${quoteLiteral(path)} (FORMAT parquet, COMPRESSION zstd,
-       ROW_GROUP_SIZE ${rowGroupRowsMax}, ROW_GROUP_SIZE_BYTES ${rowGroupBytes})`,
+       ROW_GROUP_SIZE ${buildLimits.rowGroupRowsMax}, ROW_GROUP_SIZE_BYTES ${rowGroupBytes})`,
     )
     return Number(rows[0]?.[0])
   }
@@ -257,7 +296,25 @@ export type ExtractedViews = {
   readonly rows: () => string
 }
 
-export type DecidedView = { readonly counts: RowCounts; readonly quality: ViewQuality; readonly dlqSql: string }
+export type DecidedView = {
+  readonly counts: RowCounts
+  readonly quality: ViewQuality
+  readonly dlqSqlOf: (pieces: readonly Piece[]) => string
+}
+
+function valuesOf(compiled: readonly CompiledView[]): ExtractedViews['values'] {
+  return extractionSql(compiled, { guarded: true, records: 'records' }).values
+}
+
+function acceptedSql({ views, values, rows }: ExtractedViews, view: number, condition: string): string {
+  const names = views[view]?.compiled.columns ?? []
+  const columns = names.map(({ name }, index) => `${values[view]?.[index]} AS ${quoteIdentifier(name)}`)
+  return `SELECT ${columns.join(', ')} FROM (${rows()}) WHERE ${condition}`
+}
+
+function rethrow(_: Piece, error: OutOfMemory): void {
+  throw error
+}
 
 function isMalformedJson(error: unknown): boolean {
   return error instanceof Error && error.message.includes('Malformed JSON')

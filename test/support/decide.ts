@@ -37,11 +37,12 @@ export async function decide(
   records: readonly (string | Buffer)[],
   beside: readonly Definition[] = [],
   look: (parquet: string) => Promise<unknown> = async () => undefined,
+  memoryBytes = 256 * MiB,
 ): Promise<Decided> {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-views-'))
   const table = await RecordTable.open({
     directory,
-    memoryBytes: 256 * MiB,
+    memoryBytes,
     segmentSeq: 7,
     signal: new AbortController().signal,
     statementTimeoutMs: 60_000,

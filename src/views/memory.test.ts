@@ -1,0 +1,149 @@
+/** Records that take far more memory than they have bytes. INLET_TEST_SEED runs a failure again. */
+import { Buffer } from 'node:buffer'
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Column } from '#model/definition.ts'
+import { KiB, MiB } from '#model/limits.ts'
+import { decide } from '../../test/support/decide.ts'
+
+const seed = Number(process.env['INLET_TEST_SEED'] ?? Date.now() % 2 ** 31)
+const defaultMemory = 128 * MiB
+const littleMemory = 64 * MiB
+const column = (name: string, type: string, path = `$.${name}`): Column => ({ name, type, path })
+const list = (item: string, bytes: number): string =>
+  `[${Array(Math.floor(bytes / (item.length + 1)))
+    .fill(item)
+    .join(',')}]`
+const records = (count: number, bytes: number, item: string): string[] =>
+  Array.from({ length: count }, (_, id) => `{"id":${id},"v":${list(item, bytes - 30)}}`)
+const inLittle = (columns: Column[], from: readonly (string | Buffer)[], memoryBytes: number, beside: Column[][] = []) =>
+  decide(
+    { columns },
+    from,
+    beside.map((each) => ({ columns: each })),
+    undefined,
+    memoryBytes,
+  )
+
+const jsons = [
+  column('a', 'JSON', '$.v'),
+  column('b', 'JSON', '$'),
+  column('c', 'JSON[]', '$.v[*]'),
+  column('d', 'VARCHAR[]', '$.v'),
+]
+
+describe('dense records fit in the memory of a conversion', () => {
+  test.each<[string, string[], Column[]]>([
+    ['megabytes of numbers beside an id', records(8, MiB, '1'), [column('id', 'BIGINT')]],
+    ['hundreds of fractions', records(3_000, 3_000, '12.5'), [column('v', 'DOUBLE[]')]],
+    ['lists of texts, as JSON and lists', records(3_000, 3_000, '"ab"'), jsons],
+    ['small records, as JSON and lists', records(20_000, 300, '1'), jsons],
+  ])(
+    '%s',
+    async (_, from, columns) => {
+      const { counts, rows } = await inLittle(columns, from, defaultMemory)
+      expect(counts).toMatchObject({ processed: from.length, accepted: from.length, dlq: 0 })
+      if (columns[0]?.name === 'id') expect(rows).toEqual(from.map((_, id) => [id]).map(([id]) => [String(id)]))
+    },
+    60_000,
+  )
+
+  test('of several views at once', async () => {
+    const from = records(2_000, 3_000, '"ab"')
+    const { counts } = await inLittle(jsons, from, defaultMemory, [[column('id', 'BIGINT'), ...jsons]])
+    expect(counts).toMatchObject({ processed: from.length, accepted: from.length })
+  }, 60_000)
+})
+
+test('a record that is too much by itself is a dead letter, and the others are not', async () => {
+  const each = Array.from({ length: 19 }, (_, index) => column(`e${index}`, `DECIMAL(18,${Math.min(index, 18)})[]`, '$.v[*]'))
+  const small = records(5_000, 200, '1')
+  const from = [...small.slice(0, 2_500), ...records(2, MiB, '1'), ...small.slice(2_500), '{', '{"id":"x"}']
+  const { counts, rows, dlq } = await inLittle([{ ...column('id', 'BIGINT'), required: true }, ...each], from, defaultMemory)
+  expect(counts).toMatchObject({ processed: 5_004, accepted: 5_000, dropped: 0, dlq: 4 })
+  expect(counts.errors).toEqual({ too_complex: 2, invalid_json: 1, cast_failed: 1 })
+  expect(dlq.map(({ record_index, error_code }) => [record_index, error_code])).toEqual([
+    [2_500, 'too_complex'],
+    [2_501, 'too_complex'],
+    [5_002, 'invalid_json'],
+    [5_003, 'cast_failed'],
+  ])
+  expect(dlq[0]).toMatchObject({
+    column: null,
+    message: 'the columns of the record take more memory than there is for one record',
+    record: from[2_500],
+  })
+  expect(rows.map(([id]) => Number(id))).toEqual(small.map((_, id) => id))
+}, 60_000)
+
+test.each([
+  ['that are not UTF-8', Buffer.alloc(MiB, 0xff), 'invalid_utf8'],
+  ['that are six times as long as JSON texts', Buffer.alloc(MiB), 'invalid_json'],
+  ['that are nested half a million deep', Buffer.from('['.repeat(MiB / 2)), 'invalid_json'],
+])(
+  'dead letters %s fit in the memory',
+  async (_, record, code) => {
+    const { counts, dlq } = await inLittle(
+      [column('id', 'BIGINT'), column('all', 'JSON', '$')],
+      Array(16).fill(record),
+      littleMemory,
+    )
+    expect(counts).toMatchObject({ processed: 16, dlq: 16, errors: { [code]: 16 } })
+    expect(dlq[15]?.['record'] ?? Buffer.from(String(dlq[15]?.['record_base64']), 'base64')).toEqual(
+      code === 'invalid_utf8' ? record : record.toString(),
+    )
+  },
+  60_000,
+)
+
+/** By id, since rows of very different sizes may change places; and as failures that can be read. */
+const short = (rows: readonly (readonly unknown[])[]): readonly string[] =>
+  rows.map((row) => `${row[0]} ${createHash('sha256').update(JSON.stringify(row)).digest('hex').slice(0, 8)}`).sort()
+
+test(`whatever the records are, little memory decides as much does, but for those that are too complex (seed ${seed})`, async () => {
+  const leaf = fc.constantFrom(
+    '1',
+    '-12.5',
+    '"a"',
+    'null',
+    'true',
+    '[]',
+    '{}',
+    '"2024-01-01T00:00:00Z"',
+    '{"a":1}',
+    '[[1],[2]]',
+    'x',
+  )
+  const value = fc.tuple(leaf, fc.constantFrom(1, 10, KiB, 32 * KiB, 500 * KiB)).map(([item, bytes]) => list(item, bytes))
+  const nested = fc.tuple(value, fc.nat(200)).map(([inner, depth]) => `${'{"a":'.repeat(depth)}${inner}${'}'.repeat(depth)}`)
+  const record = fc.oneof(value, nested).map((v) => `"v":${v}}`)
+  const some = fc
+    .tuple(record, fc.constantFrom(1, 1, 2, 50))
+    .map(([text, times]) => Array<string>(text.length > 10 * KiB ? 1 : times).fill(text))
+  const type = fc.constantFrom('JSON', 'VARCHAR', 'BIGINT[]', 'DOUBLE[]', 'VARCHAR[]', 'JSON[]', 'TIMESTAMP[]')
+  const path = fc.constantFrom('$.v', '$', '$.v[*]', '$.v.a', '$.v[0]', '$.v.a.a[*]')
+  const columns = fc
+    .array(fc.tuple(type, path), { minLength: 1, maxLength: 8 })
+    .map((all) =>
+      all.map(([of, at], index) => column(`c${index}`, at.includes('[*]') && !of.endsWith('[]') ? `${of}[]` : of, at)),
+    )
+  await fc.assert(
+    fc.asyncProperty(columns, fc.array(some, { minLength: 1, maxLength: 12 }), async (drawn, texts) => {
+      const from = texts.flat().map((text, id) => `{"id":${id},${text}`)
+      const all = [column('id', 'BIGINT'), ...drawn]
+      const little = await inLittle(all, from, littleMemory)
+      const large = await inLittle(all, from, 2_048 * MiB)
+      const tooComplex = new Set(
+        little.dlq.flatMap((row) => (row['error_code'] === 'too_complex' ? [Number(row['record_index'])] : [])),
+      )
+      const decided = from.filter((_, index) => !tooComplex.has(index))
+      const expected = tooComplex.size === 0 ? large : await inLittle(all, decided, 2_048 * MiB)
+      expect(short(little.rows)).toEqual(short(expected.rows))
+      expect(little.counts.castNulls).toBe(expected.counts.castNulls)
+      expect(little.counts.processed).toBe(from.length)
+      expect(little.counts.dlq - tooComplex.size).toBe(expected.counts.dlq)
+    }),
+    { seed, numRuns: 12 },
+  )
+}, 120_000)
