@@ -18,7 +18,7 @@ import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
 import { whatIsForeign } from './marker-check.ts'
 import { objectKey, type SegmentName } from './object-key.ts'
 import type { Suspects } from './suspects.ts'
-import type { Troubles } from './troubles.ts'
+import type { Access, Troubles } from './troubles.ts'
 import { metadataOf, type Uploader } from './uploader.ts'
 
 /** Failed conversions after which a segment is parked. */
@@ -122,7 +122,7 @@ export class SegmentDelivery {
   async #adopt(facts: Facts, run: DeliveryRun): Promise<boolean> {
     return this.#retry(facts, run, async (target) => {
       const key = objectKey({ ...facts.name, prefix: target.prefix }, 'manifest')
-      const bytes = await this.#options.stores.open(target).get(key, run.signal)
+      const bytes = await this.#paced('read', target, run, (store) => store.get(key, run.signal))
       const found = bytes === undefined ? undefined : decodeMarker(key, bytes)
       if (found === undefined || !this.#isOwn(found, facts, target)) return false
       await run.turn
@@ -231,7 +231,8 @@ export class SegmentDelivery {
         const now = this.#options.endpoint(endpointId)?.destination
         if (now !== undefined && now !== null && !isSamePlace(now, target)) throw new Error('the destination was changed')
       }
-      if (!(await areThere(store, uploaded.artifacts, run.signal))) {
+      const { artifacts } = uploaded
+      if (!(await this.#paced('read', target, run, () => areThere(store, artifacts, run.signal)))) {
         uploaded = undefined
         throw new Error('files of the segment are gone from the bucket, from where something deleted them; they go up again')
       }
@@ -247,7 +248,7 @@ export class SegmentDelivery {
         uploaded_at: isoTimestamp(clock.now()),
         duration_ms: Math.round(clock.monotonic() - startedAt),
         destination: { id: target.id, bucket: target.bucket, region: target.region },
-        artifacts: uploaded.artifacts,
+        artifacts,
         views: [...built.views],
       }
       const marker = encodeMarker(commit)
@@ -255,13 +256,31 @@ export class SegmentDelivery {
       const reported = withManifest(commit, key, marker)
       const { manifest } = reported.artifacts
       if (manifest === undefined) throw new Error('a commit without its marker')
-      await store.put(key, marker, {
-        contentType: 'application/json',
-        metadata: metadataOf(name, 'manifest', manifest),
-        signal: run.signal,
-      })
+      const metadata = metadataOf(name, 'manifest', manifest)
+      await this.#paced('write', target, run, () => store.put(key, marker, { contentType: 'application/json', metadata, signal }))
       await this.#options.commit(reported)
     })
+  }
+
+  /** One request after the other while the destination is in trouble, as with files. */
+  async #paced<T>(
+    access: Access,
+    target: Target,
+    { report, signal }: DeliveryRun,
+    request: (store: ObjectStore) => Promise<T>,
+  ): Promise<T> {
+    const { stores, troubles } = this.#options
+    const trouble = troubles.find(target.id)
+    if (trouble !== undefined) report(trouble.reason)
+    using _turn = await trouble?.turn(signal)
+    try {
+      const result = await request(stores.open(target))
+      troubles.succeeded(target.id, access)
+      return result
+    } catch (error) {
+      if (!signal.aborted) troubles.failed(target.id, access, error)
+      throw error
+    }
   }
 
   /** Tries for ever, each time with the endpoint's destination as bound then. A new snapshot ends a wait. */

@@ -10,7 +10,7 @@ const never = new AbortController().signal
 function inTrouble() {
   const clock = new ManualClock()
   const troubles = new Troubles({ clock })
-  troubles.failed('dead', new Error('no bucket'))
+  troubles.failed('dead', 'write', new Error('no bucket'))
   const granted: Disposable[] = []
   const trouble = (): Trouble => {
     const found = troubles.find('dead')
@@ -31,15 +31,17 @@ test('one of all who wait tries, after the back-off; the next one after the next
   expect(granted).toHaveLength(0)
   clock.advance(retryDelayMsMin)
   await until('a first try', () => granted.length === 1)
-  troubles.failed('dead', new Error('still no bucket'))
+  troubles.failed('dead', 'write', new Error('still no bucket'))
   granted[0]?.[Symbol.dispose]()
   await Promise.resolve()
   expect(granted).toHaveLength(1)
   clock.advance(retryDelayMsMax)
   await until('a second try', () => granted.length === 2)
   expect(troubles.find('dead')?.reason).toBe('still no bucket')
+  troubles.succeeded('dead', 'read')
+  expect(troubles.find('dead')).toBeDefined()
   // One success, and nobody waits any more.
-  troubles.succeeded('dead')
+  troubles.succeeded('dead', 'write')
   granted[1]?.[Symbol.dispose]()
   await Promise.all(waiting)
   expect(troubles.find('dead')).toBeUndefined()
@@ -48,7 +50,7 @@ test('one of all who wait tries, after the back-off; the next one after the next
 
 test('what fails together is one failure', async () => {
   const { clock, troubles, granted, wait } = inTrouble()
-  for (let n = 0; n < 20; n += 1) troubles.failed('dead', new Error('no bucket'))
+  for (let n = 0; n < 20; n += 1) troubles.failed('dead', 'write', new Error('no bucket'))
   const waiting = wait()
   clock.advance(retryDelayMsMin)
   await waiting

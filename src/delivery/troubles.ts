@@ -1,9 +1,9 @@
 /**
- * Destinations whose last upload failed.
+ * Destinations that failed last.
  *
- * Owns: which they are, why, and how often one is tried. Does not own: what is uploaded.
- * Law: however much waits for a destination in trouble, one file at a time tries it, after a back-off of the destination's own. One
- * success ends the trouble, and all who wait for that learn it at once.
+ * Owns: which they are, why, and how often one is tried. Does not own: what is asked of them.
+ * Law: however much waits for a destination in trouble, one request at a time tries it, after a back-off of the destination's own. One
+ * success of what had failed, reading or writing, ends the trouble, and all who wait for that learn it at once.
  */
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
@@ -20,7 +20,11 @@ export type Trouble = {
   readonly turn: (signal: AbortSignal) => Promise<Disposable>
 }
 
+/** Roles and buckets may let one pass and not the other. */
+export type Access = 'read' | 'write'
+
 type Entry = {
+  readonly access: Access
   reason: string
   /** Of the monotonic clock. */
   notBefore: number
@@ -43,9 +47,9 @@ export class Troubles {
     return { reason: entry.reason, over: entry.over.signal, turn: (signal) => this.#turn(entry, signal) }
   }
 
-  failed(place: string, error: unknown): void {
+  failed(place: string, access: Access, error: unknown): void {
     const backoff = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.retryDelayMsMax })
-    const fresh = { reason: '', notBefore: 0, backoff, line: new Semaphore(1), over: new AbortController() }
+    const fresh = { access, reason: '', notBefore: 0, backoff, line: new Semaphore(1), over: new AbortController() }
     const entry = this.#entries.get(place) ?? fresh
     entry.reason = errorMessage(error)
     const now = this.#clock.monotonic()
@@ -54,10 +58,11 @@ export class Troubles {
     this.#entries.set(place, entry)
   }
 
-  succeeded(place: string): void {
+  succeeded(place: string, access: Access): void {
     const entry = this.#entries.get(place)
+    if (entry?.access !== access) return
     this.#entries.delete(place)
-    entry?.over.abort()
+    entry.over.abort()
   }
 
   async #turn(entry: Entry, signal: AbortSignal): Promise<Disposable> {

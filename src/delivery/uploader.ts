@@ -53,11 +53,11 @@ export class Uploader {
         using _slot = await this.#acquire(place, report, either)
         const key = objectKey(segment, kind)
         await store.putFile(key, path, { contentType, metadata: metadataOf(segment, kind, file), sha256, signal: either })
-        this.#troubles.succeeded(place)
+        this.#troubles.succeeded(place, 'write')
         const ofView = view === undefined ? {} : { view_id: view.id, view_version: view.version }
         return [kind, { key, bytes, rows, sha256, ...ofView }]
       } catch (error) {
-        if (!either.aborted) this.#troubles.failed(place, error)
+        if (!either.aborted) this.#troubles.failed(place, 'write', error)
         failed.abort(error)
         throw new Error(`upload of ${basename(path)} failed`, { cause: error })
       }
