@@ -246,3 +246,37 @@ describe('mutated conditions', () => {
     expect(taken).toBeGreaterThan(20)
   })
 })
+
+/** Each bound of the type, and what is next to it: a double has neither. */
+const bounds: readonly (readonly [type: string, low: string, high: string])[] = [
+  ['BIGINT', '9007199254740992', '9007199254740993'],
+  ['BIGINT', '-9223372036854775808', '9223372036854775807'],
+  ['UBIGINT', '18446744073709551614', '18446744073709551615'],
+  ['HUGEINT', '-99999999999999999999999999999999999999', '99999999999999999999999999999999999999'],
+  ['DECIMAL(19,2)', '12345678901234567.00', '12345678901234567.01'],
+  ['DECIMAL(38,3)', '-12345678901234567890123456789012345.678', '12345678901234567890123456789012345.678'],
+  ['DECIMAL(38,38)', '-0.99999999999999999999999999999999999999', '0.99999999999999999999999999999999999999'],
+]
+
+describe('constants beyond 2^53 are exact', () => {
+  test.each(bounds)('%s from %s to %s', async (type, low, high) => {
+    const records = [low, high].map((b) => JSON.stringify({ b }))
+    for (const [condition, kept] of [
+      [`b = ${low}`, [low]],
+      [`b = ${high}`, [high]],
+      [`b < ${high} AND b >= ${low}`, [low]],
+      [`b IN (${low}, ${high})`, [low, high]],
+    ] as const) {
+      const { rows } = await decide({ columns: [{ name: 'b', type, path: '$.b' }], filters: [{ condition }] }, records)
+      expect(rows.map(String), condition).toEqual(kept)
+    }
+  })
+
+  test.each(['170141183460469231731687303715884105727', '-170141183460469231731687303715884105728', ,])(
+    '%s is beyond every column',
+    async (constant) => {
+      const definition = { columns: [{ name: 'b', type: 'BIGINT', path: '$.b' }], filters: [{ condition: `b <> ${constant}` }] }
+      expect((await decide(definition, ['{"b":1}'])).rows).toEqual([['1']])
+    },
+  )
+})

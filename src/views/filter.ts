@@ -66,6 +66,7 @@ export async function parseCondition(
   const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(`SELECT ${text}`)})`, { timeoutMs })
   const parsed = readTree(String(rows[0]?.[0]))
   if (parsed['error'] === true) {
+    if (String(parsed['error_message']).includes('Only SELECT')) throw new ConditionError(oneExpression)
     const hint = 'a column whose name is a word of SQL is written in double quotes'
     throw new ConditionError(`cannot be read: ${parsed['error_message']} (${hint})`)
   }
@@ -75,12 +76,20 @@ export async function parseCondition(
 
 function readTree(json: string): Node {
   try {
-    return JSON.parse(json) as Node
+    return JSON.parse(json, exact) as Node
   } catch {
     // DuckDB writes a constant such as 1e400 as Infinity, which is no JSON.
     throw new ConditionError('a number is too large')
   }
 }
+
+/** A whole number that JavaScript would round is a bigint. */
+function exact(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
+  const isRounded = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
+  return isRounded && /^-?\d+$/.test(context?.source ?? '') ? BigInt(context?.source ?? '') : value
+}
+
+const oneExpression = "must be one expression over the view's columns, such as amount > 5, and nothing else"
 
 /** The expression, if the statement is `SELECT <expression>` and nothing else at all. */
 function soleExpression(parsed: Node): Node {
@@ -95,7 +104,7 @@ function soleExpression(parsed: Node): Node {
     list(object(node['cte_map'])['map'] ?? []).length === 0 &&
     node['aggregate_handling'] === 'STANDARD_HANDLING'
   if (others.length > 0 || more.length > 0 || !isBare || expression === undefined) {
-    throw new ConditionError("must be one expression over the view's columns, such as amount > 5, and nothing else")
+    throw new ConditionError(oneExpression)
   }
   if (object(expression)['alias'] !== '') throw new ConditionError('must not give the expression a name')
   return object(expression)
@@ -337,23 +346,31 @@ function constant(node: Node): string {
     return quoteLiteral(value)
   }
   if (id === 'BOOLEAN') return value === true ? 'TRUE' : 'FALSE'
-  if (typeof value === 'number') {
-    if (id === 'DOUBLE' && Number.isFinite(value)) return `(${value.toExponential()})`
-    if (Number.isSafeInteger(value)) {
-      const scale = id === 'DECIMAL' ? Number(object(details)['scale']) : 0
-      return value < 0 ? `(-${decimalText(-value, scale)})` : decimalText(value, scale)
-    }
-  }
-  // JSON.parse has already rounded it.
-  throw new ConditionError(
-    "a number has too many digits: write it as a cast of a text, such as CAST('12345678901234567890' AS HUGEINT)",
-  )
+  if (id === 'DOUBLE' && typeof value === 'number' && Number.isFinite(value)) return `(${value.toExponential()})`
+  // A whole double that is large.
+  if (id === 'DOUBLE' && typeof value === 'bigint') return `(${Number(value).toExponential()})`
+  const whole = wholeNumber(value)
+  if (whole === undefined) throw new ConditionError('a constant is of a kind that is not allowed')
+  if (id === 'DECIMAL') return decimalText(whole, Number(object(details)['scale']))
+  if (id === 'UHUGEINT') throw new ConditionError('a number is too large')
+  // The smallest has no literal: it would be the negative of one that is too large.
+  if (id === 'HUGEINT') return `CAST('${whole}' AS HUGEINT)`
+  return whole < 0n ? `(${whole})` : String(whole)
 }
 
-function decimalText(value: number, scale: number): string {
-  if (scale === 0) return String(value)
-  const digits = String(value).padStart(scale + 1, '0')
-  return `${digits.slice(0, -scale)}.${digits.slice(-scale)}`
+/** Numbers of more than 64 bits are written in two parts. */
+function wholeNumber(value: unknown): bigint | undefined {
+  if (typeof value === 'bigint' || Number.isSafeInteger(value)) return BigInt(value as bigint | number)
+  if (typeof value !== 'object' || value === null) return undefined
+  const { upper, lower } = value as Node
+  const [high, low] = [wholeNumber(upper), wholeNumber(lower)]
+  return high === undefined || low === undefined ? undefined : (high << 64n) + low
+}
+
+function decimalText(value: bigint, scale: number): string {
+  const digits = String(value < 0n ? -value : value).padStart(scale + 1, '0')
+  const text = scale === 0 ? digits : `${digits.slice(0, -scale)}.${digits.slice(-scale)}`
+  return value < 0n ? `(-${text})` : text
 }
 
 function just(sql: string): Condition {

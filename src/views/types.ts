@@ -67,6 +67,12 @@ const OFFSET = ':\\d\\d?(\\.\\d*)?[+-]\\d\\d(:?\\d\\d){0,2}:?[\\s\\v]*$'
  */
 const LETTERS = '[A-SU-Ya-z]'
 
+/** RFC 3339 §5.6 allows T and Z in small letters; DuckDB does not. */
+const SMALL_LETTERS = '\\d[tz](\\d|$)'
+
+/** A time of day has no offset: DuckDB's cast would drop it. */
+const OFFSET_OF_TIME = ':\\d\\d?(\\.\\d*)?\\s*[+-]'
+
 const shape = /^([a-z]+(?: +[a-z]+)*) *(?:\( *(\d{1,3}) *(?:, *(\d{1,3}) *)?\))? *((?:\[ *\] *)*)$/i
 
 /** Throws TypeProblem with a message that says which types there are. */
@@ -111,15 +117,22 @@ export function castText(text: string, type: ColumnType): string {
   const { scalar } = type
   if (scalar === 'VARCHAR') return text
   if (scalar === 'TIMESTAMP' || scalar === 'TIMESTAMPTZ') {
-    const plain = `TRY_CAST(${text} AS TIMESTAMP)`
-    // DuckDB's own cast drops an offset: the moment would be another one. By way of TIMESTAMPTZ it's right, and five times slower.
-    const nameless = `CASE WHEN NOT regexp_matches(${text}, '${LETTERS}') THEN ${text} END`
-    const utc = `TRY_CAST(TRY_CAST(${nameless} AS TIMESTAMPTZ) AS TIMESTAMP)`
-    const moment = `CASE WHEN ends_with(${text}, 'Z') THEN ${plain} WHEN regexp_matches(${text}, '${OFFSET}') THEN ${utc} ELSE ${plain} END`
+    // Looked for only where there is no moment.
+    const again = `CASE WHEN regexp_matches(${text}, '${SMALL_LETTERS}') THEN ${castMoment(`upper(${text})`)} END`
+    const moment = `coalesce(${castMoment(text)}, ${again})`
     return scalar === 'TIMESTAMP' ? moment : `TRY_CAST(${moment} AS TIMESTAMPTZ)`
   }
+  if (scalar === 'TIME') return `CASE WHEN NOT regexp_matches(${text}, '${OFFSET_OF_TIME}') THEN TRY_CAST(${text} AS TIME) END`
   const value = `TRY_CAST(${text} AS ${printType(type)})`
   return scalar === 'HUGEINT' || scalar === 'UHUGEINT' ? `TRY_CAST(${value} AS ${printType(storedType(type))})` : value
+}
+
+function castMoment(text: string): string {
+  const plain = `TRY_CAST(${text} AS TIMESTAMP)`
+  // DuckDB's own cast drops an offset: the moment would be another one. By way of TIMESTAMPTZ it's right, and five times slower.
+  const nameless = `CASE WHEN NOT regexp_matches(${text}, '${LETTERS}') THEN ${text} END`
+  const utc = `TRY_CAST(TRY_CAST(${nameless} AS TIMESTAMPTZ) AS TIMESTAMP)`
+  return `CASE WHEN ends_with(${text}, 'Z') THEN ${plain} WHEN regexp_matches(${text}, '${OFFSET}') THEN ${utc} ELSE ${plain} END`
 }
 
 /** SQL that makes NULL of scalars that DuckDB has and Parquet has not: infinite days, 24 o'clock. `value` is named more than once. */
@@ -152,7 +165,9 @@ export function castList(source: string, from: 'JSON' | 'JSON[]' | 'VARCHAR[]', 
   if (scalar === 'DATE') return `TRY(CASE WHEN NOT regexp_matches(${shown}, '(?i)inf') THEN ${value} END)`
   // No names of zones, and no infinity.
   if (isInstant(scalar)) return `TRY(CASE WHEN NOT regexp_matches(replace(${shown}, 'NULL', ''), '${LETTERS}') THEN ${value} END)`
-  return scalar === 'TIME' ? `TRY(CASE WHEN NOT contains(${shown}, '24:00') THEN ${value} END)` : `TRY(${value})`
+  return scalar === 'TIME'
+    ? `TRY(CASE WHEN NOT contains(${shown}, '24:00') AND NOT regexp_matches(${shown}, '${OFFSET_OF_TIME}') THEN ${value} END)`
+    : `TRY(${value})`
 }
 
 /** Whether every text is a value, so that its cast can't fail. */
