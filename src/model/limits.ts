@@ -115,6 +115,8 @@ export const previewLimits = {
   /** Processes that run previews at once, and how long a preview waits for one. */
   workers: 2,
   waitMs: 5_000,
+  /** Of them, those that one account may have. */
+  workersPerAccount: 1,
   /** Requests whose body is held at once, of all accounts and of one. */
   inFlightMax: 32,
   perAccountMax: 4,

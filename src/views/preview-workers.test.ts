@@ -41,12 +41,12 @@ beforeEach(() => {
 afterEach(() => workers.stop())
 
 test('many at once are all answered', async () => {
-  const results = await Promise.all(Array.from({ length: 10 }, () => workers.run(quick, never)))
+  const results = await Promise.all(Array.from({ length: 10 }, () => workers.run(quick, 'a', never)))
   expect(results.map(({ rows }) => rows)).toEqual(results.map(() => [{ a: 'x' }]))
 })
 
 test('a definition that does not compile is refused with its places', async () => {
-  const refused = workers.run({ ...quick, definition: { columns: [{ name: 'a', type: 'X', path: 'a' }] } }, never)
+  const refused = workers.run({ ...quick, definition: { columns: [{ name: 'a', type: 'X', path: 'a' }] } }, 'a', never)
   await expect(refused).rejects.toThrow(
     expect.objectContaining({
       code: 'validation_error',
@@ -57,36 +57,44 @@ test('a definition that does not compile is refused with its places', async () =
 
 test('a runaway ends at the limit, and its place is free again', async () => {
   workers = newWorkers(300)
-  const results = await Promise.all(Array.from({ length: 4 }, () => workers.run(runaway, never)))
+  const results = await Promise.all(Array.from({ length: 4 }, () => workers.run(runaway, 'a', never)))
   for (const { success, errors } of results)
     expect({ success, errors }).toMatchObject({ success: false, errors: [{ code: 'timeout' }] })
   workers = newWorkers()
-  expect(await workers.run(quick, never)).toMatchObject({ success: true })
+  expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
 })
 
 test('what nobody waits for any more is ended', async () => {
   const reasons = Array.from({ length: 4 }, () => new Error('gone'))
   const ended = reasons.map(async (reason) => {
     const client = new AbortController()
-    const run = workers.run(runaway, client.signal)
+    const run = workers.run(runaway, 'a', client.signal)
     client.abort(reason)
     await expect(run).rejects.toBe(reason)
   })
   await Promise.all(ended)
-  expect(await workers.run(quick, never)).toMatchObject({ success: true })
+  expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
 })
 
 test.skipIf(process.platform !== 'linux')('a process that dies costs its own preview and no other', async () => {
-  const run = workers.run(runaway, never)
+  const run = workers.run(runaway, 'a', never)
   await until('the process', () => children().length > 0)
   for (const pid of children()) process.kill(pid, 'SIGKILL')
   expect(await run).toMatchObject({ success: false, errors: [{ code: 'view_failed' }] })
-  expect(await workers.run(quick, never)).toMatchObject({ success: true })
+  expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
 })
 
 test('a stop ends what runs and what waits', async () => {
-  const runs = Array.from({ length: 3 }, () => workers.run(runaway, never))
+  const runs = Array.from({ length: 3 }, () => workers.run(runaway, 'a', never))
   const refused = Promise.all(runs.map((run) => expect(run).rejects.toThrow(expect.objectContaining({ code: 'unavailable' }))))
   await workers.stop()
   await refused
+})
+
+test('an account never has the last worker', async () => {
+  const client = new AbortController()
+  const runs = Promise.allSettled(Array.from({ length: 4 }, () => workers.run(runaway, 'a', client.signal)))
+  expect(await workers.run(quick, 'b', never)).toMatchObject({ success: true })
+  client.abort(new Error('gone'))
+  expect((await runs).map(({ status }) => status)).toEqual(Array(4).fill('rejected'))
 })

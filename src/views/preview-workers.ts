@@ -2,7 +2,7 @@
  * The processes that run previews.
  *
  * Owns: how many there are, when one is started and ended. Does not own: what a preview is.
- * Law: a preview ends at its limit whatever DuckDB does, and what it does to its process harms no other.
+ * Law: a preview ends at its limit whatever DuckDB does, and what it does to its process harms no other; no account has all workers.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { extname, join } from 'node:path'
@@ -29,6 +29,8 @@ export class PreviewWorkers implements Service {
   readonly name = 'preview workers'
   readonly #options: PreviewWorkersOptions
   readonly #permits = new Semaphore(previewLimits.workers)
+  /** Of accounts that have something running or waiting. */
+  readonly #accounts = new Map<string, { readonly permits: Semaphore; users: number }>()
   readonly #stopping = new AbortController()
   readonly #idle: Idle[] = []
   readonly #running = new Set<Promise<unknown>>()
@@ -50,33 +52,48 @@ export class PreviewWorkers implements Service {
   }
 
   /** Throws validation_error for a definition that does not compile, unavailable when it waits for too long, and the signal's reason. */
-  async run(preview: DefinedPreview, signal: AbortSignal): Promise<PreviewResult> {
-    const answer = await this.#ask({ preview }, signal)
+  async run(preview: DefinedPreview, account: string, signal: AbortSignal): Promise<PreviewResult> {
+    const answer = await this.#ask({ preview }, account, signal)
     if ('result' in answer) return answer.result
     if ('timedOutAfterMs' in answer) return failed(timedOut(answer.timedOutAfterMs))
     return failed({ sample_index: null, column: null, code: 'view_failed', message: 'the preview could not be run' })
   }
 
   /** Throws validation_error for a source that cannot be looked at, unavailable when it waits for too long, and the signal's reason. */
-  async suggest(source: SampleSource, signal: AbortSignal): Promise<Suggestion> {
-    const answer = await this.#ask({ suggest: source }, signal)
+  async suggest(source: SampleSource, account: string, signal: AbortSignal): Promise<Suggestion> {
+    const answer = await this.#ask({ suggest: source }, account, signal)
     if ('suggestion' in answer) return answer.suggestion
     throw new AppError('validation_error', 'the samples could not be looked at within the limits: send fewer of them')
   }
 
-  async #ask(request: PreviewRequestOf, signal: AbortSignal): Promise<PreviewAnswer | TimedOut> {
+  async #ask(request: PreviewRequestOf, account: string, signal: AbortSignal): Promise<PreviewAnswer | TimedOut> {
     const ended = AbortSignal.any([signal, this.#stopping.signal])
-    const permit = await this.#permit(ended)
+    const permit = await this.#permit(account, ended)
     const running = this.#runOn(this.#take(), request, ended).finally(() => permit[Symbol.dispose]())
     this.#running.add(running)
     return running.finally(() => this.#running.delete(running))
   }
 
-  async #permit(ended: AbortSignal): Promise<Disposable> {
+  /** An account never has the last worker: what else it asks for waits in a line of its own, so that accounts take turns. */
+  async #permit(account: string, ended: AbortSignal): Promise<Disposable> {
+    const own = this.#accounts.get(account) ?? { permits: new Semaphore(previewLimits.workersPerAccount), users: 0 }
+    this.#accounts.set(account, own)
+    own.users += 1
+    const held = new DisposableStack()
+    held.defer(() => {
+      own.users -= 1
+      if (own.users === 0) this.#accounts.delete(account)
+    })
     const tooLong = new AbortController()
     const cancelTimer = this.#options.clock.setTimer(() => tooLong.abort(busy()), previewLimits.waitMs)
     try {
-      return await this.#permits.acquire(1, AbortSignal.any([ended, tooLong.signal]))
+      const signal = AbortSignal.any([ended, tooLong.signal])
+      held.use(await own.permits.acquire(1, signal))
+      held.use(await this.#permits.acquire(1, signal))
+      return held
+    } catch (error) {
+      held.dispose()
+      throw error
     } finally {
       cancelTimer()
     }

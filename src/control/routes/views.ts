@@ -193,7 +193,7 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
           response: { 200: PreviewResult },
         },
       },
-      (request, reply) => previews.preview(request.body, untilGone(reply)),
+      (request, reply) => previews.preview(request.principal, request.body, untilGone(reply)),
     )
 
     app.post(

@@ -5,7 +5,9 @@ import type { DefinedPreview, PreviewRequest, PreviewResult } from '#model/previ
 import { withDefinition } from './definitions.ts'
 
 /** Declared here, given by the composition: `views/preview-workers.ts`. */
-export type PreviewRunner = { readonly run: (request: DefinedPreview, signal: AbortSignal) => Promise<PreviewResult> }
+export type PreviewRunner = {
+  readonly run: (request: DefinedPreview, account: string, signal: AbortSignal) => Promise<PreviewResult>
+}
 
 /** Trying a definition on samples. Law: no account keeps the others waiting with more than its share. */
 export class Previews {
@@ -41,7 +43,11 @@ export class Previews {
     }
   }
 
-  preview({ definition: given, format, samples }: PreviewRequest, signal: AbortSignal): Promise<PreviewResult> {
-    return withDefinition(given, format, (definition) => this.#runner.run({ definition, samples }, signal))
+  preview(
+    { account_id }: Principal,
+    { definition: given, format, samples }: PreviewRequest,
+    signal: AbortSignal,
+  ): Promise<PreviewResult> {
+    return withDefinition(given, format, (definition) => this.#runner.run({ definition, samples }, account_id, signal))
   }
 }

@@ -18,6 +18,7 @@ import type { Store } from '#store/store.ts'
 export type SuggestionRunner = {
   readonly suggest: (
     source: { readonly samples: readonly string[] } | { readonly parquet: string },
+    account: string,
     signal: AbortSignal,
   ) => Promise<Suggestion>
 }
@@ -43,7 +44,7 @@ export class Suggestions {
   }
 
   async suggest(principal: Principal, { samples, endpoint_id }: SuggestRequest, signal: AbortSignal): Promise<Suggestion> {
-    if (endpoint_id === undefined) return this.#options.runner.suggest({ samples: samples ?? [] }, signal)
+    if (endpoint_id === undefined) return this.#options.runner.suggest({ samples: samples ?? [] }, principal.account_id, signal)
     // Names can be data, and who may only send must not read what others sent.
     if (!principal.scopes.some((scope) => scope === 'metrics' || scope === 'admin')) {
       throw new AppError('forbidden', 'taking samples from an endpoint needs a token with scope metrics or admin')
@@ -74,7 +75,7 @@ export class Suggestions {
     try {
       const parquet = join(directory, 'raw.parquet')
       await writeFile(parquet, bytes)
-      return await this.#options.runner.suggest({ parquet }, signal)
+      return await this.#options.runner.suggest({ parquet }, account_id, signal)
     } finally {
       await rm(directory, { recursive: true, force: true })
     }
