@@ -70,9 +70,9 @@ export class StatementTimeout extends Error {
 export class OutOfMemory extends Error {
   override readonly name = 'OutOfMemory'
 
-  constructor(cause: Error) {
+  constructor(message: string) {
     // The rest is advice, on settings that are locked.
-    super(cause.message.split('\n')[0], { cause })
+    super(message.split('\n')[0])
   }
 }
 
@@ -214,7 +214,7 @@ export class Connection {
     } catch (error) {
       signal?.throwIfAborted()
       if (timedOut) throw new StatementTimeout(`not done within ${timeoutMs} ms`, { cause: error })
-      if (error instanceof Error && isOutOfMemory(error.message)) throw new OutOfMemory(error)
+      if (error instanceof Error && isOutOfMemory(error.message)) throw new OutOfMemory(error.message)
       throw error
     } finally {
       cancelTimer()

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { OutOfMemory } from '#duckdb/database.ts'
 import { cutToFit, type Piece, VECTOR_ROWS } from './pieces.ts'
 
-const outOfMemory = new OutOfMemory(new Error('Out of Memory Error: no room\nadvice'))
+const outOfMemory = new OutOfMemory('Out of Memory Error: no room\nadvice')
 
 test('rows come once and in order, in whole vectors or parts of one, and only those that are too much alone are left out', async () => {
   const weights = fc.array(fc.record({ at: fc.nat(9_999), weight: fc.integer({ min: 1, max: 120 }) }), { maxLength: 30 })

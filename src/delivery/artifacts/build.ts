@@ -52,7 +52,8 @@ export class RequiredViewFailed extends Error {
   readonly view: BoundView
 
   constructor(view: BoundView, cause: unknown) {
-    super(`the required view ${view.name} v${view.version} failed: ${firstLine(cause)}`, { cause })
+    // Not as its cause: what is said to people would say it twice, with all its lines.
+    super(`the required view ${view.name} v${view.version} failed: ${firstLine(cause)}`)
     this.view = view
   }
 }
