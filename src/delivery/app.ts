@@ -70,14 +70,19 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const suspects = new Suspects({ directory: paths.suspects, files, clock })
   const builds = new Semaphore(config.deliveryParallel)
   const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
-  const { uploadsParallel, uploadsParallelInTrouble } = deliveryLimits
+  const { uploadsParallel, uploadsParallelOfDestination, uploadsParallelInTrouble } = deliveryLimits
   const troubles = new Troubles({ clock })
   const delivery = new SegmentDelivery({
     nodeId,
     scratch: paths.scratch,
     memoryBytes,
     builds,
-    uploader: new Uploader({ parallel: uploadsParallel, parallelInTrouble: uploadsParallelInTrouble, troubles }),
+    uploader: new Uploader({
+      parallel: uploadsParallel,
+      parallelOfPlace: uploadsParallelOfDestination,
+      parallelInTrouble: uploadsParallelInTrouble,
+      troubles,
+    }),
     troubles,
     stores,
     suspects,

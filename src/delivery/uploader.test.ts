@@ -35,8 +35,8 @@ class Bucket {
 }
 
 const ignore = () => undefined
-const uploaderOf = (parallel: number, parallelInTrouble: number) =>
-  new Uploader({ parallel, parallelInTrouble, troubles: new Troubles({ clock: systemClock }) })
+const uploaderOf = (parallel: number, parallelInTrouble: number, parallelOfPlace = parallel) =>
+  new Uploader({ parallel, parallelOfPlace, parallelInTrouble, troubles: new Troubles({ clock: systemClock }) })
 
 const fails = () => Promise.reject(new Error('no bucket'))
 const hangs = (signal: AbortSignal | undefined) =>
@@ -68,6 +68,21 @@ describe('Uploader', () => {
     await until('both files to be under way', () => dead.underWay === 2)
     again.abort()
     await expect(both).rejects.toThrow()
+  })
+
+  test('a bucket that falls silent leaves room for others, before that is noticed', async () => {
+    const uploader = uploaderOf(3, 1, 2)
+    const [silent, well] = [new Bucket(), new Bucket()]
+    silent.does = hangs
+    const stop = new AbortController()
+    const upload = (place: string, { store }: Bucket) =>
+      uploader.upload({ ...{ place, store, segment, files }, signal: stop.signal, report: ignore })
+    const hanging = [1, 2, 3].map(() => upload('silent', silent))
+    await until('two to be under way', () => silent.underWay === 2)
+    expect(Object.keys(await upload('well', well))).toEqual(['parquet', 'segment'])
+    expect(silent.underWay).toBe(2)
+    stop.abort(new Error('stopped'))
+    for (const result of await Promise.allSettled(hanging)) expect(result).toMatchObject({ reason: { message: 'stopped' } })
   })
 
   test('files that stood in line when another failed give way too', async () => {

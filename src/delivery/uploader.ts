@@ -10,6 +10,8 @@ import type { Troubles } from './troubles.ts'
 export type UploaderOptions = {
   /** Files on their way at the same time, over all segments. */
   readonly parallel: number
+  /** Of these, to one place: one that falls silent leaves some for others until that is noticed. */
+  readonly parallelOfPlace: number
   /** And beside them, to places whose last upload failed. */
   readonly parallelInTrouble: number
   readonly troubles: Troubles
@@ -33,11 +35,14 @@ export type UploadOptions = {
  */
 export class Uploader {
   readonly #slots: Semaphore
+  readonly #parallelOfPlace: number
+  readonly #slotsOfPlaces = new Map<string, Semaphore>()
   readonly #slotsInTrouble: Semaphore
   readonly #troubles: Troubles
 
-  constructor({ parallel, parallelInTrouble, troubles }: UploaderOptions) {
+  constructor({ parallel, parallelOfPlace, parallelInTrouble, troubles }: UploaderOptions) {
     this.#slots = new Semaphore(parallel)
+    this.#parallelOfPlace = parallelOfPlace
     this.#slotsInTrouble = new Semaphore(parallelInTrouble)
     this.#troubles = troubles
   }
@@ -68,18 +73,24 @@ export class Uploader {
     return Object.fromEntries(results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])))
   }
 
+  #slotsOf(place: string): Semaphore {
+    const slots = this.#slotsOfPlaces.get(place) ?? new Semaphore(this.#parallelOfPlace)
+    this.#slotsOfPlaces.set(place, slots)
+    return slots
+  }
+
   async #acquire(place: string, report: UploadOptions['report'], signal: AbortSignal): Promise<Disposable> {
     for (;;) {
       const trouble = this.#troubles.find(place)
+      using held = new DisposableStack()
       if (trouble === undefined) {
-        const slot = await this.#slots.acquire(1, signal)
-        if (this.#troubles.find(place) === undefined) return slot
+        held.use(await this.#slotsOf(place).acquire(1, signal))
+        held.use(await this.#slots.acquire(1, signal))
+        if (this.#troubles.find(place) === undefined) return held.move()
         // Another file failed there while this one stood in line.
-        slot[Symbol.dispose]()
         continue
       }
       report(trouble.reason)
-      using held = new DisposableStack()
       held.use(await trouble.turn(signal))
       if (trouble.over.aborted) continue
       held.use(await this.#slotsInTrouble.acquire(1, signal))

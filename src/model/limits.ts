@@ -289,7 +289,9 @@ export const ingestLimits = {
  */
 export const deliveryLimits = {
   /** Files on their way at the same time, over all segments. */
-  uploadsParallel: 8,
+  uploadsParallel: 12,
+  /** Of these, to one destination: one that falls silent leaves some for others until that is noticed. */
+  uploadsParallelOfDestination: 8,
   /** And beside them, to destinations whose last upload failed: one for each at most. */
   uploadsParallelInTrouble: 16,
   /** Between attempts of one segment, and of one destination in trouble. */
