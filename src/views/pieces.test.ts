@@ -22,7 +22,7 @@ test('rows come once and in order, in whole vectors or parts of one, and only th
         }
         const tooComplex: number[] = []
         const pieces = await cutToFit(
-          [{ records: 'records_0', first: 0, from: 0, to: rows }],
+          [{ records: 'records_0', first: 0, from: 0, to: rows, rows }],
           async (piece) => {
             if (!fits(piece)) throw outOfMemory
           },
@@ -31,7 +31,7 @@ test('rows come once and in order, in whole vectors or parts of one, and only th
         const seen = [...pieces.flatMap(({ from, to }) => Array.from({ length: to - from }, (_, index) => from + index))]
         expect([...seen, ...tooComplex].sort((a, b) => a - b)).toEqual(Array.from({ length: rows }, (_, index) => index))
         expect(seen).toEqual(seen.toSorted((a, b) => a - b))
-        expect(tooComplex.every((from) => !fits({ records: '', first: 0, from, to: from + 1 }))).toBe(true)
+        expect(tooComplex.every((from) => !fits({ records: '', first: 0, from, to: from + 1, rows }))).toBe(true)
         for (const { from, to } of pieces) {
           const isPart = Math.floor(from / VECTOR_ROWS) === Math.floor((to - 1) / VECTOR_ROWS)
           expect(isPart || (from % VECTOR_ROWS === 0 && (to % VECTOR_ROWS === 0 || to === rows))).toBe(true)
@@ -43,7 +43,7 @@ test('rows come once and in order, in whole vectors or parts of one, and only th
 })
 
 test('other errors are not for smaller pieces', async () => {
-  const piece = { records: 'records_0', first: 0, from: 0, to: 10 }
+  const piece = { records: 'records_0', first: 0, from: 0, to: 10, rows: 10 }
   const work = () => Promise.reject(new Error('no space left'))
   await expect(cutToFit([piece], work, () => undefined)).rejects.toThrow('no space left')
 })

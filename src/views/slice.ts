@@ -26,7 +26,7 @@ export class LoadingSlice {
   readonly #slice: Slice
   readonly #records: RowAppender
   #rows = 0
-  readonly #pieces: Piece[] = []
+  readonly #pieces: Omit<Piece, 'rows'>[] = []
   /** Of the records that DuckDB will have in memory at once, and of those of them that are in no piece yet. */
   #vectorBytes = 0
   #pieceBytes = 0
@@ -78,7 +78,7 @@ export class LoadingSlice {
     this.#records.closeSync()
     if (this.#rows === 0) this.#pieces.push({ ...this.#slice, from: 0, to: 0 })
     this.#cut()
-    return { ...this.#slice, rows: this.#rows, pieces: this.#pieces }
+    return { ...this.#slice, rows: this.#rows, pieces: this.#pieces.map((piece) => ({ ...piece, rows: this.#rows })) }
   }
 
   #count(bytes: number): void {

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { previewLimits } from '#model/limits.ts'
 import { type TestAccount, useControl } from '../support/control.ts'
 import { until } from '../support/until.ts'
 
@@ -99,10 +100,10 @@ describe('POST /v1/views/preview', () => {
   test('ends at its limit whatever DuckDB does, and slows nobody meanwhile; then it works again', {
     timeout: 40_000,
   }, async () => {
-    const [busy, calm] = [await control().newAccount(), await control().newAccount()]
+    const [busy, calm, other] = [await control().newAccount(), await control().newAccount(), await control().newAccount()]
     const startedAt = performance.now()
     let isOver = false
-    const hung = Promise.all([busy.post('/v1/views/preview', runaway), busy.post('/v1/views/preview', runaway)]).finally(() => {
+    const hung = Promise.all([preview(busy, runaway), preview(other, runaway)]).finally(() => {
       isOver = true
     })
     const latencies: number[] = []
@@ -155,3 +156,11 @@ describe('POST /v1/views/preview', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]))
   })
 })
+
+test('an account whose previews run away keeps no other waiting', async () => {
+  const [one, other] = [await control().newAccount(), await control().newAccount()]
+  const runaways = Array.from({ length: previewLimits.perAccountMax }, () => preview(one, runaway))
+  expect(await preview(other)).toMatchObject({ status: 200, body: { rowCount: 2 } })
+  const statuses = (await Promise.all(runaways)).map(({ status }) => status)
+  expect(statuses.every((status) => status === 200 || status === 503)).toBe(true)
+}, 30_000)
