@@ -272,7 +272,7 @@ describe('constants beyond 2^53 are exact', () => {
     }
   })
 
-  test.each(['170141183460469231731687303715884105727', '-170141183460469231731687303715884105728', ,])(
+  test.each(['170141183460469231731687303715884105727', '-170141183460469231731687303715884105728'])(
     '%s is beyond every column',
     async (constant) => {
       const definition = { columns: [{ name: 'b', type: 'BIGINT', path: '$.b' }], filters: [{ condition: `b <> ${constant}` }] }

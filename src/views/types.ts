@@ -67,9 +67,6 @@ const OFFSET = ':\\d\\d?(\\.\\d*)?[+-]\\d\\d(:?\\d\\d){0,2}:?[\\s\\v]*$'
  */
 const LETTERS = '[A-SU-Ya-z]'
 
-/** RFC 3339 §5.6 allows T and Z in small letters; DuckDB does not. */
-const SMALL_LETTERS = '\\d[tz](\\d|$)'
-
 /** A time of day has no offset: DuckDB's cast would drop it. */
 const OFFSET_OF_TIME = ':\\d\\d?(\\.\\d*)?\\s*[+-]'
 
@@ -117,9 +114,7 @@ export function castText(text: string, type: ColumnType): string {
   const { scalar } = type
   if (scalar === 'VARCHAR') return text
   if (scalar === 'TIMESTAMP' || scalar === 'TIMESTAMPTZ') {
-    // Looked for only where there is no moment.
-    const again = `CASE WHEN regexp_matches(${text}, '${SMALL_LETTERS}') THEN ${castMoment(`upper(${text})`)} END`
-    const moment = `coalesce(${castMoment(text)}, ${again})`
+    const moment = castMoment(text)
     return scalar === 'TIMESTAMP' ? moment : `TRY_CAST(${moment} AS TIMESTAMPTZ)`
   }
   if (scalar === 'TIME') return `CASE WHEN NOT regexp_matches(${text}, '${OFFSET_OF_TIME}') THEN TRY_CAST(${text} AS TIME) END`
