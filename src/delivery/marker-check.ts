@@ -1,4 +1,5 @@
-import type { SegmentCommit } from '#model/commit.ts'
+import type { Artifacts, SegmentCommit } from '#model/commit.ts'
+import type { ObjectStore } from '#objects/object-store.ts'
 import { objectKey, type SegmentName } from './object-key.ts'
 
 /** A marker is a few kilobytes, with many views and long messages some hundred. What is larger is none. */
@@ -29,4 +30,12 @@ function keyOf(name: SegmentName, kind: string): string | undefined {
   if (!/^(segment|parquet|(views|dlq)\/[a-z][a-z0-9_]*\/v\d+)$/.test(live)) return undefined
   const key = objectKey(name, live)
   return part === undefined ? key : key.replace(/\.(parquet|ndjson\.gz)$/, `.${part}.$1`)
+}
+
+/** Whether all that a marker is to list is in the bucket now. */
+export async function areThere(store: ObjectStore, artifacts: Artifacts, signal: AbortSignal): Promise<boolean> {
+  const sizes = await Promise.all(
+    Object.values(artifacts).map(async ({ key, bytes }) => (await store.size(key, signal)) === bytes),
+  )
+  return sizes.every((isWhole) => isWhole)
 }

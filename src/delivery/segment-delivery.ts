@@ -15,7 +15,7 @@ import type { SegmentFile } from '#wal/directory.ts'
 import { openSegment, SegmentError } from '#wal/segment-reader.ts'
 import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './artifacts/build.ts'
 import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
-import { whatIsForeign } from './marker-check.ts'
+import { areThere, whatIsForeign } from './marker-check.ts'
 import { objectKey, type SegmentName } from './object-key.ts'
 import type { Suspects } from './suspects.ts'
 import type { Access, Troubles } from './troubles.ts'
@@ -383,15 +383,4 @@ function viewsFor(endpoint: SnapshotEndpoint | undefined, sealedAt: string): rea
 function isSamePlace(a: DestinationTarget, b: DestinationTarget): boolean {
   const isSameBucket = a.id === b.id && a.bucket === b.bucket && a.region === b.region
   return isSameBucket && a.prefix === b.prefix && a.kms_key_arn === b.kms_key_arn
-}
-
-async function areThere(
-  store: ObjectStore,
-  artifacts: Readonly<Record<string, Artifact>>,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const sizes = await Promise.all(
-    Object.values(artifacts).map(async ({ key, bytes }) => (await store.size(key, signal)) === bytes),
-  )
-  return sizes.every((isWhole) => isWhole)
 }

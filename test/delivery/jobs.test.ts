@@ -128,6 +128,20 @@ describe('a unit', () => {
     })
   })
 
+  test('takes nothing for its segment that is not what was delivered, and copies nothing that is larger', async () => {
+    const { unit, stores, options } = await furnished(10)
+    const { key, bytes } = unit.source.artifact
+    const store = stores.open(unit.target)
+    const put = (body: Buffer) => store.put(key, body, { contentType: '', metadata: {} })
+    await put(Buffer.alloc(bytes))
+    expect(await runUnit(unit, options, never)).toMatchObject({ outcome: 'failed', reason: expect.stringContaining('SHA-256') })
+    await put(Buffer.alloc(bytes + 1))
+    expect(await runUnit(unit, options, never)).toMatchObject({
+      outcome: 'failed',
+      reason: `${key} is not what was delivered: it has ${bytes + 1} bytes, not ${bytes}`,
+    })
+  })
+
   test('throws only when it is told to end, and leaves nothing behind', async () => {
     const { unit, options } = await furnished(10)
     using _slot = await options.builds.acquire(1, never)

@@ -19,6 +19,7 @@ import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { firstLine } from '../artifacts/build-views.ts'
 import { type BuiltFile, describeFile } from '../artifacts/file.ts'
+import { areThere } from '../marker-check.ts'
 import { metadataOf } from '../uploader.ts'
 import { buildUnit } from './build-unit.ts'
 import { artifactName, markerName, segmentOf } from './unit-keys.ts'
@@ -65,7 +66,11 @@ class BucketError extends Error {
 }
 
 async function download({ source }: Unit, store: ObjectStore, path: string, signal: AbortSignal): Promise<void> {
-  const { key, sha256 } = source.artifact
+  const { key, bytes, sha256 } = source.artifact
+  // The bucket is its owner's, and the disk that it is copied to is ours.
+  const size = await inBucket(store.size(key, signal))
+  if (size !== undefined && size !== bytes)
+    throw new Error(`${key} is not what was delivered: it has ${size} bytes, not ${bytes}`)
   const found = await inBucket(store.getFile(key, path, signal))
   if (!found) throw new Error(`${key} is not in the bucket any more`)
   if ((await describeFile(path, signal)).sha256 !== sha256)
@@ -110,6 +115,8 @@ async function upload(
     await inBucket(store.putFile(key, path, { contentType, metadata, sha256, signal }))
     artifacts[kind] = { key, bytes, rows, sha256, ...ofView }
   }
+  if (!(await inBucket(areThere(store, artifacts, signal))))
+    throw new BucketError('files are gone from the bucket that were just written')
   const marker = encodeUnitMarker(unit, artifacts, outcome, isoTimestamp(clock.now()))
   const sha256 = createHash('sha256').update(marker).digest('hex')
   const { kind, key } = markerName(unit)
