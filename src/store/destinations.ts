@@ -134,12 +134,17 @@ export type ValidationClaim = { readonly destination: StoredDestination; readonl
  */
 export async function claimValidation(db: Tx, account_id: string, id: string, now: number): Promise<ValidationClaim> {
   const free = now - validationIntervalSeconds * 1000
+  // Of a clock that was far ahead; by its time nobody could claim for as long.
+  const wrong = now + validationIntervalSeconds * 1000
   const claimed = await db
     .updateTable('destinations')
     .set({ validation_claimed_at: now })
     .where('account_id', '=', account_id)
     .where('id', '=', id)
-    .where(({ eb, or }) => or([eb('validation_claimed_at', 'is', null), eb('validation_claimed_at', '<=', free)]))
+    .where(({ eb, or }) => {
+      const isBefore = [eb('validation_claimed_at', 'is', null), eb('validation_claimed_at', '<=', free)]
+      return or([...isBefore, eb('validation_claimed_at', '>', wrong)])
+    })
     .returning('revision')
     .executeTakeFirst()
   const destination = await getDestination(db, account_id, id)

@@ -129,6 +129,11 @@ describeDatabases('destinations', (kind) => {
     await expect(claim(t0)).rejects.toThrow(expect.objectContaining({ code: 'too_many_requests', retryAfterSeconds: 30 }))
     await expect(claim(t0 + 29_001)).rejects.toThrow(expect.objectContaining({ retryAfterSeconds: 1 }))
     expect(await claim(t0 + 30_000)).toMatchObject({ revision: 1 })
+    // By a clock that is a little behind it is throttled, by one that was an hour ahead it is not held up for an hour.
+    await expect(claim(t0)).rejects.toThrow(expect.objectContaining({ retryAfterSeconds: 30 }))
+    expect(await claim(t0 + 3_600_000)).toMatchObject({ revision: 1 })
+    expect(await claim(t0 + 40_000)).toMatchObject({ revision: 1 })
+    await expect(claim(t0 + 41_000)).rejects.toThrow(code('too_many_requests'))
   })
 
   test('a failed validation shows its sentence and takes the status back', async () => {
