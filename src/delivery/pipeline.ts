@@ -13,6 +13,9 @@ import { listParked, type Parked } from './suspects.ts'
 /** Segments of one log that may be in work at a time: one uploads and waits for its turn while others are converted. */
 const inWorkPerLogMax = 3
 const scanIntervalMs = 250
+/** With very many segments a scan takes its time: then it rests this many times as long, up to a bound. */
+const scanRestFactor = 9
+const scanIntervalMsMax = 10_000
 /** A log that has been blocked for this long is not waited for at the end. */
 const stuckAfterMs = 3_000
 
@@ -97,6 +100,7 @@ export class Pipeline implements Service {
   async #scanAll(): Promise<void> {
     const { clock, logger } = this.#options
     while (!this.#aborting.signal.aborted) {
+      const startedAt = clock.monotonic()
       try {
         await this.#scan()
       } catch (error) {
@@ -105,7 +109,9 @@ export class Pipeline implements Service {
       if (this.#stopping && this.#nothingMoves()) return
       const woken = new AbortController()
       this.#wake = () => woken.abort()
-      await sleep(clock, scanIntervalMs, AbortSignal.any([woken.signal, this.#aborting.signal]))
+      const restMs = (clock.monotonic() - startedAt) * scanRestFactor
+      const intervalMs = Math.min(scanIntervalMsMax, Math.max(scanIntervalMs, restMs))
+      await sleep(clock, intervalMs, AbortSignal.any([woken.signal, this.#aborting.signal]))
     }
   }
 
@@ -138,10 +144,16 @@ export class Pipeline implements Service {
       log.waiting = open.filter((segment) => !parked.has(idOf(segment)))
       const path = log.waiting[0]?.path
       if (path !== log.oldest?.path) log.oldest = path === undefined ? undefined : { path, sealedAt: await this.#sealedAt(path) }
-      for (const segment of log.waiting) {
-        if (log.inWork.size >= inWorkPerLogMax) break
-        if (!log.inWork.has(idOf(segment))) this.#begin(log, segment, idOf(segment))
-      }
+      this.#fill(log)
+    }
+  }
+
+  /** Begins what there is room for. */
+  #fill(log: Log): void {
+    for (const segment of log.waiting) {
+      if (log.inWork.size >= inWorkPerLogMax) break
+      const id = commitId(this.#options.nodeId, segment.incarnation, segment.seq)
+      if (!log.inWork.has(id)) this.#begin(log, segment, id)
     }
   }
 
@@ -172,7 +184,10 @@ export class Pipeline implements Service {
       )
       .finally(() => {
         log.inWork.delete(id)
-        this.#wake()
+        log.waiting = log.waiting.filter((other) => other.path !== segment.path)
+        // The next ones are known; the directory need not be read for each.
+        if (!this.#aborting.signal.aborted) this.#fill(log)
+        if (this.#stopping) this.#wake()
       })
     // Without their values: each would hold on to all that came before it.
     log.tail = Promise.all([turn, end]).then(() => undefined)
