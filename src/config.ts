@@ -211,7 +211,7 @@ export const options = {
   deliveryMemoryBytes: option(
     'INLET_DELIVERY_MEMORY_BYTES',
     '384MiB',
-    bytes(64 * MiB, 256 * GiB),
+    bytes(192 * MiB, 256 * GiB),
     'memory for conversions; beyond it they wait or use scratch space on disk',
   ),
 } as const

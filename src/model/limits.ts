@@ -39,6 +39,10 @@ export const mqttLimits = {
   inFlightBytesMax: 4 * MiB,
   /** What a message costs in memory beside its payload. */
   messageOverheadBytes: 256,
+  /** A packet that is no PUBLISH: a SUBSCRIBE with many filters. */
+  controlBytesMax: 64 * KiB,
+  /** Packets of one connection that are read before others have their turn. */
+  packetsAtOnceMax: 4_096,
   /** Of a WebSocket message, which may have parts of packets or several of them; and the pieces that it may come in. */
   frameBytesMax: 2 * MiB,
   frameFragmentsMax: 4_096,
@@ -96,8 +100,6 @@ export const buildLimits = {
   rowGroupBytesFitted: MiB,
   /** Payload bytes that DuckDB reads from a table at once. */
   vectorBytes: 6 * MiB,
-  /** Payload bytes that it parses at once: of dense JSON each expression takes some twenty times as much memory. */
-  pieceBytes: MiB,
 } as const
 
 export const previewLimits = {

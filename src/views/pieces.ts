@@ -2,7 +2,7 @@
  * Rows that a statement takes at once.
  *
  * DuckDB works on 2048 rows at once, and each JSON expression keeps what it parsed of all of them: of dense JSON many times the bytes of
- * the records. So records that are large are asked for in pieces, and in smaller ones where that is still too much.
+ * the records. So where that was too much, the records are asked for in smaller pieces.
  *
  * Law: a piece is of whole vectors or of a part of one, so that rows keep their order; each row of the pieces given is in exactly one of those that come out, in the same order.
  */

@@ -89,7 +89,8 @@ class Preview {
     const database = await Database.open({ directories: [], memoryBytes: previewLimits.memoryBytes })
     try {
       const connection = await database.connect()
-      const { pieces } = await load(connection, samples, nowMs)
+      const { piece } = await load(connection, samples, nowMs)
+      const pieces = [piece]
       await connection.run('CREATE TABLE refused (record_index BIGINT, verdict SMALLINT, failed VARCHAR)')
       const undecided: Piece[] = []
       await cutToFit(

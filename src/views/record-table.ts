@@ -149,16 +149,16 @@ export class RecordTable {
   async extract(views: readonly NamedView[]): Promise<ExtractedViews> {
     const compiled = views.map((view) => view.compiled)
     if (views.length === 1) return { views, values: valuesOf(compiled), rows: () => this.#extractionSql(compiled, this.#pieces) }
-    for (const { pieces, extracted } of this.#slices) {
+    for (const { piece, extracted } of this.#slices) {
       const make = (sql: () => string): Promise<void> =>
         this.#unguardedFirst(() => this.#run(`CREATE OR REPLACE TABLE ${extracted} AS ${sql()}`))
       await orIfOutOfMemory(
-        () => make(() => this.#extractionSql(compiled, pieces)),
+        () => make(() => this.#extractionSql(compiled, [piece])),
         async () => {
-          await make(() => `SELECT * FROM (${this.#extractionSql(compiled, pieces)}) LIMIT 0`)
-          const add = (piece: Piece) =>
-            this.#unguardedFirst(() => this.#run(`INSERT INTO ${extracted} ${this.#extractionSql(compiled, [piece])}`))
-          await cutToFit(pieces, add, rethrow)
+          await make(() => `SELECT * FROM (${this.#extractionSql(compiled, [piece])}) LIMIT 0`)
+          const add = (part: Piece) =>
+            this.#unguardedFirst(() => this.#run(`INSERT INTO ${extracted} ${this.#extractionSql(compiled, [part])}`))
+          await cutToFit([piece], add, rethrow)
         },
       )
     }
@@ -253,7 +253,7 @@ export class RecordTable {
   }
 
   get #pieces(): readonly Piece[] {
-    return this.#slices.flatMap(({ pieces }) => pieces)
+    return this.#slices.map(({ piece }) => piece)
   }
 
   /** Does it again if a record is no JSON. */

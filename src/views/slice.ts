@@ -4,8 +4,8 @@ import { buildLimits } from '#model/limits.ts'
 import type { Slice } from './extraction.ts'
 import { type Piece, VECTOR_ROWS } from './pieces.ts'
 
-/** The pieces have all of its rows. */
-export type LoadedSlice = Slice & { readonly rows: number; readonly pieces: readonly Piece[] }
+/** With the piece that has all of its rows. */
+export type LoadedSlice = Slice & { readonly rows: number; readonly piece: Piece }
 
 export type LoadingFrame = {
   readonly receivedAt: bigint
@@ -26,10 +26,8 @@ export class LoadingSlice {
   readonly #slice: Slice
   readonly #records: RowAppender
   #rows = 0
-  readonly #pieces: Omit<Piece, 'rows'>[] = []
-  /** Of the records that DuckDB will have in memory at once, and of those of them that are in no piece yet. */
+  /** Of the records that DuckDB will have in memory at once. */
   #vectorBytes = 0
-  #pieceBytes = 0
   #isFull = false
 
   private constructor(slice: Slice, records: RowAppender) {
@@ -76,28 +74,14 @@ export class LoadingSlice {
 
   finish(): LoadedSlice {
     this.#records.closeSync()
-    if (this.#rows === 0) this.#pieces.push({ ...this.#slice, from: 0, to: 0 })
-    this.#cut()
-    return { ...this.#slice, rows: this.#rows, pieces: this.#pieces.map((piece) => ({ ...piece, rows: this.#rows })) }
+    const rows = this.#rows
+    return { ...this.#slice, rows, piece: { ...this.#slice, from: 0, to: rows, rows } }
   }
 
   #count(bytes: number): void {
-    if (this.#rows % VECTOR_ROWS === 0) {
-      // A vector is of one piece, or has several: of parts of vectors DuckDB would hold back the small ones, and change the order.
-      if ((this.#pieces.at(-1)?.to ?? 0) > this.#rows - VECTOR_ROWS) this.#cut()
-      this.#vectorBytes = 0
-      this.#pieceBytes = 0
-    }
+    if (this.#rows % VECTOR_ROWS === 0) this.#vectorBytes = 0
     this.#rows += 1
     this.#vectorBytes += bytes
-    this.#pieceBytes += bytes
     this.#isFull = this.#vectorBytes >= buildLimits.vectorBytes
-    if (this.#pieceBytes >= buildLimits.pieceBytes) this.#cut()
-  }
-
-  #cut(): void {
-    const from = this.#pieces.at(-1)?.to ?? 0
-    if (from < this.#rows) this.#pieces.push({ ...this.#slice, from, to: this.#rows })
-    this.#pieceBytes = 0
   }
 }

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Column } from '#model/definition.ts'
 import { KiB, MiB } from '#model/limits.ts'
-import { decide } from '../../test/support/decide.ts'
+import { decide } from '../support/decide.ts'
 
 const defaultMemory = 128 * MiB
 const littleMemory = 64 * MiB
