@@ -173,7 +173,8 @@ describe('0x05, 0x87 not authorized', () => {
   outcome('mqtt_config is null', { 4: 5, 5: 0x87 }, {}, aSnapshot())
   const disabled = mqttEndpoint({ mqtt_config: { ...mqttSettings, enabled: false } })
   outcome('MQTT is disabled', { 4: 5, 5: 0x87 }, {}, aSnapshot({ endpoints: [disabled] }))
-  outcome('a key without the scope ingest', { 4: 5, 5: 0x87 }, {}, aSnapshot({ keys: [aKey({ scopes: ['metrics'] })] }))
+  const keys = [aKey({ scopes: ['metrics', 'admin'] })]
+  outcome('a key without the scope ingest', { 4: 5, 5: 0x87 }, {}, aSnapshot({ keys, endpoints: [endpoint] }))
   const others = mqttEndpoint({ account_id: accountId('b') })
   outcome('the account has no endpoint here', { 4: 5, 5: 0x87 }, {}, aSnapshot({ endpoints: [others] }))
   const two = aSnapshot({ endpoints: [endpoint, mqttEndpoint()] })

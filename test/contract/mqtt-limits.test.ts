@@ -133,6 +133,14 @@ describe('a packet that doesn’t get whole', () => {
     await expectEnd(client, 0x8d)
   })
 
+  test('nor are empty frames of a WebSocket a sign of life', async () => {
+    const clock = new ManualClock()
+    await using mqtt = await startAt(clock)
+    const client = await mqtt.connect(mqtt.over('ws', 5), { keepalive: 20 })
+    await pass(clock, 34, () => client.sendBytes(Buffer.alloc(0)))
+    await expectEnd(client, 0x8d)
+  })
+
   test('but who sends packet after packet is never cut off, wherever they are cut', async () => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
@@ -144,6 +152,47 @@ describe('a packet that doesn’t get whole', () => {
     client.send({ cmd: 'pingreq' })
     expect(await client.next()).toMatchObject({ cmd: 'pingresp' })
     expect(await mqtt.stored()).toHaveLength(101)
+  })
+})
+
+describe('a frame of a WebSocket that is full of tiny packets', () => {
+  const frameOf = (packet: Buffer) => Buffer.alloc(2 * MiB - 8).fill(packet)
+
+  test('stops where the bounds of its connection are; all of it is stored in the end', async () => {
+    const disk = new SteeredFiles()
+    await using mqtt = await MqttNode.start({ files: disk.files })
+    const client = await mqtt.connect(mqtt.over('ws'))
+    client.publish('warm')
+    await client.next()
+    const inFlight = () => mqtt.node.metric('inlet_ingest_in_flight_bytes')
+    const goOn = disk.hang()
+    const packet = generate({ cmd: 'publish', topic: 't', payload: '1234567', qos: 0, dup: false, retain: false })
+    const frame = frameOf(packet)
+    client.sendBytes(frame)
+    const whole = Math.floor(frame.length / packet.length)
+    // What is read is in flight, and the rest of the frame still counts.
+    await until('messages in flight', async () => (await inFlight()) > 2 * MiB)
+    for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate)
+    expect(await inFlight()).toBeLessThan(2 * MiB + (2_048 + 4_096) * (256 + 7))
+    goOn()
+    await until('all of them', async () => (await mqtt.node.metric('inlet_mqtt_accepted_bytes_total')) === 4 + whole * 7, 30_000)
+    expect(await inFlight()).toBeLessThan(64 * KiB)
+  })
+
+  test('lets others have their turn', async () => {
+    await using mqtt = await MqttNode.start()
+    const greedy = await mqtt.connect(mqtt.over('ws'), { clientId: 'greedy' })
+    const patient = await mqtt.connect(mqtt.over('tcp'))
+    let answered = 0
+    greedy.webSocket?.removeAllListeners('message').on('message', () => {
+      answered += 1
+    })
+    greedy.sendBytes(frameOf(Buffer.from([0xc0, 0])))
+    await until('the first answers', () => answered > 0)
+    patient.send({ cmd: 'pingreq' })
+    expect(await patient.next()).toMatchObject({ cmd: 'pingresp' })
+    expect(answered).toBeLessThan(MiB / 2)
+    greedy.destroy()
   })
 })
 

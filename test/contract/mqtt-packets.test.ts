@@ -37,6 +37,36 @@ describe('SUBSCRIBE', () => {
   })
 })
 
+test.each(versions)(
+  'SUBSCRIBE with 10 000 filters gets 10 000 failures; one longer than 64 KiB 0x95, version %i',
+  async (version) => {
+    await using mqtt = await MqttNode.start()
+    const client = await mqtt.connect(mqtt.over('tcp', version))
+    const many = (count: number) => {
+      const list = Array.from({ length: count }, () => ({ topic: 'a', qos: 0 }))
+      client.send({ cmd: 'subscribe', messageId: 7, subscriptions: list } as unknown as Packet)
+    }
+    many(10_000)
+    expect((await client.next()).granted).toHaveLength(10_000)
+    many(17_000)
+    await expectEnd(client, 0x95)
+  },
+)
+
+test('DISCONNECT can’t bring a session back to life that CONNECT had not (§3.14.2.2.2): 0x82, and the will counts', async () => {
+  await using mqtt = await MqttNode.start()
+  const will = { topic: 'w', payload: Buffer.from('gone'), qos: 0, retain: false } as const
+  const leave = { cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: 60 } } as const
+  const client = await mqtt.connect(mqtt.over('tcp', 5), { will })
+  client.send(leave)
+  await expectEnd(client, 0x82)
+  const properties = { sessionExpiryInterval: 60 }
+  const other = await mqtt.connect(mqtt.over('tcp', 5), { will, properties, clientId: 'other' })
+  other.send(leave)
+  expect(await other.next()).toBeUndefined()
+  expect(await mqtt.stored()).toEqual(['w gone'])
+})
+
 test.each(versions)('UNSUBSCRIBE gets its answer [MQTT-3.10.4-4], [MQTT-3.11.3-1], version %i', async (version) => {
   await using mqtt = await MqttNode.start()
   const client = await mqtt.connect(mqtt.over('tcp', version))

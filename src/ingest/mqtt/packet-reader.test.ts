@@ -18,16 +18,19 @@ function packet(type: number, body: Uint8Array, lengthBytes = 0): Buffer {
   return Buffer.concat([Buffer.from([type << 4, ...length]), body])
 }
 
-function read(reader: PacketReader, chunks: readonly Buffer[]): Buffer[] {
+/** With a pause after each `atOnce` packets, which goes on where the reader says that it is. */
+function read(reader: PacketReader, chunks: readonly Buffer[], atOnce = Number.POSITIVE_INFINITY): Buffer[] {
   const found: Buffer[] = []
   for (const chunk of chunks) {
-    reader.push(chunk, (bytes, at, body, end) => {
-      // Type, length and body as they were, wherever the packet lies.
-      expect(body).toBeGreaterThan(at + 1)
-      expect(body).toBeLessThanOrEqual(end)
-      found.push(Buffer.from(bytes.subarray(at, end)))
-      return true
-    })
+    for (let start = 0; start < chunk.length; ) {
+      start += reader.push(chunk.subarray(start), (bytes, at, body, end) => {
+        // Type, length and body as they were, wherever the packet lies.
+        expect(body).toBeGreaterThan(at + 1)
+        expect(body).toBeLessThanOrEqual(end)
+        found.push(Buffer.from(bytes.subarray(at, end)))
+        return found.length % atOnce > 0
+      })
+    }
   }
   return found
 }
@@ -54,9 +57,9 @@ const packets = fc.array(
 describe('any packets, however they are cut', () => {
   test('come out whole and in order', () => {
     fc.assert(
-      fc.property(packets, fc.array(fc.nat(), { maxLength: 40 }), (sent, cuts) => {
+      fc.property(packets, fc.array(fc.nat(), { maxLength: 40 }), fc.integer({ min: 1, max: 9 }), (sent, cuts, atOnce) => {
         const reader = new PacketReader(bytesMax)
-        const found = read(reader, split(Buffer.concat(sent), cuts))
+        const found = read(reader, split(Buffer.concat(sent), cuts), atOnce)
         expect(found.map((each) => each.toString('latin1'))).toEqual(sent.map((each) => each.toString('latin1')))
         expect(reader.isPartial).toBe(false)
         expect(reader.heldBytes).toBe(0)

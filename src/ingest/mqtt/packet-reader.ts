@@ -15,7 +15,7 @@ const HEADER_BYTES_MAX = 1 + LENGTH_BYTES_MAX
 
 const nothing = Buffer.alloc(0)
 
-/** `bytes` from `at` to `end` are the packet; its variable header starts at `body`. False stops the reading. */
+/** `bytes` from `at` to `end` are the packet; its variable header starts at `body`. False stops the reading behind it. */
 export type VisitPacket = (bytes: Buffer, at: number, body: number, end: number) => boolean
 
 export class PacketReader {
@@ -40,28 +40,29 @@ export class PacketReader {
     return this.#held.length
   }
 
-  /** Throws Refusal. Then, and once `visit` says false, this reader is not to be used again. */
-  push(chunk: Buffer, visit: VisitPacket): void {
+  /** Answers how many bytes of the chunk it has read. Throws Refusal, and then is not to be used again. */
+  push(chunk: Buffer, visit: VisitPacket): number {
     let at = 0
     if (this.#heldBytes > 0) {
       at = this.#complete(chunk)
-      if (this.#heldBytes < this.#neededBytes || this.#neededBytes === 0) return
+      if (this.#heldBytes < this.#neededBytes || this.#neededBytes === 0) return chunk.length
       const packet = this.#held
       const end = this.#neededBytes
       this.#held = nothing
       this.#heldBytes = this.#neededBytes = 0
-      if (!visit(packet, 0, bodyOf(packet, 0, end) ?? end, end)) return
+      if (!visit(packet, 0, bodyOf(packet, 0, end) ?? end, end)) return at
     }
     while (at < chunk.length) {
       const body = bodyOf(chunk, at, chunk.length)
       const bytes = body === undefined ? 0 : this.#bytesOf(chunk, at, body)
       if (body === undefined || at + bytes > chunk.length) {
         this.#hold(chunk, at, bytes)
-        return
+        return chunk.length
       }
-      if (!visit(chunk, at, body, at + bytes)) return
       at += bytes
+      if (!visit(chunk, at - bytes, body, at)) return at
     }
+    return at
   }
 
   #hold(chunk: Buffer, at: number, neededBytes: number): void {

@@ -1,8 +1,8 @@
 /**
  * One MQTT connection, from CONNECT to its end.
  *
- * Owns: the order of packets, the will, when to stop reading. Does not own: bytes on the network (wire.ts), who may
- * come in (connect.ts), what is in flight (in-flight.ts), what is late (deadlines.ts), all connections together (sessions.ts).
+ * Owns: the order of packets, the will, what is a reason to stop reading. Does not own: bytes on the network (wire.ts), who may come in
+ * (connect.ts), reading on and off (flow.ts), what is in flight (in-flight.ts), what is late (deadlines.ts), all connections (sessions.ts).
  * Law: a PUBACK goes out after its message is durable; what can't be made durable is not acknowledged, and ends the connection.
  */
 import { Buffer } from 'node:buffer'
@@ -17,7 +17,6 @@ import {
   encodeNotSubscribed,
   encodeNotUnsubscribed,
   encodeRefused,
-  type Peer,
   PUBACK_BYTES,
   peerOf,
   peerSaid,
@@ -26,6 +25,7 @@ import {
   writePuback,
 } from './control-packet.ts'
 import { Deadlines } from './deadlines.ts'
+import { Flow, pauses } from './flow.ts'
 import { type Batch, InFlight, type Storage } from './in-flight.ts'
 import type { MqttCounters } from './metrics.ts'
 import { PacketReader } from './packet-reader.ts'
@@ -53,7 +53,6 @@ export type Broker = Door &
     readonly over: (session: Session) => void
   }
 
-type Packet = ReturnType<typeof readControlPacket>
 type Opened = { readonly terms: Terms; readonly inFlight: InFlight }
 
 /** Bytes of a packet that carries the largest record. */
@@ -62,9 +61,7 @@ const noAttributes = new Uint8Array(0)
 /** First byte: type and flags. */
 const CONNECT = 0x10
 const PUBLISH = 3
-
-/** Why nothing is read: bits, any of which is enough. */
-const pauses = { noRoom: 1, inFlight: 2, unsent: 4, draining: 8 } as const
+const PINGREQ = 0xc0
 
 export class Session implements WireReader {
   readonly #broker: Broker
@@ -77,10 +74,10 @@ export class Session implements WireReader {
   #will: Terms['will']
   #aliases: string[] | undefined
   readonly #lastTopic = new LastTopic()
-  #pauses = 0
+  readonly #flow: Flow
   #receivedAtMicros = 0
-  /** What came while there was no room. */
-  #unread: Buffer[] | undefined
+  /** Packets that may be read before others have their turn. */
+  #packetsLeft = 0
   /** Of a packet that is not whole, and reserved. */
   #reservedBytes = 0
   readonly #deadlines: Deadlines
@@ -90,6 +87,16 @@ export class Session implements WireReader {
     this.#wire = wire
     this.#route = route
     this.#deadlines = new Deadlines(broker.clock.monotonic())
+    this.#flow = new Flow({
+      wire,
+      read: (chunk) => this.#read(chunk),
+      afterRead: () => {
+        this.holds()
+        this.#checkInFlight()
+      },
+      lacksRoom: () => this.#lacksRoom,
+      awaitRoom: () => broker.awaitRoom(this),
+    })
   }
 
   get terms(): Terms | undefined {
@@ -97,33 +104,22 @@ export class Session implements WireReader {
   }
 
   receive(chunk: Buffer): void {
-    if (this.#isClosing) return
+    // An empty frame of a WebSocket is no packet, and so no sign of life.
+    if (this.#isClosing || chunk.length === 0) return
     this.#deadlines.heard()
     this.#broker.counters.receivedBytes += chunk.length
-    if (this.#unread !== undefined) this.#unread.push(chunk)
-    else if (this.#lacksRoom) this.#leaveUnread([chunk])
-    else this.#read(chunk)
+    this.#flow.receive(chunk)
   }
 
   /** There is room again. */
   goOn(): void {
-    const chunks = this.#unread ?? []
-    this.#unread = undefined
-    for (const [index, chunk] of chunks.entries()) {
-      if (this.#isClosing) return
-      if (this.#lacksRoom) {
-        this.#leaveUnread(chunks.slice(index))
-        return
-      }
-      this.#read(chunk)
-    }
-    this.#pause(pauses.noRoom, false)
+    this.#flow.goOn(pauses.noRoom)
   }
 
   /** Counts what a packet on its way in takes, once that is more than any connection may hold. */
   holds(): void {
     if (this.#isClosing) return
-    const bytes = this.#reader.heldBytes + this.#wire.heldBytes
+    const bytes = this.#reader.heldBytes + this.#wire.heldBytes + this.#flow.unreadBytes
     if (this.#state === 'connecting') {
       // Whoever it is, and whatever it wraps its CONNECT in.
       if (bytes > 2 * mqttLimits.connectBytesMax) this.end('packet_too_large', 'too much comes before CONNECT')
@@ -145,7 +141,7 @@ export class Session implements WireReader {
 
   drained(): void {
     this.#deadlines.drained()
-    this.#pause(pauses.unsent, false)
+    this.#flow.goOn(pauses.unsent)
   }
 
   closed(): void {
@@ -161,7 +157,7 @@ export class Session implements WireReader {
   /** Takes nothing more, and ends when everything that came is durable. */
   drain(): void {
     if (this.#state === 'connecting') this.cut()
-    this.#pause(pauses.draining, true)
+    this.#flow.pause(pauses.draining)
     this.#endIfDrained()
   }
 
@@ -191,7 +187,7 @@ export class Session implements WireReader {
     const late = this.#deadlines.late({
       now,
       keepAliveSeconds: this.terms?.keepAliveSeconds,
-      isPaused: this.#pauses !== 0,
+      isPaused: this.#flow.isPaused,
       isPartial: this.#reader.isPartial || this.#wire.heldBytes > 0,
       packetMsMax,
     })
@@ -226,13 +222,8 @@ export class Session implements WireReader {
     return this.#state === 'open' && this.#reservedBytes === 0 && !this.#broker.hasRoom()
   }
 
-  #leaveUnread(chunks: Buffer[]): void {
-    this.#unread = chunks
-    this.#pause(pauses.noRoom, true)
-    this.#broker.awaitRoom(this)
-  }
-
-  #read(chunk: Buffer): void {
+  #read(chunk: Buffer): number {
+    this.#packetsLeft = mqttLimits.packetsAtOnceMax
     // Once for all messages of a chunk: they came together.
     this.#receivedAtMicros = this.#broker.clock.now() * 1000
     try {
@@ -240,23 +231,23 @@ export class Session implements WireReader {
         // Who doesn't speak MQTT is not waited for. [MQTT-3.1.0-1]; before CONNECT there is nothing to answer with.
         throw new Refusal('protocol_error', 'the first packet is no CONNECT')
       }
-      this.#reader.push(chunk, this.#visit)
+      return this.#reader.push(chunk, this.#visit)
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       this.end(error.reason, error.message)
+      return chunk.length
     }
-    this.holds()
-    this.#checkInFlight()
   }
 
-  /** False once nothing more is to be read. */
+  /** False once nothing more is to be read, or not at once. */
   #take(bytes: Buffer, at: number, body: number, end: number): boolean {
     const opened = this.#opened
     this.#deadlines.took()
     if (opened === undefined) this.#connect(bytes.subarray(at, end))
     else if ((bytes[at] ?? 0) >> 4 === PUBLISH) this.#publish(bytes, at, body, end, opened)
-    else this.#answer(readControlPacket(bytes.subarray(at, end), opened.terms.peer.version), opened.terms.peer)
-    return this.#state === 'open'
+    else this.#control(bytes.subarray(at, end), opened.terms)
+    this.#packetsLeft -= 1
+    return this.#state === 'open' && this.#packetsLeft > 0
   }
 
   #connect(bytes: Buffer): void {
@@ -359,11 +350,16 @@ export class Session implements WireReader {
     this.end('server_busy', 'the messages could not be stored; connect and send them again')
   }
 
-  #answer(packet: Packet, peer: Peer): void {
+  #control(bytes: Buffer, { peer, sessionExpiryInterval }: Terms): void {
+    if (bytes[0] === PINGREQ && bytes.length === 2) {
+      this.#write(pingResponse) // [MQTT-3.12.4-1]
+      return
+    }
+    if (bytes.length > mqttLimits.controlBytesMax) {
+      throw new Refusal('packet_too_large', `a packet that is no PUBLISH is longer than ${mqttLimits.controlBytesMax} bytes`)
+    }
+    const packet = readControlPacket(bytes, peer.version)
     switch (packet.cmd) {
-      case 'pingreq':
-        this.#write(pingResponse) // [MQTT-3.12.4-1]
-        break
       case 'subscribe':
         if (packet.subscriptions.length === 0) throw new Refusal('protocol_error', 'SUBSCRIBE without a topic filter') // [MQTT-3.8.3-2]
         this.#write(encodeNotSubscribed(peer, idOf(packet), packet.subscriptions.length))
@@ -373,6 +369,9 @@ export class Session implements WireReader {
         this.#write(encodeNotUnsubscribed(peer, idOf(packet), packet.unsubscriptions.length))
         break
       case 'disconnect':
+        if (sessionExpiryInterval === undefined && (packet.properties?.sessionExpiryInterval ?? 0) > 0) {
+          throw new Refusal('protocol_error', 'DISCONNECT with a session expiry, which CONNECT had not') // §3.14.2.2.2
+        }
         // [MQTT-3.14.4-3]: any other reason leaves the will in force.
         if ((packet.reasonCode ?? 0) === 0) this.#will = undefined
         this.#broker.counters.ended('client')
@@ -389,36 +388,29 @@ export class Session implements WireReader {
     this.#wire.write(bytes)
     if (this.#wire.unsentBytes <= mqttLimits.unsentBytesMax) return
     this.#deadlines.unsent(this.#broker.clock.monotonic())
-    this.#pause(pauses.unsent, true)
+    this.#flow.pause(pauses.unsent)
   }
 
   #checkInFlight(): void {
     const inFlight = this.#opened?.inFlight
     if (inFlight === undefined) return
     const { inFlightMessagesMax, inFlightBytesMax } = mqttLimits
-    const isPaused = (this.#pauses & pauses.inFlight) !== 0
+    const isPaused = this.#flow.isPausedFor(pauses.inFlight)
     // A pause ends when half of it is through, so that a client doesn't go on and off with each message.
     const share = isPaused ? 0.5 : 1
     const full = inFlight.messages >= inFlightMessagesMax * share || inFlight.bytes >= inFlightBytesMax * share
-    if (full !== isPaused) this.#pause(pauses.inFlight, full)
-  }
-
-  #pause(why: number, isOn: boolean): void {
-    const before = this.#pauses
-    this.#pauses = isOn ? before | why : before & ~why
-    // What is closing reads on to see the client close.
-    if (this.#isClosing) return
-    if (before === 0 && this.#pauses !== 0) this.#wire.pause()
-    else if (before !== 0 && this.#pauses === 0) this.#wire.resume()
+    if (full && !isPaused) this.#flow.pause(pauses.inFlight)
+    else if (!full && isPaused) this.#flow.goOn(pauses.inFlight)
   }
 
   #endIfDrained(): void {
-    if ((this.#pauses & pauses.draining) !== 0 && this.#opened?.inFlight.messages === 0) {
+    if (this.#flow.isPausedFor(pauses.draining) && this.#opened?.inFlight.messages === 0) {
       this.end('server_shutting_down', 'this node is shutting down; connect again')
     }
   }
 
   #close(last: Buffer | undefined): void {
+    this.#flow.close()
     this.#leave()
     this.#state = 'closing'
     if (last !== undefined) this.#wire.write(last)
