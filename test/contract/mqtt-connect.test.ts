@@ -111,16 +111,21 @@ describe('0x00 accepted', () => {
   })
 })
 
-describe('0x01, 0x84 unsupported protocol version', () => {
+test('a bridge, which sets the top bit of the version, is let in: what it asks for concerns messages to clients', async () => {
+  await using node = await start()
   const bridge = { protocolVersion: 4, bridgeMode: true } as Partial<IConnectPacket>
+  expect((await connack({ port: portOf(node) }, bridge)).returnCode).toBe(0)
+  const { client } = await MqttClient.connect({ port: portOf(node) }, bridge)
+  client.publish('x')
+  expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 1 })
+  client.destroy()
+})
+
+describe('0x01, 0x84 unsupported protocol version', () => {
   test('3.1 is told 0x01 [MQTT-3.1.2-2]', async () => {
     await using node = await start()
     const answer = await connack({ port: portOf(node) }, { protocolId: 'MQIsdp', protocolVersion: 3 })
     expect(answer.returnCode).toBe(1)
-  })
-  test('a bridge, which sets the top bit of the version, is told 0x01', async () => {
-    await using node = await start()
-    expect((await connack({ port: portOf(node) }, bridge)).returnCode).toBe(1)
   })
   test('6 is told 0x84 in the words of 5 [MQTT-3.1.2-2]', async () => {
     await using node = await start()
@@ -272,6 +277,52 @@ describe('other refusals', () => {
   test('a user name without U+0000 or ill-formed text [MQTT-1.5.4-1], [MQTT-1.5.4-2]', async () => {
     await using node = await start()
     expect((await connack({ port: portOf(node), version: 5 }, { username: 'a\0b' }))?.reasonCode).toBe(0x81)
+  })
+})
+
+describe('0x81, 0x82: a CONNECT that is not as the standard says', () => {
+  const text = (value: string) =>
+    Buffer.concat([Buffer.from([value.length >> 8, value.length & 0xff]), Buffer.from(value, 'latin1')])
+  const properties = (hex = '') => Buffer.concat([Buffer.from([hex.length / 2]), Buffer.from(hex, 'hex')])
+  /** Flags, properties, will and all that comes behind, as they are to be written. */
+  async function answerTo(version: Version, flags: number, ...rest: readonly Buffer[]): Promise<Received> {
+    await using node = await start()
+    const client = await MqttClient.open({ port: portOf(node), version })
+    const body = Buffer.concat([text('MQTT'), Buffer.from([version, flags, 0, 60]), ...rest])
+    client.sendBytes(Buffer.concat([Buffer.from([0x10, body.length]), body]))
+    const answer = await client.next()
+    client.destroy()
+    return answer
+  }
+  const key = text(secretOf('a'))
+  const will = (more = '') => [properties(more), text('w'), text('gone')]
+
+  test.each([
+    ['the reserved flag [MQTT-3.1.2-3]', 0b1100_0011],
+    ['QoS of a will without a will [MQTT-3.1.2-11]', 0b1100_1010],
+    ['retained will without a will [MQTT-3.1.2-13]', 0b1110_0010],
+  ])('%s', async (_, flags) => {
+    expect(await answerTo(4, flags, text('c'), text('u'), key)).toBeUndefined()
+    expect((await answerTo(5, flags, properties(), text('c'), text('u'), key)).reasonCode).toBe(0x81)
+  })
+  test('both QoS bits of a will [MQTT-3.1.2-12]', async () => {
+    expect(await answerTo(4, 0b1101_1110, text('c'), text('w'), text('gone'), text('u'), key)).toBeUndefined()
+    expect((await answerTo(5, 0b1101_1110, properties(), text('c'), ...will(), text('u'), key)).reasonCode).toBe(0x81)
+  })
+  test.each([
+    ['a property that CONNECT has not (server keep alive)', '13003c', '', 0x81],
+    ['a property that is no property', '7f', '', 0x81],
+    ['a property twice', '210005210005', '', 0x82],
+    ['a property cut short', '2100', '', 0x81],
+    ['a property of a will in CONNECT', '1800000001', '', 0x81],
+    ['a property of CONNECT in a will', '', '210005', 0x81],
+    ['a content type of a will that is not UTF-8 [MQTT-1.5.4-1]', '', '030002c328', 0x81],
+    ['a user property of a will that is not UTF-8 [MQTT-1.5.4-1]', '', '260001610001ff', 0x81],
+    ['a user property with U+0000 [MQTT-1.5.4-2]', '26000161000100', '', 0x81],
+    ['nothing of that', '210005260001610000', '18000000010100', 0],
+  ])('%s', async (_, inConnect, inWill, code) => {
+    const answer = await answerTo(5, 0b1100_0110, properties(inConnect), text('c'), ...will(inWill), text('u'), key)
+    expect(answer.reasonCode).toBe(code)
   })
 })
 

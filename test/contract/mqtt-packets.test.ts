@@ -209,7 +209,7 @@ describe('what breaks the protocol', () => {
     ['an empty topic [MQTT-4.7.3-1]', '30 02 00 00', 0x90, 4],
     ['properties longer than their packet', '30 04 00 01 61 05', 0x81, 5],
     ['a length of properties that never ends', '30 08 00 01 61 ff ff ff ff 01', 0x81, 5],
-    ['a property that no message has', '30 06 00 01 61 02 11 00', 0x82, 5],
+    ['a property that no message has (§2.2.2.2)', '30 06 00 01 61 02 11 00', 0x81, 5],
     ['a subscription identifier [MQTT-3.3.4-6]', '30 06 00 01 61 02 0b 01', 0x82, 5],
     ['a payload format of 2', '30 06 00 01 61 02 01 02', 0x81, 5],
     ['a response topic with wildcards [MQTT-3.3.2-14]', '30 08 00 01 61 04 08 00 01 23', 0x82, 5],

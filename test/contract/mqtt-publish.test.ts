@@ -62,6 +62,18 @@ describe('a message is a record', () => {
     expect(frame?.receivedAtMicros).toBeGreaterThanOrEqual(before)
   })
 
+  test.each(versions)(
+    'U+FEFF at the start of a topic stays [MQTT-1.5.3-3], [MQTT-1.5.4-3]; so do noncharacters, version %i',
+    async (version) => {
+      await using node = await start()
+      const client = await connect(node, version)
+      client.publish('x', { topic: '\uFEFFa\uFFFE' })
+      await client.next()
+      const [frame] = await node.frames(endpoint.id)
+      expect(frame?.topic).toBe('\uFEFFa\uFFFE')
+    },
+  )
+
   test.each(versions)('binary, empty, and of the largest size, version %i', async (version) => {
     await using node = await start()
     const client = await connect(node, version)

@@ -52,7 +52,7 @@ export type Terms = {
 export function decide(packet: IConnectPacket, route: Route, door: Door): Terms {
   const peer = peerOf(packet)
   const { version } = peer
-  if (packet.protocolVersion !== version || packet.protocolId !== 'MQTT' || isBridge(packet)) {
+  if (packet.protocolVersion !== version || packet.protocolId !== 'MQTT') {
     throw new Refusal('unsupported_protocol_version', 'this is a server of MQTT 3.1.1 and 5')
   }
   if (version === 4 && packet.username === undefined && packet.password !== undefined) {
@@ -104,10 +104,6 @@ export function decide(packet: IConnectPacket, route: Route, door: Door): Terms 
   }
 }
 
-function isBridge(packet: IConnectPacket): boolean {
-  return 'bridgeMode' in packet && packet.bridgeMode === true
-}
-
 function clientIdOf(packet: IConnectPacket, { version }: Peer) {
   const asked = checkText('client id', packet.clientId)
   if (Buffer.byteLength(asked) > mqttLimits.clientIdBytesMax) {
@@ -123,6 +119,7 @@ function clientIdOf(packet: IConnectPacket, { version }: Peer) {
 
 function willOf({ will }: IConnectPacket, qosMax: 0 | 1): Will | undefined {
   if (will === undefined) return undefined
+  if (will.qos === (3 as number)) throw new Refusal('malformed_packet', 'both QoS bits of the will are set') // [MQTT-3.1.2-12]
   // [MQTT-3.2.2-12]
   if ((will.qos ?? 0) > qosMax) throw new Refusal('qos_not_supported', `the will has a QoS above ${qosMax}`)
   checkTopic(checkText('topic of the will', will.topic), Buffer.byteLength(will.topic))

@@ -49,18 +49,52 @@ export function readControlPacket(bytes: Buffer, version: ProtocolVersion | unde
     throw new Refusal('malformed_packet', failure.message)
   }
   if (packet === undefined || unread > 0) throw new Refusal('malformed_packet', 'a packet has not the length that it says')
-  if ('properties' in packet) checkOnce(packet.properties)
-  if (packet.cmd === 'connect') checkOnce(packet.will?.properties)
+  if ('properties' in packet) checkProperties(packet.properties, properties[packet.cmd])
+  if (packet.cmd === 'connect') checkProperties(packet.will?.properties, properties.will)
   return packet
 }
 
-function checkOnce(properties: object | undefined): void {
-  for (const [name, value] of Object.entries(properties ?? {})) {
-    if (Array.isArray(value)) throw new Refusal('protocol_error', `the property ${name} is there twice`) // §2.2.2.2
+/** Properties that a packet of a client may have, §2.2.2.2. */
+const properties: { readonly [packet in Packet['cmd'] | 'will']?: readonly string[] } = {
+  connect: [
+    'sessionExpiryInterval',
+    'receiveMaximum',
+    'maximumPacketSize',
+    'topicAliasMaximum',
+    'requestResponseInformation',
+    'requestProblemInformation',
+    'authenticationMethod',
+    'authenticationData',
+    'userProperties',
+  ],
+  will: [
+    'willDelayInterval',
+    'payloadFormatIndicator',
+    'messageExpiryInterval',
+    'contentType',
+    'responseTopic',
+    'correlationData',
+    'userProperties',
+  ],
+  subscribe: ['subscriptionIdentifier', 'userProperties'],
+  unsubscribe: ['userProperties'],
+  disconnect: ['sessionExpiryInterval', 'reasonString', 'userProperties'],
+}
+
+function checkProperties(found: object | undefined, known: readonly string[] = []): void {
+  for (const [name, value] of Object.entries(found ?? {})) {
+    if (!known.includes(name)) throw new Refusal('malformed_packet', `the property ${name} has no place in this packet`)
+    if (Array.isArray(value)) throw new Refusal('protocol_error', `the property ${name} is there twice`)
+    for (const text of name === 'userProperties' ? Object.entries(value).flat(2) : [value]) {
+      // mqtt-packet's words for a value that the packet is too short for.
+      if (text === null || text === undefined || text === -1)
+        throw new Refusal('malformed_packet', `the property ${name} is cut short`)
+      if (typeof text === 'string') checkText(`property ${name}`, text)
+    }
   }
 }
 
-/** [MQTT-1.5.4-1]. mqtt-packet puts U+FFFD for what is not UTF-8; nobody means that character. */
+/** [MQTT-1.5.4-1], [MQTT-1.5.4-2]. mqtt-packet puts U+FFFD for what is not UTF-8; nobody means that character. */
 export function checkText(name: string, text: string): string {
   if (text.includes('\uFFFD') || text.includes('\0')) throw new Refusal('malformed_packet', `the ${name} is not UTF-8`)
   return text

@@ -115,6 +115,7 @@ const property = {
   contentType: 0x03,
   responseTopic: 0x08,
   correlationData: 0x09,
+  subscriptionIdentifier: 0x0b,
   topicAlias: 0x23,
   userProperty: 0x26,
 } as const
@@ -182,7 +183,9 @@ function readProperties(
         break
       }
       default:
-        throw new Refusal('protocol_error', `a message has the property ${id}, which it can't have`)
+        // [MQTT-3.3.4-6] for the subscription identifier, which only a server may send.
+        if (id === property.subscriptionIdentifier) throw new Refusal('protocol_error', 'a message has a subscription identifier')
+        throw malformed(`a message has the property ${id}, which it can't have`) // §2.2.2.2
     }
   }
   const none = contentType === undefined && userProperties.length === 0
