@@ -59,6 +59,8 @@ export const mqttLimits = {
   roomPollMs: 20,
   /** Time that is left, of the time a node has for stopping, for messages on their way to become durable. */
   drainMs: 5_000,
+  /** How often the log says that clients are refused for one and the same reason. */
+  refusalLogMs: 60_000,
   /** User names that are counted apart. */
   usernamesMax: 200,
 } as const

@@ -7,7 +7,6 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
 import { encodeAttributes } from '#model/record-attributes.ts'
 import { type Door, decide, type Route, type Terms } from './connect.ts'
@@ -31,6 +30,7 @@ import type { MqttCounters } from './metrics.ts'
 import { PacketReader } from './packet-reader.ts'
 import { LastTopic, readPublish } from './publish.ts'
 import { type Reason, Refusal } from './reason.ts'
+import type { RefusalLog } from './refusal-log.ts'
 import type { Wire, WireReader } from './wire.ts'
 
 /** What all sessions share. */
@@ -45,7 +45,7 @@ export type Broker = Door &
     readonly packetMsMax: number
     readonly clock: Clock
     readonly counters: MqttCounters
-    readonly logger: Logger
+    readonly refusals: RefusalLog
     /** The client is in: whoever had its id before is out. */
     readonly opened: (session: Session, terms: Terms) => void
     /** It is closing, and counts no more. */
@@ -164,13 +164,11 @@ export class Session implements WireReader {
   /** Tells the client why, as far as its version can, and closes. */
   end(reason: Reason, message: string): void {
     if (this.#isClosing) return
-    const { counters, logger } = this.#broker
+    const { counters, refusals } = this.#broker
     const { terms } = this
     if (terms === undefined) counters.refused(reason)
     else counters.ended(reason)
-    if (reason === 'malformed_packet' || reason === 'protocol_error') {
-      logger.debug({ reason, message, clientId: terms?.clientId }, 'an MQTT client breaks the protocol')
-    }
+    refusals.refused(reason, message, { address: this.#wire.address, clientId: terms?.clientId, username: terms?.username })
     // Before CONNECT nobody knows the version, and there is nothing that a client of either would understand.
     this.#close(terms === undefined ? undefined : encodeDisconnect(terms.peer, reason, message))
   }
@@ -251,10 +249,11 @@ export class Session implements WireReader {
   }
 
   #connect(bytes: Buffer): void {
-    const { counters } = this.#broker
+    const { counters, refusals } = this.#broker
     let peer = peerSaid(bytes)
+    let packet: ReturnType<typeof readControlPacket> | undefined
     try {
-      const packet = readControlPacket(bytes, undefined)
+      packet = readControlPacket(bytes, undefined)
       if (packet.cmd !== 'connect') throw new Refusal('protocol_error', 'the first packet is no CONNECT')
       peer = peerOf(packet)
       const terms = decide(packet, this.#route, this.#broker)
@@ -273,6 +272,8 @@ export class Session implements WireReader {
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       counters.refused(error.reason)
+      const { clientId, username } = packet?.cmd === 'connect' ? packet : {}
+      refusals.refused(error.reason, error.message, { address: this.#wire.address, clientId, username })
       this.#close(encodeRefused(peer, error.reason, error.message))
     }
   }

@@ -10,6 +10,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { mqttLimits } from '#model/limits.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Route, Terms } from './connect.ts'
+import { RefusalLog } from './refusal-log.ts'
 import { type Broker, Session } from './session.ts'
 import type { Wire } from './wire.ts'
 
@@ -47,9 +48,10 @@ export class Sessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options
-    const { memory, ...rest } = options
+    const { memory, logger, ...rest } = options
     this.#broker = {
       ...rest,
+      refusals: new RefusalLog({ clock: options.clock, logger }),
       closedBecause: () => (this.#isDraining ? 'this node is shutting down; connect again' : memory.noRoomBecause()),
       connections: (endpointId, butClientId) => this.#connections(endpointId, butClientId),
       take: (bytes) => {

@@ -16,6 +16,10 @@ export class SocketWire implements Wire {
     socket.setNoDelay(true)
   }
 
+  get address(): string | undefined {
+    return this.#socket.remoteAddress
+  }
+
   get unsentBytes(): number {
     return this.#socket.writableLength
   }

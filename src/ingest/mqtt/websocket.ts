@@ -62,6 +62,10 @@ export class WebSocketWire implements Wire {
     this.#clock = clock
   }
 
+  get address(): string | undefined {
+    return this.#socket.remoteAddress
+  }
+
   get unsentBytes(): number {
     return this.#webSocket.bufferedAmount
   }

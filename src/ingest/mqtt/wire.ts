@@ -2,6 +2,8 @@ import type { Buffer } from 'node:buffer'
 
 /** A connection that carries MQTT, whatever it is made of. */
 export interface Wire {
+  /** Of the client, or of the proxy before it. */
+  readonly address: string | undefined
   /** Bytes that were written and that the client has not taken. */
   readonly unsentBytes: number
   /** Bytes that came and that the reader has not got, since they are not whole to the wire. */

@@ -1,0 +1,69 @@
+import { generate } from 'mqtt-packet'
+import { expect, test } from 'vitest'
+import { AppError } from '#errors.ts'
+import { systemClock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { EndpointTable } from '../endpoint-table.ts'
+import { MqttCounters } from './metrics.ts'
+import { Sessions } from './sessions.ts'
+import type { Wire } from './wire.ts'
+
+function started() {
+  const lines: unknown[] = []
+  const sessions = new Sessions({
+    verifyKey: () => {
+      throw new AppError('unauthorized', 'no')
+    },
+    endpoints: () => new EndpointTable({ region: 'loc', endpoints: [] }),
+    append: () => Promise.reject(new Error('nobody gets so far')),
+    memory: { take: () => undefined, reserve: () => undefined, release: () => undefined, noRoomBecause: () => undefined },
+    packetMsMax: 1_000,
+    counters: new MqttCounters(),
+    clock: systemClock,
+    logger: { warn: (line: unknown) => lines.push(line) } as unknown as Logger,
+  })
+  const written: Buffer[] = []
+  const nothing = () => undefined
+  const wire: Wire = {
+    address: '192.0.2.7',
+    unsentBytes: 0,
+    heldBytes: 0,
+    write: (bytes) => written.push(bytes),
+    pause: nothing,
+    resume: nothing,
+    end: nothing,
+    destroy: nothing,
+  }
+  return { session: sessions.open(wire, { host: undefined, query: '' }), written, lines }
+}
+
+test('a client of 3.1.1 that is refused gets a number, and the log says why and who', () => {
+  const { session, written, lines } = started()
+  const packet = {
+    cmd: 'connect',
+    protocolId: 'MQTT',
+    protocolVersion: 4,
+    clean: true,
+    clientId: 'sensor-7',
+    keepalive: 60,
+  } as const
+  session.receive(generate({ ...packet, username: 'anybody', password: Buffer.from('ing_live_wrong') }))
+  expect(Buffer.concat(written).toString('hex')).toBe('20020004')
+  expect(lines).toEqual([
+    {
+      reason: 'bad_credentials',
+      why: 'the password is no valid API key',
+      address: '192.0.2.7',
+      clientId: 'sensor-7',
+      username: 'anybody',
+      moreSinceLastLine: 0,
+    },
+  ])
+})
+
+test('what is no MQTT gets no answer, and the log says where it came from', () => {
+  const { session, written, lines } = started()
+  session.receive(Buffer.from('GET / HTTP/1.1\r\n\r\n'))
+  expect(written).toEqual([])
+  expect(lines).toMatchObject([{ reason: 'protocol_error', address: '192.0.2.7' }])
+})
