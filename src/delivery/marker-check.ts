@@ -1,5 +1,6 @@
 import type { Artifacts, SegmentCommit } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
+import { isReadDenied } from '#objects/store-error.ts'
 import { objectKey, type SegmentName } from './object-key.ts'
 
 /** A marker is a few kilobytes, with many views and long messages some hundred. What is larger is none. */
@@ -32,10 +33,23 @@ function keyOf(name: SegmentName, kind: string): string | undefined {
   return part === undefined ? key : key.replace(/\.(parquet|ndjson\.gz)$/, `.${part}.$1`)
 }
 
-/** Whether all that a marker is to list is in the bucket now. */
+/** Whether all that a marker is to list is in the bucket now. Where that may not be looked at, what the store said of each put counts. */
 export async function areThere(store: ObjectStore, artifacts: Artifacts, signal: AbortSignal): Promise<boolean> {
   const sizes = await Promise.all(
-    Object.values(artifacts).map(async ({ key, bytes }) => (await store.size(key, signal)) === bytes),
+    Object.values(artifacts).map(async ({ key, bytes }) => {
+      const found = await unlessReadDenied(() => store.size(key, signal), bytes)
+      return found === bytes
+    }),
   )
   return sizes.every((isWhole) => isWhole)
+}
+
+/** What is read, or `otherwise` where the role may not read. */
+export async function unlessReadDenied<T>(read: () => Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!isReadDenied(error)) throw error
+    return otherwise
+  }
 }

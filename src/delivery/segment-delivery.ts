@@ -15,7 +15,7 @@ import type { SegmentFile } from '#wal/directory.ts'
 import { openSegment, SegmentError } from '#wal/segment-reader.ts'
 import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './artifacts/build.ts'
 import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
-import { areThere, whatIsForeign } from './marker-check.ts'
+import { areThere, unlessReadDenied, whatIsForeign } from './marker-check.ts'
 import { objectKey, type SegmentName } from './object-key.ts'
 import type { Suspects } from './suspects.ts'
 import type { Access, Troubles } from './troubles.ts'
@@ -122,7 +122,9 @@ export class SegmentDelivery {
   async #adopt(facts: Facts, run: DeliveryRun): Promise<boolean> {
     return this.#retry(facts, run, async (target) => {
       const key = objectKey({ ...facts.name, prefix: target.prefix }, 'manifest')
-      const bytes = await this.#paced('read', target, run, (store) => store.get(key, run.signal))
+      // Where the marker may not be read, the segment is delivered again, under the same names.
+      const read = (store: ObjectStore) => unlessReadDenied(() => store.get(key, run.signal), undefined)
+      const bytes = await this.#paced('read', target, run, read)
       const found = bytes === undefined ? undefined : decodeMarker(key, bytes)
       if (found === undefined || !this.#isOwn(found, facts, target)) return false
       await run.turn

@@ -22,6 +22,12 @@ export type StoreErrorReason =
 /** What was being done when it failed. */
 export type StoreStep = 'assume_role' | 'put' | 'get' | 'list' | 'remove' | 'sign'
 
+/** The role may write and not read or list: then what is in the bucket can't be known. */
+export function isReadDenied(error: unknown): boolean {
+  if (!(error instanceof ObjectStoreError) || error.step === 'put') return false
+  return error.reason === 'get_denied' || error.reason === 'list_denied' || error.reason === 'kms_denied'
+}
+
 /**
  * A store did not do what was asked.
  *

@@ -34,6 +34,24 @@ describe('a destination that fails', () => {
     await until('the lag to be gone', () => node.lag(endpoint.id) === undefined)
   })
 
+  test('a role that may only write delivers all the same, and after a restart again under the same names', async () => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    node.stores.isUnreadable = true
+    node.stores.fault = (key) => (key.includes('/commits/') ? 'answer lost' : undefined)
+    await node.seal(endpoint.id, '{"n":1}')
+    await node.start()
+    await until('a marker', () => node.stores.done.some((key) => key.includes('/commits/')))
+    await node.stop()
+    expect(node.commits).toEqual([])
+    node.stores.fault = () => undefined
+    await node.start()
+    await until('the commit', () => node.commits.length === 1)
+    await node.seal(endpoint.id, '{"n":2}')
+    await until('the next', () => node.commits.length === 2)
+    expect(new Set(node.stores.done).size).toBe(4)
+  })
+
   test('an answer that is lost makes no second commit', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)

@@ -1,6 +1,7 @@
 /** Buckets in a folder that fail and dawdle on demand. */
 import { DirectoryStores } from '#objects/directory.ts'
 import type { BucketTarget, ObjectStore, ObjectStores } from '#objects/object-store.ts'
+import { ObjectStoreError } from '#objects/store-error.ts'
 
 export type Fault =
   /** Nothing of the put happens. */
@@ -17,9 +18,16 @@ export class FaultyStores implements ObjectStores {
   /** Keys in the order in which their puts were done. */
   readonly done: string[] = []
   attempts = 0
+  /** The role may write, and neither read nor list. */
+  isUnreadable = false
 
   constructor(root: string) {
     this.#real = new DirectoryStores({ root })
+  }
+
+  async #read<T>(read: () => Promise<T>): Promise<T> {
+    if (this.isUnreadable) throw new ObjectStoreError('get_denied', 'get', 'AccessDenied', 'reading failed')
+    return read()
   }
 
   open(target: BucketTarget): ObjectStore {
@@ -37,8 +45,8 @@ export class FaultyStores implements ObjectStores {
       put: (key: string, ...rest: [Uint8Array, Parameters<ObjectStore['put']>[2]]) => put(key, () => store.put(key, ...rest)),
       putFile: (key: string, ...rest: [string, Parameters<ObjectStore['putFile']>[2]]) =>
         put(key, () => store.putFile(key, ...rest)),
-      get: (key: string) => store.get(key),
-      size: (key: string) => store.size(key),
+      get: (key: string) => this.#read(() => store.get(key)),
+      size: (key: string) => this.#read(() => store.size(key)),
       getFile: (key: string, path: string) => store.getFile(key, path),
       list: (prefix: string) => store.list(prefix),
       remove: (key: string) => store.remove(key),
