@@ -18,7 +18,7 @@ export type MqttServerOptions = {
   readonly maxConnections: number
   readonly otherConnections: () => number
   readonly onDropped: () => void
-  readonly certificate: Certificate | undefined
+  readonly certificate: Pick<Certificate, 'options' | 'subscribe'> | undefined
   readonly sessions: Sessions
   readonly clock: Clock
 }
@@ -71,6 +71,8 @@ export class MqttServer implements Service {
         ? createServer((socket) => this.#open(socket, undefined))
         : createSecureServer(certificate.options, (socket: TLSSocket) => this.#open(socket, socket.servername || undefined))
     if (certificate !== undefined) certificate.subscribe((options) => (server as SecureServer).setSecureContext(options))
+    // Node says that a handshake failed or took too long, and leaves the connection as it is.
+    server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
     server.maxConnections = maxConnections
     server.on('drop', onDropped)
     return server
