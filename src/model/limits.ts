@@ -47,6 +47,8 @@ export const mqttLimits = {
   frameBytesMax: 2 * MiB,
   frameFragmentsMax: 4_096,
   frameChunksMax: 8_192,
+  /** Answers to pings of a WebSocket that a client has not taken. */
+  pongsMax: 60,
   /** What a connection may hold of a packet that is not whole before it is counted with the bytes in flight. */
   heldBytesFree: 64 * KiB,
   /** Answers that a client does not read. Beyond them nothing more is read from it. */

@@ -1,4 +1,5 @@
 /** MQTT over WebSocket (§6 of both versions, RFC 6455), and its place beside HTTP on one listener. */
+import type { Socket } from 'node:net'
 import { generate } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -142,6 +143,25 @@ describe('frames', () => {
     expect(client.closeCode).toBe(1002)
     await until('nobody to be there', async () => (await mqtt.connections()) === 0)
   })
+
+  test.each(['before CONNECT', 'after it'])(
+    'a flood of pings from a client that reads no answer is cut off, %s',
+    async (when) => {
+      await using mqtt = await MqttNode.start()
+      const client = when === 'after it' ? await mqtt.connect(mqtt.over('ws')) : await mqtt.open(mqtt.over('ws'))
+      const { _socket: socket } = client.webSocket as unknown as { _socket: Socket }
+      socket.pause().on('error', () => undefined)
+      const ping = Buffer.concat([Buffer.from([0x89, 0x80 | 125]), Buffer.alloc(4 + 125)])
+      const pings = Buffer.alloc(ping.length * 8_000, ping)
+      // It takes what the kernel holds of the answers.
+      for (let sent = 0; sent < 50 && !socket.destroyed; sent += 1) {
+        socket.write(pings)
+        await new Promise(setImmediate)
+      }
+      await client.closed()
+      expect(await mqtt.connections()).toBe(0)
+    },
+  )
 
   test('a close frame without DISCONNECT leaves the will in force', async () => {
     await using mqtt = await MqttNode.start()

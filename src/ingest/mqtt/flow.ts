@@ -45,9 +45,9 @@ export class Flow {
   }
 
   receive(chunk: Buffer): void {
+    // A wire that is paused may still bring what came with the bytes before.
     this.#unread.push(chunk)
-    // What is paused may still bring what came with the bytes before.
-    if (this.#pauses === 0) this.#readOn()
+    this.#readOn()
   }
 
   pause(why: number): void {

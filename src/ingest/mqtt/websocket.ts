@@ -26,6 +26,8 @@ const settings = {
   maxPayload: mqttLimits.frameBytesMax,
   maxFragments: mqttLimits.frameFragmentsMax,
   maxBufferedChunks: mqttLimits.frameChunksMax,
+  // Of a client that pings without reading; ws then ends the connection.
+  maxPendingAutoPongs: mqttLimits.pongsMax,
   handleProtocols: () => subprotocol,
 }
 const upgrades = new WebSocketServer(settings)
