@@ -63,6 +63,8 @@ export const mqttLimits = {
   drainMs: 5_000,
   /** How often the log says that clients are refused for one and the same reason. */
   refusalLogMs: 60_000,
+  /** Of each thing that it says of a client. */
+  refusalLogCharsMax: 512,
   /** User names that are counted apart. */
   usernamesMax: 200,
 } as const

@@ -39,6 +39,12 @@ test('a key never reaches it, wherever it stands', () => {
   expect(lines[0]).toMatchObject({ username: 'xing_live_[redacted]' })
 })
 
+test('what a client sends does not make it long', () => {
+  const { log, lines } = started()
+  log.refused('client_id_not_valid', 'too long', { ...client, clientId: 'x'.repeat(16_000) })
+  expect(lines[0]).toMatchObject({ clientId: 'x'.repeat(512) })
+})
+
 test('what an operator does, and clients that fall silent, are no news', () => {
   const { log, lines } = started()
   for (const reason of ['server_shutting_down', 'administrative_action', 'keep_alive_timeout'] as const)

@@ -1,7 +1,7 @@
 /**
  * Tells the operator why clients are refused or cut off: those of MQTT 3.1.1 can't be told themselves.
  *
- * Law: one line a minute for each reason, however many clients come; keys that stand where they should not never reach it.
+ * Law: one short line a minute for each reason, however many clients come; keys that stand where they should not never reach it.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -37,14 +37,14 @@ export class RefusalLog {
       return
     }
     this.#lines.set(reason, { at: now, unsaid: 0 })
-    const client = { address, clientId: withoutKeys(clientId), username: withoutKeys(username) }
+    const client = { address, clientId: shown(clientId), username: shown(username) }
     this.#logger.warn(
-      { reason, why: withoutKeys(message), ...client, moreSinceLastLine: last?.unsaid ?? 0 },
+      { reason, why: shown(message), ...client, moreSinceLastLine: last?.unsaid ?? 0 },
       'an MQTT client is refused or cut off',
     )
   }
 }
 
-function withoutKeys(text: string | undefined): string | undefined {
-  return text?.replaceAll(/ing_live_\w*/g, 'ing_live_[redacted]')
+function shown(text: string | undefined): string | undefined {
+  return text?.replaceAll(/ing_live_\w*/g, 'ing_live_[redacted]').slice(0, mqttLimits.refusalLogCharsMax)
 }
