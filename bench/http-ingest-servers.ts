@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type Running, startInlet } from './inlet-node.ts'
-import type { Question, ServerMessage } from './rig.ts'
+import { answerQuestions } from './rig.ts'
 
 /** The least that a durable answer over HTTP costs: read the body, one writev and one fdatasync for all that wait, 202. */
 async function startFloor(directory: string): Promise<Running> {
@@ -60,18 +60,5 @@ async function startFloor(directory: string): Promise<Running> {
 if (import.meta.main) {
   const [kind, directory = ''] = process.argv.slice(2)
   const running = await (kind === 'floor' ? startFloor(directory) : startInlet(directory))
-  const tell = (message: ServerMessage) => process.send?.(message)
-  process.on('message', async (question: Question) => {
-    if (question === 'usage') {
-      const { user, system } = process.cpuUsage()
-      tell({ usage: user + system })
-    } else if (question === 'clean') {
-      await running.clean()
-      tell({ cleaned: true })
-    } else {
-      await running.stop()
-      process.exit(0)
-    }
-  })
-  tell({ ready: running.url })
+  answerQuestions(running)
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { generate, type IPublishPacket, parser } from 'mqtt-packet'
 import { WebSocketServer } from 'ws'
 import { type Running, startInlet } from './inlet-node.ts'
-import type { Question, ServerMessage } from './rig.ts'
+import { answerQuestions } from './rig.ts'
 
 type Send = (bytes: Buffer) => void
 
@@ -92,18 +92,5 @@ async function startFloor(directory: string, port: number): Promise<Running> {
 if (import.meta.main) {
   const [kind, directory = '', port] = process.argv.slice(2)
   const running = await (kind === 'floor' ? startFloor : startInlet)(directory, Number(port))
-  const tell = (message: ServerMessage) => process.send?.(message)
-  process.on('message', async (question: Question) => {
-    if (question === 'usage') {
-      const { user, system } = process.cpuUsage()
-      tell({ usage: user + system })
-    } else if (question === 'clean') {
-      await running.clean()
-      tell({ cleaned: true })
-    } else {
-      await running.stop()
-      process.exit(0)
-    }
-  })
-  tell({ ready: running.url })
+  answerQuestions(running)
 }

@@ -18,6 +18,24 @@ export function start(core: number, command: readonly string[], ipc = true): Chi
   return spawn(program, args, { stdio: ipc ? ['ignore', 'inherit', 'inherit', 'ipc'] : ['ignore', 'inherit', 'inherit'] })
 }
 
+/** In the process of a server: says where it is, and answers what the parent asks. */
+export function answerQuestions(running: { readonly url: string; clean(): Promise<void>; stop(): Promise<void> }): void {
+  const tell = (message: ServerMessage) => process.send?.(message)
+  process.on('message', async (question: Question) => {
+    if (question === 'usage') {
+      const { user, system } = process.cpuUsage()
+      tell({ usage: user + system })
+    } else if (question === 'clean') {
+      await running.clean()
+      tell({ cleaned: true })
+    } else {
+      await running.stop()
+      process.exit(0)
+    }
+  })
+  tell({ ready: running.url })
+}
+
 /** The next message of a process. */
 export function next(child: ChildProcess): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>()

@@ -1,4 +1,5 @@
-import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { readings } from '#lib/telemetry.ts'
 
 /** Counts on the hot path: plain numbers, turned into metrics when somebody asks. */
 export class IngestCounters {
@@ -32,36 +33,8 @@ export type IngestGauges = {
 }
 
 export function registerMetrics(registry: Registry, counters: IngestCounters, gauges: IngestGauges): void {
-  const registers = [registry]
-  const counter = (name: string, help: string, read: () => number) =>
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset()
-        this.inc(read())
-      },
-    })
-  const gauge = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read())
-      },
-    })
-  new Counter({
-    name: 'inlet_ingest_requests_total',
-    help: 'POST /v1/ingest by status of the answer',
-    labelNames: ['status'],
-    registers,
-    collect() {
-      this.reset()
-      for (const [status, count] of counters.requestsByStatus) this.inc({ status }, count)
-    },
-  })
+  const { counter, counters: labelled, gauge } = readings(registry)
+  labelled('inlet_ingest_requests_total', 'POST /v1/ingest by status of the answer', 'status', () => counters.requestsByStatus)
   counter('inlet_ingest_records_total', 'records accepted', () => counters.records)
   counter('inlet_ingest_received_bytes_total', 'bytes of bodies as they were sent', () => counters.receivedBytes)
   counter('inlet_ingest_accepted_bytes_total', 'bytes of accepted bodies, decompressed', () => counters.acceptedBytes)

@@ -1,5 +1,5 @@
 import { destination, type Logger, pino } from 'pino'
-import { collectDefaultMetrics, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
 export type { Logger } from 'pino'
 
@@ -28,4 +28,45 @@ export function createMetrics(process: string): Registry {
   registry.setDefaultLabels({ process })
   collectDefaultMetrics({ register: registry })
   return registry
+}
+
+/** Metrics that are read when somebody asks, so that what they count is counted in plain numbers. */
+export function readings(registry: Registry) {
+  const registers = [registry]
+  return {
+    counter(name: string, help: string, read: () => number): void {
+      new Counter({
+        name,
+        help,
+        registers,
+        collect() {
+          this.reset()
+          this.inc(read())
+        },
+      })
+    },
+    /** One series for each value of the label. */
+    counters(name: string, help: string, label: string, read: () => Iterable<readonly [string | number, number]>): void {
+      new Counter({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        collect() {
+          this.reset()
+          for (const [value, count] of read()) this.inc({ [label]: value }, count)
+        },
+      })
+    },
+    gauge(name: string, help: string, read: () => number): void {
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          this.set(read())
+        },
+      })
+    },
+  }
 }

@@ -1,4 +1,5 @@
-import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { readings } from '#lib/telemetry.ts'
 import { mqttLimits } from '#model/limits.ts'
 import type { Reason } from './reason.ts'
 
@@ -63,28 +64,7 @@ export function registerMqttMetrics(
   counters: MqttCounters,
   { connections, byUsername }: MqttMetricsOptions,
 ): void {
-  const registers = [registry]
-  const labelled = (name: string, help: string, label: string, counts: () => Iterable<readonly [string, number]>) =>
-    new Counter({
-      name,
-      help,
-      labelNames: [label],
-      registers,
-      collect() {
-        this.reset()
-        for (const [value, total] of counts()) this.inc({ [label]: value }, total)
-      },
-    })
-  const counter = (name: string, help: string, read: () => number) =>
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset()
-        this.inc(read())
-      },
-    })
+  const { counter, counters: labelled, gauge } = readings(registry)
   labelled('inlet_mqtt_connects_total', 'CONNECT packets by what became of them', 'outcome', () => counters.connects)
   labelled('inlet_mqtt_ends_total', 'connections that were accepted, by why they ended', 'reason', () => counters.ends)
   labelled('inlet_mqtt_messages_total', 'messages that became durable, by QoS', 'qos', () =>
@@ -102,12 +82,5 @@ export function registerMqttMetrics(
   counter('inlet_mqtt_accepted_bytes_total', 'payload bytes of messages that became durable', () => counters.acceptedBytes)
   counter('inlet_mqtt_wills_total', 'wills that were published', () => counters.wills)
   counter('inlet_mqtt_lost_total', 'QoS 0 messages that could not be stored', () => counters.lost)
-  new Gauge({
-    name: 'inlet_mqtt_connections',
-    help: 'MQTT clients that are connected',
-    registers,
-    collect() {
-      this.set(connections())
-    },
-  })
+  gauge('inlet_mqtt_connections', 'MQTT clients that are connected', connections)
 }
