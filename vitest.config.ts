@@ -6,7 +6,7 @@ const node = { environment: 'node' as const, restoreMocks: true }
 export default defineConfig({
   test: {
     projects: [
-      { test: { ...node, name: 'unit', include: ['src/**/*.test.ts', 'test/architecture.test.ts'] } },
+      { test: { ...node, name: 'unit', include: ['src/**/*.test.ts', 'test/architecture.test.ts'], testTimeout: 20_000 } },
       { test: { ...node, name: 'delivery', include: ['test/delivery/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { ...node, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 20_000 } },
       { test: { ...node, name: 'store', include: ['test/store/**/*.test.ts'], testTimeout: 30_000 } },

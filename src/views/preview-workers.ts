@@ -134,7 +134,9 @@ export class PreviewWorkers implements Service {
   #take(): ChildProcess {
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
       idle.cancelTimer()
-      if (idle.child.connected) return idle.child
+      // It may have died just now: the end of the process and of the channel to it are told one after the other.
+      const { connected, exitCode, signalCode } = idle.child
+      if (connected && exitCode === null && signalCode === null) return idle.child
     }
     // Nothing of this process's secrets is in its environment.
     const child = fork(program, [], {
