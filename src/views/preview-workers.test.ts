@@ -77,6 +77,7 @@ test('what nobody waits for any more is ended', async () => {
 })
 
 test.skipIf(process.platform !== 'linux')('a process that dies costs its own preview and no other', async () => {
+  await until('the processes of the test before to be gone', () => children().length === 0)
   const run = workers.run(runaway, 'a', never)
   await until('the process', () => children().length > 0)
   for (const pid of children()) process.kill(pid, 'SIGKILL')
