@@ -39,8 +39,8 @@ export type ProblemOptions = { readonly baseUrl: string; readonly logger: Logger
 export function answerProblems(app: FastifyInstance, { baseUrl, logger }: ProblemOptions): void {
   app.setErrorHandler((thrown: FastifyError, request, reply) => {
     const error = toAppError(thrown)
-    // That there is no room is no fault: the answer says when to ask again.
-    if (errorTable[error.code].status >= 500 && error.retryAfterSeconds === undefined) {
+    // That there is no room is no fault: the answer says when to ask again. What has a cause is one, also where waiting may help.
+    if (errorTable[error.code].status >= 500 && (error.retryAfterSeconds === undefined || error.cause !== undefined)) {
       logger.error(
         { err: thrown, request_id: request.id, method: request.method, route: request.routeOptions.url },
         'request failed',

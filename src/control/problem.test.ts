@@ -1,0 +1,28 @@
+import fastify from 'fastify'
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { AppError } from '#errors.ts'
+import { answerProblems } from './problem.ts'
+
+test.each([
+  ['no room, which is no fault', new AppError('unavailable', 'busy', { retryAfterSeconds: 1 }), false],
+  [
+    'a database that is away',
+    new AppError('unavailable', 'away', { retryAfterSeconds: 1, cause: new Error('ECONNREFUSED') }),
+    true,
+  ],
+  ['a fault', new Error('a fault'), true],
+  ['a mistake of the client', new AppError('validation_error', 'no'), false],
+])('%s', async (_, error, isLogged) => {
+  const lines: string[] = []
+  const app = fastify()
+  answerProblems(app, { baseUrl: '', logger: pino({}, { write: (line: string) => void lines.push(line) }) })
+  app.get('/', async () => {
+    throw error
+  })
+  const { statusCode } = await app.inject('/')
+  expect(statusCode).toBe(
+    error instanceof AppError && error.code === 'validation_error' ? 422 : error instanceof AppError ? 503 : 500,
+  )
+  expect(lines).toHaveLength(isLogged ? 1 : 0)
+})
