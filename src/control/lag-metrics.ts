@@ -14,6 +14,14 @@ export type LagMetricsOptions = {
 /** How far all endpoints are behind, as the nodes said last. Read when somebody asks. */
 export function registerLagMetrics(registry: Registry, { readLags, clock, byEndpoint }: LagMetricsOptions): void {
   const registers = [registry]
+  // All gauges of one scrape ask at once, and share one look into the database.
+  let reading: Promise<readonly Lag[]> | undefined
+  const lagsNow = (): Promise<readonly Lag[]> => {
+    reading ??= readLags().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
   const ageSeconds = ({ oldest_sealed_at }: Lag): number =>
     oldest_sealed_at === null ? 0 : Math.max(0, clock.now() - Date.parse(oldest_sealed_at)) / 1000
   const values = [
@@ -27,7 +35,7 @@ export function registerLagMetrics(registry: Registry, { readLags, clock, byEndp
       help,
       registers,
       async collect() {
-        this.set(combine((await readLags()).map(read)))
+        this.set(combine((await lagsNow()).map(read)))
       },
     })
     if (!byEndpoint) continue
@@ -38,7 +46,7 @@ export function registerLagMetrics(registry: Registry, { readLags, clock, byEndp
       registers,
       async collect() {
         this.reset()
-        for (const lag of await readLags()) this.set({ endpoint_id: lag.endpoint_id, node_id: lag.node_id }, read(lag))
+        for (const lag of await lagsNow()) this.set({ endpoint_id: lag.endpoint_id, node_id: lag.node_id }, read(lag))
       },
     })
   }
