@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import { GiB, KiB, MiB } from './lib/bytes.ts'
 import { apiKeyPattern } from './model/api-key.ts'
 import { Region } from './model/endpoint.ts'
-import { GiB, KiB, MiB } from './model/limits.ts'
 
 /**
  * Every option, once: environment variable, type, default, bound and help line. Read once, frozen, handed down by part.

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { MiB } from '#model/limits.ts'
+import { MiB } from '#lib/bytes.ts'
 import { type Connection, Database, StatementTimeout } from './database.ts'
 import { queryParquet } from './query-parquet.ts'
 

@@ -16,8 +16,8 @@ import {
   SMALLINT,
   VARCHAR,
 } from '@duckdb/node-api'
+import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
-import { MiB } from '#model/limits.ts'
 import { quoteLiteral } from './quote.ts'
 
 export type DatabaseOptions = {

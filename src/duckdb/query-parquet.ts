@@ -1,4 +1,4 @@
-import { MiB } from '#model/limits.ts'
+import { MiB } from '#lib/bytes.ts'
 import { Database, type Rows } from './database.ts'
 
 /** Runs one query that may read the files under the directories and nothing else. For small answers. */

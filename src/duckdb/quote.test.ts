@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { MiB } from '#model/limits.ts'
+import { MiB } from '#lib/bytes.ts'
 import { type Connection, Database } from './database.ts'
 import { quoteIdentifier, quoteLiteral } from './quote.ts'
 

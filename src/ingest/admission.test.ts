@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { GiB, MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { GiB, MiB } from '#model/limits.ts'
 import { Admission } from './admission.ts'
 
 /** A disk and a log whose state the test sets, and a clock whose timer it fires. */

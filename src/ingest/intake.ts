@@ -1,6 +1,7 @@
 import type { Transform } from 'node:stream'
 import { AppError } from '#errors.ts'
-import { ingestLimits, KiB, recordLimits } from '#model/limits.ts'
+import { KiB } from '#lib/bytes.ts'
+import { ingestLimits, recordLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
 import { type BodyFormat, createDecoder } from './body-format.ts'
 import { RecordCounter } from './ndjson.ts'

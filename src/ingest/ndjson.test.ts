@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { MiB, recordLimits } from '#model/limits.ts'
+import { MiB } from '#lib/bytes.ts'
+import { recordLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
 import { countRecords } from '#wal/records.ts'
 import { RecordCounter } from './ndjson.ts'

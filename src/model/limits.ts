@@ -1,8 +1,6 @@
 /** Bounds that are part of the contract. Bounds an operator may move are in `config.ts`. */
 
-export const KiB = 1024
-export const MiB = 1024 * KiB
-export const GiB = 1024 * MiB
+import { GiB, KiB, MiB } from '#lib/bytes.ts'
 
 export const pageLimits = { min: 1, max: 200, default: 50 } as const
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { KiB } from '#lib/bytes.ts'
 import { type Definition, DefinitionFormat, DefinitionInput } from './definition.ts'
-import { KiB, previewLimits } from './limits.ts'
+import { previewLimits } from './limits.ts'
 
 const Sample = z
   .string()

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
@@ -6,7 +7,6 @@ import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { SegmentCommit } from '#model/commit.ts'
-import { MiB } from '#model/limits.ts'
 import { ControlError } from './control-client.ts'
 
 const batchMax = 50

@@ -2,8 +2,8 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Value } from '#duckdb/database.ts'
+import { MiB } from '#lib/bytes.ts'
 import type { Column, Definition } from '#model/definition.ts'
-import { MiB } from '#model/limits.ts'
 import { decide } from '../../test/support/decide.ts'
 
 const column = (name: string, type: string, more: Partial<Column> = {}): Column => ({ name, type, path: `$.${name}`, ...more })

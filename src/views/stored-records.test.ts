@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { KiB, MiB } from '#model/limits.ts'
+import { KiB, MiB } from '#lib/bytes.ts'
 import { RecordTable } from './record-table.ts'
 import { readStoredRecords, type StoredRecord } from './stored-records.ts'
 

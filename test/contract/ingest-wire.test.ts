@@ -1,7 +1,8 @@
 /** What clients do to a socket, by accident or on purpose. Law: never half a request in the WAL, and never an answer out of order. */
 import { describe, expect, test } from 'vitest'
+import { KiB, MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
-import { ingestLimits, KiB, MiB } from '#model/limits.ts'
+import { ingestLimits } from '#model/limits.ts'
 import { anEndpoint, aSnapshot, IngestNode, type IngestNodeOptions, secretOf } from '../support/ingest-node.ts'
 import { RawClient } from '../support/raw-http.ts'
 

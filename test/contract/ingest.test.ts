@@ -3,8 +3,8 @@ import { json } from 'node:stream/consumers'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { newSigningKey, publicKeys, signAccessToken } from '#auth/access-tokens.ts'
+import { KiB, MiB } from '#lib/bytes.ts'
 import { newId } from '#model/id.ts'
-import { KiB, MiB } from '#model/limits.ts'
 import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 
 type Sent = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Record<string, unknown> }

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { generate, type Packet } from 'mqtt-packet'
 import { expect, test } from 'vitest'
-import { MiB } from '#model/limits.ts'
+import { MiB } from '#lib/bytes.ts'
 import { seededRandom } from '../support/faulty-files.ts'
 import { connectPacket, MqttClient, type Version } from '../support/mqtt-client.ts'
 import { MqttNode, mqttEndpoint, mqttSettings } from '../support/mqtt-node.ts'

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { generate } from 'mqtt-packet'
 import { expect, test } from 'vitest'
-import { KiB, MiB } from '#model/limits.ts'
+import { KiB, MiB } from '#lib/bytes.ts'
 import { connectPacket } from '../support/mqtt-client.ts'
 import type { ChildMessage } from '../support/mqtt-node-child.ts'
 

@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import { generate, type Packet } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
-import { KiB, MiB } from '#model/limits.ts'
+import { KiB, MiB } from '#lib/bytes.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { connectPacket, type MqttClient } from '../support/mqtt-client.ts'
 import { expectEnd, MqttNode, mqttEndpoint, mqttSettings } from '../support/mqtt-node.ts'

@@ -1,6 +1,6 @@
 /** PUBLISH and PUBACK, §3.3 and §3.4 of MQTT 3.1.1 and 5: what is acknowledged is on disk. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { MiB } from '#model/limits.ts'
+import { MiB } from '#lib/bytes.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { aSnapshot, IngestNode } from '../support/ingest-node.ts'
 import { MqttClient, type Version } from '../support/mqtt-client.ts'

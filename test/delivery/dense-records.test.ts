@@ -3,8 +3,8 @@ import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { KiB, MiB } from '#lib/bytes.ts'
 import type { Column } from '#model/definition.ts'
-import { KiB, MiB } from '#model/limits.ts'
 import { decide } from '../support/decide.ts'
 
 const defaultMemory = 128 * MiB
