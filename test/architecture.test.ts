@@ -16,11 +16,13 @@ const mayImport: Record<string, readonly string[]> = {
   store: ['model', 'lib'],
   duckdb: ['model', 'lib'],
   views: ['duckdb', 'model', 'lib'],
+  records: ['views', 'duckdb', 'model', 'lib'],
+  preview: ['records', 'views', 'duckdb', 'model', 'lib'],
   wal: ['lib'],
   node: ['auth', 'model', 'lib'],
   ingest: ['auth', 'node', 'wal', 'model', 'lib'],
-  delivery: ['node', 'objects', 'views', 'wal', 'model', 'lib'],
-  control: ['auth', 'objects', 'store', 'views', 'model', 'lib'],
+  delivery: ['node', 'objects', 'records', 'views', 'wal', 'model', 'lib'],
+  control: ['auth', 'objects', 'preview', 'store', 'views', 'model', 'lib'],
   cli: ['auth', 'delivery', 'duckdb', 'node', 'objects', 'store', 'wal', 'model', 'lib'],
 }
 

@@ -1,7 +1,7 @@
 /**
  * How good the data of a view is: what its columns got, and what no column takes.
  *
- * Owns: how what several segments had is added up. Does not own: how one segment's is found out (views/), how it is kept (store/).
+ * Owns: how what several segments had is added up. Does not own: how one segment's is found out (records/), how it is kept (store/).
  * Law: adding up is exact and its order doesn't matter. Minimum and maximum are compared by their type, never as doubles but where
  * the type is one.
  */

@@ -10,8 +10,8 @@ import { MiB } from '#lib/bytes.ts'
 import type { Definition } from '#model/definition.ts'
 import { encodeAttributes } from '#model/record-attributes.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
+import { RecordTable, type RowCounts } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
-import { RecordTable, type RowCounts } from '#views/record-table.ts'
 
 export type Decided = {
   readonly counts: RowCounts

@@ -4,7 +4,7 @@ import { previewLimits } from '#model/limits.ts'
 import type { DefinedPreview, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { withDefinition } from './definitions.ts'
 
-/** Declared here, given by the composition: `views/preview-workers.ts`. */
+/** Declared here, given by the composition: `preview/preview-workers.ts`. */
 export type PreviewRunner = {
   readonly run: (request: DefinedPreview, account: string, signal: AbortSignal) => Promise<PreviewResult>
 }

@@ -14,7 +14,7 @@ import { getEndpoint } from '#store/endpoints.ts'
 import { listRawParquet, type RawParquet } from '#store/raw-parquet.ts'
 import type { Store } from '#store/store.ts'
 
-/** Declared here, given by the composition: `views/preview-workers.ts`. */
+/** Declared here, given by the composition: `preview/preview-workers.ts`. */
 export type SuggestionRunner = {
   readonly suggest: (
     source: { readonly samples: readonly string[] } | { readonly parquet: string },

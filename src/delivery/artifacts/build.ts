@@ -1,7 +1,7 @@
 /**
  * Makes the files of one sealed segment.
  *
- * Owns: which files there are, their kinds and checksums, and that views fail alone. Does not own: how rows are decided (views/),
+ * Owns: which files there are, their kinds and checksums, and that views fail alone. Does not own: how rows are decided (records/),
  * names in the bucket, uploads, retries.
  * Law: the records are loaded once for everything that is made of them; when it throws, no file is left behind.
  */
@@ -13,7 +13,7 @@ import type { ViewOutcome } from '#model/commit.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import { buildLimits } from '#model/limits.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { RecordTable } from '#views/record-table.ts'
+import { RecordTable } from '#records/record-table.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import type { SegmentReader } from '#wal/segment-reader.ts'

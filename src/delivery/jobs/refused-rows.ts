@@ -9,7 +9,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
-import type { StoredRecord } from '#views/stored-records.ts'
+import type { StoredRecord } from '#records/stored-records.ts'
 
 const LINE_FEED = 0x0a
 

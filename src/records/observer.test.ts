@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import type { Definition } from '#model/definition.ts'
+import { compileView } from '#views/compile.ts'
 import { decide } from '../../test/support/decide.ts'
-import { compileView } from './compile.ts'
 import { RecordTable } from './record-table.ts'
 
 describe('many records', () => {

@@ -5,10 +5,10 @@ import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import type { Column, Definition } from '#model/definition.ts'
 import { definitionLimits, qualityLimits } from '#model/limits.ts'
 import { addQualities, type ColumnQuality, hasOrder, toSum } from '#model/view-quality.ts'
+import { MASK_COLUMNS } from '#views/extraction.ts'
+import { parseType } from '#views/types.ts'
 import { decide } from '../../test/support/decide.ts'
 import { canonicalText } from './column-quality.ts'
-import { MASK_COLUMNS } from './extraction.ts'
-import { parseType } from './types.ts'
 
 type Range = Pick<ColumnQuality, 'name' | 'values' | 'nulls' | 'min' | 'max'>
 

@@ -6,7 +6,7 @@
  * double that JavaScript makes of it.
  */
 import { suggestLimits } from '#model/limits.ts'
-import type { Step } from './json-path.ts'
+import type { Step } from '#views/json-path.ts'
 
 /** What the values of a place are. A number is `integer` if it is written without fraction and exponent. */
 export type Kind = 'boolean' | 'integer' | 'fraction' | 'text' | 'object' | 'list'

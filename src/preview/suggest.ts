@@ -11,9 +11,9 @@ import type { Column, Definition } from '#model/definition.ts'
 import { definitionLimits, suggestLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
 import type { SuggestedColumn, Suggestion } from '#model/suggestion.ts'
-import { PathError, parsePath, printPath, type Step } from './json-path.ts'
+import { type Place, profileSamples } from '#records/sample-profile.ts'
+import { PathError, parsePath, printPath, type Step } from '#views/json-path.ts'
 import { previewView } from './preview.ts'
-import { type Place, profileSamples } from './sample-profile.ts'
 
 export type SuggestOptions = { readonly clock: Clock; readonly timeoutMs: number }
 

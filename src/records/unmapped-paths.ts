@@ -7,8 +7,8 @@
  */
 import { qualityLimits } from '#model/limits.ts'
 import { byFrequency, JsonKind, type SeenPath } from '#model/view-quality.ts'
-import type { CompiledColumn } from './compile.ts'
-import { printPath } from './json-path.ts'
+import type { CompiledColumn } from '#views/compile.ts'
+import { printPath } from '#views/json-path.ts'
 import type { Kind, Place, Profile } from './sample-profile.ts'
 
 /** What columns take of a place and of what is under it. */

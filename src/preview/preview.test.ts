@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import type { Column, Filter } from '#model/definition.ts'
 import type { PreviewIssue } from '#model/preview.ts'
-import { compileView } from './compile.ts'
+import { compileView } from '#views/compile.ts'
 import { formatSql } from './format-sql.ts'
 import { previewView } from './preview.ts'
 

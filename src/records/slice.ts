@@ -1,7 +1,7 @@
 import { type Buffer, isAscii, isUtf8 } from 'node:buffer'
 import type { Connection, RowAppender } from '#duckdb/database.ts'
 import { buildLimits } from '#model/limits.ts'
-import type { Slice } from './extraction.ts'
+import type { Slice } from '#views/extraction.ts'
 import { type Piece, VECTOR_ROWS } from './pieces.ts'
 
 /** With the piece that has all of its rows. */

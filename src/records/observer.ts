@@ -6,7 +6,7 @@
  */
 import type { Connection, RowAppender } from '#duckdb/database.ts'
 import { assert } from '#lib/assert.ts'
-import { verdicts } from './extraction.ts'
+import { verdicts } from '#views/extraction.ts'
 import { Counts, type Tally } from './tally.ts'
 
 /** SQL that is true for the rows that are accepted. Most rows of most views are sound, and don't leave DuckDB for that. */

@@ -1,5 +1,5 @@
 /** What became of the rows of a view that it doesn't simply accept. */
-import { columnOf, isMissing, MASK_COLUMNS } from './extraction.ts'
+import { columnOf, isMissing, MASK_COLUMNS } from '#views/extraction.ts'
 
 export type Tally = {
   readonly dropped: number
