@@ -6,7 +6,7 @@
  * Time left is counted on the monotonic clock, from the distance between STS's own clock and the end that it tells.
  */
 import type { Clock } from '#lib/clock.ts'
-import { s3Limits } from '#model/limits.ts'
+import { s3Limits } from './limits.ts'
 import { ObjectStoreError } from './store-error.ts'
 
 export type Granted = {
@@ -49,7 +49,7 @@ export class RoleSession {
     const held = this.#held
     if (held !== undefined && this.#isGoodEnough(held)) return held.credentials
     const refused = this.#refused
-    if (refused !== undefined && this.#options.clock.monotonic() - refused.at < s3Limits.stsAnswerMs) throw refused.error
+    if (refused !== undefined && this.#options.clock.monotonic() - refused.at < s3Limits.stsResultSharedMs) throw refused.error
     this.#flight ??= this.#renew(held).finally(() => {
       this.#flight = undefined
     })
@@ -73,7 +73,7 @@ export class RoleSession {
     const [age, left] = [clock.monotonic() - gotAt, endsAt - clock.monotonic()]
     if (purpose === 'link') return left >= s3Limits.sessionSeconds * 1000 || age < s3Limits.linkSessionAgeMsMax
     // Of one that is short from the beginning, three quarters are used; and none is asked for with each request.
-    return left > Math.min(s3Limits.renewBeforeMs, (endsAt - gotAt) / 4) || age < s3Limits.stsAnswerMs
+    return left > Math.min(s3Limits.renewBeforeMs, (endsAt - gotAt) / 4) || age < s3Limits.stsResultSharedMs
   }
 
   async #renew(old: Held | undefined): Promise<Held> {

@@ -12,7 +12,7 @@ import {
   type S3Client,
 } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
-import { s3Limits } from '#model/limits.ts'
+import { s3Limits } from './limits.ts'
 
 export type PutInParts = {
   readonly client: S3Client
