@@ -59,7 +59,11 @@ const commands: Readonly<Record<string, Command>> = {
   commits: async (args, readConfig) => {
     const config = readConfig()
     const { commitsCommand } = await import('#cli/commits/command.ts')
-    return commitsCommand(args, { config, stores: () => openStores(config), stdout: process.stdout, now: Date.now })
+    const stores = async () => {
+      const { openObjectStores } = await import('#objects/open.ts')
+      return (await openObjectStores(config, { clock: systemClock })).stores
+    }
+    return commitsCommand(args, { config, stores, stdout: process.stdout, now: Date.now })
   },
   keys: async (args, config) => (await import('#cli/keys.ts')).keysCommand(args, config(), process.stdout),
 }
@@ -102,11 +106,6 @@ async function supervise(name: string, children: readonly ChildName[], config: C
     logger,
     start: () => startProcesses({ config, environment, program, children, print, clock: systemClock, logger }),
   })
-}
-
-async function openStores({ objectStore, paths, s3Endpoint, stsEndpoint }: Config) {
-  if (objectStore === 'directory') return new (await import('#objects/directory.ts')).DirectoryStores({ root: paths.buckets })
-  return new (await import('#objects/s3.ts')).S3Stores({ s3Endpoint, stsEndpoint, clock: systemClock })
 }
 
 type Context = { readonly logger: Logger; readonly clock: Clock }

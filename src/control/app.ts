@@ -3,11 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, httpUrl } from '#config.ts'
-import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
-import { DirectoryStores } from '#objects/directory.ts'
+import { openObjectStores } from '#objects/open.ts'
 import { SignedUrls } from '#objects/signed-urls.ts'
 import { PreviewWorkers } from '#preview/preview-workers.ts'
 import { currentEpoch } from '#store/epoch.ts'
@@ -69,9 +68,8 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const hosts = { baseDomain: config.baseDomain, ingestAddressDefault: httpUrl({ host, port }).slice('http://'.length) }
   const downloadSecret = await getOrInsertSecret(store.db, 'downloads', () => randomBytes(32).toString('base64url'))
   const signedUrls = new SignedUrls({ baseUrl, secret: downloadSecret, clock })
-  const folders = config.objectStore === 'directory' ? new DirectoryStores({ root: config.paths.buckets, signedUrls }) : undefined
-  const s3 = folders === undefined ? await s3Stores(config, clock) : undefined
-  const objectStores = must(folders ?? s3, 'object stores')
+  const opened = await openObjectStores(config, { clock, signedUrls })
+  const objectStores = opened.stores
   const compile: DefinitionCompiler = compileView
   const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
 
@@ -99,7 +97,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
         () => true,
         () => false,
       )),
-    downloads: { verify: (url) => signedUrls.verify(url), read: async (name) => folders?.read(name) },
+    downloads: { verify: (url) => signedUrls.verify(url), read: async (name) => opened.local?.read(name) },
     requestsPerMinute: config.apiRequestsPerMinute,
     exchangesPerMinute: config.exchangeRequestsPerMinute,
     requestsPerMinuteOfAddress: config.addressRequestsPerMinute,
@@ -135,7 +133,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   let url: string
   try {
     const { region, bootstrapApiKey: apiKey } = config
-    const hasLocalBucket = folders !== undefined
+    const hasLocalBucket = opened.local !== undefined
     const made = await bootstrap({ store, changes, compile, objectStores, clock, region, hosts, apiKey, hasLocalBucket })
     if (made !== undefined) onBootstrap(made)
     url = await server.listen({ host: config.controlListen.host, port: config.controlListen.port })
@@ -155,14 +153,8 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       const closed = server.close()
       await stopAll(services, signal)
       await closed
-      s3?.close()
+      opened.close()
       await store.close()
     },
   }
-}
-
-/** Loaded when asked for: the AWS SDK is large. */
-async function s3Stores({ s3Endpoint, stsEndpoint, awsPrincipalArn: principalArn }: Config, clock: Clock) {
-  const { S3Stores } = await import('#objects/s3.ts')
-  return new S3Stores({ s3Endpoint, stsEndpoint, principalArn, clock })
 }

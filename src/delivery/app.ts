@@ -13,8 +13,8 @@ import { Heartbeat } from '#node/heartbeat.ts'
 import { nodeIdentity } from '#node/identity.ts'
 import { Outbox } from '#node/outbox.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
-import { DirectoryStores } from '#objects/directory.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
+import { openObjectStores } from '#objects/open.ts'
 import { Janitor } from './janitor.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runUnit } from './jobs/unit-run.ts'
@@ -38,8 +38,8 @@ const controlTimeoutMs = 10_000
 export async function startDelivery(config: Config, hooks: AppHooks): Promise<App> {
   const { paths } = config
   const { logger, clock, files = systemFiles } = hooks
-  const s3 = config.objectStore === 's3' ? await s3Stores(config, clock) : undefined
-  const stores = hooks.stores ?? s3 ?? new DirectoryStores({ root: paths.buckets })
+  const objectStores = await openObjectStores(config, { clock })
+  const stores = hooks.stores ?? objectStores.stores
   const nodeId = await nodeIdentity(paths.nodeId)
   const lock = holdExclusively(paths.deliveryLock)
   const control = await ControlClient.open({
@@ -135,14 +135,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   return {
     async stop(signal) {
       await stopAll(services, signal)
-      s3?.close()
+      objectStores.close()
       lock[Symbol.dispose]()
     },
   }
-}
-
-/** Loaded when asked for: the AWS SDK is large. */
-async function s3Stores({ s3Endpoint, stsEndpoint, awsPrincipalArn: principalArn }: Config, clock: Clock) {
-  const { S3Stores } = await import('#objects/s3.ts')
-  return new S3Stores({ s3Endpoint, stsEndpoint, principalArn, clock })
 }
