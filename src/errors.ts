@@ -38,6 +38,8 @@ export type AppErrorOptions = {
   readonly cause?: unknown
   readonly errors?: readonly FieldError[]
   readonly retryAfterSeconds?: number
+  /** Why a process is not ready, one sentence each. */
+  readonly reasons?: readonly string[]
 }
 
 export class AppError extends Error {
@@ -45,12 +47,14 @@ export class AppError extends Error {
   readonly code: ErrorCode
   readonly errors: readonly FieldError[] | undefined
   readonly retryAfterSeconds: number | undefined
+  readonly reasons: readonly string[] | undefined
 
   constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
     super(message, { cause: options.cause })
     this.code = code
     this.errors = options.errors
     this.retryAfterSeconds = options.retryAfterSeconds
+    this.reasons = options.reasons
   }
 }
 
@@ -62,6 +66,7 @@ export type Problem = {
   readonly detail: string
   readonly retry?: true
   readonly errors?: readonly FieldError[]
+  readonly reasons?: readonly string[]
 }
 
 /** The body of an error answer, RFC 7807 §3.1, sent as `application/problem+json`. */
@@ -75,5 +80,6 @@ export function toProblem(error: AppError, baseUrl: string): Problem {
     detail: error.message,
     ...(retry ? { retry: true as const } : {}),
     ...(error.errors === undefined ? {} : { errors: error.errors }),
+    ...(error.reasons === undefined ? {} : { reasons: error.reasons }),
   }
 }

@@ -91,12 +91,13 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       verifyToken: (token) => tokens.verify(token),
       isNodeToken: (token) => secretsEqual(token, nodeToken),
     },
-    isReady: async () =>
-      !stopping &&
-      (await currentEpoch(store.db).then(
-        () => true,
-        () => false,
-      )),
+    notReadyReasons: async () =>
+      stopping
+        ? ['shutting down']
+        : currentEpoch(store.db).then(
+            () => [],
+            () => ['the database cannot be read'],
+          ),
     downloads: { verify: (url) => signedUrls.verify(url), read: async (name) => opened.local?.read(name) },
     requestsPerMinute: config.apiRequestsPerMinute,
     exchangesPerMinute: config.exchangeRequestsPerMinute,

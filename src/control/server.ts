@@ -21,7 +21,7 @@ import { answerClientError, answerProblems, sendProblem, toAppError, validatorCo
 import { bindingRoutes } from './routes/bindings.ts'
 import { destinationRoutes } from './routes/destinations.ts'
 import { endpointRoutes } from './routes/endpoints.ts'
-import { healthRoutes } from './routes/health.ts'
+import { type Health, healthRoutes } from './routes/health.ts'
 import { jobRoutes } from './routes/jobs.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { type Downloads, objectRoutes } from './routes/objects.ts'
@@ -50,7 +50,7 @@ export type ServerOptions = {
   /** Null where anybody who reaches this server may read the metrics. */
   readonly metricsToken: string | null
   readonly credentials: Credentials
-  readonly isReady: () => Promise<boolean>
+  readonly notReadyReasons: Health['notReadyReasons']
   /** Per API key. */
   readonly requestsPerMinute: number
   /** Per client address. */
@@ -130,7 +130,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   authenticate(app, credentials)
   measure(app, metrics)
   await describe(app, baseUrl)
-  await app.register(healthRoutes({ isReady: options.isReady, metrics, metricsToken }))
+  await app.register(healthRoutes({ notReadyReasons: options.notReadyReasons, metrics, metricsToken }))
   await app.register(jwksRoutes(services.tokens))
   await app.register(objectRoutes(options.downloads))
   await app.register(managementApi(options), { prefix: '/v1' })

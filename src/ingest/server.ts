@@ -7,10 +7,11 @@ import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import { errorCode } from '#lib/files.ts'
 import type { Service } from '#lib/service.ts'
+import { healthy, notReady } from '#model/health.ts'
 import { ingestLimits } from '#model/limits.ts'
 import { Connection } from './connection.ts'
 import { Exchange, type Ingest } from './exchange.ts'
-import { answerJson, answerText, rawProblem, requestError } from './http.ts'
+import { answerJson, answerProblem, answerText, rawProblem, requestError } from './http.ts'
 import type { IngestCounters } from './metrics.ts'
 import type { Sessions } from './mqtt/sessions.ts'
 import { upgrade, upgradeProblem } from './mqtt/websocket.ts'
@@ -37,6 +38,7 @@ export type IngestServerOptions = {
 
 const plainTarget = { path: '/v1/ingest', query: '' }
 const mqttPath = '/mqtt'
+const healthyBody = JSON.stringify(healthy)
 const backlog = 4096
 const timeoutCheckMs = 1_000
 
@@ -217,13 +219,12 @@ export class IngestServer implements Service {
   #tell(path: '/healthz' | '/readyz' | '/metrics', response: ServerResponse): void {
     switch (path) {
       case '/healthz':
-        answerJson(response, 200, '{"status":"alive"}', this.#draining)
+        answerJson(response, 200, healthyBody, this.#draining)
         break
       case '/readyz': {
         const reasons = this.#draining ? ['shutting down'] : this.#options.notReady()
-        const ready = reasons.length === 0
-        const body = JSON.stringify(ready ? { status: 'ready' } : { status: 'not ready', reasons })
-        answerJson(response, ready ? 200 : 503, body, this.#draining)
+        if (reasons.length === 0) answerJson(response, 200, healthyBody, this.#draining)
+        else answerProblem(response, notReady(reasons), { baseUrl: this.#ingest.baseUrl, close: this.#draining })
         break
       }
       case '/metrics': {

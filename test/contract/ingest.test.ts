@@ -353,9 +353,11 @@ describe('503', () => {
     })
     expect(sent.headers['retry-after']).toBe('2')
     const ready = await fetch(`${node.url}/readyz`)
-    expect([ready.status, await ready.json()]).toEqual([503, { status: 'not ready', reasons: ['no configuration yet'] }])
-    expect((await fetch(`${node.url}/healthz`)).status).toBe(200)
+    expect([ready.status, ready.headers.get('retry-after')]).toEqual([503, '1'])
+    expect(await ready.json()).toMatchObject({ error: 'unavailable', retry: true, reasons: ['no configuration yet'] })
+    expect(await (await fetch(`${node.url}/healthz`)).json()).toEqual({ status: 'ok' })
     await node.publish(snapshot)
+    expect(await (await fetch(`${node.url}/readyz`)).json()).toEqual({ status: 'ok' })
     expect(await post(node, '1')).toMatchObject({ status: 202 })
   })
 
@@ -365,7 +367,7 @@ describe('503', () => {
     const sent = await post(node, '1')
     expect(sent).toMatchObject({ status: 503, body: { retry: true, detail: expect.stringContaining('reserve') } })
     expect(sent.headers['retry-after']).toBe('5')
-    expect(await (await fetch(`${node.url}/readyz`)).json()).toMatchObject({ status: 'not ready' })
+    expect(await (await fetch(`${node.url}/readyz`)).json()).toMatchObject({ reasons: [expect.stringContaining('reserve')] })
     expect(await node.stored(endpoint.id)).toEqual([])
   })
 

@@ -73,7 +73,7 @@ describe('the handshake', () => {
   })
   test('an upgrade elsewhere is plain HTTP (RFC 9110 §7.8)', async () => {
     await using mqtt = await MqttNode.start()
-    expect(await answer(mqtt, head('/healthz'))).toMatchObject({ status: 200, body: '{"status":"alive"}' })
+    expect(await answer(mqtt, head('/healthz'))).toMatchObject({ status: 200, body: '{"status":"ok"}' })
     expect((await answer(mqtt, head('/mqtt/'))).status).toBe(404)
     expect((await answer(mqtt, head('/v1/ingest'))).status).toBe(405)
   })

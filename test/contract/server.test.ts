@@ -233,7 +233,10 @@ describe('health', () => {
     await using own = await newControl()
     await own.store.db.schema.dropTable('epoch').execute()
     const answer = await own.call('GET', '/readyz')
-    expect(answer).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { error: 'unavailable', retry: true, reasons: ['the database cannot be read'] },
+    })
     expect(answer.headers.get('retry-after')).toBe('1')
     expect(await own.call('GET', '/healthz')).toMatchObject({ status: 200 })
   })

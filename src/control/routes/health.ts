@@ -1,22 +1,24 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { secretsEqual } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
+import { healthy, notReady } from '#model/health.ts'
 
 /** Declared here, given by the composition. */
 export type Health = {
-  /** False when the database cannot be read, or while stopping. */
-  readonly isReady: () => Promise<boolean>
+  /** Why this process should get no requests now; empty when it should. */
+  readonly notReadyReasons: () => Promise<readonly string[]>
   readonly metrics: { readonly contentType: string; metrics(): Promise<string> }
   /** Null where anybody who reaches this server may read the metrics. */
   readonly metricsToken: string | null
 }
 
-export function healthRoutes({ isReady, metrics, metricsToken }: Health): FastifyPluginCallbackZod {
+export function healthRoutes({ notReadyReasons, metrics, metricsToken }: Health): FastifyPluginCallbackZod {
   return (app, _options, done) => {
-    app.get('/healthz', { config: { scope: 'public' } }, async () => ({ status: 'ok' }))
+    app.get('/healthz', { config: { scope: 'public' } }, async () => healthy)
     app.get('/readyz', { config: { scope: 'public' } }, async () => {
-      if (!(await isReady())) throw new AppError('unavailable', 'not ready to serve', { retryAfterSeconds: 1 })
-      return { status: 'ok' }
+      const reasons = await notReadyReasons()
+      if (reasons.length > 0) throw notReady(reasons)
+      return healthy
     })
     app.get('/metrics', { config: { scope: 'public' } }, async (request, reply) => {
       if (metricsToken !== null && !secretsEqual(request.headers.authorization ?? '', `Bearer ${metricsToken}`)) {
