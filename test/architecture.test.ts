@@ -4,6 +4,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { findCircles, type Graph } from './support/circles.ts'
 
 const root = resolve(import.meta.dirname, '..')
 const source = join(root, 'src')
@@ -68,6 +69,20 @@ function target({ importer, specifier }: Import): string | undefined {
   return undefined
 }
 
+/** Which files of `src` import which, type-only imports included; with the files named, or grouped, as `nameOf` says. */
+function importGraph(nameOf: (path: string) => string): Graph {
+  const graph = new Map<string, Set<string>>()
+  for (const entry of imports) {
+    const path = target(entry)
+    if (path === undefined) continue
+    const [from, to] = [nameOf(entry.importer), nameOf(path)]
+    // A group may import itself, a file may not.
+    if (from === to && entry.importer !== path) continue
+    graph.set(from, (graph.get(from) ?? new Set()).add(to))
+  }
+  return graph
+}
+
 function violations(rule: (entry: Import, target: string | undefined) => string | undefined): readonly string[] {
   return imports.flatMap((entry) => {
     const problem = rule(entry, target(entry))
@@ -95,6 +110,15 @@ describe('the import table', () => {
         return `${from} may import ${mayImport[from]?.join(', ') || 'nothing'}`
       }),
     ).toEqual([])
+  })
+
+  test('no file imports itself by way of others', () => {
+    expect(findCircles(importGraph((path) => path))).toEqual([])
+  })
+
+  test('no folder imports itself by way of others', () => {
+    const room = (path: string) => folderOf(path) || path
+    expect(findCircles(importGraph(room))).toEqual([])
   })
 
   test('only main and the app files compose: nothing imports them', () => {
@@ -147,5 +171,19 @@ describe('the import table', () => {
 
   test('no file is longer than 500 lines', () => {
     expect(files.filter((name) => readFileSync(join(source, name), 'utf8').split('\n').length > 501)).toEqual([])
+  })
+})
+
+describe('the search for circles', () => {
+  const graphOf = (edges: Readonly<Record<string, readonly string[]>>): Graph =>
+    new Map(Object.entries(edges).map(([from, to]) => [from, new Set(to)]))
+
+  test('finds none in a graph whose ways only part and meet', () => {
+    expect(findCircles(graphOf({ a: ['b', 'c'], b: ['d'], c: ['d'], d: [] }))).toEqual([])
+  })
+
+  test('shows each circle with the nodes on it', () => {
+    const graph = graphOf({ a: ['b'], b: ['c', 'd'], c: ['b'], d: ['e'], e: ['f'], f: ['d'], g: ['g'] })
+    expect(findCircles(graph)).toEqual(['b → c → b', 'd → e → f → d', 'g → g'])
   })
 })

@@ -16,6 +16,7 @@ import { Recent } from '#lib/recent.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from './limits.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, OpenOptions } from './object-store.ts'
+import type { RoleClient } from './role-client.ts'
 import { type Granted, RoleSession, type RoleSessionOptions } from './role-session.ts'
 import { describeFailure, noAnswer } from './s3-failure.ts'
 import { S3Store } from './s3-store.ts'
@@ -38,14 +39,6 @@ export type S3StoresOptions = {
 /** What the SDK has to say besides its errors goes to the console unless it has another place. */
 const nothing = () => undefined
 const silent = { trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing }
-
-/** A client that signs as a role. */
-export type RoleClient = {
-  readonly client: S3Client
-  readonly session: RoleSession
-  /** There are credentials, and the clock is right as far as STS knows. */
-  readonly ready: (signal?: AbortSignal) => Promise<void>
-}
 
 export class S3Stores implements ObjectStores {
   readonly #options: S3StoresOptions

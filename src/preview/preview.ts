@@ -17,7 +17,8 @@ import { dlqSql } from '#records/dlq.ts'
 import { cutToFit, orIfOutOfMemory, type Piece, recordsOf } from '#records/pieces.ts'
 import { encodingOf, type LoadedSlice, LoadingSlice } from '#records/slice.ts'
 import { Sources } from '#records/sources.ts'
-import { type CompiledColumn, type CompiledView, compileView } from '#views/compile.ts'
+import { compileView } from '#views/compile.ts'
+import type { CompiledColumn, CompiledView, ViewRules } from '#views/compiled-view.ts'
 import { type Extraction, extractionSql, isDlq, undecidedSql, verdicts } from '#views/extraction.ts'
 import { type ColumnType, printType } from '#views/types.ts'
 import { formatSql } from './format-sql.ts'
@@ -69,7 +70,7 @@ class Preview {
   readonly sql: string
   readonly #view: CompiledView
   readonly #statement: () => StatementOptions
-  readonly #texts: Pick<CompiledView, 'columns' | 'condition'>
+  readonly #texts: ViewRules
   readonly #decided: Decided[] = []
   #resultBytes = 0
 
@@ -113,7 +114,7 @@ class Preview {
 
   /** A sample that is too much together with its texts has none to be shown. */
   async #decide(connection: Connection, piece: Piece): Promise<void> {
-    const extracted = (views: readonly Pick<CompiledView, 'columns' | 'condition'>[]) =>
+    const extracted = (views: readonly ViewRules[]) =>
       this.#keep(connection, extractionSql(views, { guarded: true, ...handingOn([piece]) }))
     await orIfOutOfMemory(
       () => extracted([this.#view, this.#texts]),

@@ -11,7 +11,7 @@ import type { Rows, Value } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import { qualityLimits } from '#model/limits.ts'
 import { type ColumnQuality, extreme, hasOrder } from '#model/view-quality.ts'
-import type { CompiledColumn } from '#views/compile.ts'
+import type { CompiledColumn } from '#views/compiled-view.ts'
 import { type ColumnType, printType } from '#views/types.ts'
 import type { Tally } from './tally.ts'
 

@@ -1,8 +1,8 @@
 import { quoteLiteral } from '#duckdb/quote.ts'
+import type { NamedView } from '#views/compiled-view.ts'
 import { verdicts } from '#views/extraction.ts'
 import { printType } from '#views/types.ts'
 import { type Piece, recordsOf } from './pieces.ts'
-import type { NamedView } from './record-table.ts'
 
 /**
  * The rows of a view that are neither accepted nor filtered out, as the DLQ shows them, in the order of the records.

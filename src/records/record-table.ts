@@ -13,7 +13,7 @@ import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import { assert } from '#lib/assert.ts'
 import { buildLimits } from '#model/limits.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
-import type { CompiledView } from '#views/compile.ts'
+import type { CompiledView, NamedView } from '#views/compiled-view.ts'
 import { type Extraction, extractionSql, undecidedSql, verdicts } from '#views/extraction.ts'
 import { columnQualities } from './column-quality.ts'
 import { dlqSql } from './dlq.ts'
@@ -34,8 +34,6 @@ export type RecordTableOptions = {
   readonly signal: AbortSignal
   readonly statementTimeoutMs: number
 }
-
-export type NamedView = { readonly name: string; readonly version: number; readonly compiled: CompiledView }
 
 /** Law: processed = accepted + dropped + dlq. */
 export type RowCounts = {

@@ -1,8 +1,17 @@
 import { type Buffer, isAscii, isUtf8 } from 'node:buffer'
 import type { Connection, RowAppender } from '#duckdb/database.ts'
 import { buildLimits } from '#model/limits.ts'
-import type { Slice } from '#views/extraction.ts'
 import { type Piece, VECTOR_ROWS } from './pieces.ts'
+
+/** Tables of some of the segment's records, in the order in which they arrived. */
+type Slice = {
+  /** The table of records: received_at, source (a row id of the table `sources`), payload, payload_bytes. */
+  readonly records: string
+  /** The table that `extractionSql` makes of it. */
+  readonly extracted: string
+  /** The index of its first record in the segment. */
+  readonly first: number
+}
 
 /** With the piece that has all of its rows. */
 export type LoadedSlice = Slice & { readonly rows: number; readonly piece: Piece }

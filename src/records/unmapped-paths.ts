@@ -7,7 +7,7 @@
  */
 import { qualityLimits } from '#model/limits.ts'
 import { byFrequency, JsonKind, type SeenPath } from '#model/view-quality.ts'
-import type { CompiledColumn } from '#views/compile.ts'
+import type { CompiledColumn } from '#views/compiled-view.ts'
 import { printPath } from '#views/json-path.ts'
 import type { Kind, Place, Profile } from './sample-profile.ts'
 

@@ -11,27 +11,11 @@ import { MiB } from '#lib/bytes.ts'
 import { Definition } from '#model/definition.ts'
 import { fieldErrorsOf } from '#model/field-errors.ts'
 import { definitionLimits } from '#model/limits.ts'
+import type { CompiledColumn, CompiledView } from './compiled-view.ts'
 import { extractionSql } from './extraction.ts'
 import { type Condition, ConditionError, type ParsedCondition, parseCondition } from './filter.ts'
-import { type Path, PathError, parsePath } from './json-path.ts'
-import { type ColumnType, parseType, printType, storedType, TypeProblem } from './types.ts'
-
-export type CompiledColumn = {
-  readonly name: string
-  readonly path: Path
-  readonly type: ColumnType
-  readonly required: boolean
-  /** What becomes of a row whose value is not of the type. */
-  readonly castFailures: 'null' | 'dlq'
-}
-
-export type CompiledView = {
-  readonly columns: readonly CompiledColumn[]
-  /** All filters together, or undefined where there are none. */
-  readonly condition: Condition | undefined
-  /** The statement that decides the rows, for people to read. */
-  readonly sql: string
-}
+import { PathError, parsePath } from './json-path.ts'
+import { parseType, printType, storedType, TypeProblem } from './types.ts'
 
 const COMPILER_MEMORY_BYTES = 64 * MiB
 

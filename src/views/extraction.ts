@@ -9,7 +9,7 @@
  * Law: exactly one row out for every record in, in the same order.
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
-import type { CompiledColumn, CompiledView } from './compile.ts'
+import type { CompiledColumn, ViewRules } from './compiled-view.ts'
 import { duckDbPath, type Path } from './json-path.ts'
 import { type ColumnType, castList, castText, portable, printType, takesAnyText } from './types.ts'
 
@@ -48,20 +48,8 @@ const FAILED_TEXT_CHARS_MAX = 200
 /** A value that is made once, however many columns show it. */
 type Slot = { readonly value: string; readonly text: string; readonly make: string; readonly type: ColumnType }
 
-/** Tables of some of the segment's records, in the order that they came. */
-export type Slice = {
-  /** Columns received_at, source (a row id of the table `sources`), payload, payload_bytes. */
-  readonly records: string
-  /** What extractionSql makes of it. */
-  readonly extracted: string
-  /** The index of its first record in the segment. */
-  readonly first: number
-}
-
-type Uncompiled = Pick<CompiledView, 'columns' | 'condition'>
-
 export function extractionSql(
-  views: readonly Uncompiled[],
+  views: readonly ViewRules[],
   { guarded, records: table, handOn = [] }: ExtractionOptions,
 ): Extraction {
   const found = new Texts()
@@ -104,7 +92,7 @@ export function extractionSql(
 }
 
 /** The same for one view and records that cannot be decided in the memory there is: nothing is parsed. */
-export function undecidedSql(view: Uncompiled, { records, handOn = [] }: Omit<ExtractionOptions, 'guarded'>): string {
+export function undecidedSql(view: ViewRules, { records, handOn = [] }: Omit<ExtractionOptions, 'guarded'>): string {
   const emptied = `(SELECT * REPLACE (CAST(NULL AS VARCHAR) AS payload) FROM ${records})`
   const { sql } = extractionSql([view], { guarded: true, records: emptied, handOn })
   return `SELECT * REPLACE (CAST(${verdicts.tooComplex} AS SMALLINT) AS verdict_0) FROM (${sql})`
@@ -209,7 +197,7 @@ function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: 
 }
 
 /** The rules of a row, in their order. */
-function verdict({ columns, condition }: Uncompiled, view: number, slots: readonly Slot[]): string {
+function verdict({ columns, condition }: ViewRules, view: number, slots: readonly Slot[]): string {
   const cases = [`WHEN NOT readable THEN ${verdicts.unreadable}`]
   if (condition !== undefined) cases.push(`WHEN NOT condition_${view} THEN ${verdicts.filteredOut}`)
   for (const [index, { required, castFailures, type }] of columns.entries()) {
@@ -229,7 +217,7 @@ function verdict({ columns, condition }: Uncompiled, view: number, slots: readon
 export const MASK_COLUMNS = 62
 
 /** Which values of the row became NULL because their cast failed: a bit for each column of the mask. */
-function castNulls({ columns }: Uncompiled, slots: readonly Slot[], mask: number): string {
+function castNulls({ columns }: ViewRules, slots: readonly Slot[], mask: number): string {
   const bits = columns.flatMap(({ required, castFailures, type }, index) => {
     const { value = '', text = '' } = slots[index] ?? {}
     if (required || castFailures === 'dlq' || takesAnyText(type) || Math.floor(index / MASK_COLUMNS) !== mask) return []
@@ -241,7 +229,7 @@ function castNulls({ columns }: Uncompiled, slots: readonly Slot[], mask: number
 }
 
 /** The beginning of the text that is none of its column's type, in a row that the verdict says so of. */
-function failedText({ columns }: Uncompiled, view: number, slots: readonly Slot[]): string {
+function failedText({ columns }: ViewRules, view: number, slots: readonly Slot[]): string {
   const cases = columns.flatMap(({ type, required, castFailures }, index) =>
     (required || castFailures === 'dlq') && !takesAnyText(type)
       ? [`WHEN ${castFailed(index)} THEN left(CAST(${slots[index]?.text} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX})`]

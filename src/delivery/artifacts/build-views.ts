@@ -2,8 +2,9 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import type { DecidedView, ExtractedViews, NamedView, RecordTable } from '#records/record-table.ts'
+import type { DecidedView, ExtractedViews, RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
+import type { NamedView } from '#views/compiled-view.ts'
 import { type BuiltFile, contentTypes, describeFile } from './file.ts'
 
 export type FailedView = { readonly view: BoundView; readonly error: unknown }

@@ -1,0 +1,27 @@
+import type { Condition } from './filter.ts'
+import type { Path } from './json-path.ts'
+import type { ColumnType } from './types.ts'
+
+export type CompiledColumn = {
+  readonly name: string
+  readonly path: Path
+  readonly type: ColumnType
+  readonly required: boolean
+  /** What happens to a value that cannot be cast to the type: it becomes NULL, or its row goes to the DLQ. */
+  readonly castFailures: 'null' | 'dlq'
+}
+
+/** What the rows of a view are decided by. */
+export type ViewRules = {
+  readonly columns: readonly CompiledColumn[]
+  /** All filters joined with AND; undefined if the view has none. */
+  readonly condition: Condition | undefined
+}
+
+export type CompiledView = ViewRules & {
+  /** The statement that decides the rows, for people to read. */
+  readonly sql: string
+}
+
+/** One version of a view, compiled. */
+export type NamedView = { readonly name: string; readonly version: number; readonly compiled: CompiledView }
