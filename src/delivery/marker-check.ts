@@ -1,7 +1,8 @@
-import type { Artifacts, SegmentCommit } from '#model/commit.ts'
+import { isMarker, objectKey, parseArtifactKind, type SegmentName } from '#model/artifact.ts'
+import type { ArtifactFiles, SegmentCommit } from '#model/commit.ts'
+import type { DestinationTarget } from '#model/destination.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { isReadDenied } from '#objects/store-error.ts'
-import { objectKey, type SegmentName } from './object-key.ts'
 
 /** A marker is a few kilobytes, with many views and long messages some hundred. What is larger is none. */
 export const markerBytesMax = 4 * 1024 * 1024
@@ -12,29 +13,26 @@ export const markerBytesMax = 4 * 1024 * 1024
  */
 export function whatIsForeign(
   { destination, artifacts }: Pick<SegmentCommit, 'destination' | 'artifacts'>,
-  name: SegmentName,
-  bucket: string,
+  segment: SegmentName,
+  { bucket, prefix }: Pick<DestinationTarget, 'bucket' | 'prefix'>,
 ): string | undefined {
   if (destination.bucket !== bucket) return `it is of another bucket, ${destination.bucket}`
-  for (const [kind, { key }] of Object.entries(artifacts)) {
-    if (!isManifest(kind) && key !== keyOf(name, kind)) return `it lists what no node writes: ${key}`
+  const viewsWithDlq = new Set<string | undefined>()
+  for (const [name, { key, view_id }] of Object.entries(artifacts)) {
+    const kind = parseArtifactKind(name)
+    if (kind === undefined) return `it lists what no node writes: ${key}`
+    // The marker's own entry is added when it is read.
+    if (isMarker(kind)) continue
+    if (key !== objectKey(prefix, segment, kind)) return `it lists what no node writes: ${key}`
+    if (kind.type !== 'dlq') continue
+    if (viewsWithDlq.has(view_id)) return 'it lists a view twice'
+    viewsWithDlq.add(view_id)
   }
-  const ofDlq = Object.entries(artifacts).flatMap(([kind, { view_id }]) => (kind.startsWith('dlq/') ? [view_id] : []))
-  return new Set(ofDlq).size < ofDlq.length ? 'it lists a view twice' : undefined
-}
-
-const isManifest = (kind: string): boolean => kind === 'manifest' || kind.startsWith('manifest/')
-
-/** Where a node puts a file of that kind; undefined where there is no such kind. */
-function keyOf(name: SegmentName, kind: string): string | undefined {
-  const [, live = kind, part] = /^(.*)\/(redrive-v\d+)$/.exec(kind) ?? []
-  if (!/^(segment|parquet|(views|dlq)\/[a-z][a-z0-9_]*\/v\d+)$/.test(live)) return undefined
-  const key = objectKey(name, live)
-  return part === undefined ? key : key.replace(/\.(parquet|ndjson\.gz)$/, `.${part}.$1`)
+  return undefined
 }
 
 /** Whether all that a marker is to list is in the bucket now. Where that may not be looked at, what the store said of each put counts. */
-export async function areThere(store: ObjectStore, artifacts: Artifacts, signal: AbortSignal): Promise<boolean> {
+export async function areThere(store: ObjectStore, artifacts: ArtifactFiles, signal: AbortSignal): Promise<boolean> {
   const sizes = await Promise.all(
     Object.values(artifacts).map(async ({ key, bytes }) => {
       const found = await unlessReadDenied(() => store.size(key, signal), bytes)

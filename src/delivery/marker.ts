@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { parseJson } from '#lib/json.ts'
-import { type Artifact, SegmentCommit } from '#model/commit.ts'
+import { type ArtifactFile, SegmentCommit } from '#model/commit.ts'
 
 /**
  * The marker: the commit as a JSON object in the bucket, written after every artifact that it lists. It lists all but itself.
@@ -19,7 +19,7 @@ export function decodeMarker(key: string, bytes: Uint8Array): SegmentCommit | un
 
 /** The commit with the marker itself among its artifacts, as it is reported to control. */
 export function withManifest(commit: SegmentCommit, key: string, bytes: Uint8Array): SegmentCommit {
-  const manifest: Artifact = {
+  const manifest: ArtifactFile = {
     key,
     bytes: bytes.length,
     rows: commit.records,

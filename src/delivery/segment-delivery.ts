@@ -4,7 +4,8 @@ import type { Files } from '#lib/files.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { type Artifact, commitId, type SegmentCommit } from '#model/commit.ts'
+import { contentTypeOf, objectKey, type SegmentName } from '#model/artifact.ts'
+import { type ArtifactFile, commitId, type SegmentCommit } from '#model/commit.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import { deliveryLimits } from '#model/limits.ts'
@@ -16,11 +17,11 @@ import { openSegment, SegmentError } from '#wal/segment-reader.ts'
 import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './artifacts/build.ts'
 import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
 import { areThere, unlessReadDenied, whatIsForeign } from './marker-check.ts'
-import { objectKey, type SegmentName } from './object-key.ts'
 import type { Suspects } from './suspects.ts'
 import type { Access, Troubles } from './troubles.ts'
 import { metadataOf, type Uploader } from './uploader.ts'
 
+const markerKind = { type: 'marker' } as const
 /** Failed conversions after which a segment is parked. */
 const buildAttemptsMax = 5
 const retryDelay = { delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.retryDelayMsMax }
@@ -59,10 +60,10 @@ export type DeliveryRun = {
 
 type Target = DestinationTarget & { readonly session: string }
 
-type Uploaded = { readonly target: DestinationTarget; readonly artifacts: Readonly<Record<string, Artifact>> }
+type Uploaded = { readonly target: DestinationTarget; readonly artifacts: Readonly<Record<string, ArtifactFile>> }
 
 type Facts = {
-  readonly name: Omit<SegmentName, 'prefix'>
+  readonly name: SegmentName
   readonly records: number
   readonly walBytes: number
   readonly sealedAt: string
@@ -121,7 +122,7 @@ export class SegmentDelivery {
   /** The marker of an earlier run says that the segment is delivered: its commit is given away again, as it was. */
   async #adopt(facts: Facts, run: DeliveryRun): Promise<boolean> {
     return this.#retry(facts, run, async (target) => {
-      const key = objectKey({ ...facts.name, prefix: target.prefix }, 'manifest')
+      const key = objectKey(target.prefix, facts.name, markerKind)
       // Where the marker may not be read, the segment is delivered again, under the same names.
       const read = (store: ObjectStore) => unlessReadDenied(() => store.get(key, run.signal), undefined)
       const bytes = await this.#paced('read', target, run, read)
@@ -136,7 +137,7 @@ export class SegmentDelivery {
   }
 
   /** Whether the marker says of this very segment what this node would. What else it says goes to control, and files are removed by it. */
-  #isOwn(found: SegmentCommit, { name, records, sealedAt }: Facts, { prefix, bucket }: Target): boolean {
+  #isOwn(found: SegmentCommit, { name, records, sealedAt }: Facts, target: Target): boolean {
     const { endpointId, nodeId, log, seq } = name
     const views = new Set(this.#options.endpoint(endpointId)?.views.map(({ view_id }) => view_id))
     const named = [...found.views, ...Object.values(found.artifacts)].flatMap(({ view_id }) => view_id ?? [])
@@ -148,7 +149,7 @@ export class SegmentDelivery {
       found.seq === seq &&
       found.records === records &&
       found.sealed_at === sealedAt &&
-      whatIsForeign(found, { ...name, prefix }, bucket) === undefined &&
+      whatIsForeign(found, name, target) === undefined &&
       named.every((id) => views.has(id))
     )
   }
@@ -222,11 +223,15 @@ export class SegmentDelivery {
     let uploaded: Uploaded | undefined
     await this.#retry(facts, run, async (target) => {
       const store = stores.open(target)
-      const name: SegmentName = { ...facts.name, prefix: target.prefix }
+      const { name } = facts
+      const { prefix } = target
       // The destination may have been changed while this one waited: then everything goes to the one that is bound now.
       if (uploaded === undefined || !isSamePlace(uploaded.target, target)) {
         const { files } = built
-        uploaded = { target, artifacts: await uploader.upload({ place: target.id, store, segment: name, files, report, signal }) }
+        uploaded = {
+          target,
+          artifacts: await uploader.upload({ place: target.id, store, prefix, segment: name, files, report, signal }),
+        }
         report(null)
         await run.turn
         run.signal.throwIfAborted()
@@ -254,12 +259,13 @@ export class SegmentDelivery {
         views: [...built.views],
       }
       const marker = encodeMarker(commit)
-      const key = objectKey(name, 'manifest')
+      const key = objectKey(prefix, name, markerKind)
       const reported = withManifest(commit, key, marker)
       const { manifest } = reported.artifacts
       if (manifest === undefined) throw new Error('a commit without its marker')
-      const metadata = metadataOf(name, 'manifest', manifest)
-      await this.#paced('write', target, run, () => store.put(key, marker, { contentType: 'application/json', metadata, signal }))
+      const metadata = metadataOf(name, markerKind, manifest)
+      const contentType = contentTypeOf(markerKind)
+      await this.#paced('write', target, run, () => store.put(key, marker, { contentType, metadata, signal }))
       await this.#options.commit(reported)
     })
   }

@@ -9,15 +9,15 @@ import { metadataOf, Uploader } from './uploader.ts'
 
 const never = new AbortController().signal
 const segment = {
-  prefix: 'p',
   endpointId: newId(),
   nodeId: newId(),
   log: 'l',
   seq: 7,
   sealedAtMicros: Date.UTC(2026, 10, 20) * 1000,
 }
-const files = ['parquet', 'segment'].map(
-  (kind): BuiltFile => ({ kind, path: `/${kind}`, bytes: 1, rows: 1, sha256: 'a'.repeat(64), contentType: 'x/y' }),
+const prefix = 'p'
+const files = (['parquet', 'segment'] as const).map(
+  (type): BuiltFile => ({ kind: { type }, path: `/${type}`, bytes: 1, rows: 1, sha256: 'a'.repeat(64) }),
 )
 
 /** A bucket whose puts do as told. */
@@ -47,7 +47,7 @@ describe('Uploader', () => {
     const uploader = uploaderOf(2, 1)
     const [dead, well] = [new Bucket(), new Bucket()]
     const upload = (place: string, { store }: Bucket, signal = never) =>
-      uploader.upload({ ...{ place, store, segment, files, signal }, report: ignore })
+      uploader.upload({ ...{ place, store, prefix, segment, files, signal }, report: ignore })
     dead.does = fails
     await expect(upload('dead', dead)).rejects.toThrow('no bucket')
     dead.does = hangs
@@ -76,7 +76,7 @@ describe('Uploader', () => {
     silent.does = hangs
     const stop = new AbortController()
     const upload = (place: string, { store }: Bucket) =>
-      uploader.upload({ ...{ place, store, segment, files }, signal: stop.signal, report: ignore })
+      uploader.upload({ ...{ place, store, prefix, segment, files }, signal: stop.signal, report: ignore })
     const hanging = [1, 2, 3].map(() => upload('silent', silent))
     await until('two to be under way', () => silent.underWay === 2)
     expect(Object.keys(await upload('well', well))).toEqual(['parquet', 'segment'])
@@ -92,16 +92,20 @@ describe('Uploader', () => {
     dead.does = () => failure.promise
     const stop = new AbortController()
     const first = uploader.upload({
-      ...{ place: 'dead', store: dead.store, segment, files },
+      ...{ place: 'dead', store: dead.store, prefix, segment, files },
       signal: stop.signal,
       report: ignore,
     })
     const second = uploader.upload({
-      ...{ place: 'dead', store: dead.store, segment, files },
+      ...{ place: 'dead', store: dead.store, prefix, segment, files },
       signal: stop.signal,
       report: ignore,
     })
-    const healthy = uploader.upload({ ...{ place: 'well', store: well.store, segment, files }, signal: never, report: ignore })
+    const healthy = uploader.upload({
+      ...{ place: 'well', store: well.store, prefix, segment, files },
+      signal: never,
+      report: ignore,
+    })
     await until('the first to be under way', () => dead.underWay === 1)
     dead.does = hangs
     failure.reject(new Error('no bucket'))
@@ -114,7 +118,7 @@ describe('Uploader', () => {
 
 test('an object says what it is', () => {
   const view = { id: newId(), version: 3 }
-  expect(metadataOf(segment, 'views/orders/v3', { sha256: 'abc', rows: 12, view })).toEqual({
+  expect(metadataOf(segment, { type: 'view', name: 'orders', version: 3 }, { sha256: 'abc', rows: 12, view })).toEqual({
     ...{ kind: 'views/orders/v3', sha256: 'abc', rows: '12', 'endpoint-id': segment.endpointId, 'node-id': segment.nodeId },
     ...{ log: 'l', seq: '7', 'sealed-at': '2026-11-20T00:00:00.000Z', 'view-id': view.id, 'view-version': '3' },
   })

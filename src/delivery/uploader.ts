@@ -1,10 +1,10 @@
 import { basename } from 'node:path'
 import { isoTimestamp } from '#lib/clock.ts'
 import { Semaphore } from '#lib/semaphore.ts'
-import type { Artifact } from '#model/commit.ts'
+import { type ArtifactKind, contentTypeOf, objectKey, printArtifactKind, type SegmentName } from '#model/artifact.ts'
+import type { ArtifactFile } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import type { BuiltFile } from './artifacts/file.ts'
-import { objectKey, type SegmentName } from './object-key.ts'
 import type { Troubles } from './troubles.ts'
 
 export type UploaderOptions = {
@@ -21,6 +21,8 @@ export type UploadOptions = {
   /** What shares its fate: a destination. */
   readonly place: string
   readonly store: ObjectStore
+  /** The destination's. */
+  readonly prefix: string
   readonly segment: SegmentName
   readonly files: readonly BuiltFile[]
   /** Told why others failed at that place, while this waits for its turn there. */
@@ -48,19 +50,20 @@ export class Uploader {
   }
 
   /** The artifacts by kind, as a commit lists them. If one fails the others are cut off and the first error is thrown. */
-  async upload(options: UploadOptions): Promise<Readonly<Record<string, Artifact>>> {
-    const { place, store, segment, files, report, signal } = options
+  async upload(options: UploadOptions): Promise<Readonly<Record<string, ArtifactFile>>> {
+    const { place, store, prefix, segment, files, report, signal } = options
     const failed = new AbortController()
     const either = AbortSignal.any([signal, failed.signal])
-    const uploads = files.map(async (file): Promise<[string, Artifact]> => {
-      const { kind, path, contentType, bytes, rows, sha256, view } = file
+    const uploads = files.map(async (file): Promise<[string, ArtifactFile]> => {
+      const { kind, path, bytes, rows, sha256, view } = file
       try {
         using _slot = await this.#acquire(place, report, either)
-        const key = objectKey(segment, kind)
+        const key = objectKey(prefix, segment, kind)
+        const contentType = contentTypeOf(kind)
         await store.putFile(key, path, { contentType, metadata: metadataOf(segment, kind, file), sha256, signal: either })
         this.#troubles.succeeded(place, 'write')
         const ofView = view === undefined ? {} : { view_id: view.id, view_version: view.version }
-        return [kind, { key, bytes, rows, sha256, ...ofView }]
+        return [printArtifactKind(kind), { key, bytes, rows, sha256, ...ofView }]
       } catch (error) {
         if (!either.aborted) this.#troubles.failed(place, 'write', error)
         failed.abort(error)
@@ -104,12 +107,12 @@ export class Uploader {
  * US-ASCII; all of this has far less.
  */
 export function metadataOf(
-  segment: Omit<SegmentName, 'prefix'>,
-  kind: string,
+  segment: SegmentName,
+  kind: ArtifactKind,
   { sha256, rows, view }: Pick<BuiltFile, 'sha256' | 'rows' | 'view'>,
 ): Readonly<Record<string, string>> {
   return {
-    kind,
+    kind: printArtifactKind(kind),
     sha256,
     rows: String(rows),
     'endpoint-id': segment.endpointId,

@@ -4,8 +4,8 @@ import { pageLimits } from './limits.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 import { ViewQuality } from './view-quality.ts'
 
-/** Where one file made from a segment lies: `key` is the whole object key in the bucket, prefix included. */
-export const Artifact = z.object({
+/** A file that was made from a segment, as it lies in the bucket. `key` is the whole object key, prefix included. */
+export const ArtifactFile = z.object({
   key: z.string(),
   bytes: z.int().min(0),
   rows: z.int().min(0),
@@ -14,14 +14,11 @@ export const Artifact = z.object({
   view_id: Id.optional(),
   view_version: z.int().optional(),
 })
-export type Artifact = z.infer<typeof Artifact>
+export type ArtifactFile = z.infer<typeof ArtifactFile>
 
-/**
- * Kinds: `segment`, `parquet`, `views/<name>/v<version>`, `dlq/<name>/v<version>`, and, in the commit only, `manifest`
- * (the marker itself).
- */
-export const Artifacts = z.record(z.string(), Artifact)
-export type Artifacts = z.infer<typeof Artifacts>
+/** Files by their kind, as `printArtifactKind` writes it. The marker itself is listed in the commit only. */
+export const ArtifactFiles = z.record(z.string(), ArtifactFile)
+export type ArtifactFiles = z.infer<typeof ArtifactFiles>
 
 /** What one view version did with the records of one segment. Law: processed = accepted + dropped + dlq. */
 export const ViewOutcome = z.object({
@@ -59,7 +56,7 @@ export const SegmentCommit = z.object({
   /** From the start of the build to the last upload. */
   duration_ms: z.int().min(0),
   destination: z.object({ id: Id, bucket: z.string(), region: z.string() }),
-  artifacts: Artifacts,
+  artifacts: ArtifactFiles,
   views: z.array(ViewOutcome),
 })
 export type SegmentCommit = z.infer<typeof SegmentCommit>

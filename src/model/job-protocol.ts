@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Artifact, Artifacts, ViewOutcome } from './commit.ts'
+import { ArtifactFile, ArtifactFiles, ViewOutcome } from './commit.ts'
 import { Definition } from './definition.ts'
 import { DestinationTarget } from './destination.ts'
 import { Id } from './id.ts'
@@ -25,7 +25,7 @@ export type LeaseRequest = z.infer<typeof LeaseRequest>
 /** What a unit is made from: `segment`, `parquet`, or `dlq`, the rows that version `from_version` refused. */
 export const UnitSource = z.object({
   kind: z.enum(['segment', 'parquet', 'dlq']),
-  artifact: Artifact,
+  artifact: ArtifactFile,
   from_version: z.int().nullable(),
 })
 export type UnitSource = z.infer<typeof UnitSource>
@@ -65,7 +65,7 @@ const unitName = { lease_id: Id, job_id: Id, commit_id: z.string() }
 
 export const UnitReport = z.discriminatedUnion('outcome', [
   /** The artifacts and their marker are in the bucket. */
-  z.strictObject({ ...unitName, outcome: z.literal('done'), artifacts: Artifacts, view: ViewOutcome }),
+  z.strictObject({ ...unitName, outcome: z.literal('done'), artifacts: ArtifactFiles, view: ViewOutcome }),
   /** It would fail again. */
   z.strictObject({ ...unitName, outcome: z.literal('failed'), reason }),
   /** It may pass by itself. */

@@ -3,7 +3,7 @@
  *
  * Law: a segment has one output of a view version: its live one, or one addition.
  */
-import type { Artifacts } from '#model/commit.ts'
+import type { ArtifactFiles } from '#model/commit.ts'
 import { fromJson, toTime } from './columns.ts'
 import { insertDlqFiles } from './dlq-files.ts'
 import type { Db, Tx } from './store.ts'
@@ -18,7 +18,7 @@ export type StoredCommit = {
   readonly sealed_at: string
   readonly destination: { readonly id: string; readonly bucket: string; readonly region: string }
   /** Those of additions too. */
-  readonly artifacts: Artifacts
+  readonly artifacts: ArtifactFiles
   /** View versions that have an addition, be it without files. */
   readonly added: readonly string[]
 }
@@ -33,8 +33,8 @@ export async function findCommit(db: Db, id: string): Promise<StoredCommit | und
     sealed_at: toTime(sealed_at),
     destination: { id: destination_id, bucket, region },
     artifacts: Object.assign(
-      fromJson<Artifacts>(row.artifacts),
-      ...additions.map(({ artifacts }) => fromJson<Artifacts>(artifacts)),
+      fromJson<ArtifactFiles>(row.artifacts),
+      ...additions.map(({ artifacts }) => fromJson<ArtifactFiles>(artifacts)),
     ),
     added: additions.map(({ view_id }) => view_id),
   }
@@ -43,7 +43,7 @@ export async function findCommit(db: Db, id: string): Promise<StoredCommit | und
 /** With the DLQ files among the artifacts. False where the version has an addition already: then nothing changes. */
 export async function insertAddition(
   db: Tx,
-  { commit, view_id, job_id, artifacts }: { commit: StoredCommit; view_id: string; job_id: string; artifacts: Artifacts },
+  { commit, view_id, job_id, artifacts }: { commit: StoredCommit; view_id: string; job_id: string; artifacts: ArtifactFiles },
   now: number,
 ): Promise<boolean> {
   const inserted = await db
@@ -58,16 +58,16 @@ export async function insertAddition(
 }
 
 /** The artifacts that were added to commits, by the commit's id. */
-export async function listAddedArtifacts(db: Db, commitIds: readonly string[]): Promise<ReadonlyMap<string, Artifacts>> {
+export async function listAddedArtifacts(db: Db, commitIds: readonly string[]): Promise<ReadonlyMap<string, ArtifactFiles>> {
   if (commitIds.length === 0) return new Map()
   const rows = await db
     .selectFrom('commit_additions')
     .select(['commit_id', 'artifacts', 'added_at'])
     .where('commit_id', 'in', commitIds)
     .execute()
-  const added = new Map<string, Artifacts>()
+  const added = new Map<string, ArtifactFiles>()
   for (const { commit_id, artifacts } of rows.toSorted((a, b) => a.added_at - b.added_at)) {
-    added.set(commit_id, { ...added.get(commit_id), ...fromJson<Artifacts>(artifacts) })
+    added.set(commit_id, { ...added.get(commit_id), ...fromJson<ArtifactFiles>(artifacts) })
   }
   return added
 }

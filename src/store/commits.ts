@@ -6,7 +6,7 @@
  * therefore neither repeat a commit nor pass one over. A commit that is restored comes back to where it was, which is in the past.
  */
 import { sql } from 'kysely'
-import type { Artifacts, Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
+import type { ArtifactFiles, Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
 import { fromJson, fromTime, toTime } from './columns.ts'
 import { listAddedArtifacts } from './commit-additions.ts'
 import { insertDlqFiles } from './dlq-files.ts'
@@ -151,8 +151,8 @@ async function raiseCommittedSeq(db: Tx, { node_id, endpoint_id, seq }: SegmentC
 
 type Row = Pick<Database['commits'], 'id' | 'node_id' | 'seq' | 'wal_bytes' | 'duration_ms' | 'uploaded_at' | 'artifacts'>
 
-function toCommit({ artifacts, uploaded_at, ...row }: Row, added: Artifacts | undefined): Commit {
-  const places = Object.entries({ ...fromJson<Artifacts>(artifacts), ...added }).map(
+function toCommit({ artifacts, uploaded_at, ...row }: Row, added: ArtifactFiles | undefined): Commit {
+  const places = Object.entries({ ...fromJson<ArtifactFiles>(artifacts), ...added }).map(
     ([kind, { key, bytes }]) => [kind, { key, bytes }] as const,
   )
   return { ...row, uploaded_at: toTime(uploaded_at), artifacts: Object.fromEntries(places) }

@@ -1,4 +1,5 @@
 import type { ExpressionBuilder, Selectable } from 'kysely'
+import { parseArtifactKind } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { DlqFilePlace, DlqFilesQuery } from '#model/dlq-file.ts'
 import { fromTime, toTime } from './columns.ts'
@@ -26,7 +27,7 @@ type CommitFiles = Pick<SegmentCommit, 'id' | 'endpoint_id' | 'seq' | 'destinati
 export async function insertDlqFiles(db: Tx, commit: CommitFiles, now: number): Promise<void> {
   const { id: commit_id, endpoint_id, seq, destination, artifacts } = commit
   const rows = Object.entries(artifacts).flatMap(([kind, { key, bytes, rows, view_id }]) =>
-    kind.startsWith('dlq/') && view_id !== undefined
+    parseArtifactKind(kind)?.type === 'dlq' && view_id !== undefined
       ? [
           {
             ...{ commit_id, view_id, endpoint_id, segment_seq: seq, bytes, rows, created_at: now },

@@ -1,4 +1,4 @@
-import type { Artifacts } from '#model/commit.ts'
+import type { ArtifactFiles } from '#model/commit.ts'
 import { fromJson } from './columns.ts'
 import type { Db } from './store.ts'
 
@@ -20,7 +20,7 @@ export async function listRawParquet(db: Db, endpoint_id: string, limit: number)
     .limit(limit)
     .execute()
   return rows.flatMap(({ artifacts, ...place }) => {
-    const { parquet } = fromJson<Artifacts>(artifacts)
+    const { parquet } = fromJson<ArtifactFiles>(artifacts)
     return parquet === undefined ? [] : [{ ...place, key: parquet.key, bytes: parquet.bytes }]
   })
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Artifact, ViewOutcome } from '#model/commit.ts'
+import type { ArtifactFile, ViewOutcome } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { jobLimits } from '#model/limits.ts'
 import { newRegion, type TestAccount, useControl } from '../support/control.ts'
@@ -23,7 +23,7 @@ async function furnished({ segments = 3 } = {}) {
   const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
   const node = await TestNode.register(control(), region)
   const place = { id: destination.id, bucket: 'lake', region: 'eu' }
-  const files = (seq: number): Record<string, Artifact> => {
+  const files = (seq: number): Record<string, ArtifactFile> => {
     const file = (folder: string) => ({ key: `old/prefix/${endpoint.id}/${folder}/${seq}`, bytes: 10, rows: 1, sha256: 'ab' })
     const ofView = { view_id: first.id, view_version: 1 }
     return {

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { commitsCommand } from '#cli/commits/command.ts'
 import { encodeMarker, withManifest } from '#delivery/marker.ts'
-import { objectKey } from '#delivery/object-key.ts'
+import { objectKey } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { DirectoryStores } from '#objects/directory.ts'
@@ -50,7 +50,7 @@ type Place = Awaited<ReturnType<typeof aPlace>>
 
 function aCommit({ endpoint, destination, view }: Place, seq: number, madeAt = t0 + seq * 1000): SegmentCommit {
   const log = 'abcdefghij'
-  const name = { prefix: destination.prefix, endpointId: endpoint, nodeId: node_id, log, seq, sealedAtMicros: t0 * 1000 }
+  const name = { endpointId: endpoint, nodeId: node_id, log, seq, sealedAtMicros: t0 * 1000 }
   const artifact = { bytes: 10, rows: 3, sha256: 'ab' }
   const ofView = { view_id: view.id, view_version: 1 }
   return {
@@ -58,16 +58,20 @@ function aCommit({ endpoint, destination, view }: Place, seq: number, madeAt = t
     ...{ sealed_at: iso(t0), uploaded_at: iso(madeAt), duration_ms: 7 },
     destination: { id: destination.id, bucket: destination.bucket, region: destination.region },
     artifacts: {
-      parquet: { key: objectKey(name, 'parquet'), ...artifact },
-      'dlq/events/v1': { key: objectKey(name, 'dlq/events/v1'), ...artifact, ...ofView },
+      parquet: { key: objectKey(destination.prefix, name, { type: 'parquet' }), ...artifact },
+      'dlq/events/v1': {
+        key: objectKey(destination.prefix, name, { type: 'dlq', name: 'events', version: 1 }),
+        ...artifact,
+        ...ofView,
+      },
     },
     views: [anOutcome(view.id)],
   }
 }
 
 function keyOf({ destination, endpoint }: Place, { log, seq }: Pick<SegmentCommit, 'log' | 'seq'>): string {
-  const name = { prefix: destination.prefix, endpointId: endpoint, nodeId: node_id, log, seq, sealedAtMicros: t0 * 1000 }
-  return objectKey(name, 'manifest')
+  const name = { endpointId: endpoint, nodeId: node_id, log, seq, sealedAtMicros: t0 * 1000 }
+  return objectKey(destination.prefix, name, { type: 'marker' })
 }
 
 async function put({ destination }: Place, key: string, body: string | Uint8Array): Promise<void> {

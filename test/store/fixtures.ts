@@ -1,5 +1,5 @@
 import { newApiKey, newExternalId } from '#auth/secrets.ts'
-import type { Artifacts, SegmentCommit, ViewOutcome } from '#model/commit.ts'
+import type { ArtifactFiles, SegmentCommit, ViewOutcome } from '#model/commit.ts'
 import { commitId } from '#model/commit.ts'
 import type { CreateDestination } from '#model/destination.ts'
 import { newId, newLabel } from '#model/id.ts'
@@ -112,7 +112,7 @@ export function anOutcome(view_id: string, change: Partial<ViewOutcome> = {}): V
 
 export function aCommit(endpoint_id: string, seq: number, change: Partial<SegmentCommit> = {}): SegmentCommit {
   const node_id = change.node_id ?? '8e0ff16e-6cbb-4b0b-8a6c-0c6b4f0f2a51'
-  const artifacts: Artifacts = {
+  const artifacts: ArtifactFiles = {
     parquet: { key: `raw/events/${endpoint_id}/parquet/${seq}.parquet`, bytes: 4096, rows: 10, sha256: 'ab' },
   }
   return {

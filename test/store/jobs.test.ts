@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Artifacts } from '#model/commit.ts'
+import type { ArtifactFiles } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { jobLimits } from '#model/limits.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
@@ -24,7 +24,7 @@ async function furnished(store: Store, segments = 4) {
 
 const lease = () => ({ lease_id: newId(), node_id: newId(), incarnation: 'first' })
 const outcome = { processed: 10, accepted: 7, dropped: 2, dlq: 1 }
-const files = (view_id: string): Artifacts => ({
+const files = (view_id: string): ArtifactFiles => ({
   'views/events/v2': { key: 'v', bytes: 1, rows: 7, sha256: 'ab', view_id, view_version: 2 },
   'dlq/events/v2': { key: 'd', bytes: 1, rows: 1, sha256: 'ab', view_id, view_version: 2 },
 })

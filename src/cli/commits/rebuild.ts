@@ -7,6 +7,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { UnitMarker } from '#delivery/jobs/unit-marker.ts'
 import { markerBytesMax } from '#delivery/marker-check.ts'
+import { markerFolder, parseMarkerKey } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
@@ -14,7 +15,7 @@ import { type CommitPlace, listKnownCommits, listViewsOfOthers } from '#store/co
 import { restoreCommit } from '#store/commits.ts'
 import { findDestination } from '#store/destinations.ts'
 import { type Store, transact } from '#store/store.ts'
-import { type FoundMarker, nameOfMarker, readMarker } from './found-marker.ts'
+import { type FoundMarker, readMarker } from './found-marker.ts'
 
 /** Markers that are looked up, read and recorded together. */
 const batchMarkers = 200
@@ -41,7 +42,7 @@ type Entry = { readonly key: string; readonly bytes: number; readonly commitId: 
 /** How many markers lie there. Throws what the bucket says. */
 export async function countMarkers(store: ObjectStore, place: CommitPlace): Promise<number> {
   let count = 0
-  for await (const _ of store.list(folderOf(place))) count += 1
+  for await (const _ of store.list(markerFolder(place.target.prefix, place.endpoint_id))) count += 1
   return count
 }
 
@@ -50,14 +51,15 @@ export async function rebuildPlace(store: ObjectStore, place: CommitPlace, tally
   // Those of jobs come after their segments, whose names they sort beside.
   for (const wantsAdditions of [false, true]) {
     let batch: Entry[] = []
-    for await (const { key, bytes } of store.list(folderOf(place))) {
-      const name = nameOfMarker(key)
-      if (name === undefined) {
+    for await (const { key, bytes } of store.list(markerFolder(place.target.prefix, place.endpoint_id))) {
+      const marker = parseMarkerKey(key)
+      const isAddition = marker?.kind.type === 'addition-marker'
+      if (marker === undefined) {
         if (wantsAdditions) continue
         refuse(tally, options, key, 'its name is none that a marker has')
         options.onProgress(1)
-      } else if (name.isAddition === wantsAdditions) {
-        batch.push({ key, bytes, ...name })
+      } else if (isAddition === wantsAdditions) {
+        batch.push({ key, bytes, commitId: marker.commitId, isAddition })
         if (batch.length === batchMarkers) {
           await rebuildBatch(store, place, batch, tally, options)
           batch = []
@@ -154,8 +156,4 @@ async function destinationOf(
 function refuse(tally: Tally, { onRefused }: RebuildOptions, key: string, reason: string): void {
   tally.refused += 1
   onRefused(key, reason)
-}
-
-function folderOf({ endpoint_id, target: { prefix } }: CommitPlace): string {
-  return `${prefix === '' ? '' : `${prefix}/`}${endpoint_id}/commits/`
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { queryParquet } from '#duckdb/query-parquet.ts'
 import { parseJson } from '#lib/json.ts'
+import { type ArtifactKind, parseArtifactKind } from '#model/artifact.ts'
 import { SegmentCommit } from '#model/commit.ts'
 import { table } from './table.ts'
 
@@ -18,13 +19,17 @@ export type ReportOptions = {
 export async function report({ bucket, prefix, endpointId, viewName }: ReportOptions): Promise<string> {
   const folder = join(bucket, prefix, endpointId)
   const commits = await readMarkers(join(folder, 'commits'))
-  const files = (kind: string) =>
+  const files = (isWanted: (kind: ArtifactKind) => boolean) =>
     commits.flatMap(({ artifacts }) =>
-      Object.entries(artifacts).flatMap(([name, { key }]) => (name.startsWith(kind) ? [join(bucket, key)] : [])),
+      Object.entries(artifacts).flatMap(([name, { key }]) => {
+        const kind = parseArtifactKind(name)
+        return kind !== undefined && isWanted(kind) ? [join(bucket, key)] : []
+      }),
     )
-  const viewFiles = files(`views/${viewName}/`)
-  const rawFiles = files('parquet')
-  const dlq = (await Promise.all(files(`dlq/${viewName}/`).map((path) => readFile(path)))).flatMap((bytes) =>
+  const viewFiles = files((kind) => kind.type === 'view' && kind.name === viewName)
+  const rawFiles = files(({ type }) => type === 'parquet')
+  const dlqFiles = files((kind) => kind.type === 'dlq' && kind.name === viewName)
+  const dlq = (await Promise.all(dlqFiles.map((path) => readFile(path)))).flatMap((bytes) =>
     gunzipSync(bytes).toString('utf8').trimEnd().split('\n').map(parseJson),
   ) as {
     error_code: string

@@ -6,6 +6,7 @@
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { prefixOf } from '#model/artifact.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport, UnitReports, UnitsReported } from '#model/job-protocol.ts'
@@ -190,6 +191,6 @@ async function targetOf(
   const destination = await findDestination(db, account_id, id)
   if (destination === undefined) return undefined
   const { role_arn, external_id, kms_key_arn, path_style } = destination
-  const [prefix = ''] = key.startsWith(`${endpoint_id}/`) ? [] : key.split(`/${endpoint_id}/`)
+  const prefix = prefixOf(key, endpoint_id)
   return { id, bucket, region, prefix, role_arn, external_id, kms_key_arn, path_style }
 }

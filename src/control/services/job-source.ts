@@ -1,8 +1,9 @@
-import type { Artifact } from '#model/commit.ts'
+import { parseArtifactKind } from '#model/artifact.ts'
+import type { ArtifactFile } from '#model/commit.ts'
 import type { StoredCommit } from '#store/commit-additions.ts'
 
 type Source =
-  | { readonly kind: 'segment' | 'parquet' | 'dlq'; readonly artifact: Artifact }
+  | { readonly kind: 'segment' | 'parquet' | 'dlq'; readonly artifact: ArtifactFile }
   | { readonly status: 'skipped'; readonly reason: string }
 
 /**
@@ -18,7 +19,7 @@ export function chooseSource(
     return { status: 'skipped', reason: 'the segment has this version of the view already' }
   }
   if (from_view_id !== null) {
-    const refused = all.find(([kind, artifact]) => kind.startsWith('dlq/') && artifact.view_id === from_view_id)
+    const refused = all.find(([kind, artifact]) => parseArtifactKind(kind)?.type === 'dlq' && artifact.view_id === from_view_id)
     return refused === undefined
       ? { status: 'skipped', reason: 'the segment has no refused rows of that version' }
       : { kind: 'dlq', artifact: refused[1] }

@@ -5,7 +5,7 @@ import type { BoundView } from '#model/snapshot.ts'
 import type { DecidedView, ExtractedViews, RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 import type { NamedView } from '#views/compiled-view.ts'
-import { type BuiltFile, contentTypes, describeFile } from './file.ts'
+import { type BuiltFile, describeFile } from './file.ts'
 
 export type FailedView = { readonly view: BoundView; readonly error: unknown }
 
@@ -79,19 +79,13 @@ async function buildView(
   if (counts.accepted === 0) await rm(path, { force: true })
   else {
     const described = await describeFile(path, signal)
-    files.push({
-      kind: `views/${name}/v${version}`,
-      rows: counts.accepted,
-      contentType: contentTypes.parquet,
-      view,
-      ...described,
-    })
+    files.push({ kind: { type: 'view', name, version }, rows: counts.accepted, view, ...described })
   }
   if (counts.dlq > 0) {
     const path = pathOf(request, bound, 'ndjson.gz')
     await table.writeDlq(decided, path)
     const described = await describeFile(path, signal)
-    files.push({ kind: `dlq/${name}/v${version}`, rows: counts.dlq, contentType: contentTypes.dlq, view, ...described })
+    files.push({ kind: { type: 'dlq', name, version }, rows: counts.dlq, view, ...described })
   }
   return { files, outcome: outcomeOf(bound, decided, at()) }
 }

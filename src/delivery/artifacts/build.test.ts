@@ -9,6 +9,7 @@ import { compressors } from 'hyparquet-compressors'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
+import { printArtifactKind } from '#model/artifact.ts'
 import type { Column } from '#model/definition.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import type { Frame } from '#wal/frame.ts'
@@ -90,10 +91,10 @@ function build(frames: readonly Frame[], options: Partial<BuildOptions> = {}): P
   })
 }
 
-const kinds = ({ files }: BuiltArtifacts) => files.map(({ kind, rows }) => `${kind}: ${rows}`)
+const kinds = ({ files }: BuiltArtifacts) => files.map(({ kind, rows }) => `${printArtifactKind(kind)}: ${rows}`)
 
 async function rowsOf(built: BuiltArtifacts, kind: string): Promise<readonly Record<string, unknown>[]> {
-  const bytes = await readFile(built.files.find((file) => file.kind === kind)?.path ?? '')
+  const bytes = await readFile(built.files.find((file) => printArtifactKind(file.kind) === kind)?.path ?? '')
   if (kind.startsWith('dlq/')) {
     return gunzipSync(bytes)
       .toString()
@@ -259,7 +260,7 @@ describe('the files of a segment', () => {
       views: [view('types', columns)],
     })
     expect(built.failed).toEqual([])
-    const paths = built.files.filter(({ kind }) => kind.startsWith('views/')).map(({ path }) => path)
+    const paths = built.files.filter(({ kind }) => kind.type === 'view').map(({ path }) => path)
     // Other than hyparquet, DuckDB has objects of its own for these.
     const comparable = `* REPLACE (c11::TIMESTAMP AS c11, c4::BIGINT AS c4, ${['c7', 'c8', 'c9'].map((name) => `${name}::DOUBLE AS ${name}`).join(', ')})`
     const [first, ...others] = await readWithHyparquet(paths)

@@ -18,7 +18,7 @@ import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import type { SegmentReader } from '#wal/segment-reader.ts'
 import { buildViews, type FailedView, firstLine } from './build-views.ts'
-import { type BuiltFile, compressFile, contentTypes, describeFile } from './file.ts'
+import { type BuiltFile, compressFile, describeFile } from './file.ts'
 
 export type BuildOptions = {
   readonly segment: Pick<SegmentReader, 'header' | 'footer' | 'frames'>
@@ -81,7 +81,7 @@ async function build(directory: string, options: BuildOptions): Promise<Omit<Bui
   if (outputFormats.includes('segments')) {
     const path = join(directory, 'segment.wal.zst')
     await compressFile(segmentPath, path, signal)
-    files.push({ kind: 'segment', rows, contentType: contentTypes.segment, ...(await describeFile(path, signal)) })
+    files.push({ kind: { type: 'segment' }, rows, ...(await describeFile(path, signal)) })
   }
   const views = outputFormats.includes('parquet_views') ? options.views : []
   const wantsRaw = outputFormats.includes('parquet')
@@ -99,7 +99,7 @@ async function build(directory: string, options: BuildOptions): Promise<Omit<Bui
     if (wantsRaw) {
       const path = join(directory, 'records.parquet')
       await table.writeRaw(path)
-      files.push({ kind: 'parquet', rows, contentType: contentTypes.parquet, ...(await describeFile(path, signal)) })
+      files.push({ kind: { type: 'parquet' }, rows, ...(await describeFile(path, signal)) })
     }
     const onFailure = (view: BoundView, error: unknown): void => {
       if (view.is_required) throw new RequiredViewFailed(view, error)

@@ -2,23 +2,16 @@ import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress } from 'node:zlib'
+import type { ArtifactKind } from '#model/artifact.ts'
 
 export type BuiltFile = {
-  /** `segment`, `parquet`, `views/<name>/v<version>`, `dlq/<name>/v<version>`. */
-  readonly kind: string
+  readonly kind: ArtifactKind
   readonly path: string
   readonly bytes: number
   readonly rows: number
   readonly sha256: string
-  readonly contentType: string
   readonly view?: { readonly id: string; readonly version: number }
 }
-
-export const contentTypes = {
-  segment: 'application/zstd',
-  parquet: 'application/vnd.apache.parquet',
-  dlq: 'application/gzip',
-} as const
 
 const ZSTD_LEVEL = 3
 const CHUNK_BYTES = 256 * 1024

@@ -112,7 +112,7 @@ async function add(table: RecordTable, record: StoredRecord): Promise<void> {
 }
 
 async function reindexed(file: BuiltFile, indexes: readonly number[], signal: AbortSignal): Promise<BuiltFile> {
-  if (!file.kind.startsWith('dlq/')) return file
+  if (file.kind.type !== 'dlq') return file
   const path = `${file.path}.reindexed`
   await withOriginalIndexes(file.path, path, indexes, signal)
   return { ...file, ...(await describeFile(path, signal)) }

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { parseJson } from '#lib/json.ts'
-import { type Artifact, SegmentCommit, type ViewOutcome } from '#model/commit.ts'
+import { additionId, printArtifactKind } from '#model/artifact.ts'
+import { type ArtifactFile, SegmentCommit, type ViewOutcome } from '#model/commit.ts'
 import type { Unit } from '#model/job-protocol.ts'
 
 /** What a backfill or a re-drive made of a segment that was committed before. */
@@ -15,13 +16,13 @@ export type UnitMarker = z.infer<typeof UnitMarker>
 /** Like the marker of a segment, for what was made of it later. */
 export function encodeUnitMarker(
   { commit, view, source, target }: Unit,
-  artifacts: Readonly<Record<string, Artifact>>,
+  artifacts: Readonly<Record<string, ArtifactFile>>,
   outcome: ViewOutcome,
   uploaded_at: string,
 ): Uint8Array {
   const { id, endpoint_id, node_id, log, seq, sealed_at } = commit
   const marker: UnitMarker = {
-    id: `${id}.${view.name}-v${view.version}`,
+    id: additionId(id, view),
     commit_id: id,
     kind: source.kind === 'dlq' ? 'redrive' : 'backfill',
     from_version: source.kind === 'dlq' ? source.from_version : null,
@@ -40,10 +41,11 @@ export function decodeUnitMarker(key: string, bytes: Uint8Array): UnitMarker | u
   const { data: marker } = UnitMarker.safeParse(parseJson(Buffer.from(bytes).toString('utf8')))
   const [outcome, ...more] = marker?.views ?? []
   if (marker === undefined || outcome === undefined || more.length > 0) return undefined
-  const { view_id, view_name, view_version } = outcome
-  const manifest: Artifact = {
+  const { view_id, view_name: name, view_version } = outcome
+  const kind = printArtifactKind({ type: 'addition-marker', name, version: view_version })
+  const manifest: ArtifactFile = {
     ...{ key, bytes: bytes.length, rows: outcome.processed, view_id, view_version },
     sha256: createHash('sha256').update(bytes).digest('hex'),
   }
-  return { ...marker, artifacts: { ...marker.artifacts, [`manifest/${view_name}/v${view_version}`]: manifest } }
+  return { ...marker, artifacts: { ...marker.artifacts, [kind]: manifest } }
 }

@@ -12,7 +12,8 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
-import type { Artifact, ViewOutcome } from '#model/commit.ts'
+import { contentTypeOf, objectKey, printArtifactKind } from '#model/artifact.ts'
+import type { ArtifactFile, ViewOutcome } from '#model/commit.ts'
 import type { Unit, UnitReport } from '#model/job-protocol.ts'
 import { jobLimits } from '#model/limits.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
@@ -22,8 +23,8 @@ import { type BuiltFile, describeFile } from '../artifacts/file.ts'
 import { areThere } from '../marker-check.ts'
 import { metadataOf } from '../uploader.ts'
 import { buildUnit } from './build-unit.ts'
-import { artifactName, markerName, segmentOf } from './unit-keys.ts'
 import { encodeUnitMarker } from './unit-marker.ts'
+import { kindOf, markerKindOf, segmentOf } from './unit-names.ts'
 
 export type UnitRunOptions = {
   readonly scratch: string
@@ -104,26 +105,30 @@ async function upload(
   { files, outcome }: Built,
   clock: Clock,
   signal: AbortSignal,
-): Promise<Record<string, Artifact>> {
+): Promise<Record<string, ArtifactFile>> {
   const segment = segmentOf(unit)
+  const { prefix } = unit.target
   const ofView = { view_id: unit.view.id, view_version: unit.view.version }
-  const artifacts: Record<string, Artifact> = {}
+  const artifacts: Record<string, ArtifactFile> = {}
   for (const file of files) {
-    const { path, contentType, bytes, rows, sha256 } = file
-    const { kind, key } = artifactName(unit, file.kind)
+    const { path, bytes, rows, sha256 } = file
+    const kind = kindOf(unit, file.kind)
+    const key = objectKey(prefix, segment, kind)
+    const contentType = contentTypeOf(kind)
     const metadata = metadataOf(segment, kind, { ...file, view: unit.view })
     await inBucket(store.putFile(key, path, { contentType, metadata, sha256, signal }))
-    artifacts[kind] = { key, bytes, rows, sha256, ...ofView }
+    artifacts[printArtifactKind(kind)] = { key, bytes, rows, sha256, ...ofView }
   }
   if (!(await inBucket(areThere(store, artifacts, signal))))
     throw new BucketError('files are gone from the bucket that were just written')
   const marker = encodeUnitMarker(unit, artifacts, outcome, isoTimestamp(clock.now()))
   const sha256 = createHash('sha256').update(marker).digest('hex')
-  const { kind, key } = markerName(unit)
+  const kind = markerKindOf(unit)
+  const key = objectKey(prefix, segment, kind)
   const described = { key, bytes: marker.length, rows: outcome.processed, sha256, ...ofView }
   const metadata = metadataOf(segment, kind, { ...described, view: unit.view })
-  await inBucket(store.put(key, marker, { contentType: 'application/json', metadata, signal }))
-  return { ...artifacts, [kind]: described }
+  await inBucket(store.put(key, marker, { contentType: contentTypeOf(kind), metadata, signal }))
+  return { ...artifacts, [printArtifactKind(kind)]: described }
 }
 
 async function inBucket<T>(work: Promise<T>): Promise<T> {

@@ -1,0 +1,126 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  type ArtifactKind,
+  contentTypeOf,
+  isMarker,
+  markerFolder,
+  objectKey,
+  parseArtifactKind,
+  parseMarkerKey,
+  prefixOf,
+  printArtifactKind,
+} from './artifact.ts'
+import { commitId } from './commit.ts'
+import { newId } from './id.ts'
+
+const segment = {
+  endpointId: newId(),
+  nodeId: newId(),
+  log: 'l_1-a',
+  seq: 7,
+  sealedAtMicros: Date.UTC(2026, 10, 20, 23, 59, 59, 999) * 1000 + 999,
+}
+const id = commitId(segment.nodeId, segment.log, segment.seq)
+const folder = `p/${segment.endpointId}`
+
+// Names that look like other parts of a kind or a key.
+const names = fc.oneof(fc.stringMatching(/^[a-z][a-z0-9_]{0,9}$/), fc.constantFrom('v1', 'redrive', 'manifest', 'views', 'dlq'))
+const version = fc.integer({ min: 1, max: 999_999_999_999_999 })
+const kinds: fc.Arbitrary<ArtifactKind> = fc.oneof(
+  fc.constantFrom<ArtifactKind>({ type: 'segment' }, { type: 'parquet' }, { type: 'marker' }),
+  fc.record({ type: fc.constantFrom('view', 'dlq', 'addition-marker'), name: names, version }),
+  fc.record({ type: fc.constantFrom('view', 'dlq'), name: names, version, redriveFrom: version }),
+)
+
+describe('the kind of an artifact', () => {
+  test.each<[string, ArtifactKind]>([
+    ['segment', { type: 'segment' }],
+    ['parquet', { type: 'parquet' }],
+    ['views/orders/v2', { type: 'view', name: 'orders', version: 2 }],
+    ['dlq/orders/v2', { type: 'dlq', name: 'orders', version: 2 }],
+    ['views/orders/v2/redrive-v1', { type: 'view', name: 'orders', version: 2, redriveFrom: 1 }],
+    ['dlq/orders/v2/redrive-v1', { type: 'dlq', name: 'orders', version: 2, redriveFrom: 1 }],
+    ['manifest', { type: 'marker' }],
+    ['manifest/orders/v2', { type: 'addition-marker', name: 'orders', version: 2 }],
+  ])('%s', (text, kind) => {
+    expect(parseArtifactKind(text)).toEqual(kind)
+    expect(printArtifactKind(kind)).toBe(text)
+  })
+
+  test('parsing what was printed returns the kind', () => {
+    fc.assert(
+      fc.property(kinds, (kind) => {
+        expect(parseArtifactKind(printArtifactKind(kind))).toEqual(kind)
+      }),
+    )
+  })
+
+  test('printing what was parsed returns the text', () => {
+    const parts = fc.constantFrom('views', 'dlq', 'manifest', 'segment', 'orders', 'v1', 'v0', 'v01', 'redrive-v1', '..', '', 'Ä')
+    const texts = fc.array(parts, { maxLength: 5 }).map((all) => all.join('/'))
+    fc.assert(
+      fc.property(texts, (text) => {
+        const kind = parseArtifactKind(text)
+        if (kind !== undefined) expect(printArtifactKind(kind)).toBe(text)
+      }),
+    )
+  })
+
+  test.each([
+    '',
+    'segments',
+    'views/orders',
+    'views/orders/v0',
+    'views/Orders/v1',
+    'views/orders/v1/',
+    'manifest/orders/v1/redrive-v1',
+  ])('%j is not a kind', (text) => expect(parseArtifactKind(text)).toBeUndefined())
+})
+
+describe('the key of an artifact', () => {
+  test.each<[string, string, ArtifactKind]>([
+    [`segments/dt=2026-11-20/${id}.wal.zst`, 'application/zstd', { type: 'segment' }],
+    [`parquet/dt=2026-11-20/${id}.parquet`, 'application/vnd.apache.parquet', { type: 'parquet' }],
+    [`views/o/v2/dt=2026-11-20/${id}.parquet`, 'application/vnd.apache.parquet', { type: 'view', name: 'o', version: 2 }],
+    [
+      `dlq/o/v2/dt=2026-11-20/${id}.redrive-v1.ndjson.gz`,
+      'application/gzip',
+      { type: 'dlq', name: 'o', version: 2, redriveFrom: 1 },
+    ],
+    [`commits/dt=2026-11-20/${id}.json`, 'application/json', { type: 'marker' }],
+    [`commits/dt=2026-11-20/${id}.o-v2.json`, 'application/json', { type: 'addition-marker', name: 'o', version: 2 }],
+  ])('%s', (key, contentType, kind) => {
+    expect(objectKey('p', segment, kind)).toBe(`${folder}/${key}`)
+    expect(objectKey('', segment, kind)).toBe(`${segment.endpointId}/${key}`)
+    expect(contentTypeOf(kind)).toBe(contentType)
+  })
+
+  test('different kinds have different keys', () => {
+    fc.assert(
+      fc.property(kinds, kinds, (a, b) => {
+        fc.pre(printArtifactKind(a) !== printArtifactKind(b))
+        expect(objectKey('p', segment, a)).not.toBe(objectKey('p', segment, b))
+      }),
+    )
+  })
+
+  test('the prefix can be read from it', () => {
+    const prefixes = fc.constantFrom('', 'p', 'p/q', segment.endpointId, `p/${segment.endpointId}`)
+    fc.assert(
+      fc.property(prefixes, kinds, (prefix, kind) => {
+        expect(prefixOf(objectKey(prefix, segment, kind), segment.endpointId)).toBe(prefix)
+      }),
+    )
+  })
+
+  test('the commit and the kind can be read from the key of a marker, and from no other', () => {
+    fc.assert(
+      fc.property(kinds, (kind) => {
+        const key = objectKey('p', segment, kind)
+        expect(parseMarkerKey(key)).toEqual(isMarker(kind) ? { commitId: id, kind } : undefined)
+        expect(key.startsWith(markerFolder('p', segment.endpointId))).toBe(isMarker(kind))
+      }),
+    )
+  })
+})

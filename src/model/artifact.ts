@@ -1,0 +1,155 @@
+/**
+ * The kinds of files that are made from a segment, and where each is stored in the bucket.
+ *
+ * Owns: the text form of a kind (the keys of `artifacts` in markers and in the API) and the object keys. No other file takes either apart.
+ * Law: an object key is a pure function of the destination's prefix, the segment and the kind, so a repeated upload overwrites itself,
+ * and no two kinds of a segment share a key.
+ */
+import { isoTimestamp } from '#lib/clock.ts'
+import { commitId } from './commit.ts'
+
+/** A view version, by name. */
+export type ViewVersion = { readonly name: string; readonly version: number }
+
+/** `redriveFrom` is set on the files of a re-drive: the version whose DLQ rows it read. */
+type ViewOutput = ViewVersion & { readonly redriveFrom?: number }
+
+export type ArtifactKind =
+  /** The segment as it was written, compressed. */
+  | { readonly type: 'segment' }
+  /** The records as they were received. */
+  | { readonly type: 'parquet' }
+  /** The rows that a view accepted. */
+  | ({ readonly type: 'view' } & ViewOutput)
+  /** The rows that a view rejected. */
+  | ({ readonly type: 'dlq' } & ViewOutput)
+  /** Written last: it lists the other files of the segment. */
+  | { readonly type: 'marker' }
+  /** The marker of what a backfill or a re-drive added to a segment. */
+  | ({ readonly type: 'addition-marker' } & ViewVersion)
+
+/** The facts about a segment that its object keys are made of. */
+export type SegmentName = {
+  readonly endpointId: string
+  readonly nodeId: string
+  /** The incarnation of the log. */
+  readonly log: string
+  readonly seq: number
+  /** From the segment's footer. */
+  readonly sealedAtMicros: number
+}
+
+const namePattern = '[a-z][a-z0-9_]*'
+const versionPattern = '[1-9][0-9]{0,14}'
+const ofView = new RegExp(`^(views|dlq|manifest)/(${namePattern})/v(${versionPattern})(?:/redrive-v(${versionPattern}))?$`)
+
+/** Returns undefined if the text is not the kind of any artifact. */
+export function parseArtifactKind(text: string): ArtifactKind | undefined {
+  if (text === 'segment' || text === 'parquet') return { type: text }
+  if (text === 'manifest') return { type: 'marker' }
+  const [, folder, name, version, redriveFrom] = ofView.exec(text) ?? []
+  if (name === undefined) return undefined
+  const view = { name, version: Number(version) }
+  if (folder === 'manifest') return redriveFrom === undefined ? { type: 'addition-marker', ...view } : undefined
+  const type = folder === 'views' ? 'view' : 'dlq'
+  return redriveFrom === undefined ? { type, ...view } : { type, ...view, redriveFrom: Number(redriveFrom) }
+}
+
+/** The inverse of `parseArtifactKind`. */
+export function printArtifactKind(kind: ArtifactKind): string {
+  switch (kind.type) {
+    case 'segment':
+    case 'parquet':
+      return kind.type
+    case 'view':
+    case 'dlq':
+      return kind.redriveFrom === undefined ? viewFolder(kind) : `${viewFolder(kind)}/redrive-v${kind.redriveFrom}`
+    case 'marker':
+      return 'manifest'
+    case 'addition-marker':
+      return `manifest/${kind.name}/v${kind.version}`
+  }
+}
+
+export function isMarker({ type }: ArtifactKind): boolean {
+  return type === 'marker' || type === 'addition-marker'
+}
+
+/** `prefix` is the destination's, normalised: empty, or without a slash at either end. */
+export function objectKey(prefix: string, segment: SegmentName, kind: ArtifactKind): string {
+  const { folder, suffix } = layoutOf(kind)
+  const date = isoTimestamp(segment.sealedAtMicros / 1000).slice(0, 10)
+  const name = commitId(segment.nodeId, segment.log, segment.seq)
+  return `${endpointFolder(prefix, segment.endpointId)}${folder}/dt=${date}/${name}${suffix}`
+}
+
+/** Every marker of an endpoint lies under it. */
+export function markerFolder(prefix: string, endpointId: string): string {
+  return `${endpointFolder(prefix, endpointId)}${markers}/`
+}
+
+/** The prefix that an object of the endpoint was stored under, whatever the prefix of its destination is today. */
+export function prefixOf(key: string, endpointId: string): string {
+  return key.slice(0, Math.max(0, key.lastIndexOf(`/${endpointId}/`)))
+}
+
+const markerName = new RegExp(`/([0-9a-f-]{36}-[A-Za-z0-9_-]+-[0-9]{12,})(?:\\.(${namePattern})-v(${versionPattern}))?\\.json$`)
+
+/** Returns the commit and the kind of the marker with this key, or undefined if no marker has such a key. */
+export function parseMarkerKey(key: string): { readonly commitId: string; readonly kind: ArtifactKind } | undefined {
+  const [, commitId, name, version] = markerName.exec(key) ?? []
+  if (commitId === undefined) return undefined
+  const isAddition = name !== undefined && version !== undefined
+  return { commitId, kind: isAddition ? { type: 'addition-marker', name, version: Number(version) } : { type: 'marker' } }
+}
+
+/** The id of an addition's marker: that of the segment's commit, and the view version that was added. */
+export function additionId(commitId: string, { name, version }: ViewVersion): string {
+  return `${commitId}.${name}-v${version}`
+}
+
+export function contentTypeOf({ type }: ArtifactKind): string {
+  switch (type) {
+    case 'segment':
+      return 'application/zstd'
+    case 'parquet':
+    case 'view':
+      return 'application/vnd.apache.parquet'
+    case 'dlq':
+      return 'application/gzip'
+    case 'marker':
+    case 'addition-marker':
+      return 'application/json'
+  }
+}
+
+const markers = 'commits'
+
+function endpointFolder(prefix: string, endpointId: string): string {
+  return prefix === '' ? `${endpointId}/` : `${prefix}/${endpointId}/`
+}
+
+/** Files of a re-drive lie beside those of live delivery. */
+function viewFolder({ type, name, version }: Extract<ArtifactKind, ViewOutput>): string {
+  return `${type === 'view' ? 'views' : 'dlq'}/${name}/v${version}`
+}
+
+/** The folder, and what follows the id of the commit in the name. */
+function layoutOf(kind: ArtifactKind): { readonly folder: string; readonly suffix: string } {
+  switch (kind.type) {
+    case 'segment':
+      return { folder: 'segments', suffix: '.wal.zst' }
+    case 'parquet':
+      return { folder: 'parquet', suffix: '.parquet' }
+    case 'view':
+    case 'dlq': {
+      const extension = kind.type === 'view' ? 'parquet' : 'ndjson.gz'
+      const part = kind.redriveFrom === undefined ? '' : `.redrive-v${kind.redriveFrom}`
+      return { folder: viewFolder(kind), suffix: `${part}.${extension}` }
+    }
+    case 'marker':
+      return { folder: markers, suffix: '.json' }
+    case 'addition-marker':
+      return { folder: markers, suffix: `.${kind.name}-v${kind.version}.json` }
+  }
+}
