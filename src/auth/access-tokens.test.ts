@@ -76,7 +76,7 @@ describe('AccessTokenVerifier', () => {
     expect(await verifier.verify(await sign())).toEqual({ account_id: 'acc', key_id: 'key', scopes: ['ingest'] })
   })
 
-  test('takes a token until its last millisecond, remembered or not', async () => {
+  test('takes a token until its last millisecond, cached or not', async () => {
     const { clock, verifier, sign } = await setUp()
     const [seen, unseen] = [await sign(), await sign({ scope: 'admin' })]
     await verifier.verify(seen)

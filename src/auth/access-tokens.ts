@@ -17,6 +17,7 @@ import {
   jwtVerify,
   SignJWT,
 } from 'jose'
+import { LRUCache } from 'lru-cache'
 import { AppError } from '#errors.ts'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { type Principal, Scope } from '#model/api-key.ts'
@@ -25,8 +26,8 @@ import { revokedKeyTokenSeconds } from '#model/limits.ts'
 const algorithm = 'ES256'
 /** A token of ours has some 500 characters. What is longer is not looked at. */
 const tokenCharsMax = 4096
-/** Verified tokens that are remembered: about 10 MB. */
-const rememberedMax = 10_000
+/** Verified tokens to cache: about 10 MB. */
+const verifiedMax = 10_000
 
 /** A key that signs tokens. Kept by the control plane; its public half goes to every node. */
 export type SigningKey = {
@@ -77,14 +78,14 @@ export async function signAccessToken(key: SigningKey, request: TokenRequest): P
     .sign(await importJWK({ ...key.private_jwk } as JWK, algorithm))
 }
 
-type Remembered = { readonly principal: Principal; readonly diesAtMs: number }
+type VerifiedToken = { readonly principal: Principal; readonly diesAtMs: number }
 
 export class AccessTokenVerifier {
   readonly #clock: Clock
   #issuer: string
   #findKey = createLocalJWKSet({ keys: [] })
   #revokedAtMs: ReadonlyMap<string, number> = new Map()
-  readonly #remembered = new Map<string, Remembered>()
+  readonly #verified = new LRUCache<string, VerifiedToken>({ max: verifiedMax })
 
   constructor(options: { readonly issuer: string; readonly clock: Clock }) {
     this.#issuer = options.issuer
@@ -96,18 +97,18 @@ export class AccessTokenVerifier {
     this.#issuer = issuer
     this.#findKey = createLocalJWKSet(jwks as JSONWebKeySet)
     this.#revokedAtMs = new Map(revokedKeys.map(({ id, revoked_at }) => [id, Date.parse(revoked_at)]))
-    this.#remembered.clear()
+    this.#verified.clear()
   }
 
-  /** Throws unauthorized. A token that was seen before costs one look into a map. */
+  /** Throws unauthorized. A token that was verified before costs one cache lookup. */
   async verify(token: string): Promise<Principal> {
-    const remembered = this.#remembered.get(token) ?? (await this.#check(token))
-    if (this.#clock.now() < remembered.diesAtMs) return remembered.principal
-    this.#remembered.delete(token)
+    const verified = this.#verified.get(token) ?? (await this.#check(token))
+    if (this.#clock.now() < verified.diesAtMs) return verified.principal
+    this.#verified.delete(token)
     throw new AppError('unauthorized', 'the access token has expired')
   }
 
-  async #check(token: string): Promise<Remembered> {
+  async #check(token: string): Promise<VerifiedToken> {
     if (token.length > tokenCharsMax) throw invalidToken()
     const findKey = this.#findKey
     const { sub, account, scope, iat, exp } = await this.#claims(token)
@@ -119,7 +120,7 @@ export class AccessTokenVerifier {
     const diesAtMs = Math.min(exp * 1000, revokedAtMs + revokedKeyTokenSeconds * 1000)
     const checked = { principal: { account_id: account, key_id: sub, scopes: [parsed.data] }, diesAtMs }
     // The keys may have changed while the signature was checked.
-    if (findKey === this.#findKey) this.#remember(token, checked)
+    if (findKey === this.#findKey) this.#verified.set(token, checked)
     return checked
   }
 
@@ -138,14 +139,6 @@ export class AccessTokenVerifier {
       if (error instanceof errors.JOSEError) throw invalidToken(error)
       throw error
     }
-  }
-
-  #remember(token: string, checked: Remembered): void {
-    if (this.#remembered.size >= rememberedMax) {
-      const [oldest] = this.#remembered.keys()
-      if (oldest !== undefined) this.#remembered.delete(oldest)
-    }
-    this.#remembered.set(token, checked)
   }
 }
 

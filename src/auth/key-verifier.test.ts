@@ -40,7 +40,7 @@ describe('KeyVerifier', () => {
     expect(() => verifier.verify(key.hash)).toThrow('the API key is not valid')
   })
 
-  test('refuses a revoked key with the update that leaves it out, though it was remembered', () => {
+  test('refuses a revoked key after the update that leaves it out, even if it was verified before', () => {
     const verifier = new KeyVerifier()
     const [first, second] = [aKey('k1'), aKey('k2')]
     verifier.update([first.key, second.key])

@@ -3,9 +3,6 @@ import { apiKeyPattern, type Principal } from '#model/api-key.ts'
 import type { SnapshotKey } from '#model/snapshot.ts'
 import { hashApiKey } from './secrets.ts'
 
-/** Secrets that are remembered. Only those of known keys are, so it is bounded by their number as well. */
-const rememberedMax = 100_000
-
 /**
  * Knows the keys of a snapshot by their hash.
  *
@@ -13,6 +10,7 @@ const rememberedMax = 100_000
  */
 export class KeyVerifier {
   #byHash: ReadonlyMap<string, Principal> = new Map()
+  /** Secrets that were verified before. Only secrets of known keys are kept, so this never outgrows `#byHash`. */
   readonly #bySecret = new Map<string, Principal>()
 
   update(keys: readonly SnapshotKey[]): void {
@@ -27,7 +25,6 @@ export class KeyVerifier {
     // The secret is never compared: its hash is looked up, and says nothing about the hash of a near miss.
     const principal = apiKeyPattern.test(secret) ? this.#byHash.get(hashApiKey(secret)) : undefined
     if (principal === undefined) throw new AppError('unauthorized', 'the API key is not valid')
-    if (this.#bySecret.size >= rememberedMax) this.#bySecret.clear()
     this.#bySecret.set(secret, principal)
     return principal
   }

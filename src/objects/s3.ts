@@ -11,8 +11,8 @@ import { Agent as HttpsAgent } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts'
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '#lib/clock.ts'
-import { Recent } from '#lib/recent.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from './limits.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, OpenOptions } from './object-store.ts'
@@ -40,15 +40,33 @@ export type S3StoresOptions = {
 const nothing = () => undefined
 const silent = { trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing }
 
+/** Values that are made once and kept while they are used. `memo` takes the function that makes one as its context. */
+type Cache<T extends object> = LRUCache<string, T, () => T>
+
+function newCache<T extends object>(clock: Clock, max: number): Cache<T> {
+  const cache: Cache<T> = new LRUCache({
+    max,
+    ttl: s3Limits.sessionIdleMs,
+    updateAgeOnGet: true,
+    ttlResolution: 0,
+    perf: { now: () => clock.monotonic() },
+    memoMethod: (_key, _stale, { context: make }) => {
+      cache.purgeStale()
+      return make()
+    },
+  })
+  return cache
+}
+
 export class S3Stores implements ObjectStores {
   readonly #options: S3StoresOptions
   readonly #connections: S3ClientConfig['requestHandler'] & object
   readonly #agents: readonly (HttpAgent | HttpsAgent)[]
   readonly #multiparts = new Semaphore(s3Limits.multipartsParallel)
   /** A client is large and soon made anew. What costs STS a request is kept for many more. */
-  readonly #clients: Recent<RoleClient>
-  readonly #sessions: Recent<RoleSession>
-  readonly #sts: Recent<STSClient>
+  readonly #clients: Cache<RoleClient>
+  readonly #sessions: Cache<RoleSession>
+  readonly #sts: Cache<STSClient>
 
   constructor(options: S3StoresOptions) {
     this.#options = options
@@ -60,10 +78,9 @@ export class S3Stores implements ObjectStores {
     this.#agents = [httpAgent, httpsAgent]
     const timeouts = { connectionTimeout: s3Limits.connectTimeoutMs, socketTimeout: idleTimeoutMs }
     this.#connections = { httpAgent, httpsAgent, ...timeouts, logger: silent }
-    const idleMs = s3Limits.sessionIdleMs
-    this.#clients = new Recent({ clock, max: s3Limits.clientsMax, idleMs })
-    this.#sessions = new Recent({ clock, max: s3Limits.sessionsMax, idleMs })
-    this.#sts = new Recent({ clock, max: s3Limits.regionsMax, idleMs })
+    this.#clients = newCache(clock, s3Limits.clientsMax)
+    this.#sessions = newCache(clock, s3Limits.sessionsMax)
+    this.#sts = newCache(clock, s3Limits.regionsMax)
   }
 
   open(target: BucketTarget, { fresh = false }: OpenOptions = {}): ObjectStore {
@@ -88,8 +105,8 @@ export class S3Stores implements ObjectStores {
     const { region, path_style, role_arn, external_id, session: name = '' } = target
     const key = JSON.stringify([purpose, region, role_arn, external_id, name])
     // Asked for each time, so that a session is not forgotten before its client is.
-    const session = this.#sessions.get(key, () => this.#newSession(target, purpose))
-    const made = this.#clients.get(`${path_style} ${key}`, () => this.#newClient(target, session))
+    const session = this.#sessions.memo(key, { context: () => this.#newSession(target, purpose) })
+    const made = this.#clients.memo(`${path_style} ${key}`, { context: () => this.#newClient(target, session) })
     return made.session === session ? made : this.#newClient(target, session)
   }
 
@@ -152,7 +169,7 @@ export class S3Stores implements ObjectStores {
   #stsOf(region: string): STSClient {
     const { stsEndpoint, credentials } = this.#options
     const own = credentials === undefined ? {} : { credentials }
-    return this.#sts.get(region, () => new STSClient({ ...this.#ofClient(stsEndpoint), region, ...own }))
+    return this.#sts.memo(region, { context: () => new STSClient({ ...this.#ofClient(stsEndpoint), region, ...own }) })
   }
 
   #ofClient(endpoint: string | null) {

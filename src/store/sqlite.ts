@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely'
+import { LRUCache } from 'lru-cache'
 import { storeLimits } from './limits.ts'
 
 /**
@@ -22,7 +23,7 @@ function openDatabase(path: string): SqliteDatabase {
   }
   const database = new DatabaseSync(path, { timeout: storeLimits.sqliteBusyTimeoutMs, enableForeignKeyConstraints: true })
   database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
-  const statements = new Map<string, SqliteStatement>()
+  const statements = new LRUCache<string, SqliteStatement>({ max: storeLimits.sqliteStatementsMax })
   return {
     close: () => {
       statements.clear()
@@ -32,7 +33,6 @@ function openDatabase(path: string): SqliteDatabase {
       const known = statements.get(sql)
       if (known !== undefined) return known
       const statement = prepareStatement(database, sql === 'begin' ? 'begin immediate' : sql)
-      if (statements.size >= storeLimits.sqliteStatementsMax) statements.clear()
       statements.set(sql, statement)
       return statement
     },
