@@ -48,9 +48,10 @@ const commands: Readonly<Record<string, Command>> = {
   parked: async (args, config) => {
     const { paths } = config()
     const { parkedCommand } = await import('#cli/parked.ts')
+    const { SegmentDirectory } = await import('#wal/segment-directory.ts')
     return parkedCommand(args, {
       nodeId: await nodeIdentity(paths.nodeId),
-      walDirectory: paths.wal,
+      segments: new SegmentDirectory({ directory: paths.wal, files: systemFiles }),
       suspectsDirectory: paths.suspects,
       files: systemFiles,
       print: (text) => void process.stdout.write(`${text}\n`),

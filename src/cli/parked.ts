@@ -1,9 +1,8 @@
 import { join } from 'node:path'
+import type { SegmentSource } from '#delivery/segments.ts'
 import { listParked } from '#delivery/suspects.ts'
 import type { Files } from '#lib/files.ts'
 import { commitId } from '#model/commit.ts'
-import { listSegments } from '#wal/directory.ts'
-import { segmentName } from '#wal/segment-file.ts'
 
 const usage = `Usage: inlet parked list | retry SEGMENT | skip SEGMENT
 
@@ -16,7 +15,7 @@ A segment that could not be converted again and again is parked: those behind it
 
 export type ParkedOptions = {
   readonly nodeId: string
-  readonly walDirectory: string
+  readonly segments: SegmentSource
   readonly suspectsDirectory: string
   readonly files: Files
   readonly print: (text: string) => void
@@ -24,7 +23,7 @@ export type ParkedOptions = {
 
 /** The operator's hand on parked segments. A running node notices within a second. */
 export async function parkedCommand([verb, id, ...rest]: readonly string[], options: ParkedOptions): Promise<number> {
-  const { walDirectory, suspectsDirectory, files, print } = options
+  const { suspectsDirectory, files, print } = options
   const takesId = verb === 'retry' || verb === 'skip'
   if ((verb !== 'list' && !takesId) || takesId !== (id !== undefined) || rest.length > 0) {
     print(usage)
@@ -41,14 +40,11 @@ export async function parkedCommand([verb, id, ...rest]: readonly string[], opti
     return 1
   }
   if (verb === 'skip') {
-    const segments = await listSegments(files, walDirectory)
-    const segment = segments.find(
+    const segment = (await options.segments.list()).find(
       ({ incarnation, seq, state }) => state === 'sealed' && commitId(options.nodeId, incarnation, seq) === id,
     )
     if (segment !== undefined) {
-      const kept = join(walDirectory, segment.logName, segmentName(segment, 'quarantine'))
-      await files.rename(segment.path, kept)
-      await files.syncDirectory(join(walDirectory, segment.logName))
+      const kept = await options.segments.quarantine(segment)
       print(`given up; its records stay in ${kept}`)
     }
   }

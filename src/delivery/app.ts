@@ -15,6 +15,7 @@ import { Outbox } from '#node/outbox.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Janitor } from './janitor.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runUnit } from './jobs/unit-run.ts'
@@ -58,7 +59,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     next = new AbortController()
   })
 
-  const janitor = new Janitor({ files, walDirectory: paths.wal })
+  const segments = new SegmentDirectory({ directory: paths.wal, files })
+  const janitor = new Janitor({ files, segments })
   const outbox = new Outbox({
     directory: paths.outbox,
     send: (commits, signal) => control.sendCommits(commits, signal),
@@ -74,6 +76,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const troubles = new Troubles({ clock })
   const delivery = new SegmentDelivery({
     nodeId,
+    segments,
     scratch: paths.scratch,
     memoryBytes,
     builds,
@@ -90,12 +93,11 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     endpoint: (id) => endpoints.get(id),
     nextSnapshot: () => next.signal,
     clock,
-    files,
     logger,
   })
   const pipeline = new Pipeline({
     nodeId,
-    walDirectory: paths.wal,
+    segments,
     suspectsDirectory: paths.suspects,
     deliver: (run) => delivery.run(run),
     isReported: (id) => outbox.has(id),

@@ -1,8 +1,7 @@
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Files } from '#lib/files.ts'
 import type { SegmentCommit } from '#model/commit.ts'
-import { segmentName } from '#wal/segment-file.ts'
+import type { SegmentSource } from './segments.ts'
 
 /**
  * Removes what is no longer needed.
@@ -12,17 +11,15 @@ import { segmentName } from '#wal/segment-file.ts'
  */
 export class Janitor {
   readonly #files: Files
-  readonly #walDirectory: string
+  readonly #segments: SegmentSource
 
-  constructor({ files, walDirectory }: { readonly files: Files; readonly walDirectory: string }) {
+  constructor({ files, segments }: { readonly files: Files; readonly segments: SegmentSource }) {
     this.#files = files
-    this.#walDirectory = walDirectory
+    this.#segments = segments
   }
 
   async removeDelivered({ endpoint_id, log, seq }: SegmentCommit): Promise<void> {
-    await this.#files.remove(
-      join(this.#walDirectory, endpoint_id, segmentName({ logName: endpoint_id, incarnation: log, seq }, 'wal')),
-    )
+    await this.#segments.remove({ logName: endpoint_id, incarnation: log, seq })
   }
 
   async clearScratch(directory: string): Promise<void> {

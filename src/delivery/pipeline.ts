@@ -5,14 +5,15 @@ import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { commitId } from '#model/commit.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
-import { listSegments, type SegmentFile } from '#wal/directory.ts'
-import { openSegment } from '#wal/segment-reader.ts'
 import type { DeliveryRun } from './segment-delivery.ts'
+import type { Segment, SegmentRef, SegmentSource } from './segments.ts'
 import { listParked, type Parked } from './suspects.ts'
 
 /** Segments of one log that may be in work at a time: one uploads and waits for its turn while others are converted. */
 const inWorkPerLogMax = 3
 const scanIntervalMs = 250
+/** The same when a watch reports sealed segments. */
+const hintedScanIntervalMs = 20
 /** With very many segments a scan takes its time: then it rests this many times as long, up to a bound. */
 const scanRestFactor = 9
 const scanIntervalMsMax = 10_000
@@ -21,7 +22,7 @@ const stuckAfterMs = 3_000
 
 export type PipelineOptions = {
   readonly nodeId: string
-  readonly walDirectory: string
+  readonly segments: SegmentSource
   readonly suspectsDirectory: string
   readonly deliver: (run: DeliveryRun) => Promise<'committed' | 'parked'>
   /** Whether a commit is on its way to control. */
@@ -37,9 +38,9 @@ type Log = {
   /** Settles when everything that was begun has ended. */
   tail: Promise<unknown>
   /** Sealed segments that are not committed, oldest first, as of the last scan. */
-  waiting: readonly SegmentFile[]
+  waiting: readonly Segment[]
   /** When the first of them was sealed, once read from its footer. */
-  oldest: { readonly path: string; readonly sealedAt: string | null } | undefined
+  oldest: { readonly id: string; readonly sealedAt: string | null } | undefined
   parked: readonly Parked[]
 }
 
@@ -61,12 +62,21 @@ export class Pipeline implements Service {
   /** Segments that lay there at the start and are not begun. Undefined until the first scan. */
   #recovered: Set<string> | undefined
   #wake: () => void = () => undefined
+  #unwatch: () => void = () => undefined
+  /** Aborts when segments were sealed since the last scan began. */
+  #hint = new AbortController()
 
   constructor(options: PipelineOptions) {
     this.#options = options
   }
 
   async start(): Promise<void> {
+    const { segments, logger } = this.#options
+    try {
+      this.#unwatch = await segments.watch(() => this.#hint.abort())
+    } catch (error) {
+      logger.warn({ err: error, scanIntervalMs }, 'segments cannot be watched; sealed ones are found by scanning')
+    }
     this.#scanning = this.#scanAll()
   }
 
@@ -77,6 +87,7 @@ export class Pipeline implements Service {
     if (signal.aborted) this.#aborting.abort()
     this.#wake()
     await this.#scanning
+    this.#unwatch()
     this.#aborting.abort()
     await Promise.all([...this.#logs.values()].map(({ tail }) => tail))
   }
@@ -101,6 +112,7 @@ export class Pipeline implements Service {
     const { clock, logger } = this.#options
     while (!this.#aborting.signal.aborted) {
       const startedAt = clock.monotonic()
+      this.#hint = new AbortController()
       try {
         await this.#scan()
       } catch (error) {
@@ -110,8 +122,10 @@ export class Pipeline implements Service {
       const woken = new AbortController()
       this.#wake = () => woken.abort()
       const restMs = (clock.monotonic() - startedAt) * scanRestFactor
-      const intervalMs = Math.min(scanIntervalMsMax, Math.max(scanIntervalMs, restMs))
-      await sleep(clock, intervalMs, AbortSignal.any([woken.signal, this.#aborting.signal]))
+      const leastMs = Math.min(scanIntervalMsMax, Math.max(hintedScanIntervalMs, restMs))
+      const ended = AbortSignal.any([woken.signal, this.#aborting.signal])
+      await sleep(clock, leastMs, ended)
+      if (leastMs < scanIntervalMs) await sleep(clock, scanIntervalMs - leastMs, AbortSignal.any([ended, this.#hint.signal]))
     }
   }
 
@@ -124,10 +138,10 @@ export class Pipeline implements Service {
   }
 
   async #scan(): Promise<void> {
-    const { files, walDirectory, suspectsDirectory, nodeId, isReported } = this.#options
+    const { files, suspectsDirectory, isReported } = this.#options
     const parked = await listParked(files, suspectsDirectory)
-    const segments = await listSegments(files, walDirectory)
-    const idOf = ({ incarnation, seq }: SegmentFile) => commitId(nodeId, incarnation, seq)
+    const segments = await this.#options.segments.list()
+    const idOf = (segment: SegmentRef) => this.#id(segment)
     const present = new Set(segments.map(idOf))
     this.#recovered ??= new Set(present)
     for (const id of this.#committed) if (!present.has(id) && !isReported(id)) this.#committed.delete(id)
@@ -142,8 +156,9 @@ export class Pipeline implements Service {
       const open = sealed.filter((segment) => !this.#committed.has(idOf(segment)) && !isReported(idOf(segment)))
       log.parked = open.flatMap((segment) => parked.get(idOf(segment)) ?? [])
       log.waiting = open.filter((segment) => !parked.has(idOf(segment)))
-      const path = log.waiting[0]?.path
-      if (path !== log.oldest?.path) log.oldest = path === undefined ? undefined : { path, sealedAt: await this.#sealedAt(path) }
+      const [oldest] = log.waiting
+      if (oldest === undefined) log.oldest = undefined
+      else if (idOf(oldest) !== log.oldest?.id) log.oldest = { id: idOf(oldest), sealedAt: await this.#sealedAt(oldest) }
       this.#fill(log)
     }
   }
@@ -152,12 +167,12 @@ export class Pipeline implements Service {
   #fill(log: Log): void {
     for (const segment of log.waiting) {
       if (log.inWork.size >= inWorkPerLogMax) break
-      const id = commitId(this.#options.nodeId, segment.incarnation, segment.seq)
+      const id = this.#id(segment)
       if (!log.inWork.has(id)) this.#begin(log, segment, id)
     }
   }
 
-  #begin(log: Log, segment: SegmentFile, id: string): void {
+  #begin(log: Log, segment: SegmentRef, id: string): void {
     const { clock } = this.#options
     const turn = log.tail
     log.inWork.set(id, null)
@@ -184,7 +199,7 @@ export class Pipeline implements Service {
       )
       .finally(() => {
         log.inWork.delete(id)
-        log.waiting = log.waiting.filter((other) => other.path !== segment.path)
+        log.waiting = log.waiting.filter((other) => this.#id(other) !== id)
         // The next ones are known; the directory need not be read for each.
         if (!this.#aborting.signal.aborted) this.#fill(log)
         if (this.#stopping) this.#wake()
@@ -194,14 +209,18 @@ export class Pipeline implements Service {
   }
 
   /** Null where the footer can't be read: then the delivery says why. */
-  async #sealedAt(path: string): Promise<string | null> {
+  async #sealedAt(segment: SegmentRef): Promise<string | null> {
     try {
-      const reader = await openSegment(this.#options.files, path)
+      const reader = await this.#options.segments.open(segment)
       await reader.close()
       return isoTimestamp(Math.floor(reader.footer.sealedAtMicros / 1000))
     } catch {
       return null
     }
+  }
+
+  #id({ incarnation, seq }: SegmentRef): string {
+    return commitId(this.#options.nodeId, incarnation, seq)
   }
 
   #log(name: string): Log {

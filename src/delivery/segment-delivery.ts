@@ -1,6 +1,5 @@
 import { type Clock, isoTimestamp, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
-import type { Files } from '#lib/files.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -12,11 +11,11 @@ import { deliveryLimits } from '#model/limits.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
-import type { SegmentFile } from '#wal/directory.ts'
-import { openSegment, SegmentError } from '#wal/segment-reader.ts'
+import { SegmentError } from '#wal/segment-reader.ts'
 import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './artifacts/build.ts'
 import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
 import { areThere, unlessReadDenied, whatIsForeign } from './marker-check.ts'
+import type { SegmentRef, SegmentSource } from './segments.ts'
 import type { Suspects } from './suspects.ts'
 import type { Access, Troubles } from './troubles.ts'
 import { metadataOf, type Uploader } from './uploader.ts'
@@ -28,6 +27,7 @@ const retryDelay = { delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: del
 
 export type SegmentDeliveryOptions = {
   readonly nodeId: string
+  readonly segments: SegmentSource
   readonly scratch: string
   /** Of one conversion. */
   readonly memoryBytes: number
@@ -42,13 +42,12 @@ export type SegmentDeliveryOptions = {
   readonly endpoint: (id: string) => SnapshotEndpoint | undefined
   /** Aborts when the next snapshot comes. */
   readonly nextSnapshot: () => AbortSignal
-  readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
 }
 
 export type DeliveryRun = {
-  readonly segment: SegmentFile
+  readonly segment: SegmentRef
   /** It lay here when the process started: an earlier run may have delivered it already. */
   readonly recovered: boolean
   /** Resolves when every earlier segment of the log is committed or parked. */
@@ -104,8 +103,9 @@ export class SegmentDelivery {
     return 'committed'
   }
 
-  async #readFacts({ path, logName, incarnation, seq }: SegmentFile): Promise<Facts> {
-    const reader = await openSegment(this.#options.files, path)
+  async #readFacts(segment: SegmentRef): Promise<Facts> {
+    const { logName, incarnation, seq } = segment
+    const reader = await this.#options.segments.open(segment)
     try {
       const { sealedAtMicros, records } = reader.footer
       return {
@@ -198,12 +198,11 @@ export class SegmentDelivery {
     views: readonly BoundView[],
     { segment, signal }: DeliveryRun,
   ): Promise<BuiltArtifacts> {
-    const { files, scratch, memoryBytes, clock } = this.#options
-    const reader = await openSegment(files, segment.path)
+    const { segments, scratch, memoryBytes, clock } = this.#options
+    const reader = await segments.open(segment)
     try {
       return await buildArtifacts({
         segment: reader,
-        segmentPath: segment.path,
         outputFormats,
         views,
         scratchDirectory: scratch,

@@ -40,6 +40,13 @@ export interface Files {
   rename(from: string, to: string): Promise<void>
   /** Removes a file. One that isn't there is fine. */
   remove(path: string): Promise<void>
+  /** Sets the modification time of a file or directory to now, which `watch` reports. */
+  touch(path: string): Promise<void>
+  /**
+   * Calls when the directory is touched or its own entries change. Only a hint: some file systems report nothing. Throws if the system has
+   * no room for a watch. Returns a function that stops it.
+   */
+  watch(directory: string, onChange: () => void): () => void
   /** Bytes that the file system of this path would still take. */
   freeBytes(path: string): Promise<number>
 }
@@ -108,6 +115,16 @@ export const systemFiles: Files = {
   },
   rename: (from, to) => fs.promises.rename(from, to),
   remove: (path) => fs.promises.rm(path, { force: true }),
+  async touch(path) {
+    const now = new Date()
+    await fs.promises.utimes(path, now, now)
+  },
+  watch(directory, onChange) {
+    const watcher = fs.watch(directory, { persistent: false }, () => onChange())
+    // A directory that is removed ends its watch; a watch is only a hint.
+    watcher.on('error', () => watcher.close())
+    return () => watcher.close()
+  },
   async freeBytes(path) {
     const { bavail, bsize } = await fs.promises.statfs(path)
     return bavail * bsize

@@ -11,7 +11,7 @@ export interface ByteSource {
 }
 
 const ZSTD_MAGIC = 0xfd2f_b528
-const COMPRESSED_READ_BYTES = 256 * 1024
+const CHUNK_BYTES = 256 * 1024
 
 export async function isZstd(file: OpenFile): Promise<boolean> {
   const magic = Buffer.alloc(4)
@@ -33,7 +33,7 @@ export function plainSource(file: OpenFile, position: number, end = Number.POSIT
 
 /** What a zstd file unpacks to. */
 export function zstdSource(file: OpenFile): ByteSource {
-  const input = Readable.from(compressedBytes(file), { objectMode: false })
+  const input = Readable.from(fileChunks(file), { objectMode: false })
   const unpacked = createZstdDecompress()
   input.on('error', (error) => unpacked.destroy(error))
   const chunks = input.pipe(unpacked)[Symbol.asyncIterator]()
@@ -62,9 +62,10 @@ export function zstdSource(file: OpenFile): ByteSource {
   }
 }
 
-async function* compressedBytes(file: OpenFile): AsyncGenerator<Uint8Array> {
+/** Yields all bytes of the file, in chunks of their own. */
+export async function* fileChunks(file: OpenFile): AsyncGenerator<Uint8Array> {
   for (let at = 0; ; ) {
-    const chunk = Buffer.allocUnsafe(COMPRESSED_READ_BYTES)
+    const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
     const got = await file.read(chunk, at)
     if (got === 0) return
     at += got

@@ -56,8 +56,3 @@ export async function listLogs(files: Files, directory: string): Promise<readonl
     .map(({ name }) => name)
     .sort()
 }
-
-/** For delivery, once the segment's commit is durable. Removing one that is gone is fine. */
-export async function removeSegment(files: Files, segment: SegmentFile): Promise<void> {
-  await files.remove(segment.path)
-}

@@ -7,7 +7,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Files, OpenFile } from '#lib/files.ts'
-import { type ByteSource, isZstd, plainSource, zstdSource } from './byte-source.ts'
+import { type ByteSource, fileChunks, isZstd, plainSource, zstdSource } from './byte-source.ts'
 import type { Frame } from './frame.ts'
 import { type FrameRunEnd, readFrames } from './frame-stream.ts'
 import {
@@ -54,10 +54,12 @@ export interface SegmentReader {
    * attributes are views, valid until the next step. Throws SegmentError at the first damage, after the frames before it.
    */
   frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
+  /** Yields the bytes of the file as they are. */
+  content(): AsyncIterable<Uint8Array>
   close(): Promise<void>
 }
 
-/** A sealed segment. Throws SegmentError where the file isn't one. */
+/** Opens a sealed segment. Throws SegmentError where the file isn't one. */
 export async function openSegment(files: Files, path: string): Promise<SegmentReader> {
   const file = await files.open(path, 'read')
   try {
@@ -69,6 +71,7 @@ export async function openSegment(files: Files, path: string): Promise<SegmentRe
       footer,
       bytes,
       frames: (bufferBytesMax) => wholeFrames(path, plainSource(file, HEADER_BYTES), header, bufferBytesMax, footer),
+      content: () => fileChunks(file),
       close: () => file.close(),
     }
   } catch (error) {

@@ -144,13 +144,13 @@ export class Wal implements Service {
   }
 
   async #recover(logName: string): Promise<void> {
-    const { directory, onSealed } = this.#options
+    const { directory } = this.#options
     const { lastSeq, sealed, orphans } = await recoverLog(this.#recovery(), join(directory, logName), logName)
     await this.#usage.count(directory, logName)
     this.#unreadable.delete(logName)
     this.#lastSeqs.set(logName, lastSeq)
     this.#orphans = [...this.#orphans, ...orphans]
-    for (const segment of sealed) onSealed?.(segment)
+    for (const segment of sealed) this.#announceSealed(segment)
   }
 
   async #lastSeq(logName: string): Promise<number> {
@@ -166,7 +166,14 @@ export class Wal implements Service {
   #onSealed(segment: SegmentFile, openPath: string): void {
     this.#usage.forget(openPath)
     this.#usage.set(segment.path, segment.bytes)
-    this.#options.onSealed?.(segment)
+    this.#announceSealed(segment)
+  }
+
+  /** Delivery watches the directory (segment-directory.ts). It finds the segment without the hint as well, only later. */
+  #announceSealed(segment: SegmentFile): void {
+    const { directory, files, onSealed } = this.#options
+    files.touch(directory).catch(() => undefined)
+    onSealed?.(segment)
   }
 
   #onOutcome(logName: string, failure: WalError | undefined): void {

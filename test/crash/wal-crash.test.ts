@@ -7,8 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { listSegments } from '#wal/directory.ts'
-import { openSegment } from '#wal/segment-reader.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
 
 let directory = ''
@@ -94,11 +93,12 @@ async function recovered(): Promise<{ readonly ids: readonly number[]; readonly 
   const wal = new Wal({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
   await wal.start()
   await wal.stop(new AbortController().signal)
-  const segments = await listSegments(systemFiles, directory)
+  const source = new SegmentDirectory({ directory, files: systemFiles })
+  const segments = await source.list()
   expect(segments.map(({ state }) => state)).toEqual(segments.map(() => 'sealed'))
   const ids: number[] = []
-  for (const { path } of segments) {
-    const reader = await openSegment(systemFiles, path)
+  for (const segment of segments) {
+    const reader = await source.open(segment)
     for await (const frames of reader.frames(100_000)) {
       for (const { payload } of frames) ids.push((JSON.parse(Buffer.from(payload).toString()) as { id: number }).id)
     }

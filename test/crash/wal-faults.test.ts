@@ -4,10 +4,9 @@ import { basename, dirname } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { listSegments, removeSegment } from '#wal/directory.ts'
 import type { FrameInput } from '#wal/frame.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { parseSegmentName, segmentSalt } from '#wal/segment-file.ts'
-import { openSegment } from '#wal/segment-reader.ts'
 import { Wal, type WalOptions } from '#wal/wal.ts'
 import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -18,6 +17,7 @@ let disk: FaultyDisk
 let clock: ManualClock
 let files: Files
 let wal: Wal
+let segments: SegmentDirectory
 
 beforeEach(async () => {
   disk = new FaultyDisk(seededRandom(7))
@@ -50,9 +50,9 @@ describe('sealing', () => {
   test('by size, before it grows beyond it', async () => {
     for (let id = 0; id < 6; id += 1) await append(String(id), 3_000)
     await wal.stop(never)
-    const segments = await listSegments(files, directory)
-    expect(segments.map(({ seq }) => seq)).toEqual([0, 1])
-    for (const { bytes } of segments) expect(bytes).toBeLessThanOrEqual(10_000)
+    const listed = await segments.list()
+    expect(listed.map(({ seq }) => seq)).toEqual([0, 1])
+    for (const { bytes } of listed) expect(bytes).toBeLessThanOrEqual(10_000)
     expect(await delivered()).toEqual({ 0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 1 })
   })
 
@@ -169,7 +169,7 @@ describe('an fdatasync that fails', () => {
     clock.advance(1_000)
     await turns()
     disk.crash()
-    files = disk.mount()
+    mount()
     expect(await delivered()).toEqual({ a: 0 })
   })
 })
@@ -338,11 +338,17 @@ describe('bytes on disk', () => {
 })
 
 async function newWal(options: Partial<WalOptions> = {}): Promise<Wal> {
-  files = disk.mount()
+  mount()
   const made = new Wal({ directory, files, clock, logger: createLogger('test', 'silent'), ...options })
   await made.start()
   made.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   return made
+}
+
+/** The disk as a new process sees it. */
+function mount(): void {
+  files = disk.mount()
+  segments = new SegmentDirectory({ directory, files })
 }
 
 function frame(name: string, bytes: number): FrameInput {
@@ -384,18 +390,18 @@ function counting(): readonly DiskOperation[] {
 }
 
 async function states(): Promise<readonly string[]> {
-  return (await listSegments(files, directory)).map(({ state }) => state)
+  return (await segments.list()).map(({ state }) => state)
 }
 
 /** Reads and removes what is sealed: the seq of each frame by its name. */
 async function delivered(): Promise<Record<string, number>> {
   const found: Record<string, number> = {}
-  for (const segment of await listSegments(files, directory)) {
+  for (const segment of await segments.list()) {
     if (segment.state !== 'sealed') continue
-    const reader = await openSegment(files, segment.path)
+    const reader = await segments.open(segment)
     for await (const frames of reader.frames(1_000)) for (const { topic } of frames) found[topic] = segment.seq
     await reader.close()
-    await removeSegment(files, segment)
+    await segments.remove(segment)
   }
   return found
 }

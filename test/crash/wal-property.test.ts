@@ -10,9 +10,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { listSegments, removeSegment, type SegmentFile } from '#wal/directory.ts'
 import type { FrameInput } from '#wal/frame.ts'
-import { openSegment } from '#wal/segment-reader.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
+import type { SegmentIdentity } from '#wal/segment-file.ts'
 import { Wal } from '#wal/wal.ts'
 import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -102,7 +102,7 @@ class World {
   readonly #clock = new ManualClock()
   readonly #sent: Sent[] = []
   /** Ids in the order they were read, by segment. A segment that comes again was committed already, and is skipped. */
-  readonly #delivered = new Map<string, { readonly segment: SegmentFile; readonly ids: readonly number[] }>()
+  readonly #delivered = new Map<string, { readonly segment: SegmentIdentity; readonly ids: readonly number[] }>()
   readonly #pending: Promise<void>[] = []
   #faults: { readonly kind: DiskOperation['kind']; readonly fault: Fault; skip: number; times: number }[] = []
   #crashIn: { operations: number; readonly fault: Fault } | undefined
@@ -191,7 +191,7 @@ class World {
     await this.start()
     expect(this.#wal.health().healthy).toBe(true)
     await this.#wal.stop(new AbortController().signal)
-    const segments = await listSegments(this.#files, directory)
+    const segments = await new SegmentDirectory({ directory, files: this.#files }).list()
     expect(segments.filter(({ state }) => state !== 'sealed')).toEqual([])
     expect(this.#wal.bytesOnDisk()).toBe(segments.reduce((sum, { bytes }) => sum + bytes, 0))
     await this.#deliver(1)
@@ -248,19 +248,19 @@ class World {
   }
 
   async #deliver(share: number): Promise<void> {
-    const files = this.#files
-    for (const segment of await listSegments(files, directory)) {
+    const segments = new SegmentDirectory({ directory, files: this.#files })
+    for (const segment of await segments.list()) {
       expect(segment.state, 'a crash leaves no damage').not.toBe('quarantined')
       if (segment.state !== 'sealed' || this.#random() > share) continue
       const name = `${segment.logName}/${segment.seq}-${segment.incarnation}`
-      if (!this.#delivered.has(name)) this.#delivered.set(name, { segment, ids: await this.#read(files, segment) })
-      await removeSegment(files, segment)
+      if (!this.#delivered.has(name)) this.#delivered.set(name, { segment, ids: await this.#read(segments, segment) })
+      await segments.remove(segment)
     }
   }
 
-  async #read(files: Files, segment: SegmentFile): Promise<readonly number[]> {
+  async #read(segments: SegmentDirectory, segment: SegmentIdentity): Promise<readonly number[]> {
     const ids: number[] = []
-    const reader = await openSegment(files, segment.path)
+    const reader = await segments.open(segment)
     for await (const frames of reader.frames(2_000)) {
       for (const { topic, payload } of frames) {
         const sent = this.#sent[Number(topic)]

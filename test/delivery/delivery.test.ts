@@ -6,6 +6,7 @@ import { systemFiles } from '#lib/files.ts'
 import type { SegmentCommit as Marker } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { nodeIdentity } from '#node/identity.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { until } from '../support/until.ts'
 
@@ -305,14 +306,19 @@ describe('a segment that cannot be converted', () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
-    const { walDirectory, suspectsDirectory, nodeId } = {
-      walDirectory: node.config.paths.wal,
+    const walDirectory = node.config.paths.wal
+    const {
+      segments: source,
+      suspectsDirectory,
+      nodeId,
+    } = {
+      segments: new SegmentDirectory({ directory: walDirectory, files: systemFiles }),
       suspectsDirectory: node.config.paths.suspects,
       nodeId: await nodeIdentity(node.config.paths.nodeId),
     }
     const said: string[] = []
     const parked = (...args: string[]) =>
-      parkedCommand(args, { nodeId, walDirectory, suspectsDirectory, files: systemFiles, print: (text) => said.push(text) })
+      parkedCommand(args, { nodeId, segments: source, suspectsDirectory, files: systemFiles, print: (text) => said.push(text) })
     const [, second = ''] = await segments(node, endpoint.id)
     const flip = async () => {
       await using file = await open(join(walDirectory, endpoint.id, second), 'r+')
@@ -356,7 +362,7 @@ describe('a segment that cannot be converted', () => {
     const nodeId = await nodeIdentity(node.config.paths.nodeId)
     const options = {
       nodeId,
-      walDirectory: node.config.paths.wal,
+      segments: new SegmentDirectory({ directory: node.config.paths.wal, files: systemFiles }),
       suspectsDirectory: node.config.paths.suspects,
       files: systemFiles,
       print: () => undefined,

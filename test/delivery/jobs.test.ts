@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { compressFile, describeFile } from '#delivery/artifacts/file.ts'
+import { compressTo, describeFile } from '#delivery/artifacts/file.ts'
 import { JobWorker } from '#delivery/jobs/job-worker.ts'
 import { runUnit, type UnitEnd, type UnitRunOptions } from '#delivery/jobs/unit-run.ts'
 import { must } from '#lib/assert.ts'
@@ -14,7 +14,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport } from '#model/job-protocol.ts'
 import { jobLimits } from '#model/limits.ts'
-import { listSegments } from '#wal/directory.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
 import { aDestination } from '../support/delivery-node.ts'
 import { FaultyStores } from '../support/faulty-stores.ts'
@@ -61,9 +61,12 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
     payload: [Buffer.from(lines)],
   })
   await wal.stop(AbortSignal.timeout(10_000))
-  const [segment] = await listSegments(systemFiles, walDirectory)
+  const segments = new SegmentDirectory({ directory: walDirectory, files: systemFiles })
+  const [listed] = await segments.list()
+  const segment = await segments.open(must(listed, 'a segment'))
   const packed = join(directory, 'segment.wal.zst')
-  await compressFile(must(segment, 'a segment').path, packed, never)
+  await compressTo(packed, segment.content(), never)
+  await segment.close()
   const stores = new FaultyStores(join(directory, 'buckets'))
   const { key } = unit.source.artifact
   await stores.open(unit.target).putFile(key, packed, { contentType: '', metadata: {} })

@@ -19,6 +19,7 @@ export type DiskOperation = {
     | 'close'
     | 'rename'
     | 'remove'
+    | 'touch'
     | 'list'
     | 'makeDirectory'
     | 'syncDirectory'
@@ -80,6 +81,8 @@ export class FaultyDisk {
         run({ kind: 'remove', path }, () => {
           if (this.#names.has(path)) this.#change(path, (names) => names.delete(path))
         }),
+      touch: (path) => run({ kind: 'touch', path }, () => undefined),
+      watch: () => () => undefined,
       freeBytes: () => Promise.resolve(this.capacityBytes - this.usedBytes()),
     }
   }

@@ -17,9 +17,8 @@ import { newId } from '#model/id.ts'
 import { segmentLimits } from '#model/limits.ts'
 import { CommitBatch, Heartbeat } from '#model/node-protocol.ts'
 import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
-import { listSegments } from '#wal/directory.ts'
 import type { Frame } from '#wal/frame.ts'
-import { openSegment } from '#wal/segment-reader.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
 
@@ -226,10 +225,11 @@ export class IngestNode implements AsyncDisposable {
   async frames(endpointId: string): Promise<readonly (Frame & StoredFrame)[]> {
     await this.stop()
     const found: (Frame & StoredFrame)[] = []
-    for (const { path, logName, state } of await listSegments(systemFiles, join(this.directory, 'node', 'wal'))) {
-      if (logName !== endpointId) continue
-      if (state !== 'sealed') throw new Error(`${path} is ${state}`)
-      const reader = await openSegment(systemFiles, path)
+    const segments = new SegmentDirectory({ directory: join(this.directory, 'node', 'wal'), files: systemFiles })
+    for (const segment of await segments.list()) {
+      if (segment.logName !== endpointId) continue
+      if (segment.state !== 'sealed') throw new Error(`segment ${segment.seq} is ${segment.state}`)
+      const reader = await segments.open(segment)
       for await (const frames of reader.frames(1024 * 1024)) {
         for (const frame of frames) {
           const [payload, attributes] = [Buffer.from(frame.payload), Buffer.from(frame.attributes)]

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
@@ -17,14 +17,15 @@ import { countRecords } from '#wal/records.ts'
 import { readWithDuckDb, readWithHyparquet } from '../../../test/support/parquet.ts'
 import { type BuildOptions, type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './build.ts'
 
+const stored = Buffer.alloc(300_000, 'segment ')
+const content = async function* () {
+  yield stored
+}
 let scratch: string
-let segmentPath: string
 beforeAll(async () => {
   const root = await mkdtemp(join(tmpdir(), 'inlet-build-'))
   scratch = join(root, 'the scratch')
-  segmentPath = join(root, 'segment.wal')
   await mkdir(scratch)
-  await writeFile(segmentPath, Buffer.alloc(300_000, 'segment '))
 })
 afterEach(async () => {
   for (const name of await readdir(scratch)) await rm(join(scratch, name), { recursive: true })
@@ -67,20 +68,13 @@ function build(frames: readonly Frame[], options: Partial<BuildOptions> = {}): P
   const records = frames.reduce((sum, each) => sum + countRecords(each), 0)
   return buildArtifacts({
     segment: {
-      header: { logName: 'log', incarnation: 'abcdefghij', seq: 42, createdAtMicros: 0 },
-      footer: {
-        frames: frames.length,
-        records,
-        payloadBytes: 0,
-        firstReceivedAtMicros: 0,
-        lastReceivedAtMicros: 0,
-        sealedAtMicros: 0,
-      },
+      header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
+      footer: { records, sealedAtMicros: 0 },
       frames: async function* () {
         for (const each of frames) yield [each]
       },
+      content,
     },
-    segmentPath,
     outputFormats: ['parquet', 'parquet_views'],
     views: [],
     scratchDirectory: scratch,
@@ -188,7 +182,7 @@ describe('the files of a segment', () => {
           .digest('hex'),
       ).toBe(sha256)
     }
-    expect(zstdDecompressSync(await readFile(built.files[0]?.path ?? ''))).toEqual(await readFile(segmentPath))
+    expect(zstdDecompressSync(await readFile(built.files[0]?.path ?? ''))).toEqual(stored)
     expect(await rowsOf(built, 'views/ids/v2')).toEqual([{ id: 1n }, { id: 3n }])
     expect((await rowsOf(built, 'dlq/ids/v2')).map(({ record_index, error_code }) => [record_index, error_code])).toEqual([
       [1, 'missing_required'],
@@ -367,8 +361,9 @@ describe('views that fail', () => {
 
   test('damage in the segment ends the build with its error', async () => {
     const damaged = {
-      header: { logName: 'log', incarnation: 'abcdefghij', seq: 1, createdAtMicros: 0 },
-      footer: { frames: 1, records: 1, payloadBytes: 0, firstReceivedAtMicros: 0, lastReceivedAtMicros: 0, sealedAtMicros: 0 },
+      header: { logName: 'log', incarnation: 'abcdefghij', seq: 1 },
+      footer: { records: 1, sealedAtMicros: 0 },
+      content,
       frames: async function* () {
         yield [frame('{"id":1}')]
         throw new Error('damaged at byte 7')

@@ -16,14 +16,12 @@ import type { BoundView } from '#model/snapshot.ts'
 import { RecordTable } from '#records/record-table.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
-import type { SegmentReader } from '#wal/segment-reader.ts'
+import type { OpenSegment } from '../segments.ts'
 import { buildViews, type FailedView, firstLine } from './build-views.ts'
-import { type BuiltFile, compressFile, describeFile } from './file.ts'
+import { type BuiltFile, compressTo, describeFile } from './file.ts'
 
 export type BuildOptions = {
-  readonly segment: Pick<SegmentReader, 'header' | 'footer' | 'frames'>
-  /** The segment's file. */
-  readonly segmentPath: string
+  readonly segment: Pick<OpenSegment, 'header' | 'footer' | 'frames' | 'content'>
   readonly outputFormats: readonly OutputFormat[]
   /** Those that apply to this segment. */
   readonly views: readonly BoundView[]
@@ -75,12 +73,12 @@ export async function buildArtifacts(options: BuildOptions): Promise<BuiltArtifa
 }
 
 async function build(directory: string, options: BuildOptions): Promise<Omit<BuiltArtifacts, 'directory' | 'remove'>> {
-  const { segment, segmentPath, outputFormats, signal, clock } = options
+  const { segment, outputFormats, signal, clock } = options
   const files: BuiltFile[] = []
   const rows = segment.footer.records
   if (outputFormats.includes('segments')) {
     const path = join(directory, 'segment.wal.zst')
-    await compressFile(segmentPath, path, signal)
+    await compressTo(path, segment.content(), signal)
     files.push({ kind: { type: 'segment' }, rows, ...(await describeFile(path, signal)) })
   }
   const views = outputFormats.includes('parquet_views') ? options.views : []

@@ -36,13 +36,10 @@ export async function describeFile(
   return { path, bytes, sha256: hash.digest('hex') }
 }
 
-/** With zstd, in a format that every zstd program unpacks, with a checksum of its own. */
-export async function compressFile(from: string, to: string, signal: AbortSignal): Promise<void> {
+/** Writes a new file: the bytes, compressed with zstd, with a checksum. Any zstd program decompresses it. */
+export async function compressTo(path: string, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
   const params = { [constants.ZSTD_c_compressionLevel]: ZSTD_LEVEL, [constants.ZSTD_c_checksumFlag]: 1 }
-  await pipeline(
-    createReadStream(from, { highWaterMark: CHUNK_BYTES }),
-    createZstdCompress({ params, chunkSize: CHUNK_BYTES }),
-    createWriteStream(to, { flags: 'wx' }),
-    { signal },
-  )
+  await pipeline(content, createZstdCompress({ params, chunkSize: CHUNK_BYTES }), createWriteStream(path, { flags: 'wx' }), {
+    signal,
+  })
 }

@@ -1,0 +1,49 @@
+/**
+ * What delivery needs of the write-ahead log: to find sealed segments, read them and remove them.
+ *
+ * Owns: this interface. Does not own: where segments are stored. `SegmentDirectory` (wal/) provides them from local files; a log engine
+ * that is no directory provides them from wherever it keeps them.
+ */
+import type { Frame } from '#wal/frame.ts'
+
+/** Names one segment among all segments of this node. */
+export type SegmentRef = {
+  readonly logName: string
+  /** Ten characters, new for each log at each start of ingest. */
+  readonly incarnation: string
+  readonly seq: number
+}
+
+export type Segment = SegmentRef & {
+  /** `open`: still being written. It blocks every later seq of its log. `quarantined`: kept for a person, never delivered. */
+  readonly state: 'open' | 'sealed' | 'quarantined'
+  readonly bytes: number
+}
+
+export interface SegmentSource {
+  /** All segments, by log name, then seq, then incarnation. */
+  list(): Promise<readonly Segment[]>
+  /** Opens a sealed segment. Throws SegmentError if it is damaged or not sealed. */
+  open(ref: SegmentRef): Promise<OpenSegment>
+  /** Removes a sealed segment. Call it only once the segment's commit is durable. Idempotent. */
+  remove(ref: SegmentRef): Promise<void>
+  /** Keeps a sealed segment for a person instead of delivering it. Returns where that person finds it. */
+  quarantine(ref: SegmentRef): Promise<string>
+  /** Calls after segments were sealed. Only a hint: calls may be late, merged or missing. Returns a function that stops it. */
+  watch(onSealed: () => void): Promise<() => void>
+}
+
+export interface OpenSegment {
+  readonly header: SegmentRef
+  readonly footer: { readonly records: number; readonly sealedAtMicros: number }
+  /** Size of the stored segment. */
+  readonly bytes: number
+  /**
+   * Yields all frames in order, in groups of about `bufferBytesMax`. Payloads and envelopes are views, valid until the next step. Throws
+   * SegmentError at the first damage, after the frames before it.
+   */
+  frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
+  /** Yields the whole segment as it is stored, header and footer included. */
+  content(): AsyncIterable<Uint8Array>
+  close(): Promise<void>
+}

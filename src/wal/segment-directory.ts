@@ -1,0 +1,61 @@
+/**
+ * The reading side of the log: the segments in a WAL directory, for the process that delivers them.
+ *
+ * Owns: finding, opening, removing and quarantining sealed segments. Does not own: files that are not sealed yet (recovery.ts), or
+ * whether a segment was delivered.
+ * Law: removing and quarantining are idempotent, so that they can be repeated after a crash.
+ */
+import { join } from 'node:path'
+import type { Files } from '#lib/files.ts'
+import { listSegments, type SegmentFile } from './directory.ts'
+import { type SegmentIdentity, type SegmentSuffix, segmentName } from './segment-file.ts'
+import { openSegment, type SegmentReader } from './segment-reader.ts'
+
+export type SegmentDirectoryOptions = { readonly directory: string; readonly files: Files }
+
+export class SegmentDirectory {
+  readonly #directory: string
+  readonly #files: Files
+
+  constructor({ directory, files }: SegmentDirectoryOptions) {
+    this.#directory = directory
+    this.#files = files
+  }
+
+  /** All segments, by log name, then seq, then incarnation. Those that are removed meanwhile are left out. */
+  list(): Promise<readonly SegmentFile[]> {
+    return listSegments(this.#files, this.#directory)
+  }
+
+  /** Opens a sealed segment. Throws SegmentError if it is damaged or not sealed. */
+  open(segment: SegmentIdentity): Promise<SegmentReader> {
+    return openSegment(this.#files, this.#path(segment, 'wal'))
+  }
+
+  /** Removes a sealed segment. Idempotent. */
+  async remove(segment: SegmentIdentity): Promise<void> {
+    await this.#files.remove(this.#path(segment, 'wal'))
+  }
+
+  /** Renames a sealed segment so that it is kept and not delivered. Returns the new path. */
+  async quarantine(segment: SegmentIdentity): Promise<string> {
+    const [sealed, kept] = [this.#path(segment, 'wal'), this.#path(segment, 'quarantine')]
+    if ((await this.#files.bytes(sealed)) !== undefined) {
+      // Recovery keeps a damaged original under this name beside the copy of its intact frames.
+      if ((await this.#files.bytes(kept)) !== undefined) throw new Error(`${kept} exists: move it elsewhere, then try again`)
+      await this.#files.rename(sealed, kept)
+    }
+    await this.#files.syncDirectory(join(this.#directory, segment.logName))
+    return kept
+  }
+
+  /** Calls after a segment was sealed, as far as the system reports it. Returns a function that stops it. */
+  async watch(onSealed: () => void): Promise<() => void> {
+    await this.#files.makeDirectory(this.#directory)
+    return this.#files.watch(this.#directory, onSealed)
+  }
+
+  #path(segment: SegmentIdentity, suffix: SegmentSuffix): string {
+    return join(this.#directory, segment.logName, segmentName(segment, suffix))
+  }
+}
