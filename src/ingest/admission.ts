@@ -3,8 +3,8 @@ import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { ingestLimits } from '#model/limits.ts'
-import type { Memory } from './intake.ts'
+import type { Memory } from './http/intake.ts'
+import { ingestLimits } from './limits.ts'
 
 /** What admission asks of the WAL. */
 interface Storage {
@@ -109,7 +109,10 @@ export class Admission implements Service, Memory {
 
   #schedule(): void {
     if (this.#stopped) return
-    this.#cancel = this.#options.clock.setTimer(() => void this.#look().then(() => this.#schedule()), ingestLimits.pollMs)
+    this.#cancel = this.#options.clock.setTimer(
+      () => void this.#look().then(() => this.#schedule()),
+      ingestLimits.admissionPollMs,
+    )
   }
 
   async #look(): Promise<void> {

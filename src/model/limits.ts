@@ -15,56 +15,26 @@ export const segmentLimits = {
 } as const
 
 export const mqttLimits = {
+  /** Bounds of an endpoint's `mqtt_config`. */
   maxConnections: { min: 1, max: 100_000, default: 1_000 },
   keepaliveMaxSeconds: { min: 10, max: 3_600, default: 300 },
   qosMax: { min: 0, max: 1, default: 1 },
-  /** The packet that opens a connection, its will included, and how long it may take to come. */
+  /** CONNECT, its will included. */
   connectBytesMax: 16 * KiB,
-  connectTimeoutMs: 10_000,
   clientIdBytesMax: 512,
   usernameBytesMax: 512,
   topicBytesMax: 1_024,
   /** A topic has one more level than it has slashes. */
   topicLevelsMax: 32,
-  /** Topics that a connection may have an alias for. */
   topicAliasMax: 16,
-  /** What a message carries beside its payload: content type and user properties. */
+  /** All properties of a message. */
   propertiesBytesMax: 16 * KiB,
-  /** Payload and properties of a will: it is held as long as its connection lives. */
+  /** Payload and properties of a will, which is held as long as its connection. */
   willBytesMax: 8 * KiB,
-  /** Messages of a connection, and their bytes, that are not yet durable. Beyond them nothing more is read from it. */
-  inFlightMessagesMax: 2_048,
-  inFlightBytesMax: 4 * MiB,
-  /** What a message costs in memory beside its payload. */
-  messageOverheadBytes: 256,
-  /** A packet that is no PUBLISH: a SUBSCRIBE with many filters. */
+  /** A packet other than PUBLISH, e.g. a SUBSCRIBE with many filters. */
   controlBytesMax: 64 * KiB,
-  /** Packets of one connection that are read before others have their turn. */
-  packetsAtOnceMax: 4_096,
-  /** Of a WebSocket message, which may have parts of packets or several of them; and the pieces that it may come in. */
-  frameBytesMax: 2 * MiB,
-  frameFragmentsMax: 4_096,
-  frameChunksMax: 8_192,
-  /** Answers to pings of a WebSocket that a client has not taken. */
-  pongsMax: 60,
-  /** What a connection may hold of a packet that is not whole before it is counted with the bytes in flight. */
-  heldBytesFree: 64 * KiB,
-  /** Answers that a client does not read. Beyond them nothing more is read from it. */
-  unsentBytesMax: 64 * KiB,
-  /** A client that reads no answer for so long is cut off. */
-  unsentMsMax: 30_000,
-  /** How long a closing connection waits for the client to close as well. */
-  closeMs: 2_000,
-  /** How often what was refused for lack of room is asked for again. */
-  roomPollMs: 20,
-  /** Time that is left, of the time a node has for stopping, for messages on their way to become durable. */
-  drainMs: 5_000,
-  /** How often the log says that clients are refused for one and the same reason. */
-  refusalLogMs: 60_000,
-  /** Of each thing that it says of a client. */
-  refusalLogCharsMax: 512,
-  /** User names that are counted apart. */
-  usernamesMax: 200,
+  /** Messages of a connection that are not yet durable: the receive maximum of MQTT 5. */
+  inFlightMessagesMax: 2_048,
 } as const
 
 export const recordLimits = {
@@ -259,34 +229,17 @@ export const signingKeyLimits = {
   activationSeconds: 120,
 } as const
 
-/** Bounds of the HTTP ingest service beside those in `config.ts`. */
-export const ingestLimits = {
+/** An HTTP request to ingest. `config.ts` has the bounds that an operator may change. */
+export const requestLimits = {
   headerBytesMax: 16 * KiB,
   headersMax: 100,
-  /** From the connection, or the first byte of a later request, to the end of its head. */
+  /** From the start of the connection, or the first byte of a later request, to the end of the request head. */
   headersTimeoutMs: 15_000,
-  /** How long a connection may wait between two requests. */
+  /** How long a connection may stay idle between two requests. */
   idleConnectionMs: 75_000,
-  /** Within each window of this length a body must bring so many bytes, or end. */
+  /** A body must bring this many bytes in each window. */
   rateWindowMs: 10_000,
   rateWindowBytesMin: 8 * KiB,
-  /** What a request costs in memory beside its body, and a decoder beside its output: counted with the bytes in flight. */
-  requestOverheadBytes: 4 * KiB,
-  decoderOverheadBytes: 128 * KiB,
-  /** RFC 9659: a zstd body may ask for a window of 8 MiB at most. */
-  zstdWindowLogMax: 23,
-  /** The rest of a refused body that is read and thrown away so that the connection can go on. */
-  drainBytesMax: MiB,
-  /** A connection that closes with a body still arriving reads on for so long, so that the client sees the answer. */
-  lingerMsMax: 30_000,
-  lingerIdleMs: 5_000,
-  /** After SIGTERM, how long a body that is on its way may take to arrive whole. */
-  drainBodyMs: 5_000,
-  /** How often the files of the certificate are looked at, and how long a TLS handshake may take. */
-  certificatePollMs: 60_000,
-  handshakeTimeoutMs: 10_000,
-  /** How often free disk space and the state of the WAL are looked at. */
-  pollMs: 1_000,
 } as const
 
 /**

@@ -1,8 +1,9 @@
 /** What clients do to a socket, by accident or on purpose. Law: never half a request in the WAL, and never an answer out of order. */
 import { describe, expect, test } from 'vitest'
+import { httpLimits } from '#ingest/http/limits.ts'
 import { KiB, MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
-import { ingestLimits } from '#model/limits.ts'
+import { requestLimits } from '#model/limits.ts'
 import { anEndpoint, aSnapshot, IngestNode, type IngestNodeOptions, secretOf } from '../support/ingest-node.ts'
 import { RawClient } from '../support/raw-http.ts'
 
@@ -26,7 +27,7 @@ function aClock(): Clock & { fire(delayMs: number): void } {
   return {
     ...systemClock,
     setTimer(callback, delayMs) {
-      if (delayMs !== ingestLimits.rateWindowMs && delayMs !== ingestLimits.drainBodyMs)
+      if (delayMs !== requestLimits.rateWindowMs && delayMs !== httpLimits.drainBodyMs)
         return systemClock.setTimer(callback, delayMs)
       const due = timers.get(delayMs) ?? new Set()
       timers.set(delayMs, due.add(callback))
@@ -305,17 +306,17 @@ describe('slow clients', () => {
     await using node = await start({ clock })
     await using slow = await RawClient.connect(node.url)
     await using fast = await RawClient.connect(node.url)
-    const part = `${'1'.repeat(ingestLimits.rateWindowBytesMin - 1)}\n`
+    const part = `${'1'.repeat(requestLimits.rateWindowBytesMin - 1)}\n`
     const received = (bytes: number) =>
       node.until('/metrics', (_, text) => text.includes(`received_bytes_total{process="ingest"} ${bytes}\n`))
     await slow.send(head({ 'Content-Length': 3 * part.length }) + part)
     await fast.send(head({ 'Content-Length': 3 * part.length }) + part)
     await received(2 * part.length)
-    clock.fire(ingestLimits.rateWindowMs)
+    clock.fire(requestLimits.rateWindowMs)
     await slow.send('2')
     await fast.send(part)
     await received(3 * part.length + 1)
-    clock.fire(ingestLimits.rateWindowMs)
+    clock.fire(requestLimits.rateWindowMs)
     expect(await slow.answer()).toMatchObject({ status: 408, json: { detail: expect.stringContaining('slower') } })
     await fast.send(part)
     expect(await fast.answer()).toMatchObject({ status: 202, json: { accepted_records: 3 } })
@@ -378,7 +379,7 @@ describe('SIGTERM', () => {
     await expect(RawClient.connect(node.url)).rejects.toThrow('ECONNREFUSED')
     await busy.send('2\n')
     expect(await busy.answer()).toMatchObject({ status: 202, headers: { connection: 'close' } })
-    clock.fire(ingestLimits.drainBodyMs)
+    clock.fire(httpLimits.drainBodyMs)
     expect(await stuck.answer()).toMatchObject({ status: 503, json: { detail: expect.stringContaining('shutting down') } })
     await stopped
     expect(await payloads(node)).toEqual(['1\n', '2\n2\n'])

@@ -4,7 +4,7 @@
  * Owns: since when it owes what. Does not own: what becomes of it then.
  * Law: time is read when `late` is asked, about once a second, and not with each packet; so all of these end up to two seconds late.
  */
-import { mqttLimits } from '#model/limits.ts'
+import { sessionLimits } from './limits.ts'
 
 /** What stands now, monotonic time in ms. */
 export type Look = {
@@ -58,12 +58,12 @@ export class Deadlines {
   }
 
   late({ now, keepAliveSeconds, isPaused, isPartial, packetMsMax }: Look): Late | undefined {
-    if (keepAliveSeconds === undefined) return now - this.#heardAt > mqttLimits.connectTimeoutMs ? 'connect' : undefined
+    if (keepAliveSeconds === undefined) return now - this.#heardAt > sessionLimits.connectTimeoutMs ? 'connect' : undefined
     if (this.#wasHeard) this.#heardAt = now
     this.#wasHeard = false
     // What we don't read can't get whole.
     this.#partialSince = isPartial && !isPaused ? (this.#partialSince ?? now) : undefined
-    if (now - (this.#unsentSince ?? now) > mqttLimits.unsentMsMax) return 'answers'
+    if (now - (this.#unsentSince ?? now) > sessionLimits.unsentMsMax) return 'answers'
     // [MQTT-3.1.2-22]
     if (now - this.#heardAt > keepAliveSeconds * 1500) return isPaused ? 'unread' : 'silent'
     return now - (this.#partialSince ?? now) > packetMsMax ? 'packet' : undefined

@@ -5,8 +5,8 @@
  * Law: `onDurable` comes after fdatasync, and batches in the order in which their messages came [MQTT-4.6.0-2].
  */
 import { InvariantError } from '#lib/assert.ts'
-import { mqttLimits } from '#model/limits.ts'
 import type { FrameInput } from '#wal/frame.ts'
+import { sessionLimits } from './limits.ts'
 
 /** Where messages go. */
 export type Storage = {
@@ -58,7 +58,7 @@ export class InFlight {
   /** `messageId` is 0 where no PUBACK is wanted, `receivedAtMicros` since 1970 UTC. */
   store({ topic, payload, attributes }: Message, messageId: number, receivedAtMicros: number): void {
     const { storage, endpointId, clientId } = this.#options
-    const bytes = payload.length + mqttLimits.messageOverheadBytes
+    const bytes = payload.length + sessionLimits.messageOverheadBytes
     storage.take(bytes)
     this.#bytes += bytes
     this.#messages += 1
@@ -106,7 +106,7 @@ export class InFlight {
 
   #settle(batch: Batch): void {
     if (this.#batch === batch) this.#batch = undefined
-    const bytes = batch.payloadBytes + batch.messages * mqttLimits.messageOverheadBytes
+    const bytes = batch.payloadBytes + batch.messages * sessionLimits.messageOverheadBytes
     this.#messages -= batch.messages
     this.#bytes -= bytes
     this.#unacknowledged -= batch.messageIds.length

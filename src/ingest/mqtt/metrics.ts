@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client'
 import { readings } from '#lib/telemetry.ts'
-import { mqttLimits } from '#model/limits.ts'
+import { sessionLimits } from './limits.ts'
 import type { Reason } from './reason.ts'
 
 /** `client` is its DISCONNECT, `lost` a connection that went away without one. */
@@ -26,7 +26,7 @@ export class MqttCounters {
   accepted(username: string): void {
     count(this.connects, 'accepted')
     const { messagesByUsername } = this
-    if (messagesByUsername.has(username) || messagesByUsername.size >= mqttLimits.usernamesMax) return
+    if (messagesByUsername.has(username) || messagesByUsername.size >= sessionLimits.usernamesMax) return
     if (!username.startsWith(keyPrefix)) messagesByUsername.set(username, 0)
   }
 

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { mqttLimits } from '#model/limits.ts'
+import { sessionLimits } from './limits.ts'
 import type { Reason } from './reason.ts'
 
 /** What is known of the client. */
@@ -32,7 +32,7 @@ export class RefusalLog {
     if (quiet.has(reason)) return
     const now = this.#clock.monotonic()
     const last = this.#lines.get(reason)
-    if (last !== undefined && now - last.at < mqttLimits.refusalLogMs) {
+    if (last !== undefined && now - last.at < sessionLimits.clientErrorLogMs) {
       last.unsaid += 1
       return
     }
@@ -46,5 +46,5 @@ export class RefusalLog {
 }
 
 function shown(text: string | undefined): string | undefined {
-  return text?.replaceAll(/ing_live_\w*/g, 'ing_live_[redacted]').slice(0, mqttLimits.refusalLogCharsMax)
+  return text?.replaceAll(/ing_live_\w*/g, 'ing_live_[redacted]').slice(0, sessionLimits.clientErrorLogCharsMax)
 }

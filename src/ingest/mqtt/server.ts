@@ -7,7 +7,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { createServer as createSecureServer, type Server as SecureServer, type TLSSocket } from 'node:tls'
 import type { Clock } from '#lib/clock.ts'
 import type { Service } from '#lib/service.ts'
-import type { Certificate } from '../tls.ts'
+import type { Certificate } from '../certificate.ts'
 import type { Sessions } from './sessions.ts'
 import { SocketWire } from './tcp.ts'
 

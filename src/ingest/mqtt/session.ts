@@ -26,6 +26,7 @@ import {
 import { Deadlines } from './deadlines.ts'
 import { Flow, pauses } from './flow.ts'
 import { type Batch, InFlight, type Storage } from './in-flight.ts'
+import { sessionLimits } from './limits.ts'
 import type { MqttCounters } from './metrics.ts'
 import { PacketReader } from './packet-reader.ts'
 import { LastTopic, readPublish } from './publish.ts'
@@ -125,7 +126,7 @@ export class Session implements WireReader {
       if (bytes > 2 * mqttLimits.connectBytesMax) this.end('packet_too_large', 'too much comes before CONNECT')
       return
     }
-    const counted = bytes > mqttLimits.heldBytesFree ? bytes : 0
+    const counted = bytes > sessionLimits.heldBytesFree ? bytes : 0
     const more = counted - this.#reservedBytes
     if (more < 0) this.#broker.release(-more)
     else if (more > 0 && !this.#broker.reserve(more)) {
@@ -221,7 +222,7 @@ export class Session implements WireReader {
   }
 
   #read(chunk: Buffer): number {
-    this.#packetsLeft = mqttLimits.packetsAtOnceMax
+    this.#packetsLeft = sessionLimits.packetsPerTurnMax
     // Once for all messages of a chunk: they came together.
     this.#receivedAtMicros = this.#broker.clock.now() * 1000
     try {
@@ -387,7 +388,7 @@ export class Session implements WireReader {
   #write(bytes: Buffer | undefined): void {
     if (bytes === undefined) return
     this.#wire.write(bytes)
-    if (this.#wire.unsentBytes <= mqttLimits.unsentBytesMax) return
+    if (this.#wire.unsentBytes <= sessionLimits.unsentBytesMax) return
     this.#deadlines.unsent(this.#broker.clock.monotonic())
     this.#flow.pause(pauses.unsent)
   }
@@ -395,7 +396,8 @@ export class Session implements WireReader {
   #checkInFlight(): void {
     const inFlight = this.#opened?.inFlight
     if (inFlight === undefined) return
-    const { inFlightMessagesMax, inFlightBytesMax } = mqttLimits
+    const { inFlightMessagesMax } = mqttLimits
+    const { inFlightBytesMax } = sessionLimits
     const isPaused = this.#flow.isPausedFor(pauses.inFlight)
     // A pause ends when half of it is through, so that a client doesn't go on and off with each message.
     const share = isPaused ? 0.5 : 1

@@ -7,9 +7,9 @@
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { mqttLimits } from '#model/limits.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Route, Terms } from './connect.ts'
+import { sessionLimits } from './limits.ts'
 import { RefusalLog } from './refusal-log.ts'
 import { type Broker, Session } from './session.ts'
 import type { Wire } from './wire.ts'
@@ -28,8 +28,6 @@ export type SessionsOptions = Pick<Broker, 'verifyKey' | 'endpoints' | 'append' 
   readonly clock: Clock
   readonly logger: Logger
 }
-
-const sweepMs = 1_000
 
 export class Sessions {
   readonly #options: SessionsOptions
@@ -109,7 +107,7 @@ export class Sessions {
     const giveUp = () => {
       for (const session of this.#all) session.cut()
     }
-    const cancel = this.#options.clock.setTimer(giveUp, mqttLimits.drainMs)
+    const cancel = this.#options.clock.setTimer(giveUp, sessionLimits.drainMs)
     if (signal.aborted) giveUp()
     else signal.addEventListener('abort', giveUp, { once: true })
     await this.#drained.promise
@@ -184,7 +182,7 @@ export class Sessions {
         this.#waiting.clear()
         // Should the room be used up on the way, the rest wait again.
         for (const session of waiting) session.goOn()
-      }, mqttLimits.roomPollMs)
+      }, sessionLimits.roomPollMs)
     }
     ask()
   }
@@ -197,6 +195,6 @@ export class Sessions {
       // A disk that fills up is noticed before somebody sends.
       this.#checkRoom()
       this.#sweep()
-    }, sweepMs)
+    }, sessionLimits.sweepMs)
   }
 }

@@ -1,7 +1,7 @@
 import type { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
 import type { Clock } from '#lib/clock.ts'
-import { mqttLimits } from '#model/limits.ts'
+import { sessionLimits } from './limits.ts'
 import type { Wire, WireReader } from './wire.ts'
 
 /** MQTT straight over TCP or TLS. */
@@ -53,7 +53,7 @@ export class SocketWire implements Wire {
     socket.end()
     // What it still sends is read and thrown away, so that the last answer isn't lost to a reset.
     socket.resume()
-    const cancel = this.#clock.setTimer(() => socket.destroy(), mqttLimits.closeMs)
+    const cancel = this.#clock.setTimer(() => socket.destroy(), sessionLimits.closeMs)
     socket.once('close', cancel)
   }
 

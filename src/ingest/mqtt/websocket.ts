@@ -8,7 +8,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '#lib/clock.ts'
-import { mqttLimits } from '#model/limits.ts'
+import { sessionLimits } from './limits.ts'
 import type { Wire, WireReader } from './wire.ts'
 
 const subprotocol = 'mqtt'
@@ -23,11 +23,11 @@ const settings = {
   noServer: true,
   clientTracking: false,
   perMessageDeflate: false,
-  maxPayload: mqttLimits.frameBytesMax,
-  maxFragments: mqttLimits.frameFragmentsMax,
-  maxBufferedChunks: mqttLimits.frameChunksMax,
+  maxPayload: sessionLimits.frameBytesMax,
+  maxFragments: sessionLimits.frameFragmentsMax,
+  maxBufferedChunks: sessionLimits.frameChunksMax,
   // Of a client that pings without reading; ws then ends the connection.
-  maxPendingAutoPongs: mqttLimits.pongsMax,
+  maxPendingAutoPongs: sessionLimits.pongsMax,
   handleProtocols: () => subprotocol,
 }
 const upgrades = new WebSocketServer(settings)
@@ -124,7 +124,7 @@ export class WebSocketWire implements Wire {
     // A paused one would never read the client's close.
     webSocket.resume()
     webSocket.close(this.#closeCode)
-    const cancel = this.#clock.setTimer(() => webSocket.terminate(), mqttLimits.closeMs)
+    const cancel = this.#clock.setTimer(() => webSocket.terminate(), sessionLimits.closeMs)
     webSocket.once('close', cancel)
   }
 

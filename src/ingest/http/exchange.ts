@@ -4,17 +4,18 @@ import { InvariantError } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
-import { ingestLimits } from '#model/limits.ts'
+import { requestLimits } from '#model/limits.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError } from '#wal/wal-error.ts'
-import type { Authenticator } from './authenticate.ts'
+import type { Authenticator } from '../authenticator.ts'
+import type { EndpointTable } from '../endpoint-table.ts'
+import type { IngestCounters } from '../metrics.ts'
 import { bodyFormat } from './body-format.ts'
 import type { Connection, Receiving } from './connection.ts'
-import type { EndpointTable } from './endpoint-table.ts'
-import { answerJson, answerProblem } from './http.ts'
 import { Intake, type Memory } from './intake.ts'
-import type { IngestCounters } from './metrics.ts'
+import { httpLimits } from './limits.ts'
+import { answerJson, answerProblem } from './responses.ts'
 
 /** Where frames become durable. */
 interface AppendLog {
@@ -127,11 +128,11 @@ export class Exchange implements Receiving {
   checkRate(): void {
     const bytes = this.#intake?.receivedBytes
     if (this.#over || this.complete || bytes === undefined) return
-    if (this.#bytesAtLastCheck !== undefined && bytes - this.#bytesAtLastCheck < ingestLimits.rateWindowBytesMin) {
+    if (this.#bytesAtLastCheck !== undefined && bytes - this.#bytesAtLastCheck < requestLimits.rateWindowBytesMin) {
       this.fail(
         new AppError(
           'request_timeout',
-          `the body came slower than ${ingestLimits.rateWindowBytesMin} bytes in ${ingestLimits.rateWindowMs / 1000} s; nothing of it was kept`,
+          `the body came slower than ${requestLimits.rateWindowBytesMin} bytes in ${requestLimits.rateWindowMs / 1000} s; nothing of it was kept`,
         ),
       )
     }
@@ -231,7 +232,7 @@ export class Exchange implements Receiving {
     if (this.#awaitsContinue && this.#intake === undefined) return false
     const length = this.#request.headers['content-length']
     if (length === undefined) return false
-    return Number(length) - (this.#intake?.receivedBytes ?? 0) <= ingestLimits.drainBytesMax
+    return Number(length) - (this.#intake?.receivedBytes ?? 0) <= httpLimits.discardBytesMax
   }
 
   #asAppError(error: unknown): AppError {

@@ -3,8 +3,8 @@ import type { Transform } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
 import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
-import { ingestLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
+import { httpLimits } from './limits.ts'
 
 export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
 
@@ -90,6 +90,6 @@ export function createDecoder(encoding: Exclude<Encoding, 'identity'>, first: nu
     case 'br':
       return createBrotliDecompress(strict)
     case 'zstd':
-      return createZstdDecompress({ ...strict, params: { [constants.ZSTD_d_windowLogMax]: ingestLimits.zstdWindowLogMax } })
+      return createZstdDecompress({ ...strict, params: { [constants.ZSTD_d_windowLogMax]: httpLimits.zstdWindowLogMax } })
   }
 }

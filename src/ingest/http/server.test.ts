@@ -4,8 +4,8 @@ import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger, createMetrics } from '#lib/telemetry.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError, type WalErrorReason } from '#wal/wal-error.ts'
-import { EndpointTable } from './endpoint-table.ts'
-import { IngestCounters } from './metrics.ts'
+import { EndpointTable } from '../endpoint-table.ts'
+import { IngestCounters } from '../metrics.ts'
 import { IngestServer } from './server.ts'
 
 type Append = (logName: string, frame: FrameInput) => Promise<{ readonly seq: number }>

@@ -8,14 +8,15 @@ import type { Clock } from '#lib/clock.ts'
 import { errorCode } from '#lib/files.ts'
 import type { Service } from '#lib/service.ts'
 import { healthy, notReady } from '#model/health.ts'
-import { ingestLimits } from '#model/limits.ts'
+import { requestLimits } from '#model/limits.ts'
+import type { Certificate } from '../certificate.ts'
+import type { IngestCounters } from '../metrics.ts'
+import type { Sessions } from '../mqtt/sessions.ts'
+import { upgrade, upgradeProblem } from '../mqtt/websocket.ts'
 import { Connection } from './connection.ts'
 import { Exchange, type Ingest } from './exchange.ts'
-import { answerJson, answerProblem, answerText, rawProblem, requestError } from './http.ts'
-import type { IngestCounters } from './metrics.ts'
-import type { Sessions } from './mqtt/sessions.ts'
-import { upgrade, upgradeProblem } from './mqtt/websocket.ts'
-import type { Certificate } from './tls.ts'
+import { httpLimits } from './limits.ts'
+import { answerJson, answerProblem, answerText, rawProblem, requestError } from './responses.ts'
 
 export type IngestServerOptions = {
   readonly listen: { readonly host: string; readonly port: number }
@@ -40,7 +41,6 @@ const plainTarget = { path: '/v1/ingest', query: '' }
 const mqttPath = '/mqtt'
 const healthyBody = JSON.stringify(healthy)
 const backlog = 4096
-const timeoutCheckMs = 1_000
 
 /**
  * The HTTP service of a node: one route that takes records in, one that becomes MQTT, and three that tell how it is.
@@ -96,10 +96,10 @@ export class IngestServer implements Service {
     const requestTimeout = requestTimeoutSeconds * 1000
     const settings = {
       requestTimeout,
-      headersTimeout: Math.min(ingestLimits.headersTimeoutMs, requestTimeout),
-      keepAliveTimeout: ingestLimits.idleConnectionMs,
-      connectionsCheckingInterval: Math.min(timeoutCheckMs, requestTimeout / 4),
-      maxHeaderSize: ingestLimits.headerBytesMax,
+      headersTimeout: Math.min(requestLimits.headersTimeoutMs, requestTimeout),
+      keepAliveTimeout: requestLimits.idleConnectionMs,
+      connectionsCheckingInterval: Math.min(httpLimits.timeoutCheckMs, requestTimeout / 4),
+      maxHeaderSize: requestLimits.headerBytesMax,
       // Checked in exchange.ts, with an answer that says so.
       requireHostHeader: false,
       // Elsewhere an upgrade is ignored, as RFC 9110 §7.8 has it.
@@ -109,7 +109,7 @@ export class IngestServer implements Service {
     // A client may end its side once its request is out, and still read the answer.
     Object.assign(server, { httpAllowHalfOpen: true })
     // node:http drops what is over the bound in silence. One more than the bound is kept, to tell.
-    server.maxHeadersCount = ingestLimits.headersMax + 1
+    server.maxHeadersCount = requestLimits.headersMax + 1
     server.maxConnections = this.#options.maxConnections
     server.on(certificate === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#onConnection(socket))
     server.on('upgrade', (request, stream, head) => this.#onUpgrade(request, stream as Socket, head))
@@ -170,8 +170,8 @@ export class IngestServer implements Service {
   #onRequest(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
     const exchange = this.#exchange(request, response, awaitsContinue)
     if (exchange === undefined) return
-    if (request.rawHeaders.length > 2 * ingestLimits.headersMax) {
-      const detail = `the request has more than ${ingestLimits.headersMax} headers; send fewer`
+    if (request.rawHeaders.length > 2 * requestLimits.headersMax) {
+      const detail = `the request has more than ${requestLimits.headersMax} headers; send fewer`
       exchange.refuse(new AppError('headers_too_large', detail), { close: true })
       return
     }
@@ -241,7 +241,7 @@ export class IngestServer implements Service {
     this.#cancelSweep = this.#clock.setTimer(() => {
       for (const connection of this.#connections.values()) connection.receiving?.checkRate()
       this.#sweep()
-    }, ingestLimits.rateWindowMs)
+    }, requestLimits.rateWindowMs)
   }
 
   async #drain(signal: AbortSignal): Promise<void> {
@@ -250,7 +250,7 @@ export class IngestServer implements Service {
     this.#server.close(() => resolve())
     for (const { socket } of this.#connections.values()) if (socket.bytesRead === 0) socket.destroy()
     // A body that dawdles must not use up the time that the log needs to seal its segments.
-    const cancel = this.#clock.setTimer(() => this.#endUnfinished(), ingestLimits.drainBodyMs)
+    const cancel = this.#clock.setTimer(() => this.#endUnfinished(), httpLimits.drainBodyMs)
     const closeAll = () => this.#server.closeAllConnections()
     if (signal.aborted) closeAll()
     else signal.addEventListener('abort', closeAll, { once: true })

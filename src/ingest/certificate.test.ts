@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createLogger } from '#lib/telemetry.ts'
-import { Certificate, type TlsOptions } from './tls.ts'
+import { Certificate, type TlsOptions } from './certificate.ts'
 
 const fixture = (name: string) => join(import.meta.dirname, '../../test/fixtures/tls', name)
 const logger = createLogger('test', 'silent')

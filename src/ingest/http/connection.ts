@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import type { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
-import { ingestLimits } from '#model/limits.ts'
-import { rawProblem } from './http.ts'
+import { httpLimits } from './limits.ts'
+import { rawProblem } from './responses.ts'
 
 /** What a connection asks of the request whose body is arriving on it. */
 export interface Receiving {
@@ -82,9 +82,9 @@ export class Connection {
     if (this.#lingering) return
     this.#lingering = true
     const { socket } = this
-    const cancel = this.#clock.setTimer(() => socket.destroy(), ingestLimits.lingerMsMax)
+    const cancel = this.#clock.setTimer(() => socket.destroy(), httpLimits.lingerMsMax)
     socket.once('close', cancel)
-    socket.setTimeout(ingestLimits.lingerIdleMs)
+    socket.setTimeout(httpLimits.lingerIdleMs)
     socket.end()
   }
 

@@ -1,10 +1,11 @@
 import type { Transform } from 'node:stream'
 import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
-import { ingestLimits, recordLimits } from '#model/limits.ts'
+import { recordLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
 import { type BodyFormat, createDecoder } from './body-format.ts'
-import { RecordCounter } from './ndjson.ts'
+import { httpLimits } from './limits.ts'
+import { RecordCounter } from './record-counter.ts'
 
 /** Where the bytes of all bodies are counted together. */
 export interface Memory {
@@ -49,8 +50,8 @@ export class Intake {
     if (declaredBytes > maxBytes) throw tooLarge(`the request has ${declaredBytes} bytes, more`, maxBytes)
     this.#options = options
     this.#counter = new RecordCounter(format.layout)
-    const decoderBytes = format.encoding === 'identity' ? 0 : ingestLimits.decoderOverheadBytes
-    this.#reserve(ingestLimits.requestOverheadBytes + decoderBytes + declaredBytes)
+    const decoderBytes = format.encoding === 'identity' ? 0 : httpLimits.decoderOverheadBytes
+    this.#reserve(httpLimits.requestOverheadBytes + decoderBytes + declaredBytes)
   }
 
   get layout(): Layout {

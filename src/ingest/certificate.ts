@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { ingestLimits } from '#model/limits.ts'
+import { ingestLimits } from './limits.ts'
 
 export type CertificateOptions = {
   readonly certificateFile: string

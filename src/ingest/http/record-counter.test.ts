@@ -3,7 +3,7 @@ import { MiB } from '#lib/bytes.ts'
 import { recordLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
 import { countRecords } from '#wal/records.ts'
-import { RecordCounter } from './ndjson.ts'
+import { RecordCounter } from './record-counter.ts'
 
 type Counted = { readonly fits: boolean; readonly records: number; readonly line: number }
 

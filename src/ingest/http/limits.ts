@@ -1,0 +1,19 @@
+/** Tuning of the HTTP server. Bounds that clients are promised are in `model/limits.ts`. */
+import { KiB, MiB } from '#lib/bytes.ts'
+
+export const httpLimits = {
+  /** How often node:http looks for requests that are overdue. */
+  timeoutCheckMs: 1_000,
+  /** Memory that a request costs beside its body, and a decoder beside its output. Counted as bytes in flight. */
+  requestOverheadBytes: 4 * KiB,
+  decoderOverheadBytes: 128 * KiB,
+  /** RFC 9659: a zstd body may ask for a window of 8 MiB at most. */
+  zstdWindowLogMax: 23,
+  /** Largest rest of a rejected body that is read and discarded so that the connection can be reused. */
+  discardBytesMax: MiB,
+  /** A connection that closes while a body still arrives keeps reading for this long, so that the client sees the answer. */
+  lingerMsMax: 30_000,
+  lingerIdleMs: 5_000,
+  /** After SIGTERM, how long a body in progress may take to arrive. */
+  drainBodyMs: 5_000,
+} as const

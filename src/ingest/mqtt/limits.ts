@@ -1,0 +1,38 @@
+/** Tuning of MQTT connections. Bounds that clients are promised are in `model/limits.ts`. */
+import { KiB, MiB } from '#lib/bytes.ts'
+
+export const sessionLimits = {
+  /** Time for CONNECT to arrive. */
+  connectTimeoutMs: 10_000,
+  /** Payload bytes of a connection that are not yet durable. Above this, reading pauses. */
+  inFlightBytesMax: 4 * MiB,
+  /** Memory that a message costs beside its payload. */
+  messageOverheadBytes: 256,
+  /** Packets that are read from one connection before others get their turn. */
+  packetsPerTurnMax: 4_096,
+  /** Size of a WebSocket message, which may hold parts of packets or several packets, and the pieces it may arrive in. */
+  frameBytesMax: 2 * MiB,
+  frameFragmentsMax: 4_096,
+  frameChunksMax: 8_192,
+  /** WebSocket pongs that the client has not read. */
+  pongsMax: 60,
+  /** Bytes of an incomplete packet that a connection may hold before they count as bytes in flight. */
+  heldBytesFree: 64 * KiB,
+  /** Answers that the client has not read. Above this, reading pauses; after `unsentMsMax` the connection is closed. */
+  unsentBytesMax: 64 * KiB,
+  unsentMsMax: 30_000,
+  /** How long a closing connection waits for the client to close too. */
+  closeMs: 2_000,
+  /** How often overdue connections are looked for. */
+  sweepMs: 1_000,
+  /** How often memory and disk are checked again while there is no room. */
+  roomPollMs: 20,
+  /** Share of the shutdown time that messages in flight get to become durable. */
+  drainMs: 5_000,
+  /** At most one log line per reason in this time. */
+  clientErrorLogMs: 60_000,
+  /** Characters of each client-supplied text in such a line. */
+  clientErrorLogCharsMax: 512,
+  /** User names with a counter of their own. */
+  usernamesMax: 200,
+} as const
