@@ -56,6 +56,7 @@ export class Installation implements AsyncDisposable {
     this.ingestUrl = `http://127.0.0.1:${ports[1]}`
     this.#environment = {
       PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       INLET_DATA_DIR: directory,
       INLET_CONTROL_LISTEN: `127.0.0.1:${ports[0]}`,
       INLET_INGEST_LISTEN: `127.0.0.1:${ports[1]}`,
