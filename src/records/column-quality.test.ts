@@ -8,6 +8,7 @@ import { addQualities, type ColumnQuality, hasOrder, toSum } from '#model/view-q
 import { MASK_COLUMNS } from '#views/extraction.ts'
 import { parseType } from '#views/types.ts'
 import { decide } from '../../test/support/decide.ts'
+import { runs } from '../../test/support/thorough.ts'
 import { canonicalText } from './column-quality.ts'
 
 type Range = Pick<ColumnQuality, 'name' | 'values' | 'nulls' | 'min' | 'max'>
@@ -271,7 +272,7 @@ describe('random records', () => {
         expect(quality.columns.reduce((sum, { cast_nulls }) => sum + cast_nulls, 0)).toBe(counts.castNulls)
         expect(quality.sampled_records).toBe(lines.length)
       }),
-      { numRuns: 30 },
+      { numRuns: runs(6, 30) },
     )
   })
 
@@ -285,7 +286,7 @@ describe('random records', () => {
         expect(addQualities([first, second])).toEqual(all)
         expect(addQualities([second, first])).toEqual(all)
       }),
-      { numRuns: 10 },
+      { numRuns: runs(3, 10) },
     )
   })
 })

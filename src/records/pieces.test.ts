@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { OutOfMemory } from '#duckdb/database.ts'
+import { runs } from '../../test/support/thorough.ts'
 import { cutToFit, type Piece, VECTOR_ROWS } from './pieces.ts'
 
 const outOfMemory = new OutOfMemory('Out of Memory Error: no room\nadvice')
@@ -38,7 +39,7 @@ test('rows come once and in order, in whole vectors or parts of one, and only th
         }
       },
     ),
-    { numRuns: 40 },
+    { numRuns: runs(10, 40) },
   )
 })
 

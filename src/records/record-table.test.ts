@@ -5,6 +5,7 @@ import type { Value } from '#duckdb/database.ts'
 import { MiB } from '#lib/bytes.ts'
 import type { Column, Definition } from '#model/definition.ts'
 import { decide } from '../../test/support/decide.ts'
+import { runs } from '../../test/support/thorough.ts'
 
 const column = (name: string, type: string, more: Partial<Column> = {}): Column => ({ name, type, path: `$.${name}`, ...more })
 
@@ -429,7 +430,7 @@ describe('random records and definitions obey the rules', () => {
           expect(counts.castNulls).toBe(expected.reduce((sum, { nulls }) => sum + nulls, 0))
         },
       ),
-      { numRuns: 25 },
+      { numRuns: runs(6, 25) },
     )
   })
 })

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
 import type { Column, Definition } from '#model/definition.ts'
+import { runs } from '../../test/support/thorough.ts'
 import { compileView } from './compile.ts'
 
 const columns: readonly Column[] = [
@@ -310,7 +311,7 @@ describe('hostile definitions', () => {
         )
         expect(bare).not.toMatch(/;|--|\/\*|read_text/)
       }),
-      { numRuns: 800 },
+      { numRuns: runs(200, 800) },
     )
     expect(compiled).toBeGreaterThan(0)
   })

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { generate } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
+import { runs } from '../../../test/support/thorough.ts'
 import { LastTopic, type ProtocolVersion, readPublish } from './publish.ts'
 import { Refusal } from './reason.ts'
 
@@ -115,7 +116,7 @@ describe('every PUBLISH that mqtt-packet writes', () => {
           else expect(cut().payload.length).toBe(end - payloadAt)
         }
       }),
-      { numRuns: 200 },
+      { numRuns: runs(40, 200) },
     )
   })
 
@@ -146,7 +147,7 @@ describe('every PUBLISH that mqtt-packet writes', () => {
           if (found.qos > 0) expect(found.messageId).toBeGreaterThan(0)
         }
       }),
-      { numRuns: 5_000 },
+      { numRuns: runs(1_000, 5_000) },
     )
   })
 })
@@ -161,7 +162,7 @@ test('random bytes are refused or read, and nothing else happens', () => {
         expect(error).toBeInstanceOf(Refusal)
       }
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs(1_000, 5_000) },
   )
 })
 
