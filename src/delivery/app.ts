@@ -126,7 +126,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     logger,
   })
 
-  feed.subscribe(() => heartbeat.soon())
+  feed.subscribe(() => heartbeat.beatNow())
 
   await janitor.clearScratch(paths.scratch)
   await suspects.load()

@@ -114,7 +114,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       new Periodic({
         name: 'certificate',
         intervalMs: ingestLimits.certificatePollMs,
-        act: () => renewed.look(),
+        run: () => renewed.look(),
         failure: 'the TLS certificate cannot be read again; the one before is still served',
         clock,
         logger,
@@ -178,7 +178,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
 
   feed.subscribe((snapshot) => {
     apply(snapshot)
-    heartbeat.soon()
+    heartbeat.beatNow()
   })
   // Stopped in reverse: MQTT and the server finish what they have taken, and the log seals last.
   const services = [wal, feed, admission, ...renewal, server, mqtt, heartbeat]

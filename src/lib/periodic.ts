@@ -1,54 +1,111 @@
 import type { Clock } from './clock.ts'
+import { errorMessage } from './error-message.ts'
+import { Backoff } from './retry.ts'
 import type { Service } from './service.ts'
 import type { Logger } from './telemetry.ts'
 
 export type PeriodicOptions = {
   readonly name: string
-  /** From the end of one time to the beginning of the next. */
+  /** Delay from the end of one run to the start of the next. */
   readonly intervalMs: number
-  readonly act: () => Promise<void>
-  /** What is logged when it throws. The next time comes all the same. */
+  /** The signal aborts when the service stops. */
+  readonly run: (signal: AbortSignal) => Promise<void> | void
+  /** If true, `start` begins the first run; otherwise it comes after one interval. */
+  readonly runAtStart?: boolean
+  /** After failed runs the delay grows from `intervalMs` up to this. */
+  readonly failureDelayMsMax?: number
+  /** Logged when a run throws. The next run follows in any case. */
   readonly failure: string
+  /**
+   * Logged at the first success after a logged failure. If set, an outage is logged once; if not, every failure is logged.
+   */
+  readonly recovery?: string
+  /** Level of the failure's log line. Default `error`. */
+  readonly level?: 'warn' | 'error'
+  /** Failures in a row before an outage is logged: the other side may be starting at the same time. Default 1. */
+  readonly failuresBeforeLog?: number
   readonly clock: Clock
   readonly logger: Logger
 }
 
-/** Does something again and again. */
+/**
+ * Runs a function again and again.
+ *
+ * Law: runs never overlap; `stop` waits for the one in progress, and none starts after it.
+ */
 export class Periodic implements Service {
   readonly name: string
   readonly #options: PeriodicOptions
-  #cancel: () => void = () => undefined
-  #acting: Promise<void> = Promise.resolve()
-  #stopped = false
+  readonly #stopping = new AbortController()
+  readonly #backoff: Backoff
+  #state: 'new' | 'waiting' | 'running' = 'new'
+  #runAgain = false
+  #failures = 0
+  #cancelTimer: () => void = () => undefined
+  #running: Promise<void> = Promise.resolve()
 
   constructor(options: PeriodicOptions) {
     this.name = options.name
     this.#options = options
+    const { intervalMs, failureDelayMsMax = intervalMs } = options
+    this.#backoff = new Backoff({ delayMsMin: intervalMs, delayMsMax: failureDelayMsMax })
   }
 
   async start(): Promise<void> {
-    this.#later()
+    if (this.#options.runAtStart === true) this.#run()
+    else this.#wait(this.#options.intervalMs)
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true
-    this.#cancel()
-    await this.#acting
+    this.#stopping.abort()
+    this.#cancelTimer()
+    await this.#running
   }
 
-  #later(): void {
-    if (this.#stopped) return
-    this.#cancel = this.#options.clock.setTimer(() => {
-      this.#acting = this.#act().finally(() => this.#later())
-    }, this.#options.intervalMs)
+  /** Runs now instead of at the end of the interval. During a run, another one follows at once. */
+  runNow(): void {
+    this.#runAgain = this.#state === 'running'
+    if (this.#state !== 'waiting' || this.#stopping.signal.aborted) return
+    this.#cancelTimer()
+    this.#run()
   }
 
-  async #act(): Promise<void> {
-    const { act, failure, logger } = this.#options
+  #wait(delayMs: number): void {
+    this.#state = 'waiting'
+    this.#cancelTimer = this.#options.clock.setTimer(() => this.#run(), delayMs)
+  }
+
+  #run(): void {
+    this.#state = 'running'
+    this.#runAgain = false
+    this.#running = this.#runOnce().then((delayMs) => {
+      if (this.#stopping.signal.aborted) return
+      if (this.#runAgain) this.#run()
+      else this.#wait(delayMs)
+    })
+  }
+
+  /** Returns the delay until the next run. */
+  async #runOnce(): Promise<number> {
+    const { run, intervalMs, recovery, failuresBeforeLog = 1, logger } = this.#options
     try {
-      await act()
+      await run(this.#stopping.signal)
     } catch (error) {
-      logger.error({ err: error }, failure)
+      if (!this.#stopping.signal.aborted) this.#failed(error)
+      return this.#options.failureDelayMsMax === undefined ? intervalMs : this.#backoff.next()
+    }
+    if (recovery !== undefined && this.#failures >= failuresBeforeLog) logger.info(recovery)
+    this.#failures = 0
+    this.#backoff.reset()
+    return intervalMs
+  }
+
+  #failed(error: unknown): void {
+    const { failure, recovery, level = 'error', failuresBeforeLog = 1, logger } = this.#options
+    this.#failures += 1
+    const isOutageStart = this.#failures === failuresBeforeLog
+    if (isOutageStart || (recovery === undefined && this.#failures > failuresBeforeLog)) {
+      logger[level]({ reason: errorMessage(error), err: error }, failure)
     }
   }
 }

@@ -1,12 +1,12 @@
-import { type Clock, sleep } from '#lib/clock.ts'
-import { errorMessage } from '#lib/error-message.ts'
+import type { Clock } from '#lib/clock.ts'
+import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Heartbeat as Message } from '#model/node-protocol.ts'
 
 const intervalMs = 2_000
-/** Beats lost in a row that are worth a word: control may be starting beside us. */
-const lostWorthAWord = 3
+/** Control may be starting at the same time, so a few failures are normal. */
+const failuresBeforeWarning = 3
 
 export interface HeartbeatSink {
   sendHeartbeat(message: Message, signal: AbortSignal): Promise<void>
@@ -14,53 +14,42 @@ export interface HeartbeatSink {
 
 export type HeartbeatOptions = {
   readonly control: HeartbeatSink
-  /** How the process is now. */
+  /** Returns the current state of the process. */
   readonly message: () => Message
   readonly clock: Clock
   readonly logger: Logger
 }
 
-/** Tells control how a process is, at once and then every two seconds. One that is lost doesn't matter: the next one says it all. */
+/** Reports the state of a process to control, at once and then every two seconds. A lost report does no harm: the next one is complete. */
 export class Heartbeat implements Service {
   readonly name = 'heartbeat'
-  readonly #options: HeartbeatOptions
-  readonly #stopping = new AbortController()
-  #wake = new AbortController()
-  #beating: Promise<void> = Promise.resolve()
+  readonly #beats: Periodic
 
-  constructor(options: HeartbeatOptions) {
-    this.#options = options
+  constructor({ control, message, clock, logger }: HeartbeatOptions) {
+    this.#beats = new Periodic({
+      name: this.name,
+      intervalMs,
+      run: (signal) => control.sendHeartbeat(message(), signal),
+      runAtStart: true,
+      failure: 'heartbeat failed',
+      recovery: 'heartbeat restored',
+      level: 'warn',
+      failuresBeforeLog: failuresBeforeWarning,
+      clock,
+      logger,
+    })
   }
 
-  async start(): Promise<void> {
-    this.#beating = this.#beat(this.#stopping.signal)
+  start(): Promise<void> {
+    return this.#beats.start()
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort()
-    await this.#beating
+  stop(): Promise<void> {
+    return this.#beats.stop()
   }
 
-  /** Something changed that control should hear of before the next beat. */
-  soon(): void {
-    this.#wake.abort()
-  }
-
-  async #beat(signal: AbortSignal): Promise<void> {
-    const { control, message, clock, logger } = this.#options
-    let lost = 0
-    while (!signal.aborted) {
-      this.#wake = new AbortController()
-      try {
-        await control.sendHeartbeat(message(), signal)
-        if (lost >= lostWorthAWord) logger.info('control hears of this node again')
-        lost = 0
-      } catch (error) {
-        lost += 1
-        if (lost === lostWorthAWord && !signal.aborted)
-          logger.warn({ reason: errorMessage(error) }, 'control does not hear of this node')
-      }
-      await sleep(clock, intervalMs, AbortSignal.any([signal, this.#wake.signal]))
-    }
+  /** Sends the next heartbeat now, because the state changed. */
+  beatNow(): void {
+    this.#beats.runNow()
   }
 }

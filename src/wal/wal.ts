@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { assert } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
+import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { listLogs, type SegmentFile } from './directory.ts'
@@ -48,15 +49,22 @@ export class Wal implements Service {
   readonly #failures = new Map<string, string>()
   readonly #usage: DiskUsage
   readonly #waiting = { bytes: 0 }
+  readonly #upkeep: Periodic
   #orphans: readonly Orphan[] = []
-  #looking: Promise<void> = Promise.resolve()
-  #cancelLook: (() => void) | undefined
   #state: 'new' | 'serving' | 'stopped' = 'new'
 
   constructor(options: WalOptions) {
     this.#options = options
     this.#limits = { ...walLimits, ...options.limits }
     this.#usage = new DiskUsage(options.files)
+    this.#upkeep = new Periodic({
+      name: 'wal upkeep',
+      intervalMs: this.#limits.lookIntervalMs,
+      run: () => this.#look(),
+      failure: 'WAL upkeep failed',
+      clock: options.clock,
+      logger: options.logger,
+    })
   }
 
   /** Recovers what an earlier process left behind. Sealed segments are only counted. */
@@ -69,7 +77,7 @@ export class Wal implements Service {
     }
     await Promise.all(Array.from({ length: this.#limits.recoveryParallel }, recoverNext))
     this.#state = 'serving'
-    this.#lookLater()
+    await this.#upkeep.start()
   }
 
   /** Makes the log if it is new. Changed settings apply from its next segment on. */
@@ -127,8 +135,7 @@ export class Wal implements Service {
   /** Writes what was accepted and seals everything. Idempotent. */
   async stop(signal: AbortSignal): Promise<void> {
     this.#state = 'stopped'
-    this.#cancelLook?.()
-    await this.#looking
+    await this.#upkeep.stop()
     await Promise.all([...this.#logs.values()].map((log) => log.stop(signal)))
     if (!signal.aborted) await this.#retryOrphans()
   }
@@ -184,14 +191,6 @@ export class Wal implements Service {
     const reason = `${failure.reason}: ${failure.message}`
     if (!this.#failures.has(logName)) this.#options.logger.error({ err: failure, log: logName }, 'the log cannot write')
     this.#failures.set(logName, reason)
-  }
-
-  #lookLater(): void {
-    this.#cancelLook = this.#options.clock.setTimer(() => {
-      this.#looking = this.#look().then(() => {
-        if (this.#state === 'serving') this.#lookLater()
-      })
-    }, this.#limits.lookIntervalMs)
   }
 
   async #look(): Promise<void> {

@@ -28,7 +28,7 @@ export function drains(options: DrainsOptions): Periodic {
   return new Periodic({
     name: 'drains',
     intervalMs: controlLimits.drainCheckMs,
-    act: () => removeDrained(options),
+    run: () => removeDrained(options),
     failure: 'deleted endpoints cannot be removed',
     clock,
     logger,

@@ -13,7 +13,7 @@ export function housekeeping({ store, clock, logger }: HousekeepingOptions): Per
   return new Periodic({
     name: 'housekeeping',
     intervalMs: controlLimits.housekeepingIntervalMs,
-    act: async () => {
+    run: async () => {
       await removeViewCountersBefore(store.db, clock.now() - controlLimits.viewCountersKeptMs)
       await removeJobsFinishedBefore(store.db, clock.now() - jobLimits.keptMs)
     },

@@ -6,6 +6,7 @@
  */
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { Periodic } from '#lib/periodic.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -42,21 +43,33 @@ export class JobWorker implements Service {
   readonly #incarnation = newId()
   readonly #inWork = new Map<string, InWork>()
   readonly #stopping = new AbortController()
-  #wake = new AbortController()
-  #working: Promise<void> = Promise.resolve()
+  readonly #polls: Periodic
 
   constructor(options: JobWorkerOptions) {
     this.#options = options
+    this.#polls = new Periodic({
+      name: this.name,
+      intervalMs: jobLimits.pollMs,
+      failureDelayMsMax: jobLimits.pollMsMax,
+      run: (signal) => this.#poll(signal),
+      runAtStart: true,
+      failure: 'leasing job units failed',
+      recovery: 'leasing job units restored',
+      level: 'warn',
+      failuresBeforeLog: 3,
+      clock: options.clock,
+      logger: options.logger,
+    })
   }
 
-  async start(): Promise<void> {
-    this.#working = this.#work(this.#stopping.signal)
+  start(): Promise<void> {
+    return this.#polls.start()
   }
 
   /** Everything can be done again, so it ends at once, and gives its leases back if control is there. */
   async stop(): Promise<void> {
     this.#stopping.abort()
-    await this.#working
+    await this.#polls.stop()
     const cutOff = [...this.#inWork.values()]
     for (const { abort } of cutOff) abort.abort()
     await Promise.all(cutOff.map(({ ended }) => ended))
@@ -66,24 +79,6 @@ export class JobWorker implements Service {
     await control
       .reportUnits({ node_id: nodeId, reports }, AbortSignal.timeout(jobLimits.releaseMs))
       .catch((error: unknown) => logger.warn({ reason: errorMessage(error) }, 'leases of jobs could not be given back'))
-  }
-
-  async #work(signal: AbortSignal): Promise<void> {
-    const { clock, logger } = this.#options
-    const backoff = new Backoff({ delayMsMin: jobLimits.pollMs, delayMsMax: jobLimits.pollMsMax })
-    while (!signal.aborted) {
-      this.#wake = new AbortController()
-      let delayMs: number = jobLimits.pollMs
-      try {
-        await this.#poll(signal)
-        backoff.reset()
-      } catch (error) {
-        delayMs = backoff.next()
-        if (backoff.attempts === 3 && !signal.aborted)
-          logger.warn({ reason: errorMessage(error) }, 'control leases no units of jobs')
-      }
-      await sleep(clock, delayMs, AbortSignal.any([signal, this.#wake.signal]))
-    }
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
@@ -101,7 +96,7 @@ export class JobWorker implements Service {
     }
     for (const unit of leases.units) this.#begin(unit, askedAt)
     // Control passed over so many units that it did not get to one that is to be done.
-    if (leases.more && leases.units.length < max) this.#wake.abort()
+    if (leases.more && leases.units.length < max) this.#polls.runNow()
   }
 
   #begin(unit: Unit, askedAt: number): void {
@@ -114,7 +109,7 @@ export class JobWorker implements Service {
       // What was cut off by the stop is still to be given back.
       if (this.#stopping.signal.aborted && abort.signal.aborted) return
       this.#inWork.delete(unit.lease_id)
-      this.#wake.abort()
+      this.#polls.runNow()
     })
   }
 
