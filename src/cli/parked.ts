@@ -1,6 +1,6 @@
 import { join } from 'node:path'
+import { listParked } from '#delivery/crash-ledger.ts'
 import type { SegmentSource } from '#delivery/segments.ts'
-import { listParked } from '#delivery/suspects.ts'
 import type { Files } from '#lib/files.ts'
 import { commitId } from '#model/commit.ts'
 

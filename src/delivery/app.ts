@@ -6,7 +6,6 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { deliveryLimits } from '#model/limits.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -16,13 +15,14 @@ import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { CrashLedger } from './crash-ledger.ts'
+import { DestinationBackoff } from './destination-backoff.ts'
 import { Janitor } from './janitor.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runUnit } from './jobs/unit-run.ts'
+import { deliveryLimits } from './limits.ts'
 import { Pipeline } from './pipeline.ts'
 import { SegmentDelivery } from './segment-delivery.ts'
-import { Suspects } from './suspects.ts'
-import { Troubles } from './troubles.ts'
 import { Uploader } from './uploader.ts'
 
 export type AppHooks = {
@@ -69,11 +69,11 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     clock,
     logger,
   })
-  const suspects = new Suspects({ directory: paths.suspects, files, clock })
+  const crashes = new CrashLedger({ directory: paths.suspects, files, clock })
   const builds = new Semaphore(config.deliveryParallel)
   const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
-  const { uploadsParallel, uploadsParallelOfDestination, uploadsParallelInTrouble } = deliveryLimits
-  const troubles = new Troubles({ clock })
+  const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
+  const backoff = new DestinationBackoff({ clock })
   const delivery = new SegmentDelivery({
     nodeId,
     segments,
@@ -82,13 +82,13 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     builds,
     uploader: new Uploader({
       parallel: uploadsParallel,
-      parallelOfPlace: uploadsParallelOfDestination,
-      parallelInTrouble: uploadsParallelInTrouble,
-      troubles,
+      parallelPerDestination: uploadsParallelPerDestination,
+      parallelBackingOff: uploadsParallelBackingOff,
+      backoff,
     }),
-    troubles,
+    backoff,
     stores,
-    suspects,
+    crashes,
     commit: (commit) => outbox.add(commit),
     endpoint: (id) => endpoints.get(id),
     nextSnapshot: () => next.signal,
@@ -129,7 +129,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   feed.subscribe(() => heartbeat.beatNow())
 
   await janitor.clearScratch(paths.scratch)
-  await suspects.load()
+  await crashes.load()
   // Stopped in reverse: jobs are put down, the pipeline works off what it can, and the outbox is there to the end for its commits.
   const services = [feed, outbox, pipeline, heartbeat, jobs]
   await startAll(services)

@@ -2,7 +2,7 @@ import { isMarker, objectKey, parseArtifactKind, type SegmentName } from '#model
 import type { ArtifactFiles, SegmentCommit } from '#model/commit.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
-import { isReadDenied } from '#objects/store-error.ts'
+import { unlessReadDenied } from './bucket.ts'
 
 /** A marker is a few kilobytes, with many views and long messages some hundred. What is larger is none. */
 export const markerBytesMax = 4 * 1024 * 1024
@@ -40,14 +40,4 @@ export async function areThere(store: ObjectStore, artifacts: ArtifactFiles, sig
     }),
   )
   return sizes.every((isWhole) => isWhole)
-}
-
-/** What is read, or `otherwise` where the role may not read. */
-export async function unlessReadDenied<T>(read: () => Promise<T>, otherwise: T): Promise<T> {
-  try {
-    return await read()
-  } catch (error) {
-    if (!isReadDenied(error)) throw error
-    return otherwise
-  }
 }

@@ -7,17 +7,18 @@ import { contentTypeOf, objectKey, type SegmentName } from '#model/artifact.ts'
 import { type ArtifactFile, commitId, type SegmentCommit } from '#model/commit.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
-import { deliveryLimits } from '#model/limits.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './artifacts/build.ts'
+import { type Access, unlessReadDenied } from './bucket.ts'
+import type { CrashLedger } from './crash-ledger.ts'
+import type { DestinationBackoff } from './destination-backoff.ts'
+import { deliveryLimits } from './limits.ts'
 import { decodeMarker, encodeMarker, withManifest } from './marker.ts'
-import { areThere, unlessReadDenied, whatIsForeign } from './marker-check.ts'
+import { areThere, whatIsForeign } from './marker-check.ts'
 import type { SegmentRef, SegmentSource } from './segments.ts'
-import type { Suspects } from './suspects.ts'
-import type { Access, Troubles } from './troubles.ts'
 import { metadataOf, type Uploader } from './uploader.ts'
 
 const markerKind = { type: 'marker' } as const
@@ -33,9 +34,9 @@ export type SegmentDeliveryOptions = {
   readonly memoryBytes: number
   readonly builds: Semaphore
   readonly uploader: Uploader
-  readonly troubles: Troubles
+  readonly backoff: DestinationBackoff
   readonly stores: ObjectStores
-  readonly suspects: Suspects
+  readonly crashes: CrashLedger
   /** Durable when it resolves. */
   readonly commit: (commit: SegmentCommit) => Promise<void>
   /** The endpoint as it is now. */
@@ -156,24 +157,24 @@ export class SegmentDelivery {
 
   /** What is built lies on this disk beside the log: while a destination takes nothing, the first segment of each log alone. */
   async #untilWorthBuilding({ name }: Facts, run: DeliveryRun): Promise<void> {
-    const { endpoint, troubles, nextSnapshot } = this.#options
+    const { endpoint, backoff, nextSnapshot } = this.#options
     for (;;) {
       run.signal.throwIfAborted()
       const changed = nextSnapshot()
       const place = endpoint(name.endpointId)?.destination?.id
-      const trouble = place === undefined ? undefined : troubles.find(place)
-      if (trouble === undefined) return
-      run.report(trouble.reason)
-      const isFirst = await isTurnBefore(run.turn, AbortSignal.any([run.signal, changed, trouble.over]))
+      const outage = place === undefined ? undefined : backoff.find(place)
+      if (outage === undefined) return
+      run.report(outage.reason)
+      const isFirst = await isTurnBefore(run.turn, AbortSignal.any([run.signal, changed, outage.over]))
       if (isFirst) return
     }
   }
 
   async #build(id: string, facts: Facts, run: DeliveryRun): Promise<BuiltArtifacts> {
-    const { builds, suspects } = this.#options
+    const { builds, crashes } = this.#options
     // What may have killed the process is converted with nothing beside it.
-    using _slot = await builds.acquire(suspects.isSuspect(id) ? builds.capacity : 1, run.signal)
-    await suspects.begin(id)
+    using _slot = await builds.acquire(crashes.isSuspect(id) ? builds.capacity : 1, run.signal)
+    await crashes.begin(id)
     try {
       const endpoint = this.#options.endpoint(facts.name.endpointId)
       // What to make of it, and whether anything can go anywhere, is known only from the configuration.
@@ -189,7 +190,7 @@ export class SegmentDelivery {
       await built.remove()
       return await this.#convert([...wanted, 'parquet'], views, run)
     } finally {
-      await suspects.end(id)
+      await crashes.end(id)
     }
   }
 
@@ -269,32 +270,32 @@ export class SegmentDelivery {
     })
   }
 
-  /** One request after the other while the destination is in trouble, as with files. */
+  /** One request after the other while the destination is in outage, as with files. */
   async #paced<T>(
     access: Access,
     target: Target,
     { report, signal }: DeliveryRun,
     request: (store: ObjectStore) => Promise<T>,
   ): Promise<T> {
-    const { stores, troubles } = this.#options
-    const trouble = troubles.find(target.id)
-    if (trouble !== undefined) report(trouble.reason)
-    using _turn = await trouble?.turn(signal)
+    const { stores, backoff } = this.#options
+    const outage = backoff.find(target.id)
+    if (outage !== undefined) report(outage.reason)
+    using _turn = await outage?.acquire(signal)
     try {
       const result = await request(stores.open(target))
-      troubles.succeeded(target.id, access)
+      backoff.recordSuccess(target.id, access)
       return result
     } catch (error) {
-      if (!signal.aborted) troubles.failed(target.id, access, error)
+      if (!signal.aborted) backoff.recordFailure(target.id, access, error)
       throw error
     }
   }
 
   /** Tries for ever, each time with the endpoint's destination as bound then. A new snapshot ends a wait. */
   async #retry<T>(facts: Facts, run: DeliveryRun, attempt: (target: Target) => Promise<T>): Promise<T> {
-    const { clock, troubles } = this.#options
+    const { clock, backoff } = this.#options
     const { endpointId, seq } = facts.name
-    const backoff = new Backoff(retryDelay)
+    const delay = new Backoff(retryDelay)
     for (;;) {
       run.signal.throwIfAborted()
       const snapshotSignal = this.#options.nextSnapshot()
@@ -308,16 +309,16 @@ export class SegmentDelivery {
         run.signal.throwIfAborted()
         run.report(errorMessage(error))
         this.#warn(destination?.id, { endpoint: endpointId, seq, reason: errorMessage(error) }, 'a segment waits to be delivered')
-        const over = destination === null ? undefined : troubles.find(destination.id)?.over
-        await sleep(clock, backoff.next(), AbortSignal.any([run.signal, snapshotSignal, ...(over === undefined ? [] : [over])]))
+        const over = destination === null ? undefined : backoff.find(destination.id)?.over
+        await sleep(clock, delay.next(), AbortSignal.any([run.signal, snapshotSignal, ...(over === undefined ? [] : [over])]))
       }
     }
   }
 
   /** Tries the conversion again while that may help; undefined once the segment is parked. */
   async #orPark<T>(id: string, run: DeliveryRun, attempt: () => Promise<T>): Promise<T | undefined> {
-    const { clock, logger, suspects } = this.#options
-    const backoff = new Backoff(retryDelay)
+    const { clock, logger, crashes } = this.#options
+    const delay = new Backoff(retryDelay)
     let failures = 0
     for (;;) {
       run.signal.throwIfAborted()
@@ -333,7 +334,7 @@ export class SegmentDelivery {
         if (!mayPassByItself(error)) failures += 1
         // A damaged file stays damaged.
         if (failures >= buildAttemptsMax || error instanceof SegmentError) {
-          await suspects.park(id, reason)
+          await crashes.park(id, reason)
           logger.error({ segment: id, endpoint: run.segment.logName, reason }, 'a segment cannot be converted and is parked')
           return undefined
         }
@@ -343,7 +344,7 @@ export class SegmentDelivery {
           { segment: id, endpoint: run.segment.logName, reason },
           'a segment could not be converted; trying again',
         )
-        await sleep(clock, backoff.next(), AbortSignal.any([run.signal, snapshotSignal]))
+        await sleep(clock, delay.next(), AbortSignal.any([run.signal, snapshotSignal]))
       }
     }
   }

@@ -4,7 +4,7 @@ import { newId } from '#model/id.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { until } from '../../test/support/until.ts'
 import type { BuiltFile } from './artifacts/file.ts'
-import { Troubles } from './troubles.ts'
+import { DestinationBackoff } from './destination-backoff.ts'
 import { metadataOf, Uploader } from './uploader.ts'
 
 const never = new AbortController().signal
@@ -35,8 +35,8 @@ class Bucket {
 }
 
 const ignore = () => undefined
-const uploaderOf = (parallel: number, parallelInTrouble: number, parallelOfPlace = parallel) =>
-  new Uploader({ parallel, parallelOfPlace, parallelInTrouble, troubles: new Troubles({ clock: systemClock }) })
+const uploaderOf = (parallel: number, parallelBackingOff: number, parallelPerDestination = parallel) =>
+  new Uploader({ parallel, parallelPerDestination, parallelBackingOff, backoff: new DestinationBackoff({ clock: systemClock }) })
 
 const fails = () => Promise.reject(new Error('no bucket'))
 const hangs = (signal: AbortSignal | undefined) =>

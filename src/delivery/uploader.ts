@@ -5,16 +5,16 @@ import { type ArtifactKind, contentTypeOf, objectKey, printArtifactKind, type Se
 import type { ArtifactFile } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import type { BuiltFile } from './artifacts/file.ts'
-import type { Troubles } from './troubles.ts'
+import type { DestinationBackoff } from './destination-backoff.ts'
 
 export type UploaderOptions = {
   /** Files on their way at the same time, over all segments. */
   readonly parallel: number
   /** Of these, to one place: one that falls silent leaves some for others until that is noticed. */
-  readonly parallelOfPlace: number
+  readonly parallelPerDestination: number
   /** And beside them, to places whose last upload failed. */
-  readonly parallelInTrouble: number
-  readonly troubles: Troubles
+  readonly parallelBackingOff: number
+  readonly backoff: DestinationBackoff
 }
 
 export type UploadOptions = {
@@ -37,16 +37,16 @@ export type UploadOptions = {
  */
 export class Uploader {
   readonly #slots: Semaphore
-  readonly #parallelOfPlace: number
+  readonly #parallelPerDestination: number
   readonly #slotsOfPlaces = new Map<string, Semaphore>()
   readonly #slotsInTrouble: Semaphore
-  readonly #troubles: Troubles
+  readonly #backoff: DestinationBackoff
 
-  constructor({ parallel, parallelOfPlace, parallelInTrouble, troubles }: UploaderOptions) {
+  constructor({ parallel, parallelPerDestination, parallelBackingOff, backoff }: UploaderOptions) {
     this.#slots = new Semaphore(parallel)
-    this.#parallelOfPlace = parallelOfPlace
-    this.#slotsInTrouble = new Semaphore(parallelInTrouble)
-    this.#troubles = troubles
+    this.#parallelPerDestination = parallelPerDestination
+    this.#slotsInTrouble = new Semaphore(parallelBackingOff)
+    this.#backoff = backoff
   }
 
   /** The artifacts by kind, as a commit lists them. If one fails the others are cut off and the first error is thrown. */
@@ -61,11 +61,11 @@ export class Uploader {
         const key = objectKey(prefix, segment, kind)
         const contentType = contentTypeOf(kind)
         await store.putFile(key, path, { contentType, metadata: metadataOf(segment, kind, file), sha256, signal: either })
-        this.#troubles.succeeded(place, 'write')
+        this.#backoff.recordSuccess(place, 'write')
         const ofView = view === undefined ? {} : { view_id: view.id, view_version: view.version }
         return [printArtifactKind(kind), { key, bytes, rows, sha256, ...ofView }]
       } catch (error) {
-        if (!either.aborted) this.#troubles.failed(place, 'write', error)
+        if (!either.aborted) this.#backoff.recordFailure(place, 'write', error)
         failed.abort(error)
         throw new Error(`upload of ${basename(path)} failed`, { cause: error })
       }
@@ -77,25 +77,25 @@ export class Uploader {
   }
 
   #slotsOf(place: string): Semaphore {
-    const slots = this.#slotsOfPlaces.get(place) ?? new Semaphore(this.#parallelOfPlace)
+    const slots = this.#slotsOfPlaces.get(place) ?? new Semaphore(this.#parallelPerDestination)
     this.#slotsOfPlaces.set(place, slots)
     return slots
   }
 
   async #acquire(place: string, report: UploadOptions['report'], signal: AbortSignal): Promise<Disposable> {
     for (;;) {
-      const trouble = this.#troubles.find(place)
+      const outage = this.#backoff.find(place)
       using held = new DisposableStack()
-      if (trouble === undefined) {
+      if (outage === undefined) {
         held.use(await this.#slotsOf(place).acquire(1, signal))
         held.use(await this.#slots.acquire(1, signal))
-        if (this.#troubles.find(place) === undefined) return held.move()
+        if (this.#backoff.find(place) === undefined) return held.move()
         // Another file failed there while this one stood in line.
         continue
       }
-      report(trouble.reason)
-      held.use(await trouble.turn(signal))
-      if (trouble.over.aborted) continue
+      report(outage.reason)
+      held.use(await outage.acquire(signal))
+      if (outage.over.aborted) continue
       held.use(await this.#slotsInTrouble.acquire(1, signal))
       return held.move()
     }

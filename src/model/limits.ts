@@ -241,21 +241,3 @@ export const requestLimits = {
   rateWindowMs: 10_000,
   rateWindowBytesMin: 8 * KiB,
 } as const
-
-/**
- * Of a process that speaks to S3. What uploads hold in memory at most: files up to the threshold are streamed from disk and cost
- * nothing to speak of; each larger one holds `partBytes` times the parts on their way and the two that are being read.
- */
-export const deliveryLimits = {
-  /** Files on their way at the same time, over all segments. */
-  uploadsParallel: 12,
-  /** Of these, to one destination: one that falls silent leaves some for others until that is noticed. */
-  uploadsParallelOfDestination: 8,
-  /** And beside them, to destinations whose last upload failed: one for each at most. */
-  uploadsParallelInTrouble: 16,
-  /** Between attempts of one segment, and of one destination in trouble. */
-  retryDelayMsMin: 200,
-  retryDelayMsMax: 30_000,
-  /** What waits is logged once in this time for each destination. */
-  warnIntervalMs: 60_000,
-} as const

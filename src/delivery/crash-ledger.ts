@@ -4,7 +4,7 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
 
-/** Times the process may die while it converts one segment alone before the segment is parked. */
+/** Crashes while one segment is converted alone after which that segment is parked. */
 const crashesMax = 3
 
 const Building = z.object({ crashes: z.int(), alone: z.boolean() })
@@ -12,42 +12,42 @@ type Building = z.infer<typeof Building>
 const Parked = z.object({ reason: z.string(), at: z.string() })
 export type Parked = z.infer<typeof Parked>
 
-export type SuspectsOptions = { readonly directory: string; readonly files: Files; readonly clock: Clock }
+export type CrashLedgerOptions = { readonly directory: string; readonly files: Files; readonly clock: Clock }
 
 /**
- * Remembers, across crashes of this process, which segments were being converted, and which are parked.
+ * Records on disk which segments were being converted when this process crashed, and which segments are parked.
  *
- * A segment that kills the converter must not kill it for ever: what was in work when the process died is a suspect and is
- * converted alone, and one that kills it again and again while alone is parked. The files are
- * `<directory>/<commit id>.building.json` and `….parked.json`; removing a parked one is the operator's retry.
+ * Law: a segment that crashes the converter is retried a bounded number of times. Every segment that was being converted at a crash is a
+ * suspect and is converted alone; one that keeps crashing the process while alone is parked. The files are
+ * `<directory>/<commit id>.building.json` and `….parked.json`. To retry a parked segment, the operator removes the latter.
  */
-export class Suspects {
-  readonly #options: SuspectsOptions
+export class CrashLedger {
+  readonly #options: CrashLedgerOptions
   readonly #crashes = new Map<string, number>()
 
-  constructor(options: SuspectsOptions) {
+  constructor(options: CrashLedgerOptions) {
     this.#options = options
   }
 
-  /** Reads what the last run left. */
+  /** Reads the records of the last run. */
   async load(): Promise<void> {
     const { directory, files } = this.#options
     await files.makeDirectory(directory)
     for (const { name } of await files.list(directory)) {
       const id = /^(.+)\.building\.json$/.exec(name)?.[1]
       if (id === undefined) continue
-      const was = Building.safeParse(await readJson(files, join(directory, name))).data ?? {
+      const last = Building.safeParse(await readJson(files, join(directory, name))).data ?? {
         crashes: 0,
         alone: false,
       }
-      // The first crash makes a suspect. Later ones count only when nothing else ran that could have been the cause.
-      const crashes = was.crashes + (was.alone || was.crashes === 0 ? 1 : 0)
-      if (crashes > crashesMax) await this.park(id, `the converting process died ${crashes} times on this segment`)
+      // The first crash makes a suspect. Later ones count only if no other segment could have caused them.
+      const crashes = last.crashes + (last.alone || last.crashes === 0 ? 1 : 0)
+      if (crashes > crashesMax) await this.park(id, `the process crashed ${crashes} times while converting this segment`)
       else this.#crashes.set(id, crashes)
     }
   }
 
-  /** Whether the segment was in work when the process died. */
+  /** Whether the segment was being converted at a crash. */
   isSuspect(id: string): boolean {
     return this.#crashes.has(id)
   }
@@ -57,7 +57,7 @@ export class Suspects {
     await writeDurably(this.#options.files, this.#path(id, 'building'), Buffer.from(JSON.stringify(state)))
   }
 
-  /** The conversion ended with the process alive, well or not. */
+  /** The conversion succeeded or failed without a crash. */
   async end(id: string): Promise<void> {
     this.#crashes.delete(id)
     await this.#options.files.remove(this.#path(id, 'building'))
@@ -74,7 +74,7 @@ export class Suspects {
   }
 }
 
-/** Every parked segment by its commit id. */
+/** Returns the parked segments by commit id. */
 export async function listParked(files: Files, directory: string): Promise<ReadonlyMap<string, Parked>> {
   const parked = new Map<string, Parked>()
   for (const { name } of await files.list(directory)) {

@@ -4,30 +4,30 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
-import { listParked, Suspects } from './suspects.ts'
+import { CrashLedger, listParked } from './crash-ledger.ts'
 
 let directory = ''
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'inlet-suspects-'))
+  directory = await mkdtemp(join(tmpdir(), 'inlet-crashes-'))
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-/** What a process finds that starts after the last one died. */
-async function afterCrash(): Promise<Suspects> {
-  const suspects = new Suspects({ directory, files: systemFiles, clock: systemClock })
-  await suspects.load()
-  return suspects
+/** Starts as a process does after the last one crashed. */
+async function afterCrash(): Promise<CrashLedger> {
+  const ledger = new CrashLedger({ directory, files: systemFiles, clock: systemClock })
+  await ledger.load()
+  return ledger
 }
 
-describe('Suspects', () => {
-  test('what ended well or badly with the process alive is no suspect', async () => {
-    const suspects = await afterCrash()
-    await suspects.begin('a')
-    await suspects.end('a')
+describe('CrashLedger', () => {
+  test('a conversion that ended without a crash leaves no suspect', async () => {
+    const ledger = await afterCrash()
+    await ledger.begin('a')
+    await ledger.end('a')
     expect((await afterCrash()).isSuspect('a')).toBe(false)
   })
 
-  test('all that were in work at a crash are suspects, and one that is converted then is cleared', async () => {
+  test('every segment that was being converted at a crash is a suspect until a conversion of it ends', async () => {
     const first = await afterCrash()
     await first.begin('guilty')
     await first.begin('innocent')
@@ -40,11 +40,11 @@ describe('Suspects', () => {
     expect([third.isSuspect('guilty'), third.isSuspect('innocent')]).toEqual([true, false])
   })
 
-  test('one that kills the process again and again while alone is parked, with the reason', async () => {
+  test('a segment that keeps crashing the process while alone is parked with the reason', async () => {
     for (let crash = 0; crash < 4; crash++) await (await afterCrash()).begin('guilty')
-    const suspects = await afterCrash()
-    expect(suspects.isSuspect('guilty')).toBe(false)
+    const ledger = await afterCrash()
+    expect(ledger.isSuspect('guilty')).toBe(false)
     const parked = await listParked(systemFiles, directory)
-    expect(parked.get('guilty')?.reason).toMatch(/died 4 times/)
+    expect(parked.get('guilty')?.reason).toMatch(/crashed 4 times/)
   })
 })

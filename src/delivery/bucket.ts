@@ -1,0 +1,14 @@
+import { isReadDenied } from '#objects/store-error.ts'
+
+/** A role may be allowed to write and not to read, or the other way round. */
+export type Access = 'read' | 'write'
+
+/** Returns what was read, or `otherwise` if the role may not read. */
+export async function unlessReadDenied<T>(read: () => Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!isReadDenied(error)) throw error
+    return otherwise
+  }
+}

@@ -1,0 +1,14 @@
+/** Tuning of delivery. Bounds that clients are promised are in `model/limits.ts`. */
+export const deliveryLimits = {
+  /** Files uploaded at the same time, over all segments. */
+  uploadsParallel: 12,
+  /** How many of them may go to one destination: one that hangs leaves slots for others until the timeout. */
+  uploadsParallelPerDestination: 8,
+  /** In addition, one file at a time for each destination that is backing off, up to so many in all. */
+  uploadsParallelBackingOff: 16,
+  /** Between attempts of one segment, and of one destination that is backing off. */
+  retryDelayMsMin: 200,
+  retryDelayMsMax: 30_000,
+  /** A repeated failure is logged once in this time for each cause. */
+  warnIntervalMs: 60_000,
+} as const
