@@ -1,8 +1,13 @@
-/** Waits for a condition, asked again and again, and fails by name when it doesn't come true in time. */
+const [firstPauseMs, longestPauseMs] = [5, 50]
+
+/**
+ * Waits for a condition and throws, naming it, once the time is up. Asks often at first and less often later: a test that waits for
+ * another process must not take the processor away from it.
+ */
 export async function until(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 10_000): Promise<void> {
   const deadline = performance.now() + timeoutMs
-  while (!(await condition())) {
+  for (let pauseMs = firstPauseMs; !(await condition()); pauseMs = Math.min(pauseMs * 1.3, longestPauseMs)) {
     if (performance.now() > deadline) throw new Error(`waited ${timeoutMs} ms for: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }
