@@ -8,11 +8,12 @@ import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { type TestAccount, useControl } from '../support/control.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
+import { runs } from '../support/thorough.ts'
 
 const control = useControl()
 
 const seed = process.env['INLET_TEST_SEED']
-const runs = { numRuns: 50, ...(seed === undefined ? {} : { seed: Number(seed) }) }
+const options = { numRuns: runs(10, 50), ...(seed === undefined ? {} : { seed: Number(seed) }) }
 
 type Schema = { readonly $ref?: string; readonly properties?: Record<string, unknown>; readonly anyOf?: readonly Schema[] }
 type Operation = {
@@ -181,7 +182,7 @@ describe('whatever is sent', () => {
           expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(500)
           seen.add(answer.status)
         }),
-        { ...runs, examples: [[first]] },
+        { ...options, examples: [[first]] },
       )
     }
     // Input that is never right finds little.

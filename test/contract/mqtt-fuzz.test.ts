@@ -6,10 +6,11 @@ import { MiB } from '#lib/bytes.ts'
 import { seededRandom } from '../support/faulty-files.ts'
 import { connectPacket, MqttClient, type Version } from '../support/mqtt-client.ts'
 import { MqttNode, mqttEndpoint, mqttSettings } from '../support/mqtt-node.ts'
+import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const seed = Number(process.env['INLET_TEST_SEED'] ?? randomInt(2 ** 31))
-const connections = 400
+const connections = runs(200, 400)
 const packetsEach = 30
 
 type Random = {

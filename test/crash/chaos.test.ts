@@ -6,10 +6,11 @@ import { randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
+import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const seed = Number(process.env['CHAOS_SEED'] ?? randomInt(2 ** 31))
-const steps = Number(process.env['CHAOS_STEPS'] ?? 10)
+const steps = Number(process.env['CHAOS_STEPS'] ?? runs(5, 10))
 /** Each with an endpoint of its own. */
 const buckets = ['chaos-one', 'chaos-two'] as const
 const view = {

@@ -16,6 +16,7 @@ import type { SegmentIdentity } from '#wal/segment-file.ts'
 import { Wal } from '#wal/wal.ts'
 import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
 import { ManualClock } from '../support/manual-clock.ts'
+import { runs } from '../support/thorough.ts'
 
 const directory = '/data/wal'
 const logNames = ['alpha', 'beta', 'gamma'] as const
@@ -81,7 +82,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 )
 
 test('what was acknowledged is readable exactly once, whatever happens', { timeout: 120_000 }, async () => {
-  const runs = Number(process.env['WAL_PROPERTY_RUNS'] ?? 300)
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), fc.integer(), async (steps, seed) => {
       const world = new World(seed)
@@ -90,7 +90,7 @@ test('what was acknowledged is readable exactly once, whatever happens', { timeo
       await world.settle()
       world.check()
     }),
-    { numRuns: runs },
+    { numRuns: Number(process.env['WAL_PROPERTY_RUNS'] ?? runs(100, 300)) },
   )
 })
 

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { KiB, MiB } from '#lib/bytes.ts'
 import type { Column } from '#model/definition.ts'
 import { decide } from '../support/decide.ts'
+import { runs } from '../support/thorough.ts'
 
 const defaultMemory = 128 * MiB
 const littleMemory = 64 * MiB
@@ -36,8 +37,8 @@ describe('dense records fit in the memory of a conversion', () => {
   test.each<[string, string[], Column[]]>([
     ['megabytes of numbers beside an id', records(8, MiB, '1'), [column('id', 'BIGINT')]],
     ['hundreds of fractions', records(3_000, 3_000, '12.5'), [column('v', 'DOUBLE[]')]],
-    ['lists of texts, as JSON and lists', records(3_000, 3_000, '"ab"'), jsons],
-    ['small records, as JSON and lists', records(20_000, 300, '1'), jsons],
+    ['lists of texts, as JSON and lists', records(runs(1_000, 3_000), 3_000, '"ab"'), jsons],
+    ['small records, as JSON and lists', records(runs(8_000, 20_000), 300, '1'), jsons],
   ])(
     '%s',
     async (_, from, columns) => {
@@ -57,21 +58,22 @@ describe('dense records fit in the memory of a conversion', () => {
 
 test('a record that is too much by itself is a dead letter, and the others are not', async () => {
   const each = Array.from({ length: 19 }, (_, index) => column(`e${index}`, `DECIMAL(18,${Math.min(index, 18)})[]`, '$.v[*]'))
-  const small = records(5_000, 200, '1')
-  const from = [...small.slice(0, 2_500), ...records(2, MiB, '1'), ...small.slice(2_500), '{', '{"id":"x"}']
+  const count = runs(1_000, 5_000)
+  const small = records(count, 200, '1')
+  const from = [...small.slice(0, count / 2), ...records(2, MiB, '1'), ...small.slice(count / 2), '{', '{"id":"x"}']
   const { counts, rows, dlq } = await inLittle([{ ...column('id', 'BIGINT'), required: true }, ...each], from, defaultMemory)
-  expect(counts).toMatchObject({ processed: 5_004, accepted: 5_000, dropped: 0, dlq: 4 })
+  expect(counts).toMatchObject({ processed: count + 4, accepted: count, dropped: 0, dlq: 4 })
   expect(counts.errors).toEqual({ too_complex: 2, invalid_json: 1, cast_failed: 1 })
   expect(dlq.map(({ record_index, error_code }) => [record_index, error_code])).toEqual([
-    [2_500, 'too_complex'],
-    [2_501, 'too_complex'],
-    [5_002, 'invalid_json'],
-    [5_003, 'cast_failed'],
+    [count / 2, 'too_complex'],
+    [count / 2 + 1, 'too_complex'],
+    [count + 2, 'invalid_json'],
+    [count + 3, 'cast_failed'],
   ])
   expect(dlq[0]).toMatchObject({
     column: null,
     message: 'the columns of the record take more memory than there is for one record',
-    record: from[2_500],
+    record: from[count / 2],
   })
   expect(rows.map(([id]) => Number(id))).toEqual(small.map((_, id) => id))
 }, 60_000)
@@ -143,6 +145,6 @@ test('whatever the records are, little memory decides as much does, but for thos
       expect(little.counts.processed).toBe(from.length)
       expect(little.counts.dlq - tooComplex.size).toBe(expected.counts.dlq)
     }),
-    { numRuns: 12 },
+    { numRuns: runs(3, 12) },
   )
 }, 120_000)
