@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadSegment } from '#delivery/artifacts/build.ts'
 import { MiB } from '#lib/bytes.ts'
+import { encodeEnvelope } from '#model/record-envelope.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 import type { NamedView } from '#views/compiled-view.ts'
@@ -14,14 +15,11 @@ import { best, coreSeconds, inScratch, line } from './measure.ts'
 
 const FRAME_BYTES = 256 * 1024
 const FRAMES_IN_GROUP = 16
-const envelope = {
-  protocol: 'http',
+const fields = {
   layout: 'lines',
   receivedAtMicros: 1.7e15,
   recordCount: 0,
-  topic: '',
-  clientId: '',
-  attributes: new Uint8Array(),
+  envelope: encodeEnvelope({ protocol: 'http' }),
 } as const
 
 type Times = { readonly load: number; readonly raw: number; readonly one: number; readonly two: number }
@@ -32,7 +30,7 @@ export function* framesOf(lines: Buffer): Generator<readonly Frame[]> {
   for (let start = 0; start < lines.length; ) {
     const feed = lines.indexOf(10, Math.min(start + FRAME_BYTES, lines.length - 1))
     const end = feed === -1 ? lines.length : feed + 1
-    group.push({ ...envelope, payload: lines.subarray(start, end) })
+    group.push({ ...fields, payload: lines.subarray(start, end) })
     start = end
     if (group.length < FRAMES_IN_GROUP) continue
     yield group

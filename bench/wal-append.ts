@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { systemClock } from '#lib/clock.ts'
 import { type Files, type OpenFile, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { Wal } from '#wal/wal.ts'
 
@@ -71,13 +72,10 @@ async function throughLog({ payloadBytes, callers, appends }: Case): Promise<{ m
   await wal.start()
   wal.configure('bench', { segmentBytes, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   const frame: FrameInput = {
-    protocol: 'http',
     layout: 'lines',
     receivedAtMicros: 1_790_000_000_000_000,
     recordCount: 1,
-    topic: '',
-    clientId: '',
-    attributes: new Uint8Array(),
+    envelope: encodeEnvelope({ protocol: 'http' }),
     payload: [Buffer.alloc(payloadBytes, 'x')],
   }
   let left = appends

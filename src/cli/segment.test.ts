@@ -25,21 +25,19 @@ describe('segment cat', () => {
       seq: 41,
       record_index: 3,
       received_at: '2026-11-20T08:15:31.623456Z',
-      protocol: 'http',
-      topic: '',
-      client_id: '',
+      envelope: { protocol: 'http' },
       payload: '{"id":4}',
     })
   })
 
   test('prints what is no UTF-8 as base64', async () => {
     const { out } = await run('cat', 'mqtt-single.wal')
-    expect(JSON.parse(out.split('\n')[1] ?? '')).toMatchObject({ topic: 'plant/raw', payload_base64: 'AP/+CoA=' })
+    expect(JSON.parse(out.split('\n')[1] ?? '')).toMatchObject({ envelope_base64: 'JgD/', payload_base64: 'AP/+CoA=' })
   })
 
   test.each([
-    ['damaged.wal', 2, 'is damaged at byte 199'],
-    ['torn.open', 4, 'ends inside a frame that starts at byte 259'],
+    ['damaged.wal', 2, 'is damaged at byte 214'],
+    ['torn.open', 4, 'ends inside a frame that starts at byte 289'],
   ])('prints what is whole in %s, and what is wrong', async (name, records, problem) => {
     const { code, out, err } = await run('cat', name)
     expect({ code, records: out.trimEnd().split('\n').length }).toEqual({ code: 1, records })
@@ -61,7 +59,7 @@ describe('segment check', () => {
     expect(code).toBe(1)
     expect(out).toContain('1 frames, 2 records')
     expect(out).not.toContain('every checksum')
-    expect(err).toContain('is damaged at byte 199')
+    expect(err).toContain('is damaged at byte 214')
   })
 })
 

@@ -7,6 +7,7 @@ import { Buffer, isUtf8 } from 'node:buffer'
 import type { Writable } from 'node:stream'
 import { isoTimestamp } from '#lib/clock.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
+import { decodeEnvelope } from '#model/record-envelope.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import type { SegmentFooter } from '#wal/segment-file.ts'
@@ -56,10 +57,7 @@ async function cat(scan: SegmentScan, stdout: Writable): Promise<number> {
       const envelope = {
         seq,
         received_at: isoMicros(frame.receivedAtMicros),
-        protocol: frame.protocol,
-        topic: frame.topic,
-        client_id: frame.clientId,
-        ...(frame.attributes.byteLength === 0 ? {} : readable('attributes', frame.attributes)),
+        ...readableEnvelope(frame.envelope),
       }
       forEachRecord(frame, (start, end) => {
         const { seq: first, ...rest } = envelope
@@ -77,6 +75,14 @@ function drained(stdout: Writable): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   stdout.once('drain', resolve).once('close', resolve)
   return promise
+}
+
+function readableEnvelope(bytes: Uint8Array): object {
+  try {
+    return { envelope: decodeEnvelope(bytes) }
+  } catch {
+    return readable('envelope', bytes)
+  }
 }
 
 /** As text, or, under a name that says so, as base64. */

@@ -95,11 +95,12 @@ export class RecordTable {
 
   /** Starts a frame. The answer appends its records: those bytes of the payload. The bytes are copied. */
   addFrame(
-    envelope: RecordSource & { readonly receivedAtMicros: number },
+    origin: { readonly receivedAtMicros: number } & (RecordSource | { readonly envelope: Uint8Array }),
     payload: Buffer,
   ): (start: number, end: number) => void {
-    const receivedAt = BigInt(envelope.receivedAtMicros)
-    const frame: LoadingFrame = { receivedAt, source: this.#sources.add(envelope), payload, encoding: encodingOf(payload) }
+    const receivedAt = BigInt(origin.receivedAtMicros)
+    const source = 'envelope' in origin ? this.#sources.addEnvelope(origin.envelope) : this.#sources.add(origin)
+    const frame: LoadingFrame = { receivedAt, source, payload, encoding: encodingOf(payload) }
     return (start, end) => {
       this.#loading.add(frame, start, end)
       this.#sampler.offer(this.#recordCount, payload, start, end)

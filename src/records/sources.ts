@@ -1,11 +1,13 @@
+import { Buffer } from 'node:buffer'
 import type { Connection, RowAppender } from '#duckdb/database.ts'
+import { decodeEnvelope } from '#model/record-envelope.ts'
 
 /** Where a record comes from. */
 export type RecordSource = {
   readonly protocol: string
   readonly topic: string
   readonly clientId: string
-  /** JSON, or empty (model/record-attributes.ts). */
+  /** JSON of what else the envelope has (model/record-envelope.ts), or empty. */
   readonly attributes: string
 }
 
@@ -27,11 +29,22 @@ export class Sources {
     return new Sources(await connection.appender('sources'))
   }
 
-  /** The number of the source. */
-  add({ protocol, topic, clientId, attributes }: RecordSource): number {
+  /** Returns the number of the source that an encoded envelope describes. Each distinct envelope is decoded once. */
+  addEnvelope(envelope: Uint8Array): number {
+    const { buffer, byteOffset, byteLength } = envelope
+    // Latin-1 is the cheapest text that has every byte. It starts with a brace, which no key of `add` does.
+    const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1')
+    return this.#known.get(key) ?? this.#insert(key, sourceOf(envelope))
+  }
+
+  /** Returns the number of the source. */
+  add(source: RecordSource): number {
+    const { protocol, topic, clientId, attributes } = source
     const key = `${protocol} ${topic.length} ${clientId.length} ${topic}${clientId}${attributes}`
-    const known = this.#known.get(key)
-    if (known !== undefined) return known
+    return this.#known.get(key) ?? this.#insert(key, source)
+  }
+
+  #insert(key: string, { protocol, topic, clientId, attributes }: RecordSource): number {
     for (const text of [protocol, topic, clientId, attributes]) {
       if (text === '') this.#appender.appendNull()
       else this.#appender.appendVarchar(text)
@@ -51,4 +64,9 @@ export class Sources {
   finish(): void {
     this.#appender.closeSync()
   }
+}
+
+function sourceOf(envelope: Uint8Array): RecordSource {
+  const { protocol, topic = '', client_id: clientId = '', ...others } = decodeEnvelope(envelope)
+  return { protocol, topic, clientId, attributes: Object.keys(others).length === 0 ? '' : JSON.stringify(others) }
 }

@@ -1,4 +1,4 @@
-/** The golden files of version 1: written once (test/fixtures/wal/write.ts), readable for ever. */
+/** The golden files of version 2, written once by test/fixtures/wal/write.ts. */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -21,13 +21,10 @@ const incarnation = 'k3v9x0q2ab'
 const receivedAtMicros = 1_795_162_530_123_456
 
 const http = (after: number, recordCount: number, payload: string) => ({
-  protocol: 'http',
   layout: 'lines',
   receivedAtMicros: receivedAtMicros + after,
   recordCount,
-  topic: '',
-  clientId: '',
-  attributes: '',
+  envelope: '{"protocol":"http"}',
   payload: Buffer.from(payload).toString('latin1'),
 })
 const ndjson = [
@@ -59,11 +56,11 @@ test('the golden files are the ones that were written', async () => {
       .slice(0, 16)
   }
   expect(hashes).toEqual({
-    'damaged.wal': 'f4255a9281df66fc',
-    'http-ndjson.wal': '858e1e4828d9a817',
-    'http-ndjson.wal.zst': 'd8d7d962a4611616',
-    'mqtt-single.wal': 'edeec1e49774c32e',
-    'torn.open': '17bccaf3fe80e83f',
+    'damaged.wal': '7fbc36980502a8a0',
+    'http-ndjson.wal': '86b9eb97a5ba1268',
+    'http-ndjson.wal.zst': '31872fd425279786',
+    'mqtt-single.wal': '3e2227b257442dee',
+    'torn.open': '31171091c99afd12',
   })
 })
 
@@ -71,8 +68,8 @@ describe('sealed', () => {
   test('NDJSON over HTTP', async () => {
     const reader = await openSegment(systemFiles, golden('http-ndjson.wal'))
     expect(reader.header).toEqual({ logName: endpoint, incarnation, seq: 41, createdAtMicros: receivedAtMicros - 1_000_000 })
-    expect(reader.footer).toEqual({ ...footer, offset: 314, chain: 0xf9fd_4cbc })
-    expect(reader.bytes).toBe(394)
+    expect(reader.footer).toEqual({ ...footer, offset: 359, chain: 0x4194_83d7 })
+    expect(reader.bytes).toBe(439)
     expect(await all(reader.frames(1_000))).toEqual(ndjson)
     await reader.close()
   })
@@ -81,7 +78,7 @@ describe('sealed', () => {
     const bytes = await readFile(golden('http-ndjson.wal'))
     const salt = segmentSalt({ logName: endpoint, incarnation, seq: 41 })
     const flags: boolean[] = []
-    for (let at = HEADER_BYTES; at < 314; ) {
+    for (let at = HEADER_BYTES; at < 359; ) {
       const decoded = decodeFrame(bytes, at, salt)
       if (typeof decoded === 'string') throw new Error(decoded)
       flags.push(decoded.startsGroup)
@@ -102,30 +99,26 @@ describe('sealed', () => {
     const reader = await openSegment(systemFiles, golden('mqtt-single.wal'))
     expect(reader.header).toEqual({ logName: 'devices', incarnation, seq: 7, createdAtMicros: receivedAtMicros - 1_000_000 })
     expect(reader.footer).toMatchObject({ frames: 3, records: 3, payloadBytes: 21, lastReceivedAtMicros: receivedAtMicros + 2 })
-    const single = { protocol: 'mqtt', layout: 'single', recordCount: 1 }
+    const single = { layout: 'single', recordCount: 1 }
     expect(await all(reader.frames(1_000))).toEqual([
       {
         ...single,
         receivedAtMicros,
-        topic: 'plant/küche/temperature',
-        clientId: 'sensor-7',
-        attributes: '\x26\0\x01a\0\x01b',
+        envelope: Buffer.from(
+          '{"protocol":"mqtt","topic":"plant/küche/temperature","client_id":"sensor-7","user_properties":{"a":"b"}}',
+        ).toString('latin1'),
         payload: '{"celsius":21.5}',
       },
       {
         ...single,
         receivedAtMicros: receivedAtMicros + 1,
-        topic: 'plant/raw',
-        clientId: '',
-        attributes: '',
+        envelope: '\x26\0\xff',
         payload: '\0\xff\xfe\n\x80',
       },
       {
         ...single,
         receivedAtMicros: receivedAtMicros + 2,
-        topic: 'plant/empty',
-        clientId: 'sensor-8',
-        attributes: '',
+        envelope: '',
         payload: '',
       },
     ])
@@ -140,7 +133,7 @@ describe('not whole', () => {
     const reading = (async () => {
       for await (const group of reader.frames(1_000)) frames.push(...group.map(plain))
     })()
-    await expect(reading).rejects.toMatchObject({ problem: 'damaged', offset: 199 })
+    await expect(reading).rejects.toMatchObject({ problem: 'damaged', offset: 214 })
     expect(frames).toEqual(ndjson.slice(0, 1))
     await reader.close()
   })
@@ -188,6 +181,6 @@ async function all(groups: AsyncIterable<readonly Frame[]>) {
 
 /** Bytes as text, one character a byte. */
 function plain(frame: Frame) {
-  const { attributes, payload, ...envelope } = frame
-  return { ...envelope, attributes: Buffer.from(attributes).toString('latin1'), payload: Buffer.from(payload).toString('latin1') }
+  const { envelope, payload, ...fields } = frame
+  return { ...fields, envelope: Buffer.from(envelope).toString('latin1'), payload: Buffer.from(payload).toString('latin1') }
 }

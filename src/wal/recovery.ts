@@ -107,8 +107,11 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
   try {
     const end = Math.min(size, orphan.durableBytes ?? size)
     const scanned = await scanOpenSegment(file, orphan, end, options.limits)
-    if (scanned === 'newer') {
-      logger.error({ path }, 'segment of a newer version: it is left as it is')
+    if (scanned === 'other version') {
+      logger.error(
+        { path },
+        'segment of another format version left alone: later segments of its log wait until it is moved away',
+      )
       return undefined
     }
     const { frames } = scanned.tally

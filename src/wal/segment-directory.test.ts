@@ -60,8 +60,7 @@ async function seal(): Promise<SegmentIdentity> {
   await wal.start()
   wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   await wal.append('log', {
-    ...{ protocol: 'http', layout: 'single', receivedAtMicros: 0, recordCount: 1, topic: '', clientId: '' },
-    attributes: Buffer.of(),
+    ...{ layout: 'single', receivedAtMicros: 0, recordCount: 1, envelope: Buffer.of() },
     payload: [Buffer.from('{}')],
   })
   await wal.stop(new AbortController().signal)

@@ -3,7 +3,7 @@
  *
  * Header, 128 bytes:                          Footer, 80 bytes:
  *     0  magic "INLETWAL"                        0  magic "INLETEND"
- *     8  version                u16  1           8  version                  u16  1
+ *     8  version                u16  2           8  version                  u16  2
  *    10  log name bytes         u16             10  zero                     6 bytes
  *    12  salt                   u32             16  frames                   u64
  *    16  seq                    u64             24  records                  u64
@@ -55,7 +55,7 @@ export const FOOTER_BYTES = 80
 
 const HEADER_MAGIC = Buffer.from('INLETWAL', 'latin1')
 const FOOTER_MAGIC = Buffer.from('INLETEND', 'latin1')
-const VERSION = 1
+export const SEGMENT_VERSION = 2
 const LOG_NAME_BYTES_MAX = 64
 const logNamePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 const incarnationPattern = /^[a-z0-9]{10}$/
@@ -97,7 +97,7 @@ export function encodeHeader(header: SegmentHeader): Buffer {
   assert(incarnationPattern.test(header.incarnation), `not an incarnation: ${header.incarnation}`)
   const bytes = Buffer.alloc(HEADER_BYTES)
   HEADER_MAGIC.copy(bytes, 0)
-  bytes.writeUInt16LE(VERSION, 8)
+  bytes.writeUInt16LE(SEGMENT_VERSION, 8)
   bytes.writeUInt16LE(header.logName.length, 10)
   bytes.writeUInt32LE(segmentSalt(header), 12)
   writeUInt64(bytes, header.seq, 16)
@@ -108,13 +108,13 @@ export function encodeHeader(header: SegmentHeader): Buffer {
   return bytes
 }
 
-/** `foreign`: not a segment at all. `newer`: of a version that this program doesn't know. */
-export function decodeHeader(bytes: Buffer): SegmentHeader | 'foreign' | 'newer' | 'short' | 'corrupt' {
+/** `foreign`: not a segment at all. `other version`: of a format version that this program cannot read. */
+export function decodeHeader(bytes: Buffer): SegmentHeader | 'foreign' | 'other version' | 'short' | 'corrupt' {
   const magic = bytes.subarray(0, 8)
   if (!HEADER_MAGIC.subarray(0, magic.byteLength).equals(magic)) return 'foreign'
   if (bytes.byteLength < HEADER_BYTES) return 'short'
   if (bytes.readUInt32LE(124) !== crc32c(bytes.subarray(0, 124))) return 'corrupt'
-  if (bytes.readUInt16LE(8) !== VERSION) return 'newer'
+  if (bytes.readUInt16LE(8) !== SEGMENT_VERSION) return 'other version'
   const nameBytes = bytes.readUInt16LE(10)
   if (nameBytes > LOG_NAME_BYTES_MAX) return 'corrupt'
   const header = {
@@ -129,7 +129,7 @@ export function decodeHeader(bytes: Buffer): SegmentHeader | 'foreign' | 'newer'
 export function encodeFooter(footer: FooterRecord, salt: number): Buffer {
   const bytes = Buffer.alloc(FOOTER_BYTES)
   FOOTER_MAGIC.copy(bytes, 0)
-  bytes.writeUInt16LE(VERSION, 8)
+  bytes.writeUInt16LE(SEGMENT_VERSION, 8)
   writeUInt64(bytes, footer.frames, 16)
   writeUInt64(bytes, footer.records, 24)
   writeUInt64(bytes, footer.payloadBytes, 32)
@@ -146,7 +146,7 @@ export function encodeFooter(footer: FooterRecord, salt: number): Buffer {
 export function decodeFooter(bytes: Buffer, offset: number, salt: number): FooterRecord | undefined {
   if (bytes.byteLength - offset < FOOTER_BYTES || !startsFooter(bytes, offset)) return undefined
   if (bytes.readUInt32LE(offset + 76) !== crc32c(bytes.subarray(offset, offset + 76), salt)) return undefined
-  if (bytes.readUInt16LE(offset + 8) !== VERSION) return undefined
+  if (bytes.readUInt16LE(offset + 8) !== SEGMENT_VERSION) return undefined
   return {
     frames: readUInt64(bytes, offset + 16),
     records: readUInt64(bytes, offset + 24),

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
+import { crc32c } from '@node-rs/crc32'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
@@ -29,13 +30,10 @@ beforeAll(async () => {
   wal.configure('log', { segmentBytes: 10_000_000, segmentMaxAgeMs: 60_000, seqAbove: 6 })
   for (const [id, size] of sizes.entries()) {
     await wal.append('log', {
-      protocol: 'mqtt',
       layout: 'single',
       receivedAtMicros: 1_000 - id,
       recordCount: 1,
-      topic: `topic/${id}`,
-      clientId: 'device',
-      attributes: Buffer.from([id]),
+      envelope: Buffer.from([id]),
       payload: [Buffer.alloc(size >> 1, id), Buffer.alloc(size - (size >> 1), id)],
     })
   }
@@ -58,7 +56,7 @@ describe('a sealed segment', () => {
     let id = 0
     for await (const frames of reader.frames(bufferBytes)) {
       for (const frame of frames) {
-        expect(frame).toMatchObject({ topic: `topic/${id}`, clientId: 'device', receivedAtMicros: 1_000 - id })
+        expect(frame).toMatchObject({ envelope: Buffer.from([id]), receivedAtMicros: 1_000 - id })
         expect(Buffer.from(frame.payload).equals(Buffer.alloc(sizes[id] ?? -1, id))).toBe(true)
         id += 1
       }
@@ -102,6 +100,18 @@ describe('damage is found', () => {
     await expect(readAll(await kept(cut))).rejects.toThrow('the footer tells of other frames')
   })
 
+  test.each([
+    [1, 'written by an unreleased version of Inlet'],
+    [3, 'written by a later version of Inlet'],
+  ])('format version %i', async (version, writer) => {
+    const bytes = await readFile(path)
+    bytes.writeUInt16LE(version, 8)
+    bytes.writeUInt32LE(crc32c(bytes.subarray(0, 124)), 124)
+    const file = await kept(bytes)
+    await expect(readAll(file)).rejects.toThrow(`has format version ${version}, ${writer}; this one reads version 2`)
+    await expect(scanned(file)).rejects.toMatchObject({ problem: 'foreign' })
+  })
+
   test('another kind of file', async () => {
     await expect(readAll(await kept(Buffer.from('{"a":1}\n'.repeat(40))))).rejects.toThrow('is not a segment of Inlet')
     await expect(scanned(await kept(zstdCompressSync(Buffer.from('{"a":1}\n'.repeat(40)))))).rejects.toThrow('is not a segment')
@@ -129,9 +139,9 @@ async function readAll(file: string): Promise<number> {
 async function scanned(file: string) {
   const scan = await scanSegment(systemFiles, file)
   try {
-    let topics = ''
-    for await (const group of scan.frames(10_000)) for (const { topic } of group) topics += `${topic} `
-    return { header: scan.header, footer: scan.footer(), topics }
+    let envelopes = ''
+    for await (const group of scan.frames(10_000)) for (const { envelope } of group) envelopes += `${[...envelope]} `
+    return { header: scan.header, footer: scan.footer(), envelopes }
   } finally {
     await scan.close()
   }

@@ -16,6 +16,7 @@ import {
   FOOTER_BYTES,
   type FooterRecord,
   HEADER_BYTES,
+  SEGMENT_VERSION,
   type SegmentFooter,
   type SegmentHeader,
   segmentSalt,
@@ -51,7 +52,7 @@ export interface SegmentReader {
   readonly bytes: number
   /**
    * All frames in order, in groups that fill a buffer of `bufferBytesMax` (a larger frame gets a buffer of its own). Payloads and
-   * attributes are views, valid until the next step. Throws SegmentError at the first damage, after the frames before it.
+   * envelopes are views, valid until the next step. Throws SegmentError at the first damage, after the frames before it.
    */
   frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
   /** Yields the bytes of the file as they are. */
@@ -121,8 +122,8 @@ async function readHeader(path: string, source: ByteSource): Promise<SegmentHead
   switch (header) {
     case 'foreign':
       throw new SegmentError(path, 'foreign', 0, 'is not a segment of Inlet: it does not start with INLETWAL')
-    case 'newer':
-      throw new SegmentError(path, 'foreign', 8, `has format version ${bytes.readUInt16LE(8)}, which this program does not know`)
+    case 'other version':
+      throw new SegmentError(path, 'foreign', 8, otherVersion(bytes.readUInt16LE(8)))
     case 'short':
       throw new SegmentError(path, 'damaged', got, `ends after ${got} bytes, inside the header`)
     case 'corrupt':
@@ -130,6 +131,11 @@ async function readHeader(path: string, source: ByteSource): Promise<SegmentHead
     default:
       return header
   }
+}
+
+function otherVersion(version: number): string {
+  const writer = version < SEGMENT_VERSION ? 'an unreleased version of Inlet' : 'a later version of Inlet'
+  return `has format version ${version}, written by ${writer}; this one reads version ${SEGMENT_VERSION}: use the version that wrote it`
 }
 
 /** A damaged zstd stream is damage like any other. */

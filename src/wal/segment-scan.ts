@@ -43,17 +43,17 @@ type ScanLimits = {
   readonly searchBytesMax: number
 }
 
-/** Looks at the first `end` bytes. `'newer'` for a file of a later version of the format. */
+/** Looks at the first `end` bytes. `'other version'` for a file of a format version that this program cannot read. */
 export async function scanOpenSegment(
   file: OpenFile,
   identity: SegmentIdentity,
   end: number,
   limits: ScanLimits,
-): Promise<SegmentScanned | 'newer'> {
+): Promise<SegmentScanned | 'other version'> {
   const salt = segmentSalt(identity)
   const head = Buffer.alloc(HEADER_BYTES)
   const header = decodeHeader(head.subarray(0, await file.read(head.subarray(0, Math.min(end, HEADER_BYTES)), 0)))
-  if (header === 'newer') return header
+  if (header === 'other version') return header
   const headerIsGood = typeof header === 'object' && segmentSalt(header) === salt
   const closing = await footerAtEnd(file, end, salt)
 

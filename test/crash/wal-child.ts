@@ -34,13 +34,10 @@ await wal.start()
 wal.configure('log', { segmentBytes: 1_000_000, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
 for (let id = 0; id < 5; id += 1) {
   const { seq } = await wal.append('log', {
-    protocol: 'http',
     layout: 'lines',
     receivedAtMicros: 1_795_000_000_000_000 + id,
     recordCount: 1,
-    topic: '',
-    clientId: '',
-    attributes: Buffer.alloc(0),
+    envelope: Buffer.alloc(0),
     payload: [Buffer.from(`{"id":${id},"filler":"${'x'.repeat(10_000)}"}\n`)],
   })
   writeSync(1, `${id} ${seq}\n`)

@@ -353,13 +353,10 @@ function mount(): void {
 
 function frame(name: string, bytes: number): FrameInput {
   return {
-    protocol: 'http',
     layout: 'single',
     receivedAtMicros: clock.now() * 1_000,
     recordCount: 1,
-    topic: name,
-    clientId: '',
-    attributes: Buffer.alloc(0),
+    envelope: Buffer.from(name),
     payload: [Buffer.alloc(bytes, name)],
   }
 }
@@ -399,7 +396,8 @@ async function delivered(): Promise<Record<string, number>> {
   for (const segment of await segments.list()) {
     if (segment.state !== 'sealed') continue
     const reader = await segments.open(segment)
-    for await (const frames of reader.frames(1_000)) for (const { topic } of frames) found[topic] = segment.seq
+    for await (const frames of reader.frames(1_000))
+      for (const { envelope } of frames) found[Buffer.from(envelope).toString()] = segment.seq
     await reader.close()
     await segments.remove(segment)
   }

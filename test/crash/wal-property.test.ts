@@ -229,13 +229,10 @@ class World {
     const sent: Sent = { log, payload, ackedSeq: undefined }
     this.#sent.push(sent)
     const frame: FrameInput = {
-      protocol: id % 2 === 0 ? 'http' : 'mqtt',
       layout: 'single',
       receivedAtMicros: this.#clock.now() * 1_000,
       recordCount: 1,
-      topic: String(id),
-      clientId: '',
-      attributes: Buffer.alloc(0),
+      envelope: Buffer.from(String(id)),
       payload: [payload.subarray(0, bytes >> 1), payload.subarray(bytes >> 1)],
     }
     const answered = this.#wal.append(log, frame).then(
@@ -262,11 +259,12 @@ class World {
     const ids: number[] = []
     const reader = await segments.open(segment)
     for await (const frames of reader.frames(2_000)) {
-      for (const { topic, payload } of frames) {
-        const sent = this.#sent[Number(topic)]
+      for (const { envelope, payload } of frames) {
+        const id = Number(Buffer.from(envelope).toString())
+        const sent = this.#sent[id]
         expect(sent?.log).toBe(segment.logName)
-        expect(sent?.payload.equals(payload), `frame ${topic} is as it was sent`).toBe(true)
-        ids.push(Number(topic))
+        expect(sent?.payload.equals(payload), `frame ${id} is as it was sent`).toBe(true)
+        ids.push(id)
       }
     }
     expect(ids.length, 'no segment is empty').toBeGreaterThan(0)

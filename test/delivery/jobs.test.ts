@@ -14,6 +14,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport } from '#model/job-protocol.ts'
 import { jobLimits } from '#model/limits.ts'
+import { encodeEnvelope } from '#model/record-envelope.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
 import { aDestination } from '../support/delivery-node.ts'
@@ -56,8 +57,8 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
   wal.configure('log', { segmentBytes: 1024 * MiB, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
   const lines = Array.from({ length: records }, (_, n) => `{"n":${n},"more":"${'x'.repeat(100)}"}\n`).join('')
   await wal.append('log', {
-    ...{ protocol: 'http', layout: 'lines', receivedAtMicros: Date.now() * 1000, recordCount: records, topic: '', clientId: '' },
-    attributes: Buffer.of(),
+    ...{ layout: 'lines', receivedAtMicros: Date.now() * 1000, recordCount: records },
+    envelope: encodeEnvelope({ protocol: 'http' }),
     payload: [Buffer.from(lines)],
   })
   await wal.stop(AbortSignal.timeout(10_000))

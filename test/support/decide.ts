@@ -8,7 +8,7 @@ import type { Rows, Value } from '#duckdb/database.ts'
 import { queryParquet } from '#duckdb/query-parquet.ts'
 import { MiB } from '#lib/bytes.ts'
 import type { Definition } from '#model/definition.ts'
-import { encodeAttributes } from '#model/record-attributes.ts'
+import { groupProperties } from '#model/record-envelope.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import { RecordTable, type RowCounts } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
@@ -23,13 +23,16 @@ export type Decided = {
 
 const decidedAt = 1_700_000_000_000_000
 /** Of every third record. */
-const decidedAttributes = encodeAttributes('text/plain', [
-  ['site', 'north'],
-  ['a b', '1'],
-  ['a b', '2'],
-  ['0', 'digit'],
-  ['__proto__', 'p'],
-])
+const decidedAttributes = JSON.stringify({
+  content_type: 'text/plain',
+  user_properties: groupProperties([
+    ['site', 'north'],
+    ['a b', '1'],
+    ['a b', '2'],
+    ['0', 'digit'],
+    ['__proto__', 'p'],
+  ]),
+})
 
 /** What becomes of the records, each in a frame of its own, by a view that is extracted alone or beside others. `look` may read the Parquet. */
 export async function decide(

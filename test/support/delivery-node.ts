@@ -10,6 +10,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
+import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
 import { Wal } from '#wal/wal.ts'
 import { FaultyStores } from './faulty-stores.ts'
@@ -96,13 +97,10 @@ export class DeliveryNode implements AsyncDisposable {
       // Smaller than any frame: the next one opens a new segment.
       wal.configure(endpointId, { segmentBytes: 1, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
       await wal.append(endpointId, {
-        protocol: 'http',
         layout: 'lines',
         receivedAtMicros: Date.now() * 1000,
         recordCount: body.split('\n').length,
-        topic: '',
-        clientId: '',
-        attributes: Buffer.of(),
+        envelope: encodeEnvelope({ protocol: 'http' }),
         payload: [Buffer.from(body)],
       })
     }

@@ -16,8 +16,8 @@ import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { segmentLimits } from '#model/limits.ts'
 import { CommitBatch, Heartbeat } from '#model/node-protocol.ts'
+import { decodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
 import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
-import type { Frame } from '#wal/frame.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
@@ -134,6 +134,9 @@ export type StoredFrame = {
   readonly payload: Buffer
 }
 
+/** A frame as a client's message: what its protocol says of it beside the payload. */
+export type StoredMessage = StoredFrame & RecordEnvelope & { readonly receivedAtMicros: number }
+
 export type IngestNodeOptions = {
   /** Undefined starts without a configuration. */
   readonly snapshot?: Snapshot | undefined
@@ -221,10 +224,10 @@ export class IngestNode implements AsyncDisposable {
     return frames.map(({ seq, layout, recordCount, payload }) => ({ seq, layout, recordCount, payload }))
   }
 
-  /** The same with all that a frame has. */
-  async frames(endpointId: string): Promise<readonly (Frame & StoredFrame)[]> {
+  /** The same with the receive time and the fields of the envelope. */
+  async frames(endpointId: string): Promise<readonly StoredMessage[]> {
     await this.stop()
-    const found: (Frame & StoredFrame)[] = []
+    const found: StoredMessage[] = []
     const segments = new SegmentDirectory({ directory: join(this.directory, 'node', 'wal'), files: systemFiles })
     for (const segment of await segments.list()) {
       if (segment.logName !== endpointId) continue
@@ -232,8 +235,16 @@ export class IngestNode implements AsyncDisposable {
       const reader = await segments.open(segment)
       for await (const frames of reader.frames(1024 * 1024)) {
         for (const frame of frames) {
-          const [payload, attributes] = [Buffer.from(frame.payload), Buffer.from(frame.attributes)]
-          found.push({ ...frame, seq: reader.header.seq, payload, attributes })
+          const { layout, recordCount, receivedAtMicros } = frame
+          const payload = Buffer.from(frame.payload)
+          found.push({
+            ...decodeEnvelope(frame.envelope),
+            seq: reader.header.seq,
+            layout,
+            recordCount,
+            receivedAtMicros,
+            payload,
+          })
         }
       }
       await reader.close()

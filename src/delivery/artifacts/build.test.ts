@@ -11,6 +11,7 @@ import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { printArtifactKind } from '#model/artifact.ts'
 import type { Column } from '#model/definition.ts'
+import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import type { Frame } from '#wal/frame.ts'
 import { countRecords } from '#wal/records.ts'
@@ -33,13 +34,10 @@ afterEach(async () => {
 afterAll(() => rm(join(scratch, '..'), { recursive: true }))
 
 const frame = (payload: string | Buffer, more: Partial<Frame> = {}): Frame => ({
-  protocol: 'http',
   layout: 'lines',
   receivedAtMicros: 1_700_000_000_123_456,
   recordCount: 0,
-  topic: '',
-  clientId: '',
-  attributes: new Uint8Array(),
+  envelope: encodeEnvelope({ protocol: 'http' }),
   payload: Buffer.from(payload),
   ...more,
 })
@@ -109,11 +107,8 @@ describe('the files of a segment', () => {
     const built = await build([
       frame('{"id":1}\r\n\n  \r\n{"id":2}\n\0 nul \x01\n'),
       frame(single, {
-        protocol: 'mqtt',
         layout: 'single',
-        topic: 'a/b',
-        clientId: 'c',
-        attributes: Buffer.from('{"content_type":"x"}'),
+        envelope: encodeEnvelope({ protocol: 'mqtt', topic: 'a/b', client_id: 'c', content_type: 'x' }),
         receivedAtMicros: 1_700_000_001_000_001,
       }),
       frame(Buffer.concat([Buffer.from('{"id":"ü€😀"}\n'), Buffer.from([0xc3, 0x28]), Buffer.from('\n{"id":3}')])),
@@ -270,7 +265,9 @@ describe('the files of a segment', () => {
     const frames = Array.from({ length: 100_000 }, (_, index) => index)
     const lone = frames
       .slice(0, 2_000)
-      .map((index) => frame(record(index), { protocol: 'mqtt', layout: 'single', topic: `t/${index}` }))
+      .map((index) =>
+        frame(record(index), { layout: 'single', envelope: encodeEnvelope({ protocol: 'mqtt', topic: `t/${index}` }) }),
+      )
     const batches = Array.from({ length: 98 }, (_, batch) =>
       frame(
         frames

@@ -118,8 +118,7 @@ export async function loadSegment(
   for await (const frames of groups) {
     for (const frame of frames) {
       const { buffer, byteOffset, byteLength } = frame.payload
-      const source = { ...frame, attributes: textOf(frame.attributes) }
-      const add = table.addFrame(source, Buffer.from(buffer, byteOffset, byteLength))
+      const add = table.addFrame(frame, Buffer.from(buffer, byteOffset, byteLength))
       const bounds: number[] = []
       forEachRecord(frame, (start, end) => bounds.push(start, end))
       for (let at = 0; at < bounds.length; at += 2) {
@@ -130,8 +129,4 @@ export async function loadSegment(
     await table.flush()
   }
   table.finish()
-}
-
-function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return byteLength === 0 ? '' : Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
 }

@@ -5,6 +5,7 @@ import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
 import { requestLimits } from '#model/limits.ts'
+import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError } from '#wal/wal-error.ts'
@@ -39,7 +40,7 @@ export type Ingest = {
   readonly logger: Logger
 }
 
-const noAttributes = new Uint8Array(0)
+const envelope = encodeEnvelope({ protocol: 'http' })
 const retrySoonSeconds = 2
 
 /**
@@ -181,13 +182,10 @@ export class Exchange implements Receiving {
     if (intake === undefined || endpoint === undefined) throw new InvariantError('only a whole body is stored')
     this.#ingest.log
       .append(endpoint.id, {
-        protocol: 'http',
         layout: intake.layout,
         receivedAtMicros: this.#ingest.clock.now() * 1000,
         recordCount: intake.records,
-        topic: '',
-        clientId: '',
-        attributes: noAttributes,
+        envelope,
         payload: intake.payload,
       })
       .then(

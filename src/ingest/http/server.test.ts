@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger, createMetrics } from '#lib/telemetry.ts'
+import { decodeEnvelope } from '#model/record-envelope.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError, type WalErrorReason } from '#wal/wal-error.ts'
 import { EndpointTable } from '../endpoint-table.ts'
@@ -90,7 +91,9 @@ describe('POST /v1/ingest', () => {
       isAnswered = true
       return response
     })
-    expect(await appended.promise).toMatchObject({ protocol: 'http', layout: 'lines', recordCount: 2, topic: '', clientId: '' })
+    const frame = await appended.promise
+    expect(frame).toMatchObject({ layout: 'lines', recordCount: 2 })
+    expect(decodeEnvelope(frame.envelope)).toEqual({ protocol: 'http' })
     expect(server.reserved.bytes).toBeGreaterThan(0)
     expect(isAnswered).toBe(false)
     durable.resolve({ seq: 7 })

@@ -8,9 +8,9 @@ import { randomUUID } from 'node:crypto'
 import { AppError } from '#errors.ts'
 import type { Principal } from '#model/api-key.ts'
 import { mqttLimits } from '#model/limits.ts'
-import { encodeAttributes } from '#model/record-attributes.ts'
 import type { EndpointTable } from '../endpoint-table.ts'
 import { checkText, type IConnectPacket, type Peer, peerOf } from './control-packet.ts'
+import type { Message } from './in-flight.ts'
 import { checkTopic } from './publish.ts'
 import { Refusal } from './reason.ts'
 
@@ -28,8 +28,6 @@ export type Door = {
 /** What the network says of where a client wants to go. */
 export type Route = { readonly host: string | undefined; readonly query: string }
 
-export type Will = { readonly topic: string; readonly payload: Buffer; readonly attributes: string }
-
 /** The terms of a connection. */
 export type Terms = {
   readonly peer: Peer
@@ -45,7 +43,7 @@ export type Terms = {
   readonly serverKeepAlive: number | undefined
   /** A client that asked for a session that outlives the connection is told that it has none. */
   readonly sessionExpiryInterval: number | undefined
-  readonly will: Will | undefined
+  readonly will: Message | undefined
 }
 
 /** Throws Refusal. */
@@ -117,21 +115,23 @@ function clientIdOf(packet: IConnectPacket, { version }: Peer) {
   return { clientId: assigned, assignedClientId: assigned }
 }
 
-function willOf({ will }: IConnectPacket, qosMax: 0 | 1): Will | undefined {
+function willOf({ will }: IConnectPacket, qosMax: 0 | 1): Message | undefined {
   if (will === undefined) return undefined
   if (will.qos === (3 as number)) throw new Refusal('malformed_packet', 'both QoS bits of the will are set') // [MQTT-3.1.2-12]
   // [MQTT-3.2.2-12]
   if ((will.qos ?? 0) > qosMax) throw new Refusal('qos_not_supported', `the will has a QoS above ${qosMax}`)
   checkTopic(checkText('topic of the will', will.topic), Buffer.byteLength(will.topic))
-  const pairs = Object.entries(will.properties?.userProperties ?? {}).flatMap(([name, values]) =>
+  const contentType = will.properties?.contentType
+  const userProperties = Object.entries(will.properties?.userProperties ?? {}).flatMap(([name, values]) =>
     [values].flat().map((value) => [name, value] as const),
   )
-  const attributes = encodeAttributes(will.properties?.contentType, pairs)
   const payload = Buffer.from(will.payload)
-  if (payload.length + Buffer.byteLength(attributes) > mqttLimits.willBytesMax) {
+  const propertyBytes = Buffer.byteLength([contentType ?? '', ...userProperties.flat()].join(''))
+  if (payload.length + propertyBytes > mqttLimits.willBytesMax) {
     throw new Refusal('packet_too_large', `the will and its properties are longer than ${mqttLimits.willBytesMax} bytes`)
   }
-  return { topic: will.topic, payload, attributes }
+  const none = contentType === undefined && userProperties.length === 0
+  return { topic: will.topic, properties: none ? undefined : { contentType, userProperties }, payload }
 }
 
 /** A client that can't name its endpoint by host or query may in MQTT 5 with the user property `endpoint`. */

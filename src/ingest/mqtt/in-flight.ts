@@ -7,6 +7,8 @@
 import { InvariantError } from '#lib/assert.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { sessionLimits } from './limits.ts'
+import { MessageEnvelopes } from './message-envelopes.ts'
+import type { MessageProperties } from './publish.ts'
 
 /** Where messages go. */
 export type Storage = {
@@ -17,7 +19,11 @@ export type Storage = {
   readonly release: (bytes: number) => void
 }
 
-export type Message = { readonly topic: string; readonly payload: Buffer; readonly attributes: Uint8Array }
+export type Message = {
+  readonly topic: string
+  readonly properties: MessageProperties | undefined
+  readonly payload: Buffer
+}
 
 /** Messages that became durable, or were lost, together. */
 export type Batch = { readonly promise: Promise<unknown>; readonly messageIds: number[]; messages: number; payloadBytes: number }
@@ -32,6 +38,7 @@ export type InFlightOptions = {
 
 export class InFlight {
   readonly #options: InFlightOptions
+  readonly #envelopes: MessageEnvelopes
   #batch: Batch | undefined
   #messages = 0
   #bytes = 0
@@ -39,6 +46,7 @@ export class InFlight {
 
   constructor(options: InFlightOptions) {
     this.#options = options
+    this.#envelopes = new MessageEnvelopes(options.clientId)
   }
 
   get messages(): number {
@@ -56,20 +64,17 @@ export class InFlight {
   }
 
   /** `messageId` is 0 where no PUBACK is wanted, `receivedAtMicros` since 1970 UTC. */
-  store({ topic, payload, attributes }: Message, messageId: number, receivedAtMicros: number): void {
-    const { storage, endpointId, clientId } = this.#options
+  store({ topic, properties, payload }: Message, messageId: number, receivedAtMicros: number): void {
+    const { storage, endpointId } = this.#options
     const bytes = payload.length + sessionLimits.messageOverheadBytes
     storage.take(bytes)
     this.#bytes += bytes
     this.#messages += 1
     const promise = storage.append(endpointId, {
-      protocol: 'mqtt',
       layout: 'single',
       receivedAtMicros,
       recordCount: 1,
-      topic,
-      clientId,
-      attributes,
+      envelope: this.#envelopes.encode(topic, properties),
       payload: [payload],
     })
     let batch = this.#batch

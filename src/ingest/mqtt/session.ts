@@ -8,7 +8,6 @@
 import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
-import { encodeAttributes } from '#model/record-attributes.ts'
 import { type Door, decide, type Route, type Terms } from './connect.ts'
 import {
   encodeAccepted,
@@ -58,7 +57,6 @@ type Opened = { readonly terms: Terms; readonly inFlight: InFlight }
 
 /** Bytes of a packet that carries the largest record. */
 const packetBytesMax = recordLimits.bytesMax + mqttLimits.topicBytesMax + mqttLimits.propertiesBytesMax + 16
-const noAttributes = new Uint8Array(0)
 /** First byte: type and flags. */
 const CONNECT = 0x10
 const PUBLISH = 3
@@ -318,9 +316,7 @@ export class Session implements WireReader {
       throw new Refusal('receive_maximum_exceeded', `more than ${mqttLimits.inFlightMessagesMax} messages wait for their PUBACK`)
     }
     const topic = topicAlias === 0 ? named : this.#topicOf(topicAlias, named)
-    const attributes =
-      properties === undefined ? noAttributes : Buffer.from(encodeAttributes(properties.contentType, properties.userProperties))
-    inFlight.store({ topic, payload, attributes }, messageId, this.#receivedAtMicros)
+    inFlight.store({ topic, properties, payload }, messageId, this.#receivedAtMicros)
   }
 
   #topicOf(alias: number, topic: string): string {
@@ -429,11 +425,7 @@ export class Session implements WireReader {
     if (will === undefined) return
     // [MQTT-3.1.2-8]
     this.#will = undefined
-    this.#opened?.inFlight.store(
-      { topic: will.topic, payload: will.payload, attributes: Buffer.from(will.attributes) },
-      0,
-      this.#broker.clock.now() * 1000,
-    )
+    this.#opened?.inFlight.store(will, 0, this.#broker.clock.now() * 1000)
     this.#broker.counters.wills += 1
   }
 }

@@ -1,0 +1,54 @@
+/**
+ * What ingest records beside a payload: which protocol it came by, and what that protocol says of it. All records of one frame share it.
+ *
+ * Owns: the encoding, JSON as UTF-8. Does not own: when it is encoded. The log stores it as opaque bytes, so a new protocol adds fields
+ * here and changes neither the frame nor the log.
+ */
+export type RecordEnvelope = {
+  readonly protocol: string
+  readonly topic?: string
+  readonly client_id?: string
+  readonly content_type?: string
+  /** A name that was sent several times has a list of its values. */
+  readonly user_properties?: Readonly<Record<string, string | readonly string[]>>
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+export function encodeEnvelope(envelope: RecordEnvelope): Uint8Array {
+  return encoder.encode(JSON.stringify(envelope))
+}
+
+/** Throws if the bytes are not an envelope. */
+export function decodeEnvelope(bytes: Uint8Array): RecordEnvelope {
+  const text = decoder.decode(bytes)
+  const envelope: unknown = JSON.parse(text)
+  if (!isEnvelope(envelope)) throw new Error(`not a record envelope: ${text.slice(0, 200)}`)
+  return envelope
+}
+
+function isEnvelope(value: unknown): value is RecordEnvelope {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const { protocol, topic, client_id } = value as Record<string, unknown>
+  return typeof protocol === 'string' && isTextOrAbsent(topic) && isTextOrAbsent(client_id)
+}
+
+function isTextOrAbsent(value: unknown): boolean {
+  return value === undefined || typeof value === 'string'
+}
+
+/** Groups properties by name, in the order in which the names first came. */
+export function groupProperties(
+  pairs: readonly (readonly [name: string, value: string])[],
+): Readonly<Record<string, string | readonly string[]>> {
+  // No prototype: every name is an ordinary name, `__proto__` as well.
+  const grouped: Record<string, string | string[]> = Object.create(null)
+  for (const [name, value] of pairs) {
+    const known = grouped[name]
+    if (known === undefined) grouped[name] = value
+    else if (typeof known === 'string') grouped[name] = [known, value]
+    else known.push(value)
+  }
+  return grouped
+}
