@@ -1,7 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { qualityLimits } from './limits.ts'
-import { addQualities, compareValues, noQuality, type QualitySum } from './view-quality.ts'
+import { orderOfPrinted } from './types/column-type.ts'
+import { byBytes } from './types/orders.ts'
+import { addQualities, noQuality, type QualitySum } from './view-quality.ts'
+
+const compareValues = (type: string, one: string, other: string) => (orderOfPrinted(type) ?? byBytes).compare(one, other)
 
 describe('values are compared by their type', () => {
   test.each([

@@ -5,9 +5,10 @@
  * Law: adding up is exact and its order doesn't matter. Minimum and maximum are compared by their type, never as doubles but where
  * the type is one.
  */
-import { Buffer } from 'node:buffer'
 import { z } from 'zod'
 import { qualityLimits } from './limits.ts'
+import { orderOfPrinted } from './types/column-type.ts'
+import { byBytes, type ValueOrder } from './types/orders.ts'
 
 /** The kinds of JSON values, with whole numbers apart. */
 export const JsonKind = z.enum(['boolean', 'integer', 'number', 'string', 'object', 'array'])
@@ -83,6 +84,7 @@ function addColumns(one: readonly ColumnQuality[], other: readonly ColumnQuality
 
 function addColumn(one: ColumnQuality, other: ColumnQuality): ColumnQuality {
   const { name, type } = one
+  const order = orderOfPrinted(type) ?? byBytes
   return {
     name,
     type,
@@ -91,15 +93,15 @@ function addColumn(one: ColumnQuality, other: ColumnQuality): ColumnQuality {
     cast_nulls: one.cast_nulls + other.cast_nulls,
     cast_dlq: one.cast_dlq + other.cast_dlq,
     missing: one.missing + other.missing,
-    min: extreme(type, one.min, other.min, -1),
-    max: extreme(type, one.max, other.max, 1),
+    min: extreme(order, one.min, other.min, -1),
+    max: extreme(order, one.max, other.max, 1),
   }
 }
 
-/** The smaller (-1) or the larger (1) of two canonical texts of a type; null is none. */
-export function extreme(type: string, one: string | null, other: string | null, sign: -1 | 1): string | null {
+/** Returns the smaller (-1) or the larger (1) of two canonical texts; null means that there is none. */
+export function extreme({ compare }: ValueOrder, one: string | null, other: string | null, sign: -1 | 1): string | null {
   if (one === null || other === null) return one ?? other
-  return compareValues(type, other, one) * sign > 0 ? other : one
+  return compare(other, one) * sign > 0 ? other : one
 }
 
 /** The most frequent, as many as are kept. */
@@ -123,33 +125,4 @@ function addPath(one: UnmappedSum, other: UnmappedSum): UnmappedSum {
 
 export function byFrequency(one: SeenPath, other: SeenPath): number {
   return other.records - one.records || (one.path < other.path ? -1 : 1)
-}
-
-const exactTypes = /^(U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|DECIMAL\(\d+,\d+\))$/
-const exactNumber = /^-?\d+(\.\d+)?$/
-const moment = /^([+-]?\d{4,7})-(.*)$/
-
-/** Whether values of the type have an order, and so a minimum. */
-export function hasOrder(type: string): boolean {
-  return exactTypes.test(type) || /^(FLOAT|DOUBLE|DATE|TIMESTAMP|TIMESTAMPTZ|BOOLEAN|VARCHAR|TIME|UUID)$/.test(type)
-}
-
-/** Of canonical texts of one type. Total, whatever the texts are. */
-export function compareValues(type: string, one: string, other: string): number {
-  if (exactTypes.test(type) && exactNumber.test(one) && exactNumber.test(other)) {
-    // Decimals of one type have the same number of digits after the point.
-    return sign(BigInt(one.replace('.', '')), BigInt(other.replace('.', '')))
-  }
-  if (type === 'FLOAT' || type === 'DOUBLE') return sign(Number(one), Number(other))
-  const [, year, rest = ''] = moment.exec(one) ?? []
-  const [, otherYear, otherRest = ''] = moment.exec(other) ?? []
-  const isMoment = type === 'DATE' || type.startsWith('TIMESTAMP')
-  if (isMoment && year !== undefined && otherYear !== undefined) {
-    return sign(Number(year), Number(otherYear)) || sign(rest, otherRest)
-  }
-  return Buffer.compare(Buffer.from(one), Buffer.from(other))
-}
-
-function sign<T extends bigint | number | string>(one: T, other: T): number {
-  return one === other ? 0 : one < other ? -1 : 1
 }

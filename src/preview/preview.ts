@@ -13,6 +13,7 @@ import { quoteIdentifier } from '#duckdb/quote.ts'
 import type { Clock } from '#lib/clock.ts'
 import { previewLimits } from '#model/limits.ts'
 import type { DefinedPreview, PreviewColumn, PreviewIssue, PreviewResult } from '#model/preview.ts'
+import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
 import { dlqSql } from '#records/dlq.ts'
 import { cutToFit, orIfOutOfMemory, type Piece, recordsOf } from '#records/pieces.ts'
 import { encodingOf, type LoadedSlice, LoadingSlice } from '#records/slice.ts'
@@ -20,7 +21,6 @@ import { Sources } from '#records/sources.ts'
 import { compileView } from '#views/compile.ts'
 import type { CompiledColumn, CompiledView, ViewRules } from '#views/compiled-view.ts'
 import { type Extraction, extractionSql, isDlq, undecidedSql, verdicts } from '#views/extraction.ts'
-import { type ColumnType, printType } from '#views/types.ts'
 import { formatSql } from './format-sql.ts'
 
 export type PreviewOptions = { readonly clock: Clock; readonly timeoutMs: number }
@@ -261,14 +261,9 @@ function issue(code: string, message: string, column: string | null = null): Pre
   return { sample_index: null, column, code, message }
 }
 
-/** Whole numbers come from DuckDB as text; those that JavaScript has exactly become numbers. */
 function toJson(value: Value, type: ColumnType): Value {
-  if (!integers.has(type.scalar)) return value
+  const convert = descriptorOf(type.scalar).toJson
+  if (convert === undefined) return value
   if (Array.isArray(value)) return value.map((item) => toJson(item, type))
-  const number = typeof value === 'string' ? Number(value) : Number.NaN
-  return Number.isSafeInteger(number) ? number : value
+  return typeof value === 'string' ? convert(value) : value
 }
-
-const integers: ReadonlySet<string> = new Set(
-  ['TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT', 'HUGEINT'].flatMap((name) => [name, `U${name}`]),
-)

@@ -4,9 +4,9 @@ import { queryParquet } from '#duckdb/query-parquet.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import type { Column, Definition } from '#model/definition.ts'
 import { definitionLimits, qualityLimits } from '#model/limits.ts'
-import { addQualities, type ColumnQuality, hasOrder, toSum } from '#model/view-quality.ts'
+import { orderOfPrinted, parseType } from '#model/types/column-type.ts'
+import { addQualities, type ColumnQuality, toSum } from '#model/view-quality.ts'
 import { MASK_COLUMNS } from '#views/extraction.ts'
-import { parseType } from '#views/types.ts'
 import { decide } from '../../test/support/decide.ts'
 import { runs } from '../../test/support/thorough.ts'
 import { canonicalText } from './column-quality.ts'
@@ -18,9 +18,10 @@ async function asked(path: string, columns: readonly Column[]): Promise<readonly
   const selected = columns.flatMap(({ name, type }) => {
     const column = quoteIdentifier(name)
     const filter = /^(FLOAT|DOUBLE)$/.test(type) ? `FILTER (WHERE NOT isnan(${column}))` : ''
-    const ends = hasOrder(type)
-      ? ['min', 'max'].map((end) => `CAST(${end}(${column}) ${filter} AS VARCHAR)`)
-      : ['CAST(NULL AS VARCHAR)', 'CAST(NULL AS VARCHAR)']
+    const ends =
+      orderOfPrinted(type) !== undefined
+        ? ['min', 'max'].map((end) => `CAST(${end}(${column}) ${filter} AS VARCHAR)`)
+        : ['CAST(NULL AS VARCHAR)', 'CAST(NULL AS VARCHAR)']
     return [`count(${column})`, `count(*) - count(${column})`, ...ends]
   })
   const sql = `SELECT ${selected.join(', ')} FROM read_parquet(${quoteLiteral(path)})`

@@ -10,9 +10,9 @@
 import type { Rows, Value } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import { qualityLimits } from '#model/limits.ts'
-import { type ColumnQuality, extreme, hasOrder } from '#model/view-quality.ts'
+import { type ColumnType, orderOf, printType } from '#model/types/column-type.ts'
+import { type ColumnQuality, extreme } from '#model/view-quality.ts'
 import type { CompiledColumn } from '#views/compiled-view.ts'
-import { type ColumnType, printType } from '#views/types.ts'
 import type { Tally } from './tally.ts'
 
 export type ColumnQualitiesOptions = {
@@ -76,14 +76,14 @@ function whole(end: 'min' | 'max'): string {
 type RowGroup = Readonly<Record<'nulls' | 'min' | 'max', Value | undefined>> & { readonly values: number }
 
 function addGroup(before: Found, type: ColumnType, { values, nulls, min, max }: RowGroup): Found {
-  const printed = printType(type)
+  const order = orderOf(type)
   const hasValues = Number(nulls) < values
-  const lacks = nulls === null || type.depth > 0 || (hasValues && hasOrder(printed) && (min === null || max === null))
+  const lacks = nulls === null || type.depth > 0 || (hasValues && order !== undefined && (min === null || max === null))
   if (lacks) return { ...before, isWhole: false }
   return {
     nulls: before.nulls + Number(nulls),
-    min: extreme(printed, before.min, hasValues ? canonicalText(min, type) : null, -1),
-    max: extreme(printed, before.max, hasValues ? canonicalText(max, type) : null, 1),
+    min: order && hasValues ? extreme(order, before.min, canonicalText(min, type), -1) : before.min,
+    max: order && hasValues ? extreme(order, before.max, canonicalText(max, type), 1) : before.max,
     isWhole: before.isWhole,
   }
 }
@@ -96,9 +96,10 @@ async function readValues(
   const asked = columns.flatMap(({ name, type }) => {
     const column = quoteIdentifier(name)
     const nulls = `count(*) - count(${column})`
-    if (!hasOrder(printType(type))) return [nulls, 'NULL', 'NULL']
-    const isFloating = type.scalar === 'FLOAT' || type.scalar === 'DOUBLE'
-    const filter = isFloating ? ` FILTER (WHERE NOT isnan(${column}))` : ''
+    const order = orderOf(type)
+    if (order === undefined) return [nulls, 'NULL', 'NULL']
+    const excluded = order.excludes?.(column)
+    const filter = excluded === undefined ? '' : ` FILTER (WHERE NOT ${excluded})`
     return [nulls, ...['min', 'max'].map((end) => `CAST(${end}(${column})${filter} AS VARCHAR)`)]
   })
   const { rows } = await query(`SELECT ${asked.join(', ')} FROM read_parquet(${quoteLiteral(path)}, hive_partitioning = false)`)
@@ -109,50 +110,7 @@ async function readValues(
   })
 }
 
-/** Of a value as DuckDB writes it; null where there is none, or its type has no order. */
+/** Returns the canonical text of a value as DuckDB prints it; null if there is no value, or its type has no order. */
 export function canonicalText(value: Value | undefined, type: ColumnType): string | null {
-  if (value === null || value === undefined || !hasOrder(printType(type))) return null
-  const text = String(value)
-  switch (type.scalar) {
-    case 'FLOAT':
-    case 'DOUBLE':
-      return String(toNumber(text))
-    case 'DATE':
-      return isoDay(text)
-    case 'TIMESTAMP':
-    case 'TIMESTAMPTZ':
-      return isoMoment(text)
-    case 'VARCHAR':
-      return firstChars(text)
-    default:
-      return text
-  }
-}
-
-function toNumber(text: string): number {
-  if (text === 'inf') return Number.POSITIVE_INFINITY
-  // Of zero there is one.
-  return text === '-inf' ? Number.NEGATIVE_INFINITY : Number(text) + 0
-}
-
-/** Cut, it is at most the minimum that it is made of, and the maximum begins with it. */
-function firstChars(text: string): string {
-  if (text.length <= qualityLimits.textCharsMax) return text
-  return [...text.slice(0, 2 * qualityLimits.textCharsMax)].slice(0, qualityLimits.textCharsMax).join('')
-}
-
-const day = /^(\d+)-(\d\d-\d\d)( \(BC\))?/
-
-/** ISO 8601, with a sign and six digits or more where a year is not one of four digits: the year before the year 1 is 0. */
-function isoDay(text: string): string {
-  const [, digits = '', rest = '', isBefore] = day.exec(text) ?? []
-  const year = isBefore === undefined ? Number(digits) : 1 - Number(digits)
-  const padded = String(Math.abs(year)).padStart(year >= 0 && year <= 9_999 ? 4 : 6, '0')
-  return `${year < 0 ? '-' : year > 9_999 ? '+' : ''}${padded}-${rest}`
-}
-
-/** In UTC, with six digits of a second. */
-function isoMoment(text: string): string {
-  const [, time = '', fraction = ''] = / (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?/.exec(text) ?? []
-  return `${isoDay(text)}T${time}.${fraction.padEnd(6, '0')}Z`
+  return value === null || value === undefined ? null : (orderOf(type)?.canonical(String(value)) ?? null)
 }

@@ -1,7 +1,7 @@
 import { quoteLiteral } from '#duckdb/quote.ts'
+import { printType } from '#model/types/column-type.ts'
 import type { NamedView } from '#views/compiled-view.ts'
 import { verdicts } from '#views/extraction.ts'
-import { printType } from '#views/types.ts'
 import { type Piece, recordsOf } from './pieces.ts'
 
 /**

@@ -6,6 +6,7 @@
  * the number of paths and the length of each are bounded.
  */
 import { qualityLimits } from '#model/limits.ts'
+import { descriptorOf } from '#model/types/column-type.ts'
 import { byFrequency, JsonKind, type SeenPath } from '#model/view-quality.ts'
 import type { CompiledColumn } from '#views/compiled-view.ts'
 import { printPath } from '#views/json-path.ts'
@@ -64,8 +65,7 @@ function takenBy(columns: readonly CompiledColumn[]): Taken {
     // The list that [*] makes is none in the record.
     for (let depth = path.hasEach ? 1 : 0; depth < type.depth; depth += 1) at = itemsOf(at)
     at.takesScalars = true
-    // Of an object or a list, text is its JSON.
-    if (type.scalar === 'JSON' || type.scalar === 'VARCHAR') at.takesAll = true
+    if (descriptorOf(type.scalar).takesAnyText) at.takesAll = true
   }
   return root
 }

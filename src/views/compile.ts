@@ -11,11 +11,12 @@ import { MiB } from '#lib/bytes.ts'
 import { Definition } from '#model/definition.ts'
 import { fieldErrorsOf } from '#model/field-errors.ts'
 import { definitionLimits } from '#model/limits.ts'
+import { ColumnTypeError, descriptorOf, parseType, printType, storedType } from '#model/types/column-type.ts'
 import type { CompiledColumn, CompiledView } from './compiled-view.ts'
+import { type Condition, ConditionError } from './condition.ts'
 import { extractionSql } from './extraction.ts'
-import { type Condition, ConditionError, type ParsedCondition, parseCondition } from './filter.ts'
+import { type ParsedCondition, parseCondition } from './filter.ts'
 import { PathError, parsePath } from './json-path.ts'
-import { parseType, printType, storedType, TypeProblem } from './types.ts'
 
 const COMPILER_MEMORY_BYTES = 64 * MiB
 
@@ -40,13 +41,13 @@ async function compile(input: unknown): Promise<CompiledView> {
   const errors: FieldError[] = []
   const columns = definition.columns.map((column, index): CompiledColumn | undefined => {
     const at = `columns.${index}`
-    const type = attempt(errors, `${at}.type`, TypeProblem, () => parseType(column.type))
+    const type = attempt(errors, `${at}.type`, ColumnTypeError, () => parseType(column.type))
     const path = attempt(errors, `${at}.path`, PathError, () => parsePath(column.path))
     if (type === undefined || path === undefined) return undefined
     if (path.from === 'record' && path.hasEach && type.depth === 0) {
       errors.push({ path: `${at}.type`, message: 'must be a list such as VARCHAR[], because the path has [*]' })
     }
-    if (path.from === 'envelope' && (type.depth > 0 || type.scalar === 'JSON')) {
+    if (path.from === 'envelope' && (type.depth > 0 || descriptorOf(type.scalar).readsJson)) {
       errors.push({
         path: `${at}.type`,
         message: 'must be a scalar such as VARCHAR or TIMESTAMP, because the path is of the envelope',

@@ -1,6 +1,6 @@
-import type { Condition } from './filter.ts'
+import type { ColumnType } from '#model/types/column-type.ts'
+import type { Condition } from './condition.ts'
 import type { Path } from './json-path.ts'
-import type { ColumnType } from './types.ts'
 
 export type CompiledColumn = {
   readonly name: string

@@ -9,9 +9,10 @@
  * Law: exactly one row out for every record in, in the same order.
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
+import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
+import { castList, castText, portable, takesAnyText } from './cast-sql.ts'
 import type { CompiledColumn, ViewRules } from './compiled-view.ts'
 import { duckDbPath, type Path } from './json-path.ts'
-import { type ColumnType, castList, castText, portable, printType, takesAnyText } from './types.ts'
 
 /** What became of a row. Positive: an error of column `i`, `missing(i)` or `castFailed(i)`. */
 export const verdicts = { accepted: 0, filteredOut: -1, filterUnknown: -2, unreadable: -3, tooComplex: -4 } as const
@@ -180,15 +181,16 @@ function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: 
     return { text, make: castText(text, type) }
   }
   const place = duckDbPath(path.steps)
+  const { readsJson = false } = descriptorOf(type.scalar)
   if (path.hasEach) {
-    const text = texts.list(place, type.scalar === 'JSON' ? 'json_extract' : 'json_extract_string')
-    return { text, make: castList(text, type.scalar === 'JSON' ? 'JSON[]' : 'VARCHAR[]', type) }
+    const text = texts.list(place, readsJson ? 'json_extract' : 'json_extract_string')
+    return { text, make: castList(text, readsJson ? 'JSON[]' : 'VARCHAR[]', type) }
   }
   if (type.depth > 0) {
     const text = texts.text(place)
     return { text, make: castList(`CAST(${text} AS JSON)`, 'JSON', type) }
   }
-  if (type.scalar === 'JSON') {
+  if (readsJson) {
     const json = texts.json(place)
     return { text: json, make: `CASE WHEN ${json} <> 'null' THEN ${json} END` }
   }

@@ -109,14 +109,14 @@ async function refusal(condition: string): Promise<string | undefined> {
 
 describe('what is refused says what it is', () => {
   test.each([
-    ['SET memory_limit = 1', 'cannot be read'],
+    ['SET memory_limit = 1', 'cannot be parsed'],
     ["ATTACH 'x'", '"ATTACH"'],
-    ["COPY records TO '/tmp/x'", 'cannot be read'],
+    ["COPY records TO '/tmp/x'", 'cannot be parsed'],
     ["true FROM '/etc/passwd'", 'must be one expression'],
     ["true FROM read_csv('/etc/passwd')", 'must be one expression'],
-    ["FROM 'x.csv'", 'cannot be read'],
+    ["FROM 'x.csv'", 'cannot be parsed'],
     ['n > (VALUES (1))', 'a subquery'],
-    ['main.records.n = 1', '"main.records.n" is no column'],
+    ['main.records.n = 1', '"main.records.n" is not a column'],
     ['true USING SAMPLE 1', 'must be one expression'],
     ['true QUALIFY true', 'must be one expression'],
     ['n = 1e400', 'a number is too large'],
@@ -136,7 +136,7 @@ describe('what is refused says what it is', () => {
     [`regexp_matches(s, '${'('.repeat(1500)}')`, 'does not fit'],
     ['n > 5 /*', 'unterminated'],
     [`${'('.repeat(1_500)}${'NOT '.repeat(100)}true${')'.repeat(1_500)}`, 'nested too deep'],
-    ['CASE WHEN true THEN '.repeat(68), 'cannot be read'],
+    ['CASE WHEN true THEN '.repeat(68), 'cannot be parsed'],
   ])('%s', async (condition, message) => {
     expect(await refusal(condition)).toContain(message)
   })

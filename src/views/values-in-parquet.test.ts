@@ -6,9 +6,10 @@ import { quoteLiteral } from '#duckdb/quote.ts'
 import { MiB } from '#lib/bytes.ts'
 import type { Column } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
+import { parseType } from '#model/types/column-type.ts'
 import { decide } from '../../test/support/decide.ts'
 import { type Row, readWithHyparquet } from '../../test/support/parquet.ts'
-import { castText, parseType } from './types.ts'
+import { castText } from './cast-sql.ts'
 
 /** Of one record, by column: what DuckDB reads and what hyparquet reads. */
 async function readBack(columns: readonly Column[], record: string) {

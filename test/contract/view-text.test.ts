@@ -26,7 +26,7 @@ const samples = ['{"event":"a","amount":"1.50"}']
 const wrong = yaml.replace('path: $.amount', 'path: amount').replace('event !=', 'nope !=')
 const problems = [
   { path: 'definition.columns.1.path', message: 'must start with $, such as $.user.id', line: 6, column: 50 },
-  { path: 'definition.filters.0.condition', message: '"nope" is no column of this view', line: 8, column: 16 },
+  { path: 'definition.filters.0.condition', message: '"nope" is not a column of this view', line: 8, column: 16 },
 ]
 
 describe('a definition as text', () => {

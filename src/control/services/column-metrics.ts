@@ -1,9 +1,9 @@
 import type { Definition } from '#model/definition.ts'
+import { parseType, printType } from '#model/types/column-type.ts'
 import { type ColumnDetail, type ColumnWindow, percentOf, type ViewMetrics } from '#model/view-metrics.ts'
 import { addQualities, type QualitySum } from '#model/view-quality.ts'
 import type { Store } from '#store/store.ts'
 import { getViewQuality, type QualityWindows } from '#store/view-quality.ts'
-import { parseType, printType } from '#views/types.ts'
 
 /** The metrics with what each column got, and with the paths that none takes. One endpoint after the other: a day of one may be megabytes. */
 export async function withColumns(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseType, printType, storedType, TypeProblem } from './types.ts'
+import { ColumnTypeError, parseType, printType, storedType } from './column-type.ts'
 
 describe('types', () => {
   test.each([
@@ -28,24 +28,24 @@ describe('types', () => {
   })
 
   test.each([
-    ['', 'is no type'],
+    ['', 'unknown type'],
     ['MONEY', 'use one of BOOLEAN'],
-    ['constructor', 'is no type'],
-    ['STRUCT(a INT)', 'is no type'],
-    ['MAP(INT, INT)', 'is no type'],
-    ['INTEGER[3]', 'is no type'],
-    ['INTERVAL', 'is no type'],
-    ['BIGINT; DROP TABLE x', 'is no type'],
-    ['VARCHAR)', 'is no type'],
-    ['VARCHAR COLLATE NOCASE', 'is no type'],
-    ['VARCHAR(10)', 'only DECIMAL takes'],
-    ['DECIMAL(0,0)', 'precision of 1 to 38'],
-    ['DECIMAL(39,0)', 'precision of 1 to 38'],
-    ['DECIMAL(5,6)', 'precision of 1 to 38'],
-    ['INTEGER[][][][][]', 'nested 4 deep'],
-    ['a '.repeat(5000), 'is no type'],
+    ['constructor', 'unknown type'],
+    ['STRUCT(a INT)', 'unknown type'],
+    ['MAP(INT, INT)', 'unknown type'],
+    ['INTEGER[3]', 'unknown type'],
+    ['INTERVAL', 'unknown type'],
+    ['BIGINT; DROP TABLE x', 'unknown type'],
+    ['VARCHAR)', 'unknown type'],
+    ['VARCHAR COLLATE NOCASE', 'unknown type'],
+    ['VARCHAR(10)', 'only DECIMAL takes precision and scale: use VARCHAR'],
+    ['DECIMAL(0,0)', 'use a precision of 1 to 38'],
+    ['DECIMAL(39,0)', 'use a precision of 1 to 38'],
+    ['DECIMAL(5,6)', 'use a precision of 1 to 38'],
+    ['INTEGER[][][][][]', 'nested at most 4 deep'],
+    ['a '.repeat(5000), 'unknown type'],
   ])('%s is refused', (text, message) => {
-    expect(() => parseType(text)).toThrow(TypeProblem)
+    expect(() => parseType(text)).toThrow(ColumnTypeError)
     expect(() => parseType(text)).toThrow(message)
   })
 })

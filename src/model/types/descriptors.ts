@@ -1,0 +1,95 @@
+/**
+ * The types that a column may have: all that Inlet knows about a type is its entry here.
+ *
+ * To add a type, add an entry, its row to the table in docs/views.md, and its values to views/values-in-parquet.test.ts.
+ */
+import { byBytes, dateOrder, exactOrder, floatOrder, instantOrder, textOrder, type ValueOrder } from './orders.ts'
+import { instantFromText, isFiniteText, isTimeOfDay, isZonelessText, timeOfDayFromText } from './text-casts.ts'
+
+export type Decimal = { readonly precision: number; readonly scale: number }
+
+export type TypeDescriptor = {
+  /** Other names that a definition may use. */
+  readonly aliases?: readonly string[]
+  /** Precision and scale where the definition gives none. Only DECIMAL takes them. */
+  readonly defaultDecimal?: Decimal
+  /** The type in Parquet files, if they lack this one. */
+  readonly storedAs?: { readonly scalar: 'DECIMAL'; readonly decimal: Decimal }
+
+  /** Values are read as JSON instead of as text. */
+  readonly readsJson?: true
+  /** Every text is a value: the cast cannot fail, and an object or list becomes its JSON. */
+  readonly takesAnyText?: true
+  /** SQL for the value, from SQL for its text; NULL if the text is not a value. TRY_CAST if not set. */
+  readonly fromText?: (text: string) => string
+  /** SQL that turns values that Parquet cannot store into NULL. It repeats `value`. */
+  readonly portable?: (value: string) => string
+  /** A type that the elements of a list are cast to first. */
+  readonly listVia?: string
+  /** SQL condition that a list must meet, from SQL for the list's text. */
+  readonly listGuard?: (text: string) => string
+  /** The type that values have in a filter. */
+  readonly filteredAs?: 'TIMESTAMP'
+
+  /** Order of the values, for minimum and maximum. Types without it have neither. */
+  readonly order?: ValueOrder
+  /** The JSON value in a preview, from DuckDB's text. The text itself if not set. */
+  readonly toJson?: (text: string) => string | number
+}
+
+const integer: TypeDescriptor = { order: exactOrder, toJson: numberIfExact }
+// Parquet has no 128-bit integers, and DuckDB would write them as inexact doubles.
+const hugeInteger: TypeDescriptor = { ...integer, storedAs: { scalar: 'DECIMAL', decimal: { precision: 38, scale: 0 } } }
+const finite = (value: string): string => `CASE WHEN isfinite(${value}) THEN ${value} END`
+
+export const descriptors = {
+  BOOLEAN: { aliases: ['BOOL'], order: byBytes },
+  TINYINT: integer,
+  SMALLINT: integer,
+  INTEGER: { ...integer, aliases: ['INT'] },
+  BIGINT: { ...integer, aliases: ['LONG'] },
+  HUGEINT: hugeInteger,
+  UTINYINT: integer,
+  USMALLINT: integer,
+  UINTEGER: integer,
+  UBIGINT: integer,
+  UHUGEINT: hugeInteger,
+  FLOAT: { aliases: ['REAL'], order: floatOrder },
+  DOUBLE: { order: floatOrder },
+  DECIMAL: { aliases: ['NUMERIC'], defaultDecimal: { precision: 18, scale: 3 }, order: exactOrder },
+  VARCHAR: { aliases: ['STRING', 'TEXT'], takesAnyText: true, fromText: (text) => text, order: textOrder },
+  DATE: { portable: finite, listGuard: isFiniteText, order: dateOrder },
+  TIME: {
+    fromText: timeOfDayFromText,
+    portable: (value) => `nullif(${value}, TIME '24:00:00')`,
+    listGuard: isTimeOfDay,
+    order: byBytes,
+  },
+  TIMESTAMP: {
+    aliases: ['DATETIME'],
+    fromText: instantFromText,
+    portable: finite,
+    listVia: 'TIMESTAMPTZ',
+    listGuard: isZonelessText,
+    order: instantOrder,
+  },
+  TIMESTAMPTZ: {
+    aliases: ['TIMESTAMP WITH TIME ZONE'],
+    fromText: (text) => `TRY_CAST(${instantFromText(text)} AS TIMESTAMPTZ)`,
+    portable: finite,
+    listGuard: isZonelessText,
+    filteredAs: 'TIMESTAMP',
+    order: instantOrder,
+  },
+  UUID: { order: byBytes },
+  JSON: { readsJson: true, takesAnyText: true },
+  BLOB: {},
+} as const satisfies Readonly<Record<string, TypeDescriptor>>
+
+export type ScalarName = keyof typeof descriptors
+
+/** A number if JavaScript has it exactly. */
+function numberIfExact(text: string): number | string {
+  const number = Number(text)
+  return Number.isSafeInteger(number) ? number : text
+}

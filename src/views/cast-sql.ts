@@ -1,0 +1,43 @@
+/**
+ * SQL that makes values of a type from what was read from a record.
+ *
+ * Law: what is not a value of the type becomes NULL; no cast fails a statement.
+ */
+import { type ColumnType, descriptorOf, printType, storedType } from '#model/types/column-type.ts'
+
+/** SQL for the value of a scalar type, from SQL for its text; NULL if the text is not a value. Pass the result through `portable`. */
+export function castText(text: string, type: ColumnType): string {
+  const printed = printType(type)
+  const value = descriptorOf(type.scalar).fromText?.(text) ?? `TRY_CAST(${text} AS ${printed})`
+  const stored = printType(storedType(type))
+  return stored === printed ? value : `TRY_CAST(${value} AS ${stored})`
+}
+
+/** SQL that turns a scalar that DuckDB has and Parquet lacks into NULL: infinite dates, 24:00. `value` is repeated. */
+export function portable(value: string, { scalar, depth }: ColumnType): string {
+  return depth > 0 ? value : (descriptorOf(scalar).portable?.(value) ?? value)
+}
+
+/** SQL for the value of a list type, from SQL of type `from`; NULL if any element is not a value: TRY turns the failure into NULL. */
+export function castList(source: string, from: 'JSON' | 'JSON[]' | 'VARCHAR[]', type: ColumnType): string {
+  const { readsJson, listVia, listGuard } = descriptorOf(type.scalar)
+  const lists = '[]'.repeat(type.depth)
+  let [sql, sqlType]: [string, string] = [source, from]
+  const cast = (to: string): void => {
+    if (to !== sqlType) [sql, sqlType] = [`CAST(${sql} AS ${to})`, to]
+  }
+  if (readsJson !== true) {
+    if (from === 'VARCHAR[]' && type.depth > 1) cast('JSON[]')
+    cast(`VARCHAR${lists}`)
+  }
+  const texts = `CAST(${sql} AS VARCHAR)`
+  if (listVia !== undefined) cast(`${listVia}${lists}`)
+  cast(printType(type))
+  cast(printType(storedType(type)))
+  return listGuard === undefined ? `TRY(${sql})` : `TRY(CASE WHEN ${listGuard(texts)} THEN ${sql} END)`
+}
+
+/** Whether every text is a value, so that the cast cannot fail. */
+export function takesAnyText({ scalar, depth }: ColumnType): boolean {
+  return depth === 0 && descriptorOf(scalar).takesAnyText === true
+}

@@ -1,0 +1,55 @@
+import type { Connection } from '#duckdb/database.ts'
+import { quoteLiteral } from '#duckdb/quote.ts'
+import { ConditionError, listOf, type Node, objectOf } from './condition.ts'
+
+const oneExpression = "must be one expression over the view's columns, such as amount > 5, and nothing else"
+
+/** Returns the tree that DuckDB's parser makes of one expression. Throws ConditionError for anything else. */
+export async function parseExpression(connection: Connection, text: string, timeoutMs: number): Promise<Node> {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is rejected
+  if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) || !text.isWellFormed()) {
+    throw new ConditionError('must not contain control characters')
+  }
+  const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(`SELECT ${text}`)})`, { timeoutMs })
+  const parsed = readTree(String(rows[0]?.[0]))
+  if (parsed['error'] === true) {
+    if (String(parsed['error_message']).includes('Only SELECT')) throw new ConditionError(oneExpression)
+    const hint = 'put a column whose name is an SQL keyword in double quotes'
+    throw new ConditionError(`cannot be parsed: ${parsed['error_message']} (${hint})`)
+  }
+  return soleExpression(parsed)
+}
+
+function readTree(json: string): Node {
+  try {
+    return JSON.parse(json, keepExact) as Node
+  } catch {
+    // DuckDB writes a constant such as 1e400 as Infinity, which is not valid JSON.
+    throw new ConditionError('a number is too large')
+  }
+}
+
+/** Makes a bigint of a whole number that JavaScript would round. */
+function keepExact(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
+  const isRounded = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
+  return isRounded && /^-?\d+$/.test(context?.source ?? '') ? BigInt(context?.source ?? '') : value
+}
+
+/** Returns the expression if the statement is `SELECT <expression>` and nothing else. */
+function soleExpression(parsed: Node): Node {
+  const [statement, ...others] = listOf(parsed['statements'])
+  const node = objectOf(objectOf(statement)['node'])
+  const [expression, ...more] = listOf(node['select_list'] ?? [])
+  const isBare =
+    node['type'] === 'SELECT_NODE' &&
+    objectOf(node['from_table'])['type'] === 'EMPTY' &&
+    ['where_clause', 'having', 'qualify', 'sample'].every((part) => (node[part] ?? null) === null) &&
+    ['modifiers', 'group_expressions', 'group_sets'].every((part) => listOf(node[part] ?? []).length === 0) &&
+    listOf(objectOf(node['cte_map'])['map'] ?? []).length === 0 &&
+    node['aggregate_handling'] === 'STANDARD_HANDLING'
+  if (others.length > 0 || more.length > 0 || !isBare || expression === undefined) {
+    throw new ConditionError(oneExpression)
+  }
+  if (objectOf(expression)['alias'] !== '') throw new ConditionError('must not give the expression a name')
+  return objectOf(expression)
+}
