@@ -2,7 +2,7 @@
 import type { Buffer } from 'node:buffer'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { loadSegment } from '#delivery/artifacts/build.ts'
+import { loadSegment } from '#delivery/convert/build.ts'
 import { MiB } from '#lib/bytes.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import { RecordTable } from '#records/record-table.ts'

@@ -6,7 +6,6 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { nodeIdentity } from '#node/identity.ts'
@@ -15,15 +14,17 @@ import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { markerSink } from './commit/marker-sink.ts'
 import { CrashLedger } from './crash-ledger.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
+import { Endpoints } from './endpoints.ts'
 import { Janitor } from './janitor.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runUnit } from './jobs/unit-run.ts'
 import { deliveryLimits } from './limits.ts'
 import { Pipeline } from './pipeline.ts'
 import { SegmentDelivery } from './segment-delivery.ts'
-import { Uploader } from './uploader.ts'
+import { Uploader } from './upload/uploader.ts'
 
 export type AppHooks = {
   readonly logger: Logger
@@ -51,13 +52,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   })
 
   const feed = new SnapshotFeed({ client: control, nodeId, path: paths.deliverySnapshot, files, clock, logger })
-  let endpoints: ReadonlyMap<string, SnapshotEndpoint> = new Map()
-  let next = new AbortController()
-  feed.subscribe((snapshot) => {
-    endpoints = new Map(snapshot.endpoints.map((endpoint) => [endpoint.id, endpoint]))
-    next.abort()
-    next = new AbortController()
-  })
+  const endpoints = new Endpoints()
+  feed.subscribe((snapshot) => endpoints.update(snapshot))
 
   const segments = new SegmentDirectory({ directory: paths.wal, files })
   const janitor = new Janitor({ files, segments })
@@ -89,9 +85,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     backoff,
     stores,
     crashes,
-    commit: (commit) => outbox.add(commit),
-    endpoint: (id) => endpoints.get(id),
-    nextSnapshot: () => next.signal,
+    sinks: [markerSink, { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
+    endpoints,
     clock,
     logger,
   })
@@ -130,10 +125,10 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
 
   await janitor.clearScratch(paths.scratch)
   await crashes.load()
-  // Stopped in reverse: jobs are put down, the pipeline works off what it can, and the outbox is there to the end for its commits.
+  // Stopped in reverse: jobs are abandoned, the pipeline delivers what it can, and the outbox stays to the end for its commits.
   const services = [feed, outbox, pipeline, heartbeat, jobs]
   await startAll(services)
-  logger.info({ nodeId }, 'delivery works')
+  logger.info({ nodeId }, 'delivery started')
   return {
     async stop(signal) {
       await stopAll(services, signal)

@@ -9,7 +9,8 @@ import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { Backoff } from '#lib/retry.ts'
 import { Semaphore } from '#lib/semaphore.ts'
-import type { Access } from './bucket.ts'
+import type { ObjectStore } from '#objects/object-store.ts'
+import type { Access, Bucket } from './bucket.ts'
 import { deliveryLimits } from './limits.ts'
 
 export type Outage = {
@@ -61,6 +62,29 @@ export class DestinationBackoff {
     if (entry?.access !== access) return
     this.#entries.delete(destinationId)
     entry.over.abort()
+  }
+
+  /** Opens a bucket whose requests wait for their permit during an outage, report its reason, and record how they ended. */
+  pace(
+    destinationId: string,
+    open: () => ObjectStore,
+    { report, signal }: { readonly report: (reason: string) => void; readonly signal: AbortSignal },
+  ): Bucket {
+    return {
+      request: async (access, send) => {
+        const outage = this.find(destinationId)
+        if (outage !== undefined) report(outage.reason)
+        using _permit = await outage?.acquire(signal)
+        try {
+          const result = await send(open())
+          this.recordSuccess(destinationId, access)
+          return result
+        } catch (error) {
+          if (!signal.aborted) this.recordFailure(destinationId, access, error)
+          throw error
+        }
+      },
+    }
   }
 
   async #acquire(entry: Entry, signal: AbortSignal): Promise<Disposable> {

@@ -9,6 +9,8 @@ export const deliveryLimits = {
   /** Between attempts of one segment, and of one destination that is backing off. */
   retryDelayMsMin: 200,
   retryDelayMsMax: 30_000,
+  /** Failed conversions after which a segment is parked. */
+  conversionAttemptsMax: 5,
   /** A repeated failure is logged once in this time for each cause. */
   warnIntervalMs: 60_000,
 } as const

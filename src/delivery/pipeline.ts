@@ -6,7 +6,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { commitId } from '#model/commit.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { listParked, type Parked } from './crash-ledger.ts'
-import type { DeliveryRun } from './segment-delivery.ts'
+import type { DeliveryRun } from './delivery-run.ts'
 import type { Segment, SegmentRef, SegmentSource } from './segments.ts'
 
 /** Segments of one log that may be in work at a time: one uploads and waits for its turn while others are converted. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { commitsCommand } from '#cli/commits/command.ts'
-import { encodeMarker, withManifest } from '#delivery/marker.ts'
+import { encodeMarker, withMarker } from '#delivery/commit/marker.ts'
 import { objectKey } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
@@ -85,7 +85,7 @@ async function delivered(place: Place, commit: SegmentCommit): Promise<SegmentCo
   const key = keyOf(place, commit)
   const marker = encodeMarker(commit)
   await put(place, key, marker)
-  return withManifest(commit, key, marker)
+  return withMarker(commit, key, marker)
 }
 
 async function shown(store: TestStore, { account, endpoint, view }: Place) {
@@ -195,7 +195,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
       `it is of another endpoint, ${other.endpoint}`,
       'it belongs at',
       `a view of another account, ${other.view.id}`,
-      'what no node writes: another/place',
+      'a file that no node writes: another/place',
       'another bucket, elsewhere',
       'bytes are too many for a marker',
       'its name is none that a marker has',

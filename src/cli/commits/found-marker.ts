@@ -5,9 +5,9 @@
  * this endpoint and into this bucket, is taken; the rest is refused with its reason.
  */
 
+import { findForeignArtifact } from '#delivery/adopt/foreign-artifact.ts'
+import { decodeMarker } from '#delivery/commit/marker.ts'
 import { decodeUnitMarker, type UnitMarker } from '#delivery/jobs/unit-marker.ts'
-import { decodeMarker } from '#delivery/marker.ts'
-import { whatIsForeign } from '#delivery/marker-check.ts'
 import { additionId, objectKey, type ViewVersion } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import type { CommitPlace } from '#store/commit-places.ts'
@@ -39,7 +39,7 @@ export function readMarker(key: string, bytes: Uint8Array, place: CommitPlace): 
     view === undefined ? { type: 'marker' } : { type: 'addition-marker', ...view },
   )
   if (key !== expected) return { refused: `it belongs at ${expected}` }
-  const foreign = whatIsForeign(marker, name, place.target)
+  const foreign = findForeignArtifact(marker, name, place.target)
   if (foreign !== undefined) return { refused: foreign }
   if (addition !== undefined) return { kind: 'addition', addition }
   return commit === undefined ? { refused: 'no marker' } : { kind: 'segment', commit }

@@ -5,8 +5,8 @@
  * Law: a commit that is known is not touched, so a second run changes nothing, and one that was cut short is gone on with.
  */
 import { setImmediate } from 'node:timers/promises'
+import { markerBytesMax } from '#delivery/commit/marker.ts'
 import type { UnitMarker } from '#delivery/jobs/unit-marker.ts'
-import { markerBytesMax } from '#delivery/marker-check.ts'
 import { markerFolder, parseMarkerKey } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'

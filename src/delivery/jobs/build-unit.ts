@@ -11,10 +11,11 @@ import { buildLimits, jobLimits } from '#model/limits.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { readStoredRecords, type StoredRecord } from '#records/stored-records.ts'
 import { scanSegment } from '#wal/segment-reader.ts'
-import { loadSegment } from '../artifacts/build.ts'
-import { buildViews } from '../artifacts/build-views.ts'
-import { type BuiltFile, describeFile } from '../artifacts/file.ts'
+import { loadSegment } from '../convert/build.ts'
+import { buildViews } from '../convert/build-views.ts'
+import { type BuiltFile, describeFile } from '../convert/built-file.ts'
 import { readRefusedRows, withOriginalIndexes } from './refused-rows.ts'
+import { kindOf } from './unit-names.ts'
 
 export type BuildUnitOptions = {
   readonly unit: Unit
@@ -44,18 +45,18 @@ export async function buildUnit(
   })
   try {
     const indexes = await load(table, options)
-    const { id: view_id, name, version, definition } = unit.view
-    const bound = { binding_id: unit.lease_id, view_id, name, version, definition, is_required: true, canary_start_ts: null }
+    const { id: view_id, ...rest } = unit.view
     const onFailure = (_: unknown, error: unknown): void => {
       throw error
     }
     const at = () => isoTimestamp(clock.now())
-    const { files, views } = await buildViews({ table, views: [bound], directory, signal, at, onFailure })
+    const { files, views } = await buildViews({ table, views: [{ view_id, ...rest }], directory, signal, at, onFailure })
     const [outcome] = views
     const { rows } = unit.source.artifact
     if (outcome?.processed !== rows) throw new Error(`${outcome?.processed} records were read of ${rows} that were delivered`)
-    if (indexes === undefined) return { files, outcome }
-    return { files: await Promise.all(files.map((file) => reindexed(file, indexes, signal))), outcome }
+    const own = files.map((file) => ({ ...file, kind: kindOf(unit, file.kind) }))
+    if (indexes === undefined) return { files: own, outcome }
+    return { files: await Promise.all(own.map((file) => reindexed(file, indexes, signal))), outcome }
   } finally {
     table.close()
   }

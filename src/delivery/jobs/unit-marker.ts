@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { parseJson } from '#lib/json.ts'
 import { additionId, printArtifactKind } from '#model/artifact.ts'
 import { type ArtifactFile, SegmentCommit, type ViewOutcome } from '#model/commit.ts'
 import type { Unit } from '#model/job-protocol.ts'
+import { describeMarker } from '../commit/marker.ts'
 
-/** What a backfill or a re-drive made of a segment that was committed before. */
+/** The marker of what a backfill or a re-drive added to a committed segment. */
 const UnitMarker = SegmentCommit.omit({ wal_bytes: true, duration_ms: true }).extend({
   commit_id: z.string(),
   kind: z.enum(['backfill', 'redrive']),
@@ -13,7 +13,8 @@ const UnitMarker = SegmentCommit.omit({ wal_bytes: true, duration_ms: true }).ex
 })
 export type UnitMarker = z.infer<typeof UnitMarker>
 
-/** Like the marker of a segment, for what was made of it later. */
+type Outcome = Pick<ViewOutcome, 'view_id' | 'view_version' | 'processed'>
+
 export function encodeUnitMarker(
   { commit, view, source, target }: Unit,
   artifacts: Readonly<Record<string, ArtifactFile>>,
@@ -36,16 +37,18 @@ export function encodeUnitMarker(
   return Buffer.from(`${JSON.stringify(marker, null, 1)}\n`)
 }
 
-/** What a marker in the bucket tells of, with the marker itself among its artifacts; undefined where it is none of ours. */
-export function decodeUnitMarker(key: string, bytes: Uint8Array): UnitMarker | undefined {
-  const { data: marker } = UnitMarker.safeParse(parseJson(Buffer.from(bytes).toString('utf8')))
+/** Returns the marker as it is reported to control. */
+export function describeUnitMarker(key: string, body: Uint8Array, outcome: Outcome): ArtifactFile {
+  const { view_id, view_version, processed } = outcome
+  return { ...describeMarker(key, body, processed), view_id, view_version }
+}
+
+/** Returns the content of a marker in the bucket with the marker itself among its artifacts, or undefined if the object is not a marker. */
+export function decodeUnitMarker(key: string, body: Uint8Array): UnitMarker | undefined {
+  const { data: marker } = UnitMarker.safeParse(parseJson(Buffer.from(body).toString('utf8')))
   const [outcome, ...more] = marker?.views ?? []
   if (marker === undefined || outcome === undefined || more.length > 0) return undefined
-  const { view_id, view_name: name, view_version } = outcome
-  const kind = printArtifactKind({ type: 'addition-marker', name, version: view_version })
-  const manifest: ArtifactFile = {
-    ...{ key, bytes: bytes.length, rows: outcome.processed, view_id, view_version },
-    sha256: createHash('sha256').update(bytes).digest('hex'),
-  }
-  return { ...marker, artifacts: { ...marker.artifacts, [kind]: manifest } }
+  const { view_name: name, view_version: version } = outcome
+  const kind = printArtifactKind({ type: 'addition-marker', name, version })
+  return { ...marker, artifacts: { ...marker.artifacts, [kind]: describeUnitMarker(key, body, outcome) } }
 }

@@ -5,26 +5,28 @@
  * Law: the marker is put after every artifact that it lists. Names come from the segment and the view version alone, so a unit that
  * is done again overwrites itself. Live delivery never waits for it: it gives its slot back as soon as somebody wants it.
  */
-import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
-import { contentTypeOf, objectKey, printArtifactKind } from '#model/artifact.ts'
-import type { ArtifactFile, ViewOutcome } from '#model/commit.ts'
+import { objectKey, printArtifactKind } from '#model/artifact.ts'
+import type { ArtifactFile, ArtifactFiles, ViewOutcome } from '#model/commit.ts'
 import type { Unit, UnitReport } from '#model/job-protocol.ts'
 import { jobLimits } from '#model/limits.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
-import { firstLine } from '../artifacts/build-views.ts'
-import { type BuiltFile, describeFile } from '../artifacts/file.ts'
-import { areThere } from '../marker-check.ts'
-import { metadataOf } from '../uploader.ts'
+import type { Bucket } from '../bucket.ts'
+import { allExist } from '../commit/all-exist.ts'
+import { putMarker } from '../commit/marker.ts'
+import { firstLine } from '../convert/build-views.ts'
+import { type BuiltFile, describeFile } from '../convert/built-file.ts'
+import { isTransient, TransientError } from '../transient-error.ts'
+import { putArtifact } from '../upload/put-artifact.ts'
 import { buildUnit } from './build-unit.ts'
-import { encodeUnitMarker } from './unit-marker.ts'
-import { kindOf, markerKindOf, segmentOf } from './unit-names.ts'
+import { describeUnitMarker, encodeUnitMarker } from './unit-marker.ts'
+import { markerKindOf, segmentOf } from './unit-names.ts'
 
 export type UnitRunOptions = {
   readonly scratch: string
@@ -51,28 +53,24 @@ export async function runUnit(unit: Unit, options: UnitRunOptions, signal: Abort
     const sourcePath = join(directory, 'source')
     await download(unit, store, sourcePath, signal)
     const built = await build(unit, directory, sourcePath, options, signal)
-    return { outcome: 'done', artifacts: await upload(unit, store, built, options.clock, signal), view: built.outcome }
+    return { outcome: 'done', artifacts: await deliver(unit, store, built, options.clock, signal), view: built.outcome }
   } catch (error) {
     signal.throwIfAborted()
     const reason = firstLine(error).slice(0, jobLimits.reasonCharsMax)
-    return { outcome: mayPassByItself(error) ? 'retry' : 'failed', reason }
+    return { outcome: isTransient(error) ? 'retry' : 'failed', reason }
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
 }
 
-/** The bucket did not do what was asked: it may be back soon. */
-class BucketError extends Error {
-  override readonly name = 'BucketError'
-}
-
 async function download({ source }: Unit, store: ObjectStore, path: string, signal: AbortSignal): Promise<void> {
+  const bucket = bucketOf(store)
   const { key, bytes, sha256 } = source.artifact
-  // The bucket is its owner's, and the disk that it is copied to is ours.
-  const size = await inBucket(store.size(key, signal))
+  // Whoever can write to the bucket must not be able to fill our disk.
+  const size = await bucket.request('read', () => store.size(key, signal))
   if (size !== undefined && size !== bytes)
     throw new Error(`${key} is not what was delivered: it has ${size} bytes, not ${bytes}`)
-  const found = await inBucket(store.getFile(key, path, signal))
+  const found = await bucket.request('read', () => store.getFile(key, path, signal))
   if (!found) throw new Error(`${key} is not in the bucket any more`)
   if ((await describeFile(path, signal)).sha256 !== sha256)
     throw new Error(`${key} is not what was delivered: its SHA-256 differs`)
@@ -99,47 +97,45 @@ async function build(
   }
 }
 
-async function upload(
+/** The upload, the check and the marker of live delivery, without its slots: those are for live delivery alone. */
+async function deliver(
   unit: Unit,
   store: ObjectStore,
   { files, outcome }: Built,
   clock: Clock,
   signal: AbortSignal,
-): Promise<Record<string, ArtifactFile>> {
+): Promise<ArtifactFiles> {
+  const bucket = bucketOf(store)
   const segment = segmentOf(unit)
   const { prefix } = unit.target
-  const ofView = { view_id: unit.view.id, view_version: unit.view.version }
-  const artifacts: Record<string, ArtifactFile> = {}
+  const entries: (readonly [string, ArtifactFile])[] = []
   for (const file of files) {
-    const { path, bytes, rows, sha256 } = file
-    const kind = kindOf(unit, file.kind)
-    const key = objectKey(prefix, segment, kind)
-    const contentType = contentTypeOf(kind)
-    const metadata = metadataOf(segment, kind, { ...file, view: unit.view })
-    await inBucket(store.putFile(key, path, { contentType, metadata, sha256, signal }))
-    artifacts[printArtifactKind(kind)] = { key, bytes, rows, sha256, ...ofView }
+    entries.push(await bucket.request('write', () => putArtifact(store, { prefix, segment, file, signal })))
   }
-  if (!(await inBucket(areThere(store, artifacts, signal))))
-    throw new BucketError('files are gone from the bucket that were just written')
-  const marker = encodeUnitMarker(unit, artifacts, outcome, isoTimestamp(clock.now()))
-  const sha256 = createHash('sha256').update(marker).digest('hex')
+  const artifacts = Object.fromEntries(entries)
+  if (!(await bucket.request('read', () => allExist(store, artifacts, signal)))) {
+    throw new BucketError('files were deleted from the bucket right after they were written')
+  }
   const kind = markerKindOf(unit)
-  const key = objectKey(prefix, segment, kind)
-  const described = { key, bytes: marker.length, rows: outcome.processed, sha256, ...ofView }
-  const metadata = metadataOf(segment, kind, { ...described, view: unit.view })
-  await inBucket(store.put(key, marker, { contentType: contentTypeOf(kind), metadata, signal }))
-  return { ...artifacts, [printArtifactKind(kind)]: described }
+  const body = encodeUnitMarker(unit, artifacts, outcome, isoTimestamp(clock.now()))
+  const file = describeUnitMarker(objectKey(prefix, segment, kind), body, outcome)
+  await putMarker(bucket, { segment, kind, body, file, signal })
+  return { ...artifacts, [printArtifactKind(kind)]: file }
 }
 
-async function inBucket<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (error) {
-    throw new BucketError(errorMessage(error), { cause: error })
+/** The store may fail for a while: control retries the unit then. */
+class BucketError extends TransientError {
+  override readonly name = 'BucketError'
+}
+
+function bucketOf(store: ObjectStore): Bucket {
+  return {
+    async request(_, send) {
+      try {
+        return await send(store)
+      } catch (error) {
+        throw new BucketError(errorMessage(error), { cause: error })
+      }
+    },
   }
-}
-
-function mayPassByItself(error: unknown): boolean {
-  if (error instanceof BucketError) return true
-  return /ENOSPC|EDQUOT|EMFILE|No space left|Too many open files/i.test(errorMessage(error))
 }

@@ -2,10 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
-import { until } from '../../test/support/until.ts'
-import type { BuiltFile } from './artifacts/file.ts'
-import { DestinationBackoff } from './destination-backoff.ts'
-import { metadataOf, Uploader } from './uploader.ts'
+import { until } from '../../../test/support/until.ts'
+import type { BuiltFile } from '../convert/built-file.ts'
+import { DestinationBackoff } from '../destination-backoff.ts'
+import { metadataOf } from './put-artifact.ts'
+import { Uploader } from './uploader.ts'
 
 const never = new AbortController().signal
 const segment = {
@@ -20,15 +21,15 @@ const files = (['parquet', 'segment'] as const).map(
   (type): BuiltFile => ({ kind: { type }, path: `/${type}`, bytes: 1, rows: 1, sha256: 'a'.repeat(64) }),
 )
 
-/** A bucket whose puts do as told. */
+/** A bucket whose puts behave as `does` says. */
 class Bucket {
   does: (signal: AbortSignal | undefined) => Promise<void> = async () => undefined
-  underWay = 0
+  inFlight = 0
   readonly store = {
     putFile: async (_key: string, _path: string, { signal }: { readonly signal?: AbortSignal }) => {
-      this.underWay += 1
+      this.inFlight += 1
       await this.does(signal).finally(() => {
-        this.underWay -= 1
+        this.inFlight -= 1
       })
     },
   } as unknown as ObjectStore
@@ -43,70 +44,70 @@ const hangs = (signal: AbortSignal | undefined) =>
   new Promise<never>((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
 
 describe('Uploader', () => {
-  test('a bucket that does not answer holds up no other', async () => {
+  test('a bucket that hangs does not hold up others', async () => {
     const uploader = uploaderOf(2, 1)
     const [dead, well] = [new Bucket(), new Bucket()]
-    const upload = (place: string, { store }: Bucket, signal = never) =>
-      uploader.upload({ ...{ place, store, prefix, segment, files, signal }, report: ignore })
+    const upload = (destinationId: string, { store }: Bucket, signal = never) =>
+      uploader.upload({ ...{ destinationId, store, prefix, segment, files, signal }, report: ignore })
     dead.does = fails
     await expect(upload('dead', dead)).rejects.toThrow('no bucket')
     dead.does = hangs
     const stop = new AbortController()
     const hanging = [1, 2, 3].map(() => upload('dead', dead, stop.signal))
     for (let n = 0; n < 10; n += 1) expect(Object.keys(await upload('well', well))).toEqual(['parquet', 'segment'])
-    await until('one to try', () => dead.underWay > 0)
-    expect(dead.underWay).toBe(1)
+    await until('one to try', () => dead.inFlight > 0)
+    expect(dead.inFlight).toBe(1)
     stop.abort(new Error('stopped'))
     for (const result of await Promise.allSettled(hanging)) expect(result).toMatchObject({ reason: { message: 'stopped' } })
 
-    // To be stopped is no failure, and one success ends the trouble.
+    // Being stopped is not a failure, and one success ends the outage.
     dead.does = async () => undefined
     await upload('dead', dead)
     dead.does = hangs
     const again = new AbortController()
     const both = upload('dead', dead, again.signal)
-    await until('both files to be under way', () => dead.underWay === 2)
+    await until('both files to be in flight', () => dead.inFlight === 2)
     again.abort()
     await expect(both).rejects.toThrow()
   })
 
-  test('a bucket that falls silent leaves room for others, before that is noticed', async () => {
+  test('a bucket that hangs leaves slots for others before it times out', async () => {
     const uploader = uploaderOf(3, 1, 2)
     const [silent, well] = [new Bucket(), new Bucket()]
     silent.does = hangs
     const stop = new AbortController()
-    const upload = (place: string, { store }: Bucket) =>
-      uploader.upload({ ...{ place, store, prefix, segment, files }, signal: stop.signal, report: ignore })
+    const upload = (destinationId: string, { store }: Bucket) =>
+      uploader.upload({ ...{ destinationId, store, prefix, segment, files }, signal: stop.signal, report: ignore })
     const hanging = [1, 2, 3].map(() => upload('silent', silent))
-    await until('two to be under way', () => silent.underWay === 2)
+    await until('two to be in flight', () => silent.inFlight === 2)
     expect(Object.keys(await upload('well', well))).toEqual(['parquet', 'segment'])
-    expect(silent.underWay).toBe(2)
+    expect(silent.inFlight).toBe(2)
     stop.abort(new Error('stopped'))
     for (const result of await Promise.allSettled(hanging)) expect(result).toMatchObject({ reason: { message: 'stopped' } })
   })
 
-  test('files that stood in line when another failed give way too', async () => {
+  test('files that waited for a slot when another failed release it too', async () => {
     const uploader = uploaderOf(1, 1)
     const [dead, well] = [new Bucket(), new Bucket()]
     const failure = Promise.withResolvers<never>()
     dead.does = () => failure.promise
     const stop = new AbortController()
     const first = uploader.upload({
-      ...{ place: 'dead', store: dead.store, prefix, segment, files },
+      ...{ destinationId: 'dead', store: dead.store, prefix, segment, files },
       signal: stop.signal,
       report: ignore,
     })
     const second = uploader.upload({
-      ...{ place: 'dead', store: dead.store, prefix, segment, files },
+      ...{ destinationId: 'dead', store: dead.store, prefix, segment, files },
       signal: stop.signal,
       report: ignore,
     })
     const healthy = uploader.upload({
-      ...{ place: 'well', store: well.store, prefix, segment, files },
+      ...{ destinationId: 'well', store: well.store, prefix, segment, files },
       signal: never,
       report: ignore,
     })
-    await until('the first to be under way', () => dead.underWay === 1)
+    await until('the first to be in flight', () => dead.inFlight === 1)
     dead.does = hangs
     failure.reject(new Error('no bucket'))
     await expect(first).rejects.toThrow('no bucket')
@@ -116,7 +117,7 @@ describe('Uploader', () => {
   })
 })
 
-test('an object says what it is', () => {
+test('the metadata of an object describes it', () => {
   const view = { id: newId(), version: 3 }
   expect(metadataOf(segment, { type: 'view', name: 'orders', version: 3 }, { sha256: 'abc', rows: 12, view })).toEqual({
     ...{ kind: 'views/orders/v3', sha256: 'abc', rows: '12', 'endpoint-id': segment.endpointId, 'node-id': segment.nodeId },

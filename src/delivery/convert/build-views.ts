@@ -5,74 +5,77 @@ import type { BoundView } from '#model/snapshot.ts'
 import type { DecidedView, ExtractedViews, RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 import type { NamedView } from '#views/compiled-view.ts'
-import { type BuiltFile, describeFile } from './file.ts'
+import { type BuiltFile, describeFile } from './built-file.ts'
 
-export type FailedView = { readonly view: BoundView; readonly error: unknown }
+/** A view version that is built. */
+export type ViewToBuild = Pick<BoundView, 'view_id' | 'name' | 'version' | 'definition'>
 
-type ViewsRequest = {
+export type FailedView<View extends ViewToBuild> = { readonly view: View; readonly error: unknown }
+
+type ViewsRequest<View extends ViewToBuild> = {
   readonly table: RecordTable
-  readonly views: readonly BoundView[]
+  readonly views: readonly View[]
   readonly directory: string
   readonly signal: AbortSignal
-  /** The time now. */
+  /** Returns the time now. */
   readonly at: () => string
-  /** Throws to give the whole build up. */
-  readonly onFailure: (view: BoundView, error: unknown) => void
+  /** Throws to abort the whole build. */
+  readonly onFailure: (view: View, error: unknown) => void
 }
 
-type BuiltViews = {
+type BuiltViews<View extends ViewToBuild> = {
   readonly files: readonly BuiltFile[]
   readonly views: readonly ViewOutcome[]
-  readonly failed: readonly FailedView[]
+  readonly failed: readonly FailedView<View>[]
 }
 
-/** All views at once, so that they share the parse; if that fails, one by one, so that each fails alone. */
-export async function buildViews(request: ViewsRequest): Promise<BuiltViews> {
+/** Builds all views at once, so that they share the parse. If that fails, builds one by one, so that each fails alone. */
+export async function buildViews<View extends ViewToBuild>(request: ViewsRequest<View>): Promise<BuiltViews<View>> {
   const { table, views, signal, at, onFailure } = request
-  const ready: { readonly bound: BoundView; readonly named: NamedView }[] = []
-  const failed: FailedView[] = []
-  const fail = (view: BoundView, error: unknown): void => {
+  const ready: { readonly view: View; readonly named: NamedView }[] = []
+  const failed: FailedView<View>[] = []
+  const fail = (view: View, error: unknown): void => {
     signal.throwIfAborted()
     onFailure(view, error)
     failed.push({ view, error })
   }
-  for (const bound of views) {
+  for (const view of views) {
     try {
-      const { name, version } = bound
-      ready.push({ bound, named: { name, version, compiled: await compileView(bound.definition) } })
+      const { name, version } = view
+      ready.push({ view, named: { name, version, compiled: await compileView(view.definition) } })
     } catch (error) {
-      fail(bound, error)
+      fail(view, error)
     }
   }
   const together = await attempt(() => table.extract(ready.map(({ named }) => named)))
   signal.throwIfAborted()
   const files: BuiltFile[] = []
   const outcomes: ViewOutcome[] = []
-  for (const [index, { bound, named }] of ready.entries()) {
+  for (const [index, { view, named }] of ready.entries()) {
     try {
       const extracted = 'value' in together ? together.value : await table.extract([named])
-      const built = await buildView(request, bound, extracted, 'value' in together ? index : 0)
+      const built = await buildView(request, view, extracted, 'value' in together ? index : 0)
       files.push(...built.files)
       outcomes.push(built.outcome)
     } catch (error) {
-      await rm(pathOf(request, bound, 'parquet'), { force: true })
-      await rm(pathOf(request, bound, 'ndjson.gz'), { force: true })
-      fail(bound, error)
+      await rm(pathOf(request, view, 'parquet'), { force: true })
+      await rm(pathOf(request, view, 'ndjson.gz'), { force: true })
+      fail(view, error)
     }
   }
   return { files, views: [...outcomes, ...failed.map(({ view, error }) => failedOutcome(view, error, at()))], failed }
 }
 
 async function buildView(
-  request: ViewsRequest,
-  bound: BoundView,
+  request: Omit<ViewsRequest<never>, 'views' | 'onFailure'>,
+  toBuild: ViewToBuild,
   extracted: ExtractedViews,
   index: number,
 ): Promise<{ readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }> {
   const { table, signal, at } = request
-  const { name, version } = bound
-  const view = { id: bound.view_id, version }
-  const path = pathOf(request, bound, 'parquet')
+  const { name, version } = toBuild
+  const view = { id: toBuild.view_id, version }
+  const path = pathOf(request, toBuild, 'parquet')
   const decided = await table.writeAccepted(extracted, index, path)
   const { counts } = decided
   const files: BuiltFile[] = []
@@ -82,19 +85,19 @@ async function buildView(
     files.push({ kind: { type: 'view', name, version }, rows: counts.accepted, view, ...described })
   }
   if (counts.dlq > 0) {
-    const path = pathOf(request, bound, 'ndjson.gz')
+    const path = pathOf(request, toBuild, 'ndjson.gz')
     await table.writeDlq(decided, path)
     const described = await describeFile(path, signal)
     files.push({ kind: { type: 'dlq', name, version }, rows: counts.dlq, view, ...described })
   }
-  return { files, outcome: outcomeOf(bound, decided, at()) }
+  return { files, outcome: outcomeOf(toBuild, decided, at()) }
 }
 
-function pathOf({ directory }: ViewsRequest, { name, version }: BoundView, suffix: string): string {
+function pathOf({ directory }: { readonly directory: string }, { name, version }: ViewToBuild, suffix: string): string {
   return join(directory, `${name}-v${version}.${suffix}`)
 }
 
-function outcomeOf({ view_id, name, version }: BoundView, { counts, quality }: DecidedView, at: string): ViewOutcome {
+function outcomeOf({ view_id, name, version }: ViewToBuild, { counts, quality }: DecidedView, at: string): ViewOutcome {
   const { processed, accepted, dropped, dlq, castNulls, errors, lastError } = counts
   return {
     view_id,
@@ -111,7 +114,7 @@ function outcomeOf({ view_id, name, version }: BoundView, { counts, quality }: D
   }
 }
 
-function failedOutcome({ view_id, name, version }: BoundView, error: unknown, at: string): ViewOutcome {
+function failedOutcome({ view_id, name, version }: ViewToBuild, error: unknown, at: string): ViewOutcome {
   return {
     view_id,
     view_name: name,
@@ -134,7 +137,7 @@ async function attempt<T>(work: () => Promise<T>): Promise<{ readonly value: T }
   }
 }
 
-/** What went wrong, without DuckDB's excerpts of the statement. */
+/** Returns an error's message without DuckDB's excerpts of the statement. */
 export function firstLine(error: unknown): string {
   const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
   return line

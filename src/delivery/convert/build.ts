@@ -17,8 +17,9 @@ import { RecordTable } from '#records/record-table.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import type { OpenSegment } from '../segments.ts'
+import { TransientError } from '../transient-error.ts'
 import { buildViews, type FailedView, firstLine } from './build-views.ts'
-import { type BuiltFile, compressTo, describeFile } from './file.ts'
+import { type BuiltFile, compressTo, describeFile } from './built-file.ts'
 
 export type BuildOptions = {
   readonly segment: Pick<OpenSegment, 'header' | 'footer' | 'frames' | 'content'>
@@ -39,18 +40,21 @@ export type BuiltArtifacts = {
   readonly files: readonly BuiltFile[]
   readonly views: readonly ViewOutcome[]
   /** Optional views that failed: they have an outcome with the error `view_failed`, and no files. */
-  readonly failed: readonly FailedView[]
+  readonly failed: readonly FailedView<BoundView>[]
   /** Removes the files. */
   remove(): Promise<void>
 }
 
-/** A required view failed on the segment as a whole: the segment must not be committed without it. */
-export class RequiredViewFailed extends Error {
+/**
+ * A required view failed on the segment as a whole. The segment must not be committed without it, and parking it would not help: it waits
+ * until the view or its binding changes.
+ */
+export class RequiredViewFailed extends TransientError {
   override readonly name = 'RequiredViewFailed'
   readonly view: BoundView
 
   constructor(view: BoundView, cause: unknown) {
-    // Not as its cause: what is said to people would say it twice, with all its lines.
+    // Not passed on as the cause: the error's message would be printed twice, with all its lines.
     super(`the required view ${view.name} v${view.version} failed: ${firstLine(cause)}`)
     this.view = view
   }

@@ -1,0 +1,26 @@
+import { isMarker, objectKey, parseArtifactKind, type SegmentName } from '#model/artifact.ts'
+import type { SegmentCommit } from '#model/commit.ts'
+import type { DestinationTarget } from '#model/destination.ts'
+
+/**
+ * Returns what a marker lists that no node would have written for this segment into this bucket, in words; undefined if there is nothing.
+ * The bucket is the customer's: anything may be stored there under any name.
+ */
+export function findForeignArtifact(
+  { destination, artifacts }: Pick<SegmentCommit, 'destination' | 'artifacts'>,
+  segment: SegmentName,
+  { bucket, prefix }: Pick<DestinationTarget, 'bucket' | 'prefix'>,
+): string | undefined {
+  if (destination.bucket !== bucket) return `it belongs to another bucket, ${destination.bucket}`
+  const viewsWithDlq = new Set<string | undefined>()
+  for (const [name, { key, view_id }] of Object.entries(artifacts)) {
+    const kind = parseArtifactKind(name)
+    // The marker's own entry is added when it is read.
+    if (kind !== undefined && isMarker(kind)) continue
+    if (kind === undefined || key !== objectKey(prefix, segment, kind)) return `it lists a file that no node writes: ${key}`
+    if (kind.type !== 'dlq') continue
+    if (viewsWithDlq.has(view_id)) return 'it lists a view twice'
+    viewsWithDlq.add(view_id)
+  }
+  return undefined
+}

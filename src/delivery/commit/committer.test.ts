@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest'
+import { objectKey, printArtifactKind } from '#model/artifact.ts'
+import { newId } from '#model/id.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import type { ObjectStore } from '#objects/object-store.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
+import { Endpoints } from '../endpoints.ts'
+import type { CommitSink, FinishedSegment } from './commit-sink.ts'
+import { ArtifactsMissing, Committer } from './committer.ts'
+import { decodeMarker } from './marker.ts'
+import { markerSink } from './marker-sink.ts'
+
+const facts: SegmentFacts = {
+  id: 'id',
+  name: { endpointId: newId(), nodeId: newId(), log: 'abcdefghij', seq: 7, sealedAtMicros: 0 },
+  records: 3,
+  walBytes: 99,
+  sealedAt: '1970-01-01T00:00:00.000Z',
+}
+const target = {
+  ...{ id: newId(), bucket: 'lake', prefix: 'p', region: 'local', role_arn: '', external_id: '', kms_key_arn: null },
+  ...{ path_style: false, session: 's' },
+}
+const parquet = { key: objectKey('p', facts.name, { type: 'parquet' }), bytes: 10, rows: 3, sha256: 'ab' }
+const markerKey = objectKey('p', facts.name, { type: 'marker' })
+
+/** A committer with a bucket of two maps, and a second sink that records what it is given. */
+function furnished() {
+  const calls: string[] = []
+  const objects = new Map([[parquet.key, 10]])
+  const markers = new Map<string, Uint8Array>()
+  const store = {
+    size: async (key: string) => {
+      calls.push('check')
+      return objects.get(key)
+    },
+    put: async (key: string, body: Uint8Array) => {
+      calls.push('marker')
+      markers.set(key, body)
+    },
+  } as unknown as ObjectStore
+  const recorded: FinishedSegment[] = []
+  const last: CommitSink = {
+    name: 'last',
+    async record(finished) {
+      calls.push('last')
+      recorded.push(finished)
+    },
+  }
+  const endpoints = new Endpoints()
+  const bind = (destination: SnapshotEndpoint['destination']) =>
+    endpoints.update({ endpoints: [{ id: facts.name.endpointId, destination } as SnapshotEndpoint] })
+  bind(target)
+  const turn = Promise.withResolvers<void>()
+  const abort = new AbortController()
+  const run: DeliveryRun = {
+    segment: { logName: facts.name.endpointId, incarnation: 'abcdefghij', seq: 7 },
+    ...{ recovered: false, turn: turn.promise, report: () => undefined, signal: abort.signal },
+  }
+  const committer = new Committer({ sinks: [markerSink, last], endpoints, clock: new ManualClock() })
+  const destination = { target, bucket: { request: <T>(_: unknown, send: (store: ObjectStore) => Promise<T>) => send(store) } }
+  const commit = () => committer.commit(facts, { artifacts: { parquet }, views: [], startedAt: 0 }, destination, run)
+  return { calls, objects, markers, recorded, bind, turn, abort, run, committer, destination, commit }
+}
+
+describe('the committer', () => {
+  test('waits for the turn, checks the files, and calls the sinks in order', async () => {
+    const { calls, markers, recorded, turn, commit } = furnished()
+    const committed = commit()
+    await new Promise(setImmediate)
+    expect(calls).toEqual([])
+    turn.resolve()
+    await committed
+    expect(calls).toEqual(['check', 'marker', 'last'])
+    const marker = printArtifactKind({ type: 'marker' })
+    expect(Object.keys(recorded[0]?.commit.artifacts ?? {})).toEqual(['parquet', marker])
+    // What the sinks are given is what a later run reads from the marker.
+    expect(decodeMarker(markerKey, markers.get(markerKey) ?? new Uint8Array())).toEqual(recorded[0]?.commit)
+  })
+
+  test.each([
+    ['is missing', undefined],
+    ['has another size', 9],
+  ])('calls no sink if a file %s', async (_, bytes) => {
+    const { calls, objects, turn, commit } = furnished()
+    turn.resolve()
+    if (bytes === undefined) objects.clear()
+    else objects.set(parquet.key, bytes)
+    await expect(commit()).rejects.toThrow(ArtifactsMissing)
+    expect(calls).toEqual(['check'])
+  })
+
+  test('calls no sink if another destination was bound during the wait, or the run was aborted', async () => {
+    const rebound = furnished()
+    const first = rebound.commit()
+    rebound.bind({ ...target, prefix: 'q' })
+    rebound.turn.resolve()
+    await expect(first).rejects.toThrow('the destination was changed')
+    const stopped = furnished()
+    const second = stopped.commit()
+    stopped.abort.abort(new Error('stopped'))
+    stopped.turn.resolve()
+    await expect(second).rejects.toThrow('stopped')
+    expect([...rebound.calls, ...stopped.calls]).toEqual([])
+  })
+
+  test('does not rewrite the marker of an adopted segment, and calls the other sinks', async () => {
+    const { calls, recorded, turn, commit, committer, destination, run } = furnished()
+    turn.resolve()
+    await commit()
+    const [found] = recorded
+    if (found === undefined) throw new Error('nothing was recorded')
+    await committer.commitAdopted(found.commit, facts, destination, run)
+    expect(calls).toEqual(['check', 'marker', 'last', 'last'])
+    expect(recorded[1]).toMatchObject({ commit: found.commit, isAdopted: true })
+  })
+})

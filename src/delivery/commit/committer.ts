@@ -1,0 +1,105 @@
+/**
+ * Stage 4 of a delivery: waits for the segment's turn, checks its files, and hands it to the sinks.
+ *
+ * Owns: the order of these steps. Does not own: what a sink does, retries.
+ * Law: the first sink, which writes the marker, is called only in turn, and only if every listed file was just seen in the same bucket:
+ * buckets are emptied, or deleted and created again, while segments wait. The next sinks are called only after it.
+ */
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { objectKey } from '#model/artifact.ts'
+import type { ArtifactFiles, SegmentCommit, ViewOutcome } from '#model/commit.ts'
+import { type DeliveryRun, isSameLocation, type SegmentFacts } from '../delivery-run.ts'
+import type { BoundDestination } from '../destination-retry.ts'
+import type { Endpoints } from '../endpoints.ts'
+import { allExist } from './all-exist.ts'
+import type { CommitSink } from './commit-sink.ts'
+import { encodeMarker, withMarker } from './marker.ts'
+
+export type CommitterOptions = {
+  /** Called in this order. */
+  readonly sinks: readonly CommitSink[]
+  readonly endpoints: Endpoints
+  readonly clock: Clock
+}
+
+export type Uploaded = {
+  /** In the bucket that the commit goes to. */
+  readonly artifacts: ArtifactFiles
+  readonly views: readonly ViewOutcome[]
+  /** When the conversion began, on the monotonic clock. */
+  readonly startedAt: number
+}
+
+/** Files were deleted from the bucket before the marker was written: they must be uploaded again. */
+export class ArtifactsMissing extends Error {
+  override readonly name = 'ArtifactsMissing'
+
+  constructor() {
+    super('files of the segment were deleted from the bucket before its marker was written; uploading them again')
+  }
+}
+
+export class Committer {
+  readonly #options: CommitterOptions
+
+  constructor(options: CommitterOptions) {
+    this.#options = options
+  }
+
+  /** Throws ArtifactsMissing, the signal's reason, or what the bucket or a sink throws. */
+  async commit(facts: SegmentFacts, uploaded: Uploaded, destination: BoundDestination, run: DeliveryRun): Promise<void> {
+    const { target, bucket } = destination
+    await this.#waitForTurn(run)
+    const bound = this.#options.endpoints.find(facts.name.endpointId)?.destination ?? target
+    if (!isSameLocation(bound, target)) throw new Error('the destination was changed while the segment waited')
+    const { artifacts } = uploaded
+    if (!(await bucket.request('read', (store) => allExist(store, artifacts, run.signal)))) throw new ArtifactsMissing()
+    const unmarked = this.#describe(facts, uploaded, destination)
+    const key = objectKey(target.prefix, facts.name, { type: 'marker' })
+    await this.#record(withMarker(unmarked, key, encodeMarker(unmarked)), facts, destination, false, run)
+  }
+
+  /** Records a segment that an earlier run delivered. */
+  async commitAdopted(found: SegmentCommit, facts: SegmentFacts, destination: BoundDestination, run: DeliveryRun): Promise<void> {
+    await this.#waitForTurn(run)
+    await this.#record(found, facts, destination, true, run)
+  }
+
+  async #waitForTurn({ turn, signal }: DeliveryRun): Promise<void> {
+    await turn
+    signal.throwIfAborted()
+  }
+
+  async #record(
+    commit: SegmentCommit,
+    { name: segment }: SegmentFacts,
+    { target, bucket }: BoundDestination,
+    isAdopted: boolean,
+    { signal }: DeliveryRun,
+  ): Promise<void> {
+    for (const sink of this.#options.sinks) await sink.record({ commit, segment, target, bucket, isAdopted, signal })
+  }
+
+  #describe(
+    { id, name, records, walBytes, sealedAt }: SegmentFacts,
+    { artifacts, views, startedAt }: Uploaded,
+    { target }: BoundDestination,
+  ): SegmentCommit {
+    const { clock } = this.#options
+    return {
+      id,
+      endpoint_id: name.endpointId,
+      node_id: name.nodeId,
+      log: name.log,
+      seq: name.seq,
+      records,
+      wal_bytes: walBytes,
+      sealed_at: sealedAt,
+      uploaded_at: isoTimestamp(clock.now()),
+      duration_ms: Math.round(clock.monotonic() - startedAt),
+      destination: { id: target.id, bucket: target.bucket, region: target.region },
+      artifacts,
+      views: [...views],
+    }
+  }
+}

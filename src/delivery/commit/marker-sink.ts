@@ -1,0 +1,15 @@
+import { objectKey } from '#model/artifact.ts'
+import type { CommitSink } from './commit-sink.ts'
+import { describeMarker, encodeMarker, putMarker } from './marker.ts'
+
+/** Writes the marker. That of an adopted segment is left as it is. */
+export const markerSink: CommitSink = {
+  name: 'marker',
+  async record({ commit, segment, target, bucket, isAdopted, signal }) {
+    if (isAdopted) return
+    const kind = { type: 'marker' } as const
+    const body = encodeMarker(commit)
+    const file = describeMarker(objectKey(target.prefix, segment, kind), body, commit.records)
+    await putMarker(bucket, { segment, kind, body, file, signal })
+  },
+}

@@ -1,0 +1,51 @@
+/**
+ * The marker: the commit as a JSON object in the bucket, written after every artifact that it lists. It lists all but itself.
+ *
+ * Law: a reader that reads only what markers list never sees part of a segment.
+ */
+import { createHash } from 'node:crypto'
+import { parseJson } from '#lib/json.ts'
+import { type ArtifactKind, contentTypeOf, type SegmentName } from '#model/artifact.ts'
+import { type ArtifactFile, SegmentCommit } from '#model/commit.ts'
+import type { Bucket } from '../bucket.ts'
+import { metadataOf } from '../upload/put-artifact.ts'
+
+/** A marker has a few kilobytes, and some hundred with many views and long messages. A larger object is not a marker. */
+export const markerBytesMax = 4 * 1024 * 1024
+
+export function encodeMarker(commit: SegmentCommit): Uint8Array {
+  const { manifest: _, ...artifacts } = commit.artifacts
+  return Buffer.from(`${JSON.stringify({ ...commit, artifacts }, null, 1)}\n`)
+}
+
+/** Returns the commit of a marker in the bucket, or undefined if the object is not a marker. */
+export function decodeMarker(key: string, body: Uint8Array): SegmentCommit | undefined {
+  const parsed = SegmentCommit.safeParse(parseJson(Buffer.from(body).toString('utf8')))
+  return parsed.success ? withMarker(parsed.data, key, body) : undefined
+}
+
+/** Returns the commit with the marker itself among its artifacts, as it is reported to control. */
+export function withMarker(commit: SegmentCommit, key: string, body: Uint8Array): SegmentCommit {
+  const manifest = describeMarker(key, body, commit.records)
+  return { ...commit, artifacts: { ...commit.artifacts, manifest } }
+}
+
+export function describeMarker(key: string, body: Uint8Array, rows: number): ArtifactFile {
+  return { key, bytes: body.length, rows, sha256: createHash('sha256').update(body).digest('hex') }
+}
+
+export type PutMarkerOptions = {
+  readonly segment: SegmentName
+  readonly kind: ArtifactKind
+  readonly body: Uint8Array
+  readonly file: ArtifactFile
+  readonly signal: AbortSignal
+}
+
+/** Call it only right after `allExist`. */
+export async function putMarker(bucket: Bucket, { segment, kind, body, file, signal }: PutMarkerOptions): Promise<void> {
+  const { key, sha256, rows, view_id: id, view_version: version } = file
+  const view = id === undefined || version === undefined ? {} : { view: { id, version } }
+  const metadata = metadataOf(segment, kind, { sha256, rows, ...view })
+  await bucket.request('write', (store) => store.put(key, body, { contentType: contentTypeOf(kind), metadata, signal }))
+}

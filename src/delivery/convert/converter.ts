@@ -1,0 +1,141 @@
+/**
+ * Stage 1 of a delivery: makes the files of a segment.
+ *
+ * Owns: which files an endpoint gets, one conversion's permit and crash record, when to wait before converting. Does not own: how a file
+ * is made (build.ts), what a failure leads to (retry-or-park.ts).
+ * Law: an attempt that fails leaves no files behind. Records are never dropped silently: if no view keeps them, they become raw Parquet.
+ */
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import type { Semaphore } from '#lib/semaphore.ts'
+import { commitId } from '#model/commit.ts'
+import type { OutputFormat } from '#model/endpoint.ts'
+import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
+import type { CrashLedger } from '../crash-ledger.ts'
+import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
+import type { DestinationBackoff } from '../destination-backoff.ts'
+import type { Endpoints } from '../endpoints.ts'
+import type { SegmentRef, SegmentSource } from '../segments.ts'
+import { NotConfiguredError } from '../transient-error.ts'
+import { type BuiltArtifacts, buildArtifacts } from './build.ts'
+import { type RetryOrParkOptions, retryOrPark } from './retry-or-park.ts'
+
+export type ConverterOptions = RetryOrParkOptions & {
+  readonly nodeId: string
+  readonly segments: SegmentSource
+  readonly scratch: string
+  /** For one conversion. */
+  readonly memoryBytes: number
+  /** Conversions that may run at the same time. */
+  readonly builds: Semaphore
+  readonly crashes: CrashLedger
+  readonly backoff: DestinationBackoff
+  readonly endpoints: Endpoints
+  readonly clock: Clock
+}
+
+export class Converter {
+  readonly #options: ConverterOptions
+
+  constructor(options: ConverterOptions) {
+    this.#options = options
+  }
+
+  /** Returns undefined if the segment cannot be read and was parked. */
+  async readFacts(run: DeliveryRun): Promise<SegmentFacts | undefined> {
+    const id = commitId(this.#options.nodeId, run.segment.incarnation, run.segment.seq)
+    return retryOrPark(this.#options, id, run, () => this.#readFacts(id, run.segment))
+  }
+
+  /**
+   * Built files take space on the log's own disk. So while the destination is failing, only the first segment of each log is converted;
+   * the others wait here for their turn, or for the end of the outage.
+   */
+  async waitForDestination({ name }: SegmentFacts, run: DeliveryRun): Promise<void> {
+    const { endpoints, backoff } = this.#options
+    for (;;) {
+      run.signal.throwIfAborted()
+      const updated = endpoints.nextUpdate()
+      const destinationId = endpoints.find(name.endpointId)?.destination?.id
+      const outage = destinationId === undefined ? undefined : backoff.find(destinationId)
+      if (outage === undefined) return
+      run.report(outage.reason)
+      const isFirst = await isTurnBefore(run.turn, AbortSignal.any([run.signal, updated, outage.over]))
+      if (isFirst) return
+    }
+  }
+
+  /** Returns undefined if the segment cannot be converted and was parked. The caller removes the files. */
+  async convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts | undefined> {
+    return retryOrPark(this.#options, facts.id, run, () => this.#convert(facts, run))
+  }
+
+  async #readFacts(id: string, segment: SegmentRef): Promise<SegmentFacts> {
+    const { segments, nodeId } = this.#options
+    const { logName, incarnation, seq } = segment
+    const reader = await segments.open(segment)
+    try {
+      const { sealedAtMicros, records } = reader.footer
+      return {
+        id,
+        name: { endpointId: logName, nodeId, log: incarnation, seq, sealedAtMicros },
+        records,
+        walBytes: reader.bytes,
+        sealedAt: isoTimestamp(Math.floor(sealedAtMicros / 1000)),
+      }
+    } finally {
+      await reader.close()
+    }
+  }
+
+  async #convert({ id, name, sealedAt }: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
+    const { builds, crashes, endpoints } = this.#options
+    // A suspect is converted alone, so that another crash is known to be its own.
+    using _permit = await builds.acquire(crashes.isSuspect(id) ? builds.capacity : 1, run.signal)
+    await crashes.begin(id)
+    try {
+      const endpoint = endpoints.find(name.endpointId)
+      if (endpoint === undefined) throw new NotConfiguredError('the endpoint is not in the configuration of this node yet')
+      if (endpoint.destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
+      const formats = endpoint.output_formats
+      const views = formats.includes('parquet_views') ? viewsFor(endpoint, sealedAt) : []
+      const keepsRecords = formats.includes('parquet') || formats.includes('segments')
+      if (!keepsRecords && views.length === 0) return await this.#build([...formats, 'parquet'], views, run)
+      const built = await this.#build(formats, views, run)
+      if (keepsRecords || built.failed.length === 0) return built
+      await built.remove()
+      return await this.#build([...formats, 'parquet'], views, run)
+    } finally {
+      await crashes.end(id)
+    }
+  }
+
+  async #build(
+    outputFormats: readonly OutputFormat[],
+    views: readonly BoundView[],
+    { segment, signal }: DeliveryRun,
+  ): Promise<BuiltArtifacts> {
+    const { segments, scratch: scratchDirectory, memoryBytes, clock } = this.#options
+    const reader = await segments.open(segment)
+    try {
+      return await buildArtifacts({ segment: reader, outputFormats, views, scratchDirectory, memoryBytes, signal, clock })
+    } finally {
+      await reader.close()
+    }
+  }
+}
+
+/** Whether the turn comes before the signal aborts. */
+async function isTurnBefore(turn: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted) return false
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const onAbort = () => resolve(false)
+  signal.addEventListener('abort', onAbort, { once: true })
+  void turn.then(() => resolve(true))
+  const isFirst = await promise
+  signal.removeEventListener('abort', onAbort)
+  return isFirst
+}
+
+function viewsFor({ views }: SnapshotEndpoint, sealedAt: string): readonly BoundView[] {
+  return views.filter(({ canary_start_ts }) => canary_start_ts === null || canary_start_ts <= sealedAt)
+}

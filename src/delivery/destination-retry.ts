@@ -1,0 +1,63 @@
+import { type Clock, sleep } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import { Backoff } from '#lib/retry.ts'
+import type { ObjectStores } from '#objects/object-store.ts'
+import { sessionName } from '#objects/session-name.ts'
+import type { Bucket } from './bucket.ts'
+import type { DeliveryRun, DeliveryTarget, SegmentFacts } from './delivery-run.ts'
+import type { DestinationBackoff } from './destination-backoff.ts'
+import type { Endpoints } from './endpoints.ts'
+import { deliveryLimits } from './limits.ts'
+import type { ThrottledWarnings } from './throttled-warnings.ts'
+import { NotConfiguredError } from './transient-error.ts'
+
+export type DestinationRetryOptions = {
+  readonly endpoints: Endpoints
+  readonly stores: ObjectStores
+  readonly backoff: DestinationBackoff
+  readonly warnings: ThrottledWarnings
+  readonly clock: Clock
+}
+
+/** The bound destination. Requests through `bucket` respect its back-off. */
+export type BoundDestination = { readonly target: DeliveryTarget; readonly bucket: Bucket }
+
+/** Retries work on a segment's destination for ever, each time with the destination that is bound by then. */
+export class DestinationRetry {
+  readonly #options: DestinationRetryOptions
+
+  constructor(options: DestinationRetryOptions) {
+    this.#options = options
+  }
+
+  /** Throws only the signal's reason. A new snapshot and the end of the destination's outage cut the wait short. */
+  async run<T>(
+    { name: { endpointId, seq } }: SegmentFacts,
+    { signal, report }: DeliveryRun,
+    attempt: (destination: BoundDestination) => Promise<T>,
+  ): Promise<T> {
+    const { endpoints, stores, backoff, warnings, clock } = this.#options
+    const { retryDelayMsMin, retryDelayMsMax } = deliveryLimits
+    const delay = new Backoff({ delayMsMin: retryDelayMsMin, delayMsMax: retryDelayMsMax })
+    for (;;) {
+      signal.throwIfAborted()
+      const updated = endpoints.nextUpdate()
+      const { account_id = '', destination = null } = endpoints.find(endpointId) ?? {}
+      try {
+        if (destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
+        const target = { ...destination, session: sessionName({ account_id, endpoint_id: endpointId }) }
+        const bucket = backoff.pace(destination.id, () => stores.open(target), { report, signal })
+        const result = await attempt({ target, bucket })
+        report(null)
+        return result
+      } catch (error) {
+        signal.throwIfAborted()
+        const reason = errorMessage(error)
+        report(reason)
+        warnings.warn(destination?.id ?? 'no destination', { endpoint: endpointId, seq, reason }, 'delivery failed; retrying')
+        const over = destination === null ? undefined : backoff.find(destination.id)?.over
+        await sleep(clock, delay.next(), AbortSignal.any([signal, updated, ...(over === undefined ? [] : [over])]))
+      }
+    }
+  }
+}

@@ -1,0 +1,17 @@
+import { errorMessage } from '#lib/error-message.ts'
+
+/** A failure that says nothing against the segment: a later attempt may succeed, however often this one is repeated. */
+export class TransientError extends Error {
+  override readonly name: string = 'TransientError'
+}
+
+/** Something is missing that the next snapshot may bring. */
+export class NotConfiguredError extends TransientError {
+  override readonly name = 'NotConfiguredError'
+}
+
+/** Whether the same work may succeed later. A full disk and exhausted file descriptors are transient too. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof TransientError) return true
+  return /ENOSPC|EDQUOT|EMFILE|No space left|Too many open files/i.test(errorMessage(error))
+}
