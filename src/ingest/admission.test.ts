@@ -4,7 +4,7 @@ import type { Clock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { Admission } from './admission.ts'
 
-/** A disk and a log whose state the test sets, and a clock whose timer it fires. */
+/** A disk and a WAL whose state the test sets, and a clock whose timer it fires. */
 async function setUp() {
   const state = { walBytes: 0, freeBytes: 10 * GiB, failure: undefined as string | undefined, unreadable: false }
   let timer: (() => void) | undefined
@@ -19,7 +19,7 @@ async function setUp() {
     },
   }
   const admission = new Admission({
-    storage: {
+    wal: {
       bytesOnDisk: () => state.walBytes,
       health: () => ({ healthy: state.failure === undefined, reasons: state.failure === undefined ? [] : [state.failure] }),
     },
@@ -34,21 +34,21 @@ async function setUp() {
     logger: createLogger('test', 'silent'),
   })
   await admission.start()
-  const look = async () => {
+  const check = async () => {
     const due = timer
     timer = undefined
     due?.()
     await expect.poll(() => timer).toBeDefined()
   }
-  return { admission, state, look, timer: () => timer }
+  return { admission, state, check, timer: () => timer }
 }
 
-const refused = (detail: string) => expect.objectContaining({ code: 'unavailable', message: expect.stringContaining(detail) })
+const rejected = (detail: string) => expect.objectContaining({ outcome: 'no_room', message: expect.stringContaining(detail) })
 
 describe('admission', () => {
-  test('refuses before it has looked at the disk', () => {
+  test('rejects before the first disk check', () => {
     const admission = new Admission({
-      storage: { bytesOnDisk: () => 0, health: () => ({ healthy: true, reasons: [] }) },
+      wal: { bytesOnDisk: () => 0, health: () => ({ healthy: true, reasons: [] }) },
       freeBytes: async () => 10 * GiB,
       maxInFlightBytes: 1,
       diskBudgetBytes: 1,
@@ -56,13 +56,13 @@ describe('admission', () => {
       clock: { now: () => 0, monotonic: () => 0, setTimer: () => () => undefined },
       logger: createLogger('test', 'silent'),
     })
-    expect(() => admission.admit(0)).toThrow(refused('not been looked at'))
+    expect(() => admission.admit(0)).toThrow(rejected('not been checked'))
   })
 
-  test('bytes in flight are bounded, and a refused reservation reserves nothing', async () => {
+  test('bounds bytes in flight; a rejected reservation reserves nothing', async () => {
     const { admission } = await setUp()
     admission.reserve(6 * MiB)
-    expect(() => admission.reserve(5 * MiB)).toThrow(refused('in memory'))
+    expect(() => admission.reserve(5 * MiB)).toThrow(rejected('in memory'))
     expect(admission.inFlightBytes).toBe(6 * MiB)
     admission.reserve(4 * MiB)
     admission.release(10 * MiB)
@@ -70,70 +70,70 @@ describe('admission', () => {
     expect(admission.reasons()).toEqual([])
   })
 
-  test('the disk budget counts what is on disk, in flight and announced; room is noticed at once', async () => {
+  test('the disk budget counts bytes on disk, in flight and announced; freed space counts at once', async () => {
     const { admission, state } = await setUp()
     state.walBytes = GiB - 3 * MiB
     admission.reserve(MiB)
     admission.admit(2 * MiB)
-    expect(() => admission.admit(2 * MiB + 1)).toThrow(refused('with a budget of'))
+    expect(() => admission.admit(2 * MiB + 1)).toThrow(rejected('with a budget of'))
     state.walBytes = 0
     admission.admit(2 * MiB + 1)
   })
 
-  test('the disk reserve is held also between two looks, and recovers with the next', async () => {
-    const { admission, state, look } = await setUp()
+  test('keeps the disk reserve between two checks, and recovers with the next', async () => {
+    const { admission, state, check } = await setUp()
     state.freeBytes = 300 * MiB
-    await look()
+    await check()
     admission.admit(0)
     state.walBytes = 45 * MiB
-    expect(() => admission.admit(0)).toThrow(refused('with a reserve of'))
+    expect(() => admission.admit(0)).toThrow(rejected('with a reserve of'))
     expect(admission.reasons()).toHaveLength(1)
     state.freeBytes = GiB
-    await look()
+    await check()
     admission.admit(0)
   })
 
-  test('an unhealthy WAL and an unreadable disk refuse, with their reasons, and recover', async () => {
-    const { admission, state, look } = await setUp()
+  test('rejects while the WAL is unhealthy or the disk unreadable, says why, and recovers', async () => {
+    const { admission, state, check } = await setUp()
     state.failure = 'io_error: the disk failed'
     state.unreadable = true
-    await look()
-    expect(() => admission.admit(0)).toThrow(refused('EIO'))
+    await check()
+    expect(() => admission.admit(0)).toThrow(rejected('EIO'))
     expect(admission.reasons()).toEqual([expect.stringContaining('EIO'), 'io_error: the disk failed'])
     state.failure = undefined
     state.unreadable = false
-    await look()
+    await check()
     expect(admission.reasons()).toEqual([])
   })
 
-  test('looks no more after its stop', async () => {
+  test('stops checking after stop', async () => {
     const { admission, timer } = await setUp()
     expect(timer()).toBeDefined()
     await admission.stop()
     expect(timer()).toBeUndefined()
   })
 
-  test('of open connections lets nothing more be read at half of the bytes in flight, or without a disk', async () => {
-    const { admission, state, look } = await setUp()
+  test('applies back-pressure at half of the bytes in flight, or while the disk rejects', async () => {
+    const { admission, state, check } = await setUp()
     admission.take(5 * MiB)
-    expect(admission.noRoomBecause()).toBeUndefined()
+    expect(admission.backpressureReason()).toBeUndefined()
     admission.take(1)
-    expect(admission.noRoomBecause()).toContain('in memory')
-    // What was read must go somewhere, and requests have the other half.
+    expect(admission.backpressureReason()).toContain('in memory')
+    // Bytes that were read are counted in any case; requests have the other half.
     admission.reserve(5 * MiB - 1)
-    expect(() => admission.reserve(1)).toThrow(refused('in memory'))
+    expect(() => admission.reserve(1)).toThrow(rejected('in memory'))
     admission.take(20 * MiB)
     expect(admission.inFlightBytes).toBe(30 * MiB)
     admission.release(30 * MiB)
-    expect(admission.noRoomBecause()).toBeUndefined()
+    expect(admission.backpressureReason()).toBeUndefined()
     state.failure = 'fdatasync failed'
-    await look()
-    expect(admission.noRoomBecause()).toBe('fdatasync failed')
+    await check()
+    expect(admission.backpressureReason()).toBe('fdatasync failed')
     state.failure = undefined
-    await look()
+    await check()
     state.walBytes = GiB + 1
-    expect(admission.noRoomBecause()).toContain('budget')
+    expect(admission.backpressureReason()).toContain('budget')
     state.walBytes = 0
-    expect(admission.noRoomBecause()).toBeUndefined()
+    expect(admission.backpressureReason()).toBeUndefined()
   })
 })

@@ -1,20 +1,20 @@
-import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { Memory } from './http/intake.ts'
 import { ingestLimits } from './limits.ts'
+import { tryAgain } from './rejection.ts'
 
-/** What admission asks of the WAL. */
-interface Storage {
+/** The state of the WAL that admission depends on. */
+interface WalStatus {
   bytesOnDisk(): number
   health(): { readonly healthy: boolean; readonly reasons: readonly string[] }
 }
 
 export type AdmissionOptions = {
-  readonly storage: Storage
-  /** Free space of the file system that the WAL is on. */
+  readonly wal: WalStatus
+  /** Free space of the file system that holds the WAL. */
   readonly freeBytes: () => Promise<number>
   readonly maxInFlightBytes: number
   readonly diskBudgetBytes: number
@@ -23,71 +23,78 @@ export type AdmissionOptions = {
   readonly logger: Logger
 }
 
-const retryInFlightSeconds = 1
-const retryStorageSeconds = 5
+/** What the gate and the protocols need of admission. */
+export type Capacity = Pick<Admission, 'admit' | 'reserve' | 'take' | 'release' | 'backpressureReason' | 'reasons'>
 
 /**
- * Decides whether there is room for more.
+ * Decides whether this node has room for more.
  *
- * Owns: bytes in flight, and the view of disk and WAL that it looks at every second. Does not own: what a request may hold.
- * Law: it refuses with 503 and recovers by itself once there is room; it never ends the process (law 9).
+ * Owns: bytes in flight, and what is known of disk and WAL, checked every second. Does not own: bounds on a single request.
+ * Law: without room it rejects, and it accepts again by itself once there is room; it never ends the process (law 9).
  */
-export class Admission implements Service, Memory {
+export class Admission implements Service {
   readonly name = 'admission'
   readonly #options: AdmissionOptions
+  readonly #checks: Periodic
   #inFlightBytes = 0
-  /** The last look. Between two looks, what the WAL has grown by is taken off the free space. */
+  /** As of the last check. Between two checks, the growth of the WAL is subtracted from the free space. */
   #freeBytes = 0
-  #walBytesThen = 0
-  #reasons: readonly string[] = ['the disk has not been looked at yet']
-  #cancel = (): void => undefined
-  #stopped = false
+  #checkedWalBytes = 0
+  #reasons: readonly string[] = ['the disk has not been checked yet']
 
   constructor(options: AdmissionOptions) {
     this.#options = options
+    this.#checks = new Periodic({
+      name: 'disk check',
+      intervalMs: ingestLimits.admissionPollMs,
+      run: () => this.#check(),
+      failure: 'disk check failed',
+      clock: options.clock,
+      logger: options.logger,
+    })
   }
 
   async start(): Promise<void> {
-    await this.#look()
-    this.#schedule()
+    await this.#check()
+    await this.#checks.start()
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true
-    this.#cancel()
+  stop(): Promise<void> {
+    return this.#checks.stop()
   }
 
   get inFlightBytes(): number {
     return this.#inFlightBytes
   }
 
-  /** Why nothing more is taken in; empty while it is. A node that is merely busy is not unhealthy. */
+  /** Reasons why nothing is accepted; empty while it is. A node that is merely busy is healthy. */
   reasons(): readonly string[] {
     const full = this.#diskFull(0)
     return full === undefined ? this.#reasons : [full, ...this.#reasons]
   }
 
-  /** Throws `unavailable` when disk or WAL can't take another request of so many bytes. */
+  /** Throws a Rejection if disk or WAL has no room for `bytes` more. */
   admit(bytes: number): void {
     const reason = this.#diskFull(bytes) ?? this.#reasons[0]
-    if (reason !== undefined) throw unavailable(reason, retryStorageSeconds)
+    if (reason !== undefined) throw tryAgain('no_room', reason, ingestLimits.retryDiskSeconds)
   }
 
-  /** Why nothing more should be read from connections that are open; undefined while there is room. */
-  noRoomBecause(): string | undefined {
-    // A half, so that what was read already has the other.
+  /** Why nothing should be read from open connections now; undefined while there is room. */
+  backpressureReason(): string | undefined {
+    // At half of the bound, so that the other half is left for what was already read.
     if (this.#inFlightBytes > this.#options.maxInFlightBytes / 2) return 'this node has as many bytes in memory as it may'
     return this.#diskFull(0) ?? this.#reasons[0]
   }
 
-  /** For bytes that were read already. Whoever takes so stops reading once there is no room. */
+  /** Counts bytes that were already read, even above the bound. Callers stop reading while there is a `backpressureReason`. */
   take(bytes: number): void {
     this.#inFlightBytes += bytes
   }
 
+  /** Throws a Rejection, and reserves nothing, if memory has no room for `bytes` more. */
   reserve(bytes: number): void {
     if (this.#inFlightBytes + bytes > this.#options.maxInFlightBytes) {
-      throw unavailable('this node has as many request bytes in memory as it may', retryInFlightSeconds)
+      throw tryAgain('no_room', 'this node has as many request bytes in memory as it may', ingestLimits.retryMemorySeconds)
     }
     this.#inFlightBytes += bytes
   }
@@ -97,43 +104,31 @@ export class Admission implements Service, Memory {
   }
 
   #diskFull(moreBytes: number): string | undefined {
-    const { storage, diskBudgetBytes, diskReserveBytes } = this.#options
-    const walBytes = storage.bytesOnDisk()
+    const { wal, diskBudgetBytes, diskReserveBytes } = this.#options
+    const walBytes = wal.bytesOnDisk()
     if (walBytes + this.#inFlightBytes + moreBytes > diskBudgetBytes) {
       return `${walBytes} bytes wait on disk for delivery, with a budget of ${diskBudgetBytes}`
     }
-    const freeBytes = this.#freeBytes - Math.max(0, walBytes - this.#walBytesThen)
+    const freeBytes = this.#freeBytes - Math.max(0, walBytes - this.#checkedWalBytes)
     if (freeBytes < diskReserveBytes) return `${freeBytes} bytes are free on disk, with a reserve of ${diskReserveBytes}`
     return undefined
   }
 
-  #schedule(): void {
-    if (this.#stopped) return
-    this.#cancel = this.#options.clock.setTimer(
-      () => void this.#look().then(() => this.#schedule()),
-      ingestLimits.admissionPollMs,
-    )
-  }
-
-  async #look(): Promise<void> {
-    const { storage, freeBytes, logger } = this.#options
+  async #check(): Promise<void> {
+    const { wal, freeBytes, logger } = this.#options
     const before = this.reasons()
     const reasons: string[] = []
     try {
       this.#freeBytes = await freeBytes()
-      this.#walBytesThen = storage.bytesOnDisk()
+      this.#checkedWalBytes = wal.bytesOnDisk()
     } catch (error) {
-      reasons.push(`the free space of the disk can't be read: ${errorMessage(error)}`)
+      reasons.push(`the free disk space cannot be read: ${errorMessage(error)}`)
     }
-    const { healthy, reasons: walReasons } = storage.health()
+    const { healthy, reasons: walReasons } = wal.health()
     if (!healthy) reasons.push(...walReasons)
     this.#reasons = reasons
     const now = this.reasons()
-    if (now.length > 0 && before.length === 0) logger.error({ reasons: now }, 'ingest refuses requests')
-    if (now.length === 0 && before.length > 0) logger.info('ingest takes requests')
+    if (now.length > 0 && before.length === 0) logger.error({ reasons: now }, 'ingest rejects data')
+    if (now.length === 0 && before.length > 0) logger.info('ingest accepts data')
   }
-}
-
-function unavailable(reason: string, retryAfterSeconds: number): AppError {
-  return new AppError('unavailable', `${reason}; try again in ${retryAfterSeconds} s`, { retryAfterSeconds })
 }

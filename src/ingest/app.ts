@@ -4,10 +4,8 @@ import { type Config, httpUrl, type ListenAddress } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { holdExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
-import { Periodic } from '#lib/periodic.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
-import type { Snapshot } from '#model/snapshot.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { nodeIdentity } from '#node/identity.ts'
@@ -16,34 +14,35 @@ import { Wal } from '#wal/wal.ts'
 import { Admission } from './admission.ts'
 import { Authenticator } from './authenticator.ts'
 import { Certificate } from './certificate.ts'
-import { EndpointTable } from './endpoint-table.ts'
-import { IngestServer } from './http/server.ts'
-import { ingestLimits } from './limits.ts'
-import { IngestCounters, registerMetrics } from './metrics.ts'
+import { Configuration } from './configuration.ts'
+import { ConnectionBudget } from './connection-budget.ts'
+import { Gate } from './gate.ts'
+import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
+import { HttpServer } from './http/server.ts'
+import { registerNodeMetrics } from './metrics.ts'
 import { MqttCounters, registerMqttMetrics } from './mqtt/metrics.ts'
 import { MqttServer } from './mqtt/server.ts'
 import { Sessions } from './mqtt/sessions.ts'
+import { WebSocketRoute } from './mqtt/websocket-route.ts'
 
 export type AppHooks = { readonly logger: Logger; readonly clock: Clock; readonly files?: Files }
 
-/** Where it listens, also where the configuration leaves the port to the system. `mqtt` is of MQTT without WebSocket. */
+/** The addresses it listens at, also where the system chose the port. `mqtt` is MQTT without WebSocket. */
 export type App = { readonly url: string; readonly mqtt: ListenAddress | undefined; stop(signal: AbortSignal): Promise<void> }
 
 const controlTimeoutMs = 10_000
 
 export async function startIngest(config: Config, { logger, clock, files = systemFiles }: AppHooks): Promise<App> {
+  warnAboutMemory(config, logger)
   const nodeId = await nodeIdentity(config.paths.nodeId)
-  // Two on one directory would recover each other's open segments.
+  // Two processes on one directory would recover each other's open segments.
   const lock = holdExclusively(config.paths.ingestLock)
-  const controlUrl = config.controlUrl ?? httpUrl(config.controlListen)
   const control = await ControlClient.open({
-    url: controlUrl,
+    url: config.controlUrl ?? httpUrl(config.controlListen),
     token: config.nodeToken,
     tokenPath: config.paths.nodeToken,
     timeoutMs: controlTimeoutMs,
   })
-
-  const wal = new Wal({ directory: config.paths.wal, files, clock, logger })
   const feed = new SnapshotFeed({
     client: control,
     nodeId,
@@ -59,14 +58,10 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     clock,
     logger,
   })
-  if (config.maxInFlightBytes < 2 * config.maxRequestBytes) {
-    // As sent and decompressed: both are held at the same time.
-    logger.warn(
-      'INLET_MAX_IN_FLIGHT_BYTES is less than twice INLET_MAX_REQUEST_BYTES: the largest requests can never be taken in',
-    )
-  }
+
+  const wal = new Wal({ directory: config.paths.wal, files, clock, logger })
   const admission = new Admission({
-    storage: wal,
+    wal,
     freeBytes: () => files.freeBytes(config.paths.wal),
     maxInFlightBytes: config.maxInFlightBytes,
     diskBudgetBytes: config.diskBudgetBytes,
@@ -75,116 +70,87 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     logger,
   })
   const authenticator = new Authenticator({ clock })
-  const counters = new IngestCounters()
-  const registry = createMetrics('ingest')
-  let applied: { readonly epoch: number; readonly endpoints: EndpointTable } | undefined
+  const configuration = new Configuration({ authenticator, wal, logger })
+  const gate = new Gate({ configuration, capacity: admission, wal, logger })
 
-  const apply = (snapshot: Snapshot) => {
-    authenticator.update(snapshot)
-    for (const { id, segment_bytes, segment_max_age_seconds, committed_seq } of snapshot.endpoints) {
-      wal.configure(id, {
-        segmentBytes: segment_bytes,
-        segmentMaxAgeMs: segment_max_age_seconds * 1000,
-        seqAbove: committed_seq,
-      })
-    }
-    applied = { epoch: snapshot.epoch, endpoints: new EndpointTable(snapshot) }
-    sessions.apply(snapshot.endpoints)
-    logger.info({ epoch: snapshot.epoch, endpoints: snapshot.endpoints.length }, 'a new configuration is in use')
-  }
-  const reasons = () => [...(applied === undefined ? ['no configuration yet'] : []), ...admission.reasons()]
+  const connections = new ConnectionBudget(config.maxConnections)
+  const certificate = await Certificate.open({
+    certificateFile: config.tlsCertificateFile,
+    keyFile: config.tlsKeyFile,
+    clock,
+    logger,
+  })
+  const isSecure = certificate !== undefined
 
   const mqttCounters = new MqttCounters()
   const sessions = new Sessions({
-    verifyKey: (secret) => authenticator.verifyKey(secret),
-    endpoints: () => applied?.endpoints,
-    append: (endpointId, frame) => wal.append(endpointId, frame),
-    memory: admission,
+    gate,
+    authenticator,
     packetMsMax: config.requestTimeoutSeconds * 1000,
     counters: mqttCounters,
     clock,
     logger,
   })
-  const certificate =
-    config.tlsCertificateFile === null || config.tlsKeyFile === null
-      ? undefined
-      : await Certificate.read({ certificateFile: config.tlsCertificateFile, keyFile: config.tlsKeyFile, logger })
-  const renewal = [certificate ?? []].flat().map(
-    (renewed) =>
-      new Periodic({
-        name: 'certificate',
-        intervalMs: ingestLimits.certificatePollMs,
-        run: () => renewed.look(),
-        failure: 'the TLS certificate cannot be read again; the one before is still served',
-        clock,
-        logger,
-      }),
-  )
-  const mqtt = new MqttServer({
-    listen: config.mqttListen,
-    maxConnections: config.maxConnections,
-    otherConnections: () => server.connections,
-    onDropped: () => {
-      counters.droppedConnections += 1
-    },
-    certificate,
-    sessions,
-    clock,
-  })
+  const mqtt = new MqttServer({ listen: config.mqttListen, connections, certificate, sessions, clock })
 
-  const server = new IngestServer({
+  const registry = createMetrics('ingest')
+  const httpCounters = new HttpCounters()
+  const http = new HttpServer({
     listen: config.ingestListen,
+    connections,
     certificate,
-    mqtt: sessions,
-    maxConnections: config.maxConnections,
-    otherConnections: () => mqtt.connections,
     requestTimeoutSeconds: config.requestTimeoutSeconds,
-    ingest: {
+    exchange: {
       nodeId,
       baseUrl: (config.baseUrl ?? httpUrl(config.controlListen)).replace(/\/+$/, ''),
       maxRequestBytes: config.maxRequestBytes,
       authenticator,
-      endpoints: () => applied?.endpoints,
-      admission,
-      log: wal,
-      counters,
+      gate,
+      counters: httpCounters,
       clock,
-      logger,
     },
-    notReady: reasons,
-    registry,
-    metricsToken: config.metricsToken,
+    operator: { notReadyReasons: () => gate.notReadyReasons(), registry, metricsToken: config.metricsToken },
+    upgrade: new WebSocketRoute({ sessions, isSecure, clock }),
+    logger,
   })
-  const appliedEpoch = () => applied?.epoch ?? -1
+
   const heartbeat = new Heartbeat({
     control,
     message: () => {
-      const why = [...reasons()]
-      return { process: 'ingest', node_id: nodeId, applied_epoch: appliedEpoch(), healthy: why.length === 0, reasons: why }
+      const reasons = [...gate.notReadyReasons()]
+      return {
+        process: 'ingest',
+        node_id: nodeId,
+        applied_epoch: configuration.epoch,
+        healthy: reasons.length === 0,
+        reasons,
+      }
     },
     clock,
     logger,
   })
-  registerMetrics(registry, counters, {
-    connections: () => server.connections + mqtt.connections,
-    inFlightBytes: () => admission.inFlightBytes,
-    walBytesOnDisk: () => wal.bytesOnDisk(),
-    appliedEpoch,
-  })
+  registerHttpMetrics(registry, httpCounters)
   registerMqttMetrics(registry, mqttCounters, {
     connections: () => sessions.connections,
     byUsername: config.metricsToken !== null,
   })
+  registerNodeMetrics(registry, {
+    connections,
+    inFlightBytes: () => admission.inFlightBytes,
+    walBytesOnDisk: () => wal.bytesOnDisk(),
+    appliedEpoch: () => configuration.epoch,
+  })
 
   feed.subscribe((snapshot) => {
-    apply(snapshot)
+    configuration.apply(snapshot)
+    sessions.apply(snapshot.endpoints)
     heartbeat.beatNow()
   })
-  // Stopped in reverse: MQTT and the server finish what they have taken, and the log seals last.
-  const services = [wal, feed, admission, ...renewal, server, mqtt, heartbeat]
+  // Stopped in reverse: MQTT and HTTP finish what they have accepted, and the WAL seals last.
+  const services = [wal, feed, admission, ...(certificate === undefined ? [] : [certificate]), http, mqtt, heartbeat]
   await startAll(services)
-  const url = httpUrl(server.address, certificate === undefined ? 'http' : 'https')
-  logger.info({ url, mqtt: mqtt.address, nodeId }, 'ingest serves')
+  const url = httpUrl(http.address, isSecure ? 'https' : 'http')
+  logger.info({ url, mqtt: mqtt.address, nodeId }, 'ingest listening')
   return {
     url,
     mqtt: mqtt.address,
@@ -193,4 +159,10 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       lock[Symbol.dispose]()
     },
   }
+}
+
+/** The body as sent and as decompressed is held at the same time. */
+function warnAboutMemory({ maxInFlightBytes, maxRequestBytes }: Config, logger: Logger): void {
+  if (maxInFlightBytes >= 2 * maxRequestBytes) return
+  logger.warn('INLET_MAX_IN_FLIGHT_BYTES is less than twice INLET_MAX_REQUEST_BYTES: the largest requests are always rejected')
 }

@@ -2,6 +2,7 @@ import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { Certificate, type TlsOptions } from './certificate.ts'
 
@@ -9,7 +10,13 @@ const fixture = (name: string) => join(import.meta.dirname, '../../test/fixtures
 const logger = createLogger('test', 'silent')
 let directory = ''
 const place = async (name: string, suffix: 'crt' | 'key') => copyFile(fixture(`${name}.${suffix}`), join(directory, suffix))
-const files = () => ({ certificateFile: join(directory, 'crt'), keyFile: join(directory, 'key'), logger })
+const files = () => ({ certificateFile: join(directory, 'crt'), keyFile: join(directory, 'key'), logger, clock: systemClock })
+
+async function open(): Promise<Certificate> {
+  const certificate = await Certificate.open(files())
+  if (certificate === undefined) throw new Error('the files are configured')
+  return certificate
+}
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'inlet-tls-'))
@@ -18,47 +25,47 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-describe('at the start', () => {
+describe('at startup', () => {
   test.each([
     ['certificateFile', 'INLET_TLS_CERTIFICATE_FILE'],
     ['keyFile', 'INLET_TLS_KEY_FILE'],
-  ] as const)('%s that is not there is named', async (which, name) => {
-    await expect(Certificate.read({ ...files(), [which]: '/nowhere' })).rejects.toThrow(`${name}: /nowhere can't be read`)
+  ] as const)('a missing %s is named', async (which, name) => {
+    await expect(Certificate.open({ ...files(), [which]: '/nowhere' })).rejects.toThrow(`${name}: cannot read /nowhere`)
   })
-  test('a key that doesn’t fit is an error', async () => {
+  test('a key that does not match is an error', async () => {
     await place('renewed', 'key')
-    await expect(Certificate.read(files())).rejects.toThrow('no certificate and its key')
+    await expect(Certificate.open(files())).rejects.toThrow('must be a certificate and its key')
   })
-  test('so is what is no PEM, and its text is not shown', async () => {
+  test('so is a file that is not PEM; its content is not shown', async () => {
     await writeFile(join(directory, 'key'), 'secret words')
-    const failure = await Certificate.read(files()).catch((error: Error) => error.message)
-    expect(failure).toContain('no certificate and its key')
+    const failure = await Certificate.open(files()).catch((error: Error) => error.message)
+    expect(failure).toContain('must be a certificate and its key')
     expect(failure).not.toContain('secret')
   })
 })
 
-describe('renewed in place', () => {
-  test('both files: whoever listens is told, once', async () => {
-    const certificate = await Certificate.read(files())
+describe('renewal in place', () => {
+  test('subscribers are told once when both files changed', async () => {
+    const certificate = await open()
     const told: TlsOptions[] = []
     certificate.subscribe((options) => told.push(options))
-    await certificate.look()
+    await certificate.refresh()
     expect(told).toHaveLength(0)
     await place('renewed', 'crt')
     await place('renewed', 'key')
-    await certificate.look()
-    await certificate.look()
+    await certificate.refresh()
+    await certificate.refresh()
     expect(told).toHaveLength(1)
     expect(told[0]).toBe(certificate.options)
   })
-  test('only one of them yet: the one before goes on', async () => {
-    const certificate = await Certificate.read(files())
+  test('the previous certificate is served while only one file has changed', async () => {
+    const certificate = await open()
     const before = certificate.options
     await place('renewed', 'crt')
-    await expect(certificate.look()).rejects.toThrow('no certificate and its key')
+    await expect(certificate.refresh()).rejects.toThrow('must be a certificate and its key')
     expect(certificate.options).toBe(before)
     await place('renewed', 'key')
-    await certificate.look()
+    await certificate.refresh()
     expect(certificate.options.cert).not.toEqual(before.cert)
   })
 })

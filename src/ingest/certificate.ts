@@ -1,18 +1,22 @@
 /**
- * The certificate of the ingest service and of MQTT, from files.
+ * The TLS certificate of HTTP and MQTT, read from files.
  *
- * Law: `look` brings a certificate that was renewed in place to new connections. One that can't be read, or does not fit its
- * key, changes nothing: the one before goes on.
+ * Law: a certificate that is renewed in place is served to new connections. Files that cannot be read, or do not match each other,
+ * change nothing: the previous certificate is still served.
  */
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
+import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { Periodic } from '#lib/periodic.ts'
+import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ingestLimits } from './limits.ts'
 
 export type CertificateOptions = {
   readonly certificateFile: string
   readonly keyFile: string
+  readonly clock: Clock
   readonly logger: Logger
 }
 
@@ -20,22 +24,41 @@ export type TlsOptions = {
   readonly cert: Buffer
   readonly key: Buffer
   readonly minVersion: 'TLSv1.2'
-  /** For the client to finish its handshake. */
+  /** Time for the client to finish its handshake. */
   readonly handshakeTimeout: number
 }
 
-export class Certificate {
+export class Certificate implements Service {
+  readonly name = 'certificate'
   readonly #files: CertificateOptions
   readonly #subscribers: ((options: TlsOptions) => void)[] = []
+  readonly #polls: Periodic
   #options: TlsOptions
 
   private constructor(files: CertificateOptions, options: TlsOptions) {
     this.#files = files
     this.#options = options
+    this.#polls = new Periodic({
+      name: 'certificate poll',
+      intervalMs: ingestLimits.certificatePollMs,
+      run: () => this.refresh(),
+      failure: 'TLS certificate refresh failed; the previous certificate is still served',
+      clock: files.clock,
+      logger: files.logger,
+    })
   }
 
-  /** Throws an error that names the file. */
-  static async read(files: CertificateOptions): Promise<Certificate> {
+  /** Throws an error that names the file. Undefined if no files are configured. */
+  static async open({
+    certificateFile,
+    keyFile,
+    ...rest
+  }: Omit<CertificateOptions, 'certificateFile' | 'keyFile'> & {
+    readonly certificateFile: string | null
+    readonly keyFile: string | null
+  }): Promise<Certificate | undefined> {
+    if (certificateFile === null || keyFile === null) return undefined
+    const files = { certificateFile, keyFile, ...rest }
     return new Certificate(files, await read(files))
   }
 
@@ -47,35 +70,44 @@ export class Certificate {
     this.#subscribers.push(onChange)
   }
 
-  /** Reads the files again. Throws where they are no good. */
-  async look(): Promise<void> {
+  start(): Promise<void> {
+    return this.#polls.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#polls.stop()
+  }
+
+  /** Reads the files again. Throws if they are not valid. */
+  async refresh(): Promise<void> {
     const options = await read(this.#files)
     if (options.cert.equals(this.#options.cert) && options.key.equals(this.#options.key)) return
     this.#options = options
     for (const onChange of this.#subscribers) onChange(options)
-    this.#files.logger.info('a new TLS certificate is served')
+    this.#files.logger.info('TLS certificate renewed')
   }
 }
 
 async function read({ certificateFile, keyFile }: CertificateOptions): Promise<TlsOptions> {
-  const file = async (name: string, path: string) => {
-    try {
-      return await readFile(path)
-    } catch (cause) {
-      throw new Error(`${name}: ${path} can't be read (${errorMessage(cause)})`, { cause })
-    }
-  }
   const [cert, key] = await Promise.all([
-    file('INLET_TLS_CERTIFICATE_FILE', certificateFile),
-    file('INLET_TLS_KEY_FILE', keyFile),
+    readNamed('INLET_TLS_CERTIFICATE_FILE', certificateFile),
+    readNamed('INLET_TLS_KEY_FILE', keyFile),
   ])
   try {
     createSecureContext({ cert, key })
   } catch (cause) {
     throw new Error(
-      `INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE are no certificate and its key in PEM (${errorMessage(cause)})`,
+      `INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE must be a certificate and its key in PEM (${errorMessage(cause)})`,
       { cause },
     )
   }
   return { cert, key, minVersion: 'TLSv1.2', handshakeTimeout: ingestLimits.handshakeTimeoutMs }
+}
+
+async function readNamed(variable: string, path: string): Promise<Buffer> {
+  try {
+    return await readFile(path)
+  } catch (cause) {
+    throw new Error(`${variable}: cannot read ${path} (${errorMessage(cause)})`, { cause })
+  }
 }

@@ -1,18 +1,25 @@
-import { AppError } from '#errors.ts'
 import type { Principal } from '#model/api-key.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
+import { ingestLimits } from './limits.ts'
+import { Rejection } from './rejection.ts'
 
-const retryPausedSeconds = 30
+/** What a client says about where its records should go. */
+export interface Route {
+  /** The name by which the client reached this node, with or without a port. */
+  readonly host: string | undefined
+  /** `endpoint=<id>`, or empty. */
+  readonly query: string
+}
 
 /**
- * Says which endpoint a request is for: by its host, else by the query's `endpoint`, else the only one that its account has.
- * One table per snapshot.
+ * Finds the endpoint that a client sends to: by host, else by the query's `endpoint`, else the only one that its account has.
+ * There is one table per snapshot.
  */
 export class EndpointTable {
   readonly #region: string
   readonly #byId = new Map<string, SnapshotEndpoint>()
   readonly #byHost = new Map<string, SnapshotEndpoint>()
-  /** `.<region>.<base domain>` of every known host: another label under one of these names no endpoint. */
+  /** `.<region>.<base domain>` of every known host. An unknown label under one of these is an unknown endpoint. */
   readonly #domains = new Set<string>()
   readonly #byAccount = new Map<string, SnapshotEndpoint[]>()
 
@@ -33,26 +40,27 @@ export class EndpointTable {
     }
   }
 
-  /** `query` is what follows the `?`, or empty. Throws AppError not_found, forbidden, validation_error or unavailable. */
-  resolve(principal: Principal, host: string | undefined, query: string): SnapshotEndpoint {
+  /** Throws Rejection. */
+  resolve(principal: Principal, route: Route): SnapshotEndpoint {
+    const { host, query } = route
     const reached = this.#domains.size === 0 || host === undefined ? undefined : this.#atHost(host)
     const named = query === '' ? undefined : this.#named(query)
     if (reached !== undefined && named !== undefined && reached !== named) {
-      throw invalid(`the host ${reached.ingest_host} is another endpoint than the query's; leave one of them out`)
+      throw invalid(`the host ${reached.ingest_host} names another endpoint than the query does; leave one of them out`)
     }
     const endpoint = reached ?? named ?? this.#only(principal)
     if (endpoint.account_id !== principal.account_id) {
-      throw new AppError('forbidden', 'the endpoint belongs to another account than the key; send with a key of its account')
+      throw new Rejection('forbidden', 'the endpoint belongs to another account than the key; send with a key of its account')
     }
     switch (endpoint.desired_state) {
       case 'active':
         return endpoint
       case 'paused':
-        throw new AppError('unavailable', 'the endpoint is paused; resume it, then send again', {
-          retryAfterSeconds: retryPausedSeconds,
+        throw new Rejection('endpoint_paused', 'the endpoint is paused; resume it, then send again', {
+          retryAfterSeconds: ingestLimits.retryPausedSeconds,
         })
       case 'draining':
-        throw new AppError('not_found', 'the endpoint is being deleted and takes nothing more')
+        throw new Rejection('unknown_endpoint', 'the endpoint is being deleted and accepts no more data')
     }
   }
 
@@ -62,7 +70,7 @@ export class EndpointTable {
     const name = host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
     const endpoint = this.#byHost.get(name)
     if (endpoint === undefined && this.#domains.has(name.slice(name.indexOf('.')))) {
-      throw new AppError('not_found', `no endpoint has the host ${name}; see ingest_host of your endpoints`)
+      throw new Rejection('unknown_endpoint', `no endpoint has the host ${name}; see ingest_host of your endpoints`)
     }
     return endpoint
   }
@@ -70,13 +78,13 @@ export class EndpointTable {
   #named(query: string): SnapshotEndpoint {
     const parameters = new URLSearchParams(query)
     for (const name of parameters.keys()) {
-      if (name !== 'endpoint') throw invalid(`the query has a parameter "${name}"; only endpoint is known`, name)
+      if (name !== 'endpoint') throw invalid(`unknown query parameter "${name}"; only endpoint is known`, name)
     }
     const [id, ...more] = parameters.getAll('endpoint')
     if (id === undefined || more.length > 0) throw invalid('name one endpoint in the query: ?endpoint=<its id>')
     const endpoint = this.#byId.get(id.toLowerCase())
     if (endpoint !== undefined) return endpoint
-    throw new AppError('not_found', `region ${this.#region} has no endpoint ${id}`)
+    throw new Rejection('unknown_endpoint', `region ${this.#region} has no endpoint ${id}`)
   }
 
   #only({ account_id }: Principal): SnapshotEndpoint {
@@ -94,6 +102,6 @@ export class EndpointTable {
   }
 }
 
-function invalid(message: string, path = 'endpoint'): AppError {
-  return new AppError('validation_error', message, { errors: [{ path, message }] })
+function invalid(message: string, field = 'endpoint'): Rejection {
+  return new Rejection('invalid_route', message, { field })
 }

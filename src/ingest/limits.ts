@@ -7,4 +7,9 @@ export const ingestLimits = {
   admissionPollMs: 1_000,
   /** Connections that the kernel keeps waiting to be accepted. */
   listenBacklog: 4_096,
+  /** When a rejected client should try again: no memory; disk or WAL full; append failed or no configuration; endpoint paused. */
+  retryMemorySeconds: 1,
+  retryDiskSeconds: 5,
+  retryStoreSeconds: 2,
+  retryPausedSeconds: 30,
 } as const

@@ -48,7 +48,7 @@ class IngestProcess implements AsyncDisposable {
       createInterface({ input: child.stderr }).on('line', (line) => {
         log.push(line)
         const entry = JSON.parse(line) as { readonly msg?: string; readonly url?: string }
-        if (entry.msg === 'ingest serves' && entry.url !== undefined) found(entry.url)
+        if (entry.msg === 'ingest listening' && entry.url !== undefined) found(entry.url)
       })
     })
     const server = new IngestProcess(url, child, async () => {

@@ -8,7 +8,7 @@ import { httpLimits } from './limits.ts'
 
 export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
 
-/** What the head of a request says about its body. */
+/** The format of a body, as the head of its request states it. */
 export type BodyFormat = { readonly layout: Layout; readonly encoding: Encoding }
 
 const layouts: ReadonlyMap<string, Layout> = new Map([
@@ -27,7 +27,7 @@ const encodings: ReadonlyMap<string, Encoding> = new Map([
   ['zstd', 'zstd'],
 ])
 
-/** The usual heads, answered without making anything. */
+/** The common heads, looked up without allocating. */
 const plain: ReadonlyMap<string | undefined, BodyFormat> = new Map(
   [...layouts].map(([type, layout]) => [type, { layout, encoding: 'identity' }]),
 )
@@ -51,14 +51,14 @@ function layoutOf(contentType: string | undefined): Layout {
   if (named === undefined) {
     throw new AppError(
       'unsupported_media_type',
-      `Content-Type "${type.trim()}" is not taken; send application/x-ndjson (or application/ndjson, application/jsonl), or application/json for one record`,
+      `Content-Type "${type.trim()}" is not supported; send application/x-ndjson (or application/ndjson, application/jsonl), or application/json for one record`,
     )
   }
   const charset = parameters
     .map((part) => /^\s*charset\s*=\s*"?([^"\s]*)"?\s*$/.exec(part)?.[1])
     .find((name) => name !== undefined)
   if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8' && charset !== 'us-ascii') {
-    throw new AppError('unsupported_media_type', `charset "${charset}" is not taken; send UTF-8`)
+    throw new AppError('unsupported_media_type', `charset "${charset}" is not supported; send UTF-8`)
   }
   return named
 }
@@ -71,18 +71,18 @@ function encodingOf(contentEncoding: string | undefined): Encoding {
     'unsupported_media_type',
     contentEncoding.includes(',')
       ? `Content-Encoding "${contentEncoding}" names several encodings; send the body with one of gzip, zstd, deflate, br, or none`
-      : `Content-Encoding "${contentEncoding}" is not taken; send gzip, zstd, deflate, br, or none`,
+      : `Content-Encoding "${contentEncoding}" is not supported; send gzip, zstd, deflate, br, or none`,
   )
 }
 
-/** What follows the end of the compressed stream must not be dropped in silence. */
+/** Bytes after the end of the compressed stream are an error, never dropped silently. */
 const strict = { chunkSize: 64 * KiB, rejectGarbageAfterEnd: true }
 
-/** A stream that undoes the encoding. `first` is the first byte of the body. */
+/** Creates a stream that decodes the body. `first` is the first byte of the body. */
 export function createDecoder(encoding: Exclude<Encoding, 'identity'>, first: number): Transform {
   switch (encoding) {
     case 'gzip':
-      // Several members are one gzip body (RFC 1952 §2.2); anything else after a member is an error without being asked to be.
+      // Several members are one gzip body (RFC 1952 §2.2). zlib always rejects anything else after a member.
       return createGunzip({ chunkSize: strict.chunkSize })
     case 'deflate':
       // "deflate" is the zlib format (RFC 9110 §8.4.1.2), yet some clients send bare deflate: byte one tells them apart.

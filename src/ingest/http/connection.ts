@@ -4,37 +4,37 @@ import type { Clock } from '#lib/clock.ts'
 import { httpLimits } from './limits.ts'
 import { rawProblem } from './responses.ts'
 
-/** What a connection asks of the request whose body is arriving on it. */
+/** The request whose body is arriving on a connection. */
 export interface Receiving {
   /** Whether the parser has seen its last byte. */
-  readonly complete: boolean
-  /** The rest of it won't come. Answers it, if it isn't answered, and closes. */
+  readonly isComplete: boolean
+  /** The rest will not arrive. Answers, unless it has answered, and closes. */
   fail(error: AppError): void
-  /** The client is gone. */
+  /** The client is gone: releases everything without an answer. */
   abort(): void
-  /** Called once in each rate window. */
+  /** Called once per rate window. */
   checkRate(): void
 }
 
 /**
  * One client connection.
  *
- * Owns: whose fault an error on the socket is, and closing so that the client sees the last answer.
+ * Owns: which request a socket error belongs to, and closing in a way that lets the client see the last answer.
  * Does not own: parsing and the order of answers (node:http), the requests.
- * Law: an answer to broken bytes goes out after the answers to all requests before them.
+ * Law: the answer to malformed bytes goes out after the answers to all requests before them.
  */
 export class Connection {
   readonly socket: Socket
   /** The request whose body has not ended. */
   receiving: Receiving | undefined
-  /** The last answer is decided: what comes now is thrown away. */
-  closing = false
+  /** The last answer is decided: whatever still arrives is discarded. */
+  isClosing = false
   #unfinished = 0
   #failure: AppError | undefined
   #lingering = false
   readonly #baseUrl: string
   readonly #clock: Clock
-  /** Bound once, not for each request. */
+  /** Bound once per connection, not per request. */
   readonly onAnswered = (): void => {
     this.#unfinished -= 1
     if (this.#unfinished === 0 && this.#failure !== undefined) this.#answerFailure(this.#failure)
@@ -46,39 +46,39 @@ export class Connection {
     this.#clock = options.clock
   }
 
-  /** Whether a request waits for its answer, or for the answer to be sent. */
-  get busy(): boolean {
+  /** Whether a request has no answer yet, or its answer is still being sent. */
+  get isBusy(): boolean {
     return this.#unfinished > 0
   }
 
-  /** A request was read; `onAnswered` must be called when its answer is through. */
+  /** A request was read. `onAnswered` must be called once its answer is sent. */
   opened(): void {
     this.#unfinished += 1
   }
 
-  /** The bytes on the socket can't be understood, or don't come. */
+  /** The bytes on the socket are malformed, or did not arrive in time. */
   fail(error: AppError): void {
-    if (this.receiving !== undefined && !this.receiving.complete) {
+    if (this.receiving !== undefined && !this.receiving.isComplete) {
       this.receiving.fail(error)
       return
     }
-    if (this.closing) return
-    this.closing = true
+    if (this.isClosing) return
+    this.isClosing = true
     this.#failure = error
     if (this.#unfinished === 0) this.#answerFailure(error)
   }
 
-  /** The answer now given is the last one. `bytesFollow`: the client is still sending. */
+  /** Marks the current answer as the last one. `bytesFollow`: the client is still sending. */
   lastAnswer({ bytesFollow }: { readonly bytesFollow: boolean }): void {
-    this.closing = true
-    // node:http calls `destroySoon` once an answer with `Connection: close` is out. That resets the connection when bytes are
-    // left unread, and then the client may never see the answer.
+    this.isClosing = true
+    // After an answer with `Connection: close`, node:http calls `destroySoon`. With unread bytes left that resets the connection,
+    // and the client may never see the answer.
     if (bytesFollow) this.socket.destroySoon = () => this.linger()
   }
 
-  /** Ends our side and reads on for a while, throwing away what comes, until the client closes too. */
+  /** Ends our side, then reads and discards for a while, until the client closes too. */
   linger(): void {
-    this.closing = true
+    this.isClosing = true
     if (this.#lingering) return
     this.#lingering = true
     const { socket } = this

@@ -3,36 +3,31 @@ import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
 import { recordLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
+import type { Capacity } from '../admission.ts'
+import { Rejection } from '../rejection.ts'
 import { type BodyFormat, createDecoder } from './body-format.ts'
 import { httpLimits } from './limits.ts'
 import { RecordCounter } from './record-counter.ts'
 
-/** Where the bytes of all bodies are counted together. */
-export interface Memory {
-  /** Throws an AppError, and reserves nothing, when there is no room. */
-  reserve(bytes: number): void
-  release(bytes: number): void
-}
-
-/** Below this, detaching a chunk costs more than collecting it. */
+/** Below this size, detaching a chunk costs more than collecting it. */
 const freedChunkBytesMin = 4 * KiB
 
 export type IntakeOptions = {
   readonly format: BodyFormat
-  /** Bytes that the head announces; undefined for a chunked body. */
+  /** Size that the head announces; undefined for a chunked body. */
   readonly declaredBytes: number | undefined
-  /** For the body as it is sent and, apart from that, as it is decoded. */
+  /** Bound on the body as sent and, separately, as decoded. */
   readonly maxBytes: number
-  readonly memory: Memory
-  /** Called once: with nothing when the body is whole and fit to be stored, else with why not. Not after `close`. */
-  readonly done: (error?: AppError) => void
+  readonly memory: Pick<Capacity, 'reserve' | 'release'>
+  /** Called once: without an error when the body is complete and can be stored. Never after `close`. */
+  readonly done: (error?: AppError | Rejection) => void
 }
 
 /**
- * The body of one request on its way in.
+ * The body of one request while it arrives.
  *
- * Owns: its bounds, its bytes in memory, decoding, counting. Does not own: the socket, the answer, the WAL.
- * Law: every byte it holds is reserved first, and `close` gives all of them back. Chunks are kept as they came, never joined.
+ * Owns: its bounds, its bytes in memory, decoding, counting records. Does not own: the socket, the answer, the WAL.
+ * Law: every byte it holds is reserved first, and `close` releases them all. Chunks are kept as they came, never joined.
  */
 export class Intake {
   readonly #options: IntakeOptions
@@ -44,7 +39,7 @@ export class Intake {
   #decoder: Transform | undefined
   #open = true
 
-  /** Throws an AppError when the head alone says that the body can't be taken. */
+  /** Throws AppError or Rejection if the head alone shows that the body cannot be accepted. */
   constructor(options: IntakeOptions) {
     const { declaredBytes = 0, maxBytes, format } = options
     if (declaredBytes > maxBytes) throw tooLarge(`the request has ${declaredBytes} bytes, more`, maxBytes)
@@ -70,7 +65,7 @@ export class Intake {
     return this.#counter.records
   }
 
-  /** Bytes of the body as it was sent. */
+  /** Size of the body so far, as sent. */
   get receivedBytes(): number {
     return this.#receivedBytes
   }
@@ -85,7 +80,7 @@ export class Intake {
     else this.#decode(format.encoding, chunk)
   }
 
-  /** The last chunk is through. */
+  /** Called after the last chunk. */
   end(): void {
     if (!this.#open) return
     if (this.#options.format.encoding === 'identity') this.#finish()
@@ -94,14 +89,14 @@ export class Intake {
   }
 
   /**
-   * Gives the memory of the payload back to the system at once. Only when nothing reads it any more.
+   * Returns the memory of the payload to the system at once. Call it only when nothing reads the payload any more.
    *
-   * Left to the collector, the bytes of a few thousand requests pile up outside its heap until it marks the whole of it, again and
-   * again: a quarter of all time at 25 KB a request (measured).
+   * Left to the garbage collector, the bytes of thousands of requests pile up outside its heap and force full collections: a quarter
+   * of all time at 25 KB per request (measured).
    */
   free(): void {
     for (const { buffer, byteLength } of this.#payload) {
-      // A chunk that is all of its buffer is nobody else's: neither of the pool, nor of a decoder that goes on writing to it.
+      // A chunk that spans its whole buffer has no other owner: neither the pool nor a decoder that keeps writing to it.
       if (byteLength >= freedChunkBytesMin && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer)
         buffer.transfer(0)
     }
@@ -127,11 +122,11 @@ export class Intake {
         if (this.#open) this.#finish()
       })
       decoder.on('error', (cause: Error) => {
-        const detail = `the body can't be decoded as ${encoding}: ${cause.message.toLowerCase()}`
+        const detail = `the body is not valid ${encoding}: ${cause.message.toLowerCase()}`
         this.#fail(new AppError('validation_error', detail, { cause, errors: [{ path: '', message: detail }] }))
       })
     }
-    // What the decoder hasn't got to yet waits in it, within the bound on the request.
+    // Input that the decoder has not processed yet waits inside it, within the bound on the request.
     this.#decoder.write(chunk)
   }
 
@@ -154,7 +149,7 @@ export class Intake {
       this.#reserve(bytes)
       return true
     } catch (error) {
-      if (!(error instanceof AppError)) throw error
+      if (!(error instanceof Rejection)) throw error
       this.#fail(error)
       return false
     }
@@ -165,7 +160,7 @@ export class Intake {
     this.#reservedBytes += bytes
   }
 
-  #fail(error: AppError): void {
+  #fail(error: AppError | Rejection): void {
     if (!this.#open) return
     this.close()
     this.#options.done(error)
@@ -185,6 +180,6 @@ function recordTooLarge({ layout }: BodyFormat, line: number): AppError {
 }
 
 function noRecord(): AppError {
-  const message = 'the body has no record; send at least one line that is not blank'
+  const message = 'the body has no records; send at least one line that is not blank'
   return new AppError('validation_error', message, { errors: [{ path: '', message }] })
 }

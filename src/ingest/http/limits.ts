@@ -16,4 +16,6 @@ export const httpLimits = {
   lingerIdleMs: 5_000,
   /** After SIGTERM, how long a body in progress may take to arrive. */
   drainBodyMs: 5_000,
+  /** When a client should try again that finds the node shutting down. */
+  retryAfterSeconds: 2,
 } as const

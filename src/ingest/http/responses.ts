@@ -1,9 +1,9 @@
+/** Responses of the HTTP server, written with prepared heads. */
 import type { ServerResponse } from 'node:http'
 import { AppError, type ErrorCode, errorTable, toProblem } from '#errors.ts'
+import type { Outcome, Rejection } from '../rejection.ts'
 
-/** The answers of the ingest service, written with prepared heads. */
-
-/** What to tell beside the problem body: RFC 9110 asks for these. */
+/** Headers that RFC 9110 requires beside the problem body. */
 const extraHeaders: Partial<Record<ErrorCode, readonly string[]>> = {
   unauthorized: ['WWW-Authenticate', 'Bearer'],
   unsupported_media_type: [
@@ -12,6 +12,26 @@ const extraHeaders: Partial<Record<ErrorCode, readonly string[]>> = {
     'Accept-Encoding',
     'gzip, zstd, deflate, br',
   ],
+}
+
+const codes: Readonly<Record<Outcome, ErrorCode>> = {
+  forbidden: 'forbidden',
+  unknown_endpoint: 'not_found',
+  invalid_route: 'validation_error',
+  endpoint_paused: 'unavailable',
+  not_configured: 'unavailable',
+  no_room: 'unavailable',
+  not_stored: 'unavailable',
+  failed: 'internal_error',
+}
+
+/** The gate's outcome as HTTP clients see it. */
+export function toAppError({ outcome, message, retryAfterSeconds, field, cause }: Rejection): AppError {
+  return new AppError(codes[outcome], message, {
+    cause,
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...(field === undefined ? {} : { errors: [{ path: field, message }] }),
+  })
 }
 
 export function answerJson(response: ServerResponse, status: number, body: string, close: boolean): void {
@@ -38,7 +58,7 @@ export function answerProblem(
   response.end(body)
 }
 
-/** A whole answer as text, for a connection on which no request could be read. */
+/** A complete response as text, for a connection on which no request could be read. */
 export function rawProblem(error: AppError, baseUrl: string, now: number): string {
   const { status, headers, body } = problem(error, baseUrl)
   headers.push('Date', new Date(now).toUTCString(), 'Connection', 'close')
@@ -47,7 +67,7 @@ export function rawProblem(error: AppError, baseUrl: string, now: number): strin
   return `${head}\r\n${body}`
 }
 
-/** What a broken request tells its sender. `code` is of node:http and its parser. */
+/** Explains to its sender why a request could not be read. `code` comes from node:http or its parser. */
 export function requestError(code: string | undefined): AppError {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
@@ -59,7 +79,7 @@ export function requestError(code: string | undefined): AppError {
     case 'HPE_INVALID_EOF_STATE':
       return new AppError('bad_request', 'the connection ended before the request did; nothing of it was kept')
     default:
-      return new AppError('bad_request', `the bytes sent are no valid HTTP/1.1 request${code === undefined ? '' : ` (${code})`}`)
+      return new AppError('bad_request', `the bytes are not a valid HTTP/1.1 request${code === undefined ? '' : ` (${code})`}`)
   }
 }
 

@@ -1,85 +1,70 @@
-/** What the log answers, as clients see it. Everything else about the server is tested with a real node in test/contract. */
+/** Outcomes of the append, as clients see them. Everything else about the server is tested with a real node in test/contract. */
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger, createMetrics } from '#lib/telemetry.ts'
+import type { Principal } from '#model/api-key.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError, type WalErrorReason } from '#wal/wal-error.ts'
-import { EndpointTable } from '../endpoint-table.ts'
-import { IngestCounters } from '../metrics.ts'
-import { IngestServer } from './server.ts'
+import { aGate } from '../../../test/support/gate.ts'
+import { anEndpoint } from '../../../test/support/ingest-node.ts'
+import { ConnectionBudget } from '../connection-budget.ts'
+import { HttpCounters } from './metrics.ts'
+import { HttpServer } from './server.ts'
 
 type Append = (logName: string, frame: FrameInput) => Promise<{ readonly seq: number }>
 
 async function serve(append: Append, clock: Clock = systemClock) {
   const reserved = { bytes: 0 }
-  const counters = new IngestCounters()
-  const endpoints = new EndpointTable({
-    region: 'loc',
-    endpoints: [
-      {
-        id: 'endpoint',
-        account_id: 'account',
-        ingest_host: '127.0.0.1:1',
-        desired_state: 'active',
-        segment_bytes: 0,
-        segment_max_age_seconds: 0,
-        output_formats: [],
-        mqtt_config: null,
-        destination: null,
-        views: [],
-        committed_seq: -1,
+  const counters = new HttpCounters()
+  const gate = aGate({
+    endpoints: [anEndpoint({ account_id: 'account' })],
+    append,
+    capacity: {
+      reserve: (bytes) => {
+        reserved.bytes += bytes
       },
-    ],
-  })
-  const server = new IngestServer({
-    listen: { host: '127.0.0.1', port: 0 },
-    maxConnections: 10,
-    otherConnections: () => 0,
-    requestTimeoutSeconds: 10,
-    certificate: undefined,
-    mqtt: {
-      isDraining: false,
-      open() {
-        throw new Error('nobody comes with MQTT')
+      release: (bytes) => {
+        reserved.bytes -= bytes
       },
     },
-    notReady: () => [],
-    registry: createMetrics('test'),
-    metricsToken: null,
-    ingest: {
+  })
+  const principal: Principal = { account_id: 'account', key_id: 'key', scopes: ['ingest'] }
+  const server = new HttpServer({
+    listen: { host: '127.0.0.1', port: 0 },
+    connections: new ConnectionBudget(10),
+    requestTimeoutSeconds: 10,
+    certificate: undefined,
+    upgrade: {
+      path: '/upgrade',
+      hint: '',
+      problem: () => undefined,
+      accept: () => undefined,
+    },
+    operator: { notReadyReasons: () => [], registry: createMetrics('test'), metricsToken: null },
+    exchange: {
       nodeId: 'node',
       baseUrl: 'http://control.test',
       maxRequestBytes: 1_000,
-      authenticator: { authenticate: () => ({ account_id: 'account', key_id: 'key', scopes: ['ingest'] }) },
-      endpoints: () => endpoints,
-      admission: {
-        admit: () => undefined,
-        reserve: (bytes) => {
-          reserved.bytes += bytes
-        },
-        release: (bytes) => {
-          reserved.bytes -= bytes
-        },
-      },
-      log: { append },
+      authenticator: { verifyKey: () => principal, verifyToken: () => Promise.resolve(principal) },
+      gate,
       counters,
       clock,
-      logger: createLogger('test', 'silent'),
     },
+    logger: createLogger('test', 'silent'),
   })
   await server.start()
   const post = () =>
     fetch(`http://127.0.0.1:${server.address.port}/v1/ingest`, {
       method: 'POST',
-      headers: { 'content-type': 'application/x-ndjson' },
+      headers: { 'content-type': 'application/x-ndjson', 'x-api-key': 'any' },
       body: '1\n2\n',
     })
   return { post, reserved, counters, [Symbol.asyncDispose]: () => server.stop(AbortSignal.timeout(2_000)) }
 }
 
 describe('POST /v1/ingest', () => {
-  test('is not answered before the append is', async () => {
+  test('answers only after the append', async () => {
     const durable = Promise.withResolvers<{ seq: number }>()
     const appended = Promise.withResolvers<FrameInput>()
     await using server = await serve((_, frame) => {
@@ -106,7 +91,7 @@ describe('POST /v1/ingest', () => {
     ['io_error', 'could not be stored (io_error)'],
     ['stopping', 'could not be stored (stopping)'],
     ['overloaded', 'could not be stored (overloaded)'],
-  ])('503 when the log says %s; what caused it stays inside', async (reason, detail) => {
+  ])('503 when the WAL reports %s, without its cause', async (reason, detail) => {
     await using server = await serve(() => Promise.reject(new WalError(reason, 'secret path /var/lib')))
     const response = await server.post()
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '2'])
@@ -117,7 +102,7 @@ describe('POST /v1/ingest', () => {
     expect(server.counters.requestsByStatus).toEqual(new Map([[503, 1]]))
   })
 
-  test('500 for what nobody foresaw, and the server goes on', async () => {
+  test('500 for an unexpected error; the server keeps serving', async () => {
     let calls = 0
     await using server = await serve(async () => {
       calls += 1

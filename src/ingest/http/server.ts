@@ -1,89 +1,80 @@
+/**
+ * The HTTP service of a node: a route that accepts records, a route that upgrades to another protocol, and those for operators.
+ *
+ * Owns: HTTP connections and their end, paths and methods. Does not own: what a request means (exchange.ts), how many connections
+ * the node may have (connection-budget.ts).
+ * Law: after `stop` nothing is accepted, and every accepted request was answered or its connection closed.
+ */
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
-import type { Registry } from 'prom-client'
-import { secretsEqual } from '#auth/secrets.ts'
+import type { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
 import { AppError } from '#errors.ts'
-import type { Clock } from '#lib/clock.ts'
 import { errorCode } from '#lib/files.ts'
+import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
-import { healthy, notReady } from '#model/health.ts'
+import type { Logger } from '#lib/telemetry.ts'
 import { requestLimits } from '#model/limits.ts'
 import type { Certificate } from '../certificate.ts'
-import type { IngestCounters } from '../metrics.ts'
-import type { Sessions } from '../mqtt/sessions.ts'
-import { upgrade, upgradeProblem } from '../mqtt/websocket.ts'
+import type { ConnectionBudget } from '../connection-budget.ts'
+import { type Address, addressOf, listen } from '../listen.ts'
 import { Connection } from './connection.ts'
-import { Exchange, type Ingest } from './exchange.ts'
+import { Exchange, type ExchangeContext } from './exchange.ts'
+import { targetOf } from './head.ts'
 import { httpLimits } from './limits.ts'
-import { answerJson, answerProblem, answerText, rawProblem, requestError } from './responses.ts'
+import { answerOperator, isOperatorPath, type OperatorOptions, operatorProblem } from './operator-routes.ts'
+import { rawProblem, requestError } from './responses.ts'
+import type { UpgradeRoute } from './upgrade-route.ts'
 
-export type IngestServerOptions = {
-  readonly listen: { readonly host: string; readonly port: number }
-  /** Of the whole node. */
-  readonly maxConnections: number
-  /** Those that are not of this server. */
-  readonly otherConnections: () => number
+export type HttpServerOptions = {
+  readonly listen: Address
+  readonly connections: ConnectionBudget
   readonly requestTimeoutSeconds: number
-  readonly ingest: Omit<Ingest, 'draining'>
-  /** Why this node should get no requests now; empty when it should. */
-  readonly notReady: () => readonly string[]
-  readonly registry: Registry
-  /** What `/metrics` asks for; null where anybody who reaches this server may read it. */
-  readonly metricsToken: string | null
+  readonly exchange: Omit<ExchangeContext, 'isDraining'>
+  readonly operator: Omit<OperatorOptions, 'baseUrl'>
   /** With it, HTTPS and secure WebSocket. */
   readonly certificate: Certificate | undefined
-  /** Who gets the connections to `/mqtt`. They are to be drained before this server stops. */
-  readonly mqtt: Pick<Sessions, 'open' | 'isDraining'>
+  /** Connections that it takes over must be drained before this server stops. */
+  readonly upgrade: UpgradeRoute
+  readonly logger: Logger
 }
 
-const plainTarget = { path: '/v1/ingest', query: '' }
-const mqttPath = '/mqtt'
-const healthyBody = JSON.stringify(healthy)
-const backlog = 4096
+const ingestPath = '/v1/ingest'
+const plainTarget = { path: ingestPath, query: '' }
 
-/**
- * The HTTP service of a node: one route that takes records in, one that becomes MQTT, and three that tell how it is.
- *
- * Owns: connections, their number and their end, paths and methods. Does not own: what a request means (exchange.ts).
- * Law: after `stop` nothing is accepted, and what was accepted has been answered or its connection closed.
- */
-export class IngestServer implements Service {
-  readonly name = 'ingest server'
-  readonly #options: IngestServerOptions
-  readonly #ingest: Ingest
-  readonly #counters: IngestCounters
-  readonly #clock: Clock
+export class HttpServer implements Service {
+  readonly name = 'http'
+  readonly #options: HttpServerOptions
+  readonly #exchangeContext: ExchangeContext
+  readonly #operatorOptions: OperatorOptions
   readonly #connections = new Map<Socket, Connection>()
   readonly #server: Server
-  #draining = false
-  #cancelSweep = (): void => undefined
+  readonly #rateChecks: Periodic
+  #isDraining = false
   #stopped: Promise<void> | undefined
 
-  constructor(options: IngestServerOptions) {
+  constructor(options: HttpServerOptions) {
     this.#options = options
-    this.#ingest = { ...options.ingest, draining: () => this.#draining }
-    this.#counters = options.ingest.counters
-    this.#clock = options.ingest.clock
+    this.#exchangeContext = { ...options.exchange, isDraining: () => this.#isDraining }
+    this.#operatorOptions = { ...options.operator, baseUrl: options.exchange.baseUrl }
     this.#server = this.#createServer()
+    this.#rateChecks = new Periodic({
+      name: 'rate check',
+      intervalMs: requestLimits.rateWindowMs,
+      run: () => this.#checkRates(),
+      failure: 'rate check failed',
+      clock: options.exchange.clock,
+      logger: options.logger,
+    })
   }
 
-  get connections(): number {
-    return this.#connections.size
-  }
-
-  get address(): { readonly host: string; readonly port: number } {
-    const { address, port } = this.#server.address() as AddressInfo
-    return { host: address, port }
+  get address(): Address {
+    return addressOf(this.#server)
   }
 
   async start(): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#server.once('error', reject)
-    this.#server.listen({ ...this.#options.listen, backlog }, resolve)
-    await promise
-    this.#server.off('error', reject)
-    this.#sweep()
+    await listen(this.#server, this.#options.listen)
+    await this.#rateChecks.start()
   }
 
   stop(signal: AbortSignal): Promise<void> {
@@ -92,7 +83,7 @@ export class IngestServer implements Service {
   }
 
   #createServer(): Server {
-    const { certificate, requestTimeoutSeconds } = this.#options
+    const { certificate, requestTimeoutSeconds, connections, upgrade } = this.#options
     const requestTimeout = requestTimeoutSeconds * 1000
     const settings = {
       requestTimeout,
@@ -100,37 +91,35 @@ export class IngestServer implements Service {
       keepAliveTimeout: requestLimits.idleConnectionMs,
       connectionsCheckingInterval: Math.min(httpLimits.timeoutCheckMs, requestTimeout / 4),
       maxHeaderSize: requestLimits.headerBytesMax,
-      // Checked in exchange.ts, with an answer that says so.
+      // Checked in head.ts, with an answer that says so.
       requireHostHeader: false,
-      // Elsewhere an upgrade is ignored, as RFC 9110 §7.8 has it.
-      shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => targetOf(url).path === mqttPath,
+      // On other paths an upgrade is ignored (RFC 9110 §7.8).
+      shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => targetOf(url).path === upgrade.path,
     }
     const server = certificate === undefined ? createServer(settings) : secureServer(certificate, settings)
-    // A client may end its side once its request is out, and still read the answer.
+    // A client may end its side once its request is sent, and still read the answer.
     Object.assign(server, { httpAllowHalfOpen: true })
-    // node:http drops what is over the bound in silence. One more than the bound is kept, to tell.
+    // node:http silently drops headers above the bound. One more is kept to detect that.
     server.maxHeadersCount = requestLimits.headersMax + 1
-    server.maxConnections = this.#options.maxConnections
+    server.maxConnections = connections.max
+    server.on('drop', () => connections.countDropped())
     server.on(certificate === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#onConnection(socket))
     server.on('upgrade', (request, stream, head) => this.#onUpgrade(request, stream as Socket, head))
-    server.on('drop', () => {
-      this.#counters.droppedConnections += 1
-    })
     server.on('request', (request, response) => this.#onRequest(request, response, false))
     server.on('checkContinue', (request, response) => this.#onRequest(request, response, true))
     server.on('checkExpectation', (request, response) => {
-      const detail = `Expect "${request.headers.expect}" can't be met; send 100-continue or leave it out`
-      this.#exchange(request, response, false)?.refuse(new AppError('expectation_failed', detail))
+      const detail = `Expect "${request.headers.expect}" is not supported; send 100-continue or leave it out`
+      this.#openExchange(request, response, false)?.refuse(new AppError('expectation_failed', detail))
     })
     server.on('connect', (_request, stream) => {
-      const error = new AppError('method_not_allowed', 'this is no proxy; send events with POST /v1/ingest')
+      const error = new AppError('method_not_allowed', 'this is not a proxy; send events with POST /v1/ingest')
       stream.on('error', () => stream.destroy())
-      stream.end(rawProblem(error, this.#ingest.baseUrl, this.#clock.now()))
+      this.#endRaw(stream, error)
     })
     server.on('clientError', (error, stream) => {
       const connection = this.#connections.get(stream as Socket)
       const code = errorCode(error)
-      // The first: the client is gone. The last: it never said a word, so it waits for no answer.
+      // ECONNRESET: the client is gone. No bytes read: it never sent anything, so it waits for no answer.
       if (connection === undefined || code === 'ECONNRESET' || !stream.writable || connection.socket.bytesRead === 0)
         stream.destroy()
       else connection.fail(requestError(code))
@@ -139,36 +128,37 @@ export class IngestServer implements Service {
   }
 
   #onConnection(socket: Socket): void {
-    if (this.#connections.size + this.#options.otherConnections() >= this.#options.maxConnections) {
-      this.#counters.droppedConnections += 1
+    const { connections, exchange } = this.#options
+    if (!connections.tryTake()) {
       socket.destroy()
       return
     }
-    const connection = new Connection({ socket, baseUrl: this.#ingest.baseUrl, clock: this.#clock })
+    const connection = new Connection({ socket, baseUrl: exchange.baseUrl, clock: exchange.clock })
     this.#connections.set(socket, connection)
     socket.once('close', () => {
+      connections.release()
       this.#connections.delete(socket)
       connection.receiving?.abort()
     })
   }
 
-  /** Undefined when nothing more is taken from this connection. */
-  #exchange(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): Exchange | undefined {
+  /** Returns undefined if nothing more is accepted from this connection. */
+  #openExchange(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): Exchange | undefined {
     const connection = this.#connections.get(request.socket)
-    if (connection === undefined || connection.closing) {
+    if (connection === undefined || connection.isClosing) {
       request.resume()
       return undefined
     }
     connection.opened()
-    // Not 'finish': node:http listens to that itself, and a second listener costs an array for each request.
+    // Not 'finish': node:http listens to that itself, and a second listener costs an array per request.
     response.on('close', connection.onAnswered)
-    // RFC 9112 §9.6: nothing after a request with `Connection: close` is looked at.
-    if (!response.shouldKeepAlive) connection.closing = true
-    return new Exchange(this.#ingest, { connection, request, response, awaitsContinue })
+    // RFC 9112 §9.6: nothing is read after a request with `Connection: close`.
+    if (!response.shouldKeepAlive) connection.isClosing = true
+    return new Exchange(this.#exchangeContext, { connection, request, response, awaitsContinue })
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
-    const exchange = this.#exchange(request, response, awaitsContinue)
+    const exchange = this.#openExchange(request, response, awaitsContinue)
     if (exchange === undefined) return
     if (request.rawHeaders.length > 2 * requestLimits.headersMax) {
       const detail = `the request has more than ${requestLimits.headersMax} headers; send fewer`
@@ -176,95 +166,64 @@ export class IngestServer implements Service {
       return
     }
     const { url = '', method } = request
-    const { path, query } = url === plainTarget.path ? plainTarget : targetOf(url)
-    if (path === '/v1/ingest') {
+    const { path, query } = url === ingestPath ? plainTarget : targetOf(url)
+    if (path === ingestPath) {
       if (method === 'POST') exchange.receive(query)
       else exchange.refuse(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
-      return
-    }
-    if (path === mqttPath) {
-      const detail = `this is MQTT over WebSocket; connect an MQTT client to ws${this.#options.certificate === undefined ? '' : 's'}://<host>${mqttPath}`
-      exchange.refuse(new AppError('bad_request', detail))
-    } else if (path !== '/healthz' && path !== '/readyz' && path !== '/metrics') {
-      exchange.refuse(new AppError('not_found', 'there is nothing here; send events with POST /v1/ingest'))
+    } else if (path === this.#options.upgrade.path) {
+      exchange.refuse(new AppError('bad_request', this.#options.upgrade.hint))
+    } else if (!isOperatorPath(path)) {
+      exchange.refuse(new AppError('not_found', 'there is nothing at this path; send events with POST /v1/ingest'))
     } else if (method !== 'GET' && method !== 'HEAD') {
-      exchange.refuse(new AppError('method_not_allowed', `ask for ${path} with GET`), { allow: 'GET, HEAD' })
-    } else if (path === '/metrics' && !this.#mayReadMetrics(request)) {
-      exchange.refuse(new AppError('unauthorized', 'send INLET_METRICS_TOKEN as Authorization: Bearer'))
+      exchange.refuse(new AppError('method_not_allowed', `request ${path} with GET`), { allow: 'GET, HEAD' })
     } else {
-      this.#tell(path, response)
+      const problem = operatorProblem(path, request, this.#operatorOptions)
+      if (problem === undefined) answerOperator(path, response, this.#isDraining, this.#operatorOptions)
+      else exchange.refuse(problem)
     }
-  }
-
-  #mayReadMetrics({ headers }: IncomingMessage): boolean {
-    const { metricsToken } = this.#options
-    return metricsToken === null || secretsEqual(headers.authorization ?? '', `Bearer ${metricsToken}`)
   }
 
   #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
-    const { query } = targetOf(request.url ?? '')
-    const { mqtt } = this.#options
-    const problem = mqtt.isDraining ? 'this node is shutting down; connect again' : upgradeProblem(request)
-    if (problem !== undefined) {
-      const error = mqtt.isDraining
-        ? new AppError('unavailable', problem, { retryAfterSeconds: 1 })
-        : new AppError('bad_request', problem)
-      socket.on('error', () => socket.destroy())
-      socket.end(rawProblem(error, this.#ingest.baseUrl, this.#clock.now()))
+    const { upgrade } = this.#options
+    const problem = upgrade.problem(request)
+    if (problem === undefined) {
+      upgrade.accept(request, socket, head, targetOf(request.url ?? '').query)
       return
     }
-    upgrade(request, socket, head, this.#clock, (wire) => wire.listen(mqtt.open(wire, { host: request.headers.host, query })))
+    socket.on('error', () => socket.destroy())
+    this.#endRaw(socket, problem)
   }
 
-  #tell(path: '/healthz' | '/readyz' | '/metrics', response: ServerResponse): void {
-    switch (path) {
-      case '/healthz':
-        answerJson(response, 200, healthyBody, this.#draining)
-        break
-      case '/readyz': {
-        const reasons = this.#draining ? ['shutting down'] : this.#options.notReady()
-        if (reasons.length === 0) answerJson(response, 200, healthyBody, this.#draining)
-        else answerProblem(response, notReady(reasons), { baseUrl: this.#ingest.baseUrl, close: this.#draining })
-        break
-      }
-      case '/metrics': {
-        const { registry } = this.#options
-        registry.metrics().then(
-          (text) => answerText(response, registry.contentType, text),
-          (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
-        )
-      }
-    }
+  #endRaw(stream: Writable, error: AppError): void {
+    const { baseUrl, clock } = this.#options.exchange
+    stream.end(rawProblem(error, baseUrl, clock.now()))
   }
 
-  #sweep(): void {
-    this.#cancelSweep = this.#clock.setTimer(() => {
-      for (const connection of this.#connections.values()) connection.receiving?.checkRate()
-      this.#sweep()
-    }, requestLimits.rateWindowMs)
+  #checkRates(): void {
+    for (const connection of this.#connections.values()) connection.receiving?.checkRate()
   }
 
   async #drain(signal: AbortSignal): Promise<void> {
-    this.#draining = true
+    this.#isDraining = true
     const { promise: closed, resolve } = Promise.withResolvers<void>()
     this.#server.close(() => resolve())
     for (const { socket } of this.#connections.values()) if (socket.bytesRead === 0) socket.destroy()
-    // A body that dawdles must not use up the time that the log needs to seal its segments.
-    const cancel = this.#clock.setTimer(() => this.#endUnfinished(), httpLimits.drainBodyMs)
+    // A slow body must not use up the time that the log needs to seal its segments.
+    const cancel = this.#options.exchange.clock.setTimer(() => this.#endUnfinished(), httpLimits.drainBodyMs)
     const closeAll = () => this.#server.closeAllConnections()
     if (signal.aborted) closeAll()
     else signal.addEventListener('abort', closeAll, { once: true })
     await closed
     signal.removeEventListener('abort', closeAll)
     cancel()
-    this.#cancelSweep()
+    await this.#rateChecks.stop()
   }
 
   #endUnfinished(): void {
     const error = new AppError('unavailable', 'this node is shutting down; send the request again', { retryAfterSeconds: 1 })
     for (const connection of this.#connections.values()) {
-      if (connection.receiving !== undefined && !connection.receiving.complete) connection.receiving.fail(error)
-      else if (!connection.busy) connection.socket.destroy()
+      if (connection.receiving !== undefined && !connection.receiving.isComplete) connection.receiving.fail(error)
+      else if (!connection.isBusy) connection.socket.destroy()
     }
   }
 }
@@ -273,12 +232,4 @@ function secureServer(certificate: Certificate, settings: ServerOptions): Server
   const server = createSecureServer({ ...certificate.options, ...settings })
   certificate.subscribe((options) => server.setSecureContext(options))
   return server
-}
-
-/** The path and query of a request target: `/path?query`, or the absolute form that RFC 9112 §3.2.2 has us accept. */
-function targetOf(url: string): { readonly path: string; readonly query: string } {
-  const start = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('://') + 3)
-  if (start === -1) return { path: '', query: '' }
-  const mark = url.indexOf('?', start)
-  return mark === -1 ? { path: url.slice(start), query: '' } : { path: url.slice(start, mark), query: url.slice(mark + 1) }
 }

@@ -1,7 +1,7 @@
 /**
- * Every packet but PUBLISH, by mqtt-packet.
+ * Every packet except PUBLISH, read and written by mqtt-packet.
  *
- * Law: the parser gets one whole packet, and nothing that it throws or forgives gets past this file.
+ * Law: the parser gets one complete packet. This file catches what it throws, and checks what it is lenient about.
  */
 import type { Buffer } from 'node:buffer'
 import {
@@ -14,19 +14,19 @@ import {
   parser,
 } from 'mqtt-packet'
 import type { ProtocolVersion } from './publish.ts'
-import { type Reason, Refusal, reasons } from './reason.ts'
+import { MqttError, type Reason, reasons } from './reason.ts'
 
 /** First bytes: type and flags. */
 const [PINGREQ, DISCONNECT, AUTH] = [0xc0, 0xe0, 0xf0]
 
-/** Throws Refusal. `version` is undefined for the packet that opens the connection. */
+/** Throws MqttError. `version` is undefined for the first packet of a connection. */
 export function readControlPacket(bytes: Buffer, version: ProtocolVersion | undefined): Packet {
   const [header = 0] = bytes
   if (version === 5 && header === AUTH)
-    throw new Refusal('protocol_error', 'AUTH has no place here: there is nothing to exchange')
+    throw new MqttError('protocol_error', 'AUTH is not supported: there is no enhanced authentication')
   const isEmpty = header === PINGREQ || (version === 4 && header === DISCONNECT)
-  if (isEmpty && bytes.length > 2) throw new Refusal('malformed_packet', 'a packet that has nothing in it has something')
-  // It remembers the version of the last CONNECT that it read, so each packet gets a new one. There are few of these packets.
+  if (isEmpty && bytes.length > 2) throw new MqttError('malformed_packet', 'a packet that must be empty is not')
+  // A parser remembers the version of the last CONNECT, so each packet gets a new parser. These packets are few.
   const reader = parser({ protocolVersion: version })
   let packet: Packet | undefined
   let failure: Error | undefined
@@ -40,21 +40,21 @@ export function readControlPacket(bytes: Buffer, version: ProtocolVersion | unde
   try {
     unread = reader.parse(bytes)
   } catch (cause) {
-    throw new Refusal('malformed_packet', `a packet ends inside a field: ${String(cause)}`)
+    throw new MqttError('malformed_packet', `a packet ends inside a field: ${String(cause)}`)
   }
   if (failure !== undefined) {
     if (failure.message === 'Invalid protocol version' || failure.message === 'Invalid protocolId') {
-      throw new Refusal('unsupported_protocol_version', 'this is a server of MQTT 3.1.1 and 5') // [MQTT-3.1.2-2]
+      throw new MqttError('unsupported_protocol_version', 'this server supports MQTT 3.1.1 and 5') // [MQTT-3.1.2-2]
     }
-    throw new Refusal('malformed_packet', failure.message)
+    throw new MqttError('malformed_packet', failure.message)
   }
-  if (packet === undefined || unread > 0) throw new Refusal('malformed_packet', 'a packet has not the length that it says')
+  if (packet === undefined || unread > 0) throw new MqttError('malformed_packet', 'a packet has another length than it states')
   if ('properties' in packet) checkProperties(packet.properties, properties[packet.cmd])
   if (packet.cmd === 'connect') checkProperties(packet.will?.properties, properties.will)
   return packet
 }
 
-/** Properties that a packet of a client may have, §2.2.2.2. */
+/** Properties that a client may set in each packet, §2.2.2.2. */
 const properties: { readonly [packet in Packet['cmd'] | 'will']?: readonly string[] } = {
   connect: [
     'sessionExpiryInterval',
@@ -83,35 +83,35 @@ const properties: { readonly [packet in Packet['cmd'] | 'will']?: readonly strin
 
 function checkProperties(found: object | undefined, known: readonly string[] = []): void {
   for (const [name, value] of Object.entries(found ?? {})) {
-    if (!known.includes(name)) throw new Refusal('malformed_packet', `the property ${name} has no place in this packet`)
-    if (Array.isArray(value)) throw new Refusal('protocol_error', `the property ${name} is there twice`)
+    if (!known.includes(name)) throw new MqttError('malformed_packet', `the property ${name} is not allowed in this packet`)
+    if (Array.isArray(value)) throw new MqttError('protocol_error', `the property ${name} appears twice`)
     for (const text of name === 'userProperties' ? Object.entries(value).flat(2) : [value]) {
-      // mqtt-packet's words for a value that the packet is too short for.
+      // mqtt-packet returns these if the packet ends inside the value.
       if (text === null || text === undefined || text === -1)
-        throw new Refusal('malformed_packet', `the property ${name} is cut short`)
+        throw new MqttError('malformed_packet', `the property ${name} is cut short`)
       if (typeof text === 'string') checkText(`property ${name}`, text)
     }
   }
 }
 
-/** [MQTT-1.5.4-1], [MQTT-1.5.4-2]. mqtt-packet puts U+FFFD for what is not UTF-8; nobody means that character. */
+/** [MQTT-1.5.4-1], [MQTT-1.5.4-2]. mqtt-packet replaces invalid UTF-8 by U+FFFD, which no client sends on purpose. */
 export function checkText(name: string, text: string): string {
-  if (text.includes('\uFFFD') || text.includes('\0')) throw new Refusal('malformed_packet', `the ${name} is not UTF-8`)
+  if (text.includes('\uFFFD') || text.includes('\0')) throw new MqttError('malformed_packet', `the ${name} is not UTF-8`)
   return text
 }
 
-/** How the answers to a client are written. */
+/** How answers to a client are written. */
 export type Peer = {
   readonly version: ProtocolVersion
   /** Larger packets must not be sent [MQTT-3.1.2-24]. */
   readonly packetBytesMax: number
-  /** Whether answers to single packets may say why [MQTT-3.1.2-29]. */
+  /** Whether answers other than CONNACK and DISCONNECT may carry a reason string [MQTT-3.1.2-29]. */
   readonly wantsReasons: boolean
 }
 
-/** As far as a CONNECT can be read that may be malformed. Another version is told so in the nearest one that we know. */
-export function peerSaid(bytes: Buffer): Peer {
-  // The fixed header has two to five bytes; the protocol name stands behind it with its length.
+/** Reads what it can of a CONNECT that may be malformed. An unsupported version is answered in the nearest supported one. */
+export function peekPeer(bytes: Buffer): Peer {
+  // The protocol name follows the fixed header of two to five bytes, with its length in front.
   const name = bytes.subarray(0, 12).indexOf('MQTT')
   const level = name === -1 ? 0 : (bytes[name + 4] ?? 0) & 0x7f
   return { version: level >= 5 ? 5 : 4, packetBytesMax: Number.POSITIVE_INFINITY, wantsReasons: true }
@@ -120,13 +120,13 @@ export function peerSaid(bytes: Buffer): Peer {
 export function peerOf({ protocolVersion, properties }: IConnectPacket): Peer {
   return {
     version: protocolVersion === 5 ? 5 : 4,
-    // 0 is refused, and the refusal must be told.
+    // 0 is refused, and the client must be told.
     packetBytesMax: properties?.maximumPacketSize || Number.POSITIVE_INFINITY,
     wantsReasons: properties?.requestProblemInformation !== false,
   }
 }
 
-/** CONNACK that accepts. Undefined where the client takes no packet so long. */
+/** CONNACK that accepts. Undefined if the client accepts no packet that long. */
 export function encodeAccepted(
   peer: Peer,
   properties: {
@@ -158,27 +158,27 @@ export function encodeAccepted(
   })
 }
 
-/** CONNACK that refuses, or undefined where the connection just closes. */
+/** CONNACK that refuses, or undefined if the connection just closes. */
 export function encodeRefused(peer: Peer, reason: Reason, reasonString: string): Buffer | undefined {
   const { code, connack } = reasons[reason]
   if (peer.version === 4) {
     return connack === undefined ? undefined : generate({ cmd: 'connack', sessionPresent: false, returnCode: connack })
   }
-  return encodeSaying(peer, { cmd: 'connack', sessionPresent: false, reasonCode: code }, reasonString)
+  return encodeWithReason(peer, { cmd: 'connack', sessionPresent: false, reasonCode: code }, reasonString)
 }
 
 /** DISCONNECT of the server; MQTT 3.1.1 has none. */
 export function encodeDisconnect(peer: Peer, reason: Reason, reasonString: string): Buffer | undefined {
   if (peer.version === 4) return undefined
-  return encodeSaying(peer, { cmd: 'disconnect', reasonCode: reasons[reason].code }, reasonString)
+  return encodeWithReason(peer, { cmd: 'disconnect', reasonCode: reasons[reason].code }, reasonString)
 }
 
-/** Every subscription fails: nothing is ever delivered to a client. */
+/** SUBACK. Every subscription fails: no message is ever delivered to a client. */
 export function encodeNotSubscribed(peer: Peer, messageId: number, subscriptions: number): Buffer | undefined {
   // 0x83 is "implementation specific error"; MQTT 3.1.1 has one code for all failures.
   const granted = Array<number>(subscriptions).fill(peer.version === 4 ? 0x80 : 0x83)
-  const why = 'this service takes messages in and delivers none to clients'
-  return encodeSaying(peer, { cmd: 'suback', messageId, granted }, peer.wantsReasons ? why : undefined)
+  const reason = 'this service only ingests messages; it delivers none to clients'
+  return encodeWithReason(peer, { cmd: 'suback', messageId, granted }, peer.wantsReasons ? reason : undefined)
 }
 
 export function encodeNotUnsubscribed(peer: Peer, messageId: number, subscriptions: number): Buffer | undefined {
@@ -187,14 +187,14 @@ export function encodeNotUnsubscribed(peer: Peer, messageId: number, subscriptio
   return encode(peer, { cmd: 'unsuback', messageId, granted })
 }
 
-/** The reason is left out where the packet would be too long with it [MQTT-3.2.2-19], [MQTT-3.14.2-3], [MQTT-3.9.2-1]. */
-function encodeSaying(
+/** The reason string is left out if the packet would be too long with it [MQTT-3.2.2-19], [MQTT-3.14.2-3], [MQTT-3.9.2-1]. */
+function encodeWithReason(
   peer: Peer,
   packet: IConnackPacket | IDisconnectPacket | ISubackPacket,
   reasonString: string | undefined,
 ): Buffer | undefined {
-  const saying = reasonString === undefined ? undefined : encode(peer, { ...packet, properties: { reasonString } })
-  return saying ?? encode(peer, packet)
+  const withReason = reasonString === undefined ? undefined : encode(peer, { ...packet, properties: { reasonString } })
+  return withReason ?? encode(peer, packet)
 }
 
 function encode(peer: Peer, packet: Packet): Buffer | undefined {
@@ -204,7 +204,7 @@ function encode(peer: Peer, packet: Packet): Buffer | undefined {
 
 export const pingResponse: Buffer = generate({ cmd: 'pingresp' })
 
-/** Bytes of a PUBACK that says success, in both versions: MQTT 5 leaves the reason code out (§3.4.2.1). */
+/** Size of a PUBACK for success, in both versions: MQTT 5 leaves the reason code out (§3.4.2.1). */
 export const PUBACK_BYTES = 4
 
 export function writePuback(into: Buffer, at: number, messageId: number): void {

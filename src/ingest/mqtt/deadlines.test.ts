@@ -1,80 +1,80 @@
 import { describe, expect, test } from 'vitest'
-import { Deadlines, type Look } from './deadlines.ts'
+import { type ConnectionState, Deadlines } from './deadlines.ts'
 
 const open = { keepAliveSeconds: 20, isPaused: false, isPartial: false, packetMsMax: 60_000 } as const
 
-/** The second at which the answer is no more undefined, with what it says. */
-function firstLate(deadlines: Deadlines, look: (second: number) => Partial<Look>, until = 1_000) {
+/** The second at which something is overdue, and what it is. */
+function firstOverdue(deadlines: Deadlines, stateAt: (second: number) => Partial<ConnectionState>, until = 1_000) {
   for (let second = 1; second <= until; second += 1) {
-    const late = deadlines.late({ ...open, now: second * 1_000, ...look(second) })
-    if (late !== undefined) return { second, late }
+    const overdue = deadlines.overdue({ ...open, now: second * 1_000, ...stateAt(second) })
+    if (overdue !== undefined) return { second, overdue }
   }
   return undefined
 }
 
-test('CONNECT has ten seconds, whatever comes meanwhile', () => {
+test('CONNECT must arrive within ten seconds, whatever else arrives', () => {
   const deadlines = new Deadlines(0)
-  const look = () => {
-    deadlines.heard()
+  const stateAt = () => {
+    deadlines.received()
     return { keepAliveSeconds: undefined, isPartial: true }
   }
-  expect(firstLate(deadlines, look)).toEqual({ second: 11, late: 'connect' })
+  expect(firstOverdue(deadlines, stateAt)).toEqual({ second: 11, overdue: 'connect' })
 })
 
 describe('keep alive', () => {
-  test('is one and a half times from the CONNECT, not from the connection', () => {
+  test('counts one and a half times from CONNECT, not from the connection', () => {
     const deadlines = new Deadlines(0)
     deadlines.opened(9_000)
-    expect(firstLate(deadlines, () => ({}))).toEqual({ second: 40, late: 'silent' })
+    expect(firstOverdue(deadlines, () => ({}))).toEqual({ second: 40, overdue: 'silent' })
   })
-  test('begins anew with what comes', () => {
+  test('starts again with every packet', () => {
     const deadlines = new Deadlines(0)
-    const look = (second: number) => {
-      if (second <= 100) deadlines.heard()
+    const stateAt = (second: number) => {
+      if (second <= 100) deadlines.received()
       return {}
     }
-    expect(firstLate(deadlines, look)).toEqual({ second: 131, late: 'silent' })
+    expect(firstOverdue(deadlines, stateAt)).toEqual({ second: 131, overdue: 'silent' })
   })
-  test('counts a pause of ours as well, under another name', () => {
-    expect(firstLate(new Deadlines(0), () => ({ isPaused: true }))).toEqual({ second: 31, late: 'unread' })
+  test('counts a pause of the server too, as another reason', () => {
+    expect(firstOverdue(new Deadlines(0), () => ({ isPaused: true }))).toEqual({ second: 31, overdue: 'paused' })
   })
 })
 
 describe('a packet', () => {
-  test('that trickles in is late', () => {
+  test('that trickles in is overdue', () => {
     const deadlines = new Deadlines(0)
-    const look = () => {
-      deadlines.heard()
+    const stateAt = () => {
+      deadlines.received()
       return { isPartial: true }
     }
-    expect(firstLate(deadlines, look)).toEqual({ second: 62, late: 'packet' })
+    expect(firstOverdue(deadlines, stateAt)).toEqual({ second: 62, overdue: 'packet' })
   })
-  test('after packet is not, though one of them is always partial', () => {
+  test('after packet is not overdue, though one of them is always partial', () => {
     const deadlines = new Deadlines(0)
-    const look = () => {
-      deadlines.heard()
-      deadlines.took()
+    const stateAt = () => {
+      deadlines.received()
+      deadlines.packetCompleted()
       return { isPartial: true }
     }
-    expect(firstLate(deadlines, look)).toBeUndefined()
+    expect(firstOverdue(deadlines, stateAt)).toBeUndefined()
   })
-  test('is not late for the time in which it wasn’t read', () => {
+  test('is not overdue for time in which the server did not read', () => {
     const deadlines = new Deadlines(0)
-    const look = (second: number) => {
-      deadlines.heard()
+    const stateAt = (second: number) => {
+      deadlines.received()
       return { isPartial: true, isPaused: second > 10 && second <= 500 }
     }
-    expect(firstLate(deadlines, look)).toEqual({ second: 562, late: 'packet' })
+    expect(firstOverdue(deadlines, stateAt)).toEqual({ second: 562, overdue: 'packet' })
   })
 })
 
-test('answers are to be read within thirty seconds, all of them', () => {
+test('the client must read all answers within thirty seconds', () => {
   const deadlines = new Deadlines(0)
-  const look = (second: number) => {
-    deadlines.heard()
-    if (second === 5 || second === 20 || second === 40) deadlines.unsent(second * 1_000)
-    if (second === 30) deadlines.drained()
+  const stateAt = (second: number) => {
+    deadlines.received()
+    if (second === 5 || second === 20 || second === 40) deadlines.sendBlocked(second * 1_000)
+    if (second === 30) deadlines.sendDrained()
     return {}
   }
-  expect(firstLate(deadlines, look)).toEqual({ second: 71, late: 'answers' })
+  expect(firstOverdue(deadlines, stateAt)).toEqual({ second: 71, overdue: 'unread' })
 })

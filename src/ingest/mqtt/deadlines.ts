@@ -1,71 +1,73 @@
 /**
- * What a client must do in time.
+ * Deadlines of a client.
  *
- * Owns: since when it owes what. Does not own: what becomes of it then.
- * Law: time is read when `late` is asked, about once a second, and not with each packet; so all of these end up to two seconds late.
+ * Owns: since when the client owes something. Does not own: what happens when it is overdue.
+ * Law: the clock is read when `overdue` is called, about once a second, and not per packet; so each deadline is up to two seconds late.
  */
 import { sessionLimits } from './limits.ts'
 
-/** What stands now, monotonic time in ms. */
-export type Look = {
+/** State of the connection. `now` is monotonic time in ms. */
+export type ConnectionState = {
   readonly now: number
   /** Undefined before CONNECT. */
   readonly keepAliveSeconds: number | undefined
-  /** Nothing is read. */
+  /** The server reads nothing from it. */
   readonly isPaused: boolean
-  /** A packet has begun that is not whole. */
+  /** A packet has begun that is not complete. */
   readonly isPartial: boolean
   readonly packetMsMax: number
 }
 
-/** CONNECT; answers that it doesn't read; a sign of life; the same while we don't read; the rest of a packet. */
-export type Late = 'connect' | 'answers' | 'silent' | 'unread' | 'packet'
+/**
+ * `connect`: no CONNECT. `unread`: it does not read our answers. `silent`: no packet within the keep alive; `paused`: the same while
+ * we do not read. `packet`: the rest of a packet.
+ */
+export type Overdue = 'connect' | 'unread' | 'silent' | 'paused' | 'packet'
 
 export class Deadlines {
-  /** Of the beginning, later of the last look that found something new from the client. */
-  #heardAt: number
-  #wasHeard = false
+  /** When the connection began; later, the last call of `overdue` that saw something new from the client. */
+  #activeAt: number
+  #wasActive = false
   #partialSince: number | undefined
   #unsentSince: number | undefined
 
   constructor(now: number) {
-    this.#heardAt = now
+    this.#activeAt = now
   }
 
-  /** The time for CONNECT is over, that of the keep alive begins. */
+  /** CONNECT was accepted: from now on the keep alive counts. */
   opened(now: number): void {
-    this.#heardAt = now
+    this.#activeAt = now
   }
 
-  /** Something came. */
-  heard(): void {
-    this.#wasHeard = true
+  received(): void {
+    this.#wasActive = true
   }
 
-  /** A packet is whole: what is partial at the next look is another one. */
-  took(): void {
+  /** A packet is complete: if one is partial at the next call of `overdue`, it is another one. */
+  packetCompleted(): void {
     this.#partialSince = undefined
   }
 
-  /** Too much of what was written waits for the client. */
-  unsent(now: number): void {
+  /** Too many bytes wait for the client to read them. */
+  sendBlocked(now: number): void {
     this.#unsentSince ??= now
   }
 
-  /** It has taken all of it. */
-  drained(): void {
+  /** The client has read all of them. */
+  sendDrained(): void {
     this.#unsentSince = undefined
   }
 
-  late({ now, keepAliveSeconds, isPaused, isPartial, packetMsMax }: Look): Late | undefined {
-    if (keepAliveSeconds === undefined) return now - this.#heardAt > sessionLimits.connectTimeoutMs ? 'connect' : undefined
-    if (this.#wasHeard) this.#heardAt = now
-    this.#wasHeard = false
-    // What we don't read can't get whole.
+  overdue({ now, keepAliveSeconds, isPaused, isPartial, packetMsMax }: ConnectionState): Overdue | undefined {
+    if (keepAliveSeconds === undefined) return now - this.#activeAt > sessionLimits.connectTimeoutMs ? 'connect' : undefined
+    if (this.#wasActive) this.#activeAt = now
+    this.#wasActive = false
+    // A packet that we do not read cannot become complete.
     this.#partialSince = isPartial && !isPaused ? (this.#partialSince ?? now) : undefined
-    if (now - (this.#unsentSince ?? now) > sessionLimits.unsentMsMax) return 'answers'
+    if (now - (this.#unsentSince ?? now) > sessionLimits.unsentMsMax) return 'unread'
     // [MQTT-3.1.2-22]
-    if (now - this.#heardAt > keepAliveSeconds * 1500) return isPaused ? 'unread' : 'silent'
+    if (now - this.#activeAt > keepAliveSeconds * 1500) return isPaused ? 'paused' : 'silent'
     return now - (this.#partialSince ?? now) > packetMsMax ? 'packet' : undefined
   }
 }

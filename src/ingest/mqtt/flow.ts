@@ -1,21 +1,21 @@
 /**
- * When a connection is read.
+ * Pauses and resumes reading from a connection.
  *
- * Owns: why it is not, and what came that is not read yet. Does not own: what the bytes mean, and the reasons themselves.
+ * Owns: why it is not read, and bytes that arrived and are not read yet. Does not own: the meaning of the bytes, the reasons to pause.
  * Law: while there is a reason to pause, nothing is read; without one, nothing waits unread.
  */
 import type { Wire } from './wire.ts'
 
-/** Why nothing is read: bits, any of which is enough. `turn`: others are read first. */
+/** Reasons to pause, as bits: any of them is enough. `turn`: others are read first. */
 export const pauses = { noRoom: 1, inFlight: 2, unsent: 4, draining: 8, turn: 16 } as const
 
 export type FlowOptions = {
   readonly wire: Pick<Wire, 'pause' | 'resume'>
-  /** Reads from the chunk, and answers how many bytes of it: less than all where others are to have their turn. */
+  /** Reads from the chunk and returns how many bytes it read: fewer than all if others should get their turn. */
   readonly read: (chunk: Buffer) => number
   readonly afterRead: () => void
   readonly lacksRoom: () => boolean
-  /** Has `goOn(pauses.noRoom)` called once there may be room. */
+  /** Arranges that `resume(pauses.noRoom)` is called once there may be room. */
   readonly awaitRoom: () => void
 }
 
@@ -33,11 +33,10 @@ export class Flow {
     return this.#pauses !== 0
   }
 
-  isPausedFor(why: number): boolean {
-    return (this.#pauses & why) !== 0
+  isPausedFor(reason: number): boolean {
+    return (this.#pauses & reason) !== 0
   }
 
-  /** Memory that waits. */
   get unreadBytes(): number {
     let bytes = 0
     for (const chunk of this.#unread) bytes += chunk.length
@@ -45,32 +44,32 @@ export class Flow {
   }
 
   receive(chunk: Buffer): void {
-    // A wire that is paused may still bring what came with the bytes before.
+    // A paused wire may still deliver bytes that arrived with the ones before.
     this.#unread.push(chunk)
-    this.#readOn()
+    this.#readUnread()
   }
 
-  pause(why: number): void {
+  pause(reason: number): void {
     const before = this.#pauses
-    this.#pauses = before | why
+    this.#pauses = before | reason
     if (before === 0 && !this.#isClosed) this.#options.wire.pause()
   }
 
-  goOn(why: number): void {
-    if ((this.#pauses & why) === 0) return
-    this.#pauses &= ~why
+  resume(reason: number): void {
+    if ((this.#pauses & reason) === 0) return
+    this.#pauses &= ~reason
     if (this.#pauses !== 0 || this.#isClosed) return
-    this.#readOn()
+    this.#readUnread()
     if (this.#pauses === 0 && !this.#isClosed) this.#options.wire.resume()
   }
 
-  /** Nothing more is read. The wire goes on, to see the client close. */
+  /** Reads nothing more. The wire stays open, to see the client close. */
   close(): void {
     this.#isClosed = true
     this.#unread.length = 0
   }
 
-  #readOn(): void {
+  #readUnread(): void {
     const { read, afterRead, lacksRoom, awaitRoom } = this.#options
     for (let chunk = this.#unread[0]; chunk !== undefined && this.#pauses === 0; chunk = this.#unread[0]) {
       if (lacksRoom()) {
@@ -83,7 +82,7 @@ export class Flow {
       if (bytes < chunk.length) {
         this.#unread[0] = chunk.subarray(bytes)
         this.pause(pauses.turn)
-        setImmediate(() => this.goOn(pauses.turn))
+        setImmediate(() => this.resume(pauses.turn))
       } else this.#unread.shift()
       afterRead()
     }

@@ -1,22 +1,20 @@
 /**
- * Messages of a connection on their way to the disk.
+ * Messages of a connection that are not durable yet.
  *
- * Owns: what is not durable yet, and the memory that it takes. Does not own: the connection.
- * Law: `onDurable` comes after fdatasync, and batches in the order in which their messages came [MQTT-4.6.0-2].
+ * Owns: which messages are stored together, and the memory that they take. Does not own: the connection.
+ * Law: `onDurable` is called after fdatasync, and batches in the order in which their messages came [MQTT-4.6.0-2].
  */
-import { InvariantError } from '#lib/assert.ts'
-import type { FrameInput } from '#wal/frame.ts'
+import type { Gate } from '../gate.ts'
+import type { Rejection } from '../rejection.ts'
+import type { Backpressure } from './backpressure.ts'
 import { sessionLimits } from './limits.ts'
 import { MessageEnvelopes } from './message-envelopes.ts'
 import type { MessageProperties } from './publish.ts'
 
-/** Where messages go. */
-export type Storage = {
-  /** Resolves after fdatasync. Frames that became durable at once are answered by one and the same promise. */
-  readonly append: (endpointId: string, frame: FrameInput) => Promise<unknown>
-  /** Memory that messages take until they are durable: what was read must go somewhere. */
-  readonly take: (bytes: number) => void
-  readonly release: (bytes: number) => void
+export type InFlightContext = {
+  /** Frames that become durable together must share one promise: that is what makes a batch. */
+  readonly gate: Pick<Gate, 'append' | 'rejectionOf'>
+  readonly backpressure: Pick<Backpressure, 'take' | 'release'>
 }
 
 export type Message = {
@@ -29,11 +27,11 @@ export type Message = {
 export type Batch = { readonly promise: Promise<unknown>; readonly messageIds: number[]; messages: number; payloadBytes: number }
 
 export type InFlightOptions = {
-  readonly storage: Storage
+  readonly context: InFlightContext
   readonly endpointId: string
   readonly clientId: string
   readonly onDurable: (batch: Batch) => void
-  readonly onLost: (batch: Batch, error: unknown) => void
+  readonly onLost: (batch: Batch, rejection: Rejection) => void
 }
 
 export class InFlight {
@@ -53,7 +51,7 @@ export class InFlight {
     return this.#messages
   }
 
-  /** With what a message costs beside its payload. */
+  /** Includes what a message costs beside its payload. */
   get bytes(): number {
     return this.#bytes
   }
@@ -63,14 +61,14 @@ export class InFlight {
     return this.#unacknowledged
   }
 
-  /** `messageId` is 0 where no PUBACK is wanted, `receivedAtMicros` since 1970 UTC. */
+  /** `messageId` is 0 if no PUBACK is wanted, `receivedAtMicros` is since 1970 UTC. */
   store({ topic, properties, payload }: Message, messageId: number, receivedAtMicros: number): void {
-    const { storage, endpointId } = this.#options
+    const { context, endpointId } = this.#options
     const bytes = payload.length + sessionLimits.messageOverheadBytes
-    storage.take(bytes)
+    context.backpressure.take(bytes)
     this.#bytes += bytes
     this.#messages += 1
-    const promise = storage.append(endpointId, {
+    const promise = context.gate.append(endpointId, {
       layout: 'single',
       receivedAtMicros,
       recordCount: 1,
@@ -91,20 +89,16 @@ export class InFlight {
   }
 
   #follow(batch: Batch): void {
+    const { context, onDurable, onLost } = this.#options
     batch.promise.then(
       () => {
         this.#settle(batch)
-        this.#options.onDurable(batch)
+        onDurable(batch)
       },
       (error: unknown) => {
-        if (error instanceof InvariantError) {
-          // A promise must not swallow it: a broken invariant ends the process.
-          queueMicrotask(() => {
-            throw error
-          })
-        }
+        const rejection = context.gate.rejectionOf(error)
         this.#settle(batch)
-        this.#options.onLost(batch, error)
+        onLost(batch, rejection)
       },
     )
   }
@@ -115,6 +109,6 @@ export class InFlight {
     this.#messages -= batch.messages
     this.#bytes -= bytes
     this.#unacknowledged -= batch.messageIds.length
-    this.#options.storage.release(bytes)
+    this.#options.context.backpressure.release(bytes)
   }
 }

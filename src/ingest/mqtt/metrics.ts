@@ -3,24 +3,24 @@ import { readings } from '#lib/telemetry.ts'
 import { sessionLimits } from './limits.ts'
 import type { Reason } from './reason.ts'
 
-/** `client` is its DISCONNECT, `lost` a connection that went away without one. */
+/** `client`: it sent DISCONNECT. `lost`: the connection went away without one. */
 type End = Reason | 'client' | 'lost'
 
-/** What no user name is, and must be shown nowhere. */
+/** An API key sent as user name by mistake must not show up in the metrics. */
 const keyPrefix = 'ing_live_'
 
-/** Counts on the hot path: plain numbers, turned into metrics when somebody asks. */
+/** Counts on the hot path: plain numbers, turned into metrics when they are scraped. */
 export class MqttCounters {
   receivedBytes = 0
   acceptedBytes = 0
   /** Messages by QoS. */
   readonly messages = [0, 0]
-  /** QoS 0 messages that could not be stored; others are sent again. */
+  /** QoS 0 messages that could not be stored. Clients send others again. */
   lost = 0
   wills = 0
   readonly connects = new Map<Reason | 'accepted', number>()
   readonly ends = new Map<End, number>()
-  /** A user name is what a client shows itself by. Beyond a bound they are counted together. */
+  /** User names above the bound are counted together. */
   readonly messagesByUsername = new Map<string, number>()
 
   accepted(username: string): void {
@@ -38,7 +38,7 @@ export class MqttCounters {
     count(this.ends, reason)
   }
 
-  /** They are durable. */
+  /** Counts messages that became durable. */
   stored(username: string, messages: number, acknowledged: number, payloadBytes: number): void {
     this.acceptedBytes += payloadBytes
     this.messages[0] = (this.messages[0] ?? 0) + messages - acknowledged
@@ -55,7 +55,7 @@ function count<K>(counts: Map<K, number>, key: K, more = 1): void {
 
 export type MqttMetricsOptions = {
   readonly connections: () => number
-  /** Whether to tell of user names: whoever reads that must be allowed to see all accounts. */
+  /** Whether to show user names. Readers must be allowed to see all accounts. */
   readonly byUsername: boolean
 }
 
@@ -65,22 +65,22 @@ export function registerMqttMetrics(
   { connections, byUsername }: MqttMetricsOptions,
 ): void {
   const { counter, counters: labelled, gauge } = readings(registry)
-  labelled('inlet_mqtt_connects_total', 'CONNECT packets by what became of them', 'outcome', () => counters.connects)
-  labelled('inlet_mqtt_ends_total', 'connections that were accepted, by why they ended', 'reason', () => counters.ends)
+  labelled('inlet_mqtt_connects_total', 'CONNECT packets by outcome', 'outcome', () => counters.connects)
+  labelled('inlet_mqtt_ends_total', 'accepted connections by why they ended', 'reason', () => counters.ends)
   labelled('inlet_mqtt_messages_total', 'messages that became durable, by QoS', 'qos', () =>
     counters.messages.map((total, qos) => [String(qos), total] as const),
   )
   if (byUsername) {
     labelled(
       'inlet_mqtt_client_messages_total',
-      'messages that became durable, by user name, which a client shows itself by',
+      'messages that became durable, by user name of the client',
       'username',
       () => counters.messagesByUsername,
     )
   }
-  counter('inlet_mqtt_received_bytes_total', 'bytes that came over MQTT', () => counters.receivedBytes)
+  counter('inlet_mqtt_received_bytes_total', 'bytes received over MQTT', () => counters.receivedBytes)
   counter('inlet_mqtt_accepted_bytes_total', 'payload bytes of messages that became durable', () => counters.acceptedBytes)
   counter('inlet_mqtt_wills_total', 'wills that were published', () => counters.wills)
   counter('inlet_mqtt_lost_total', 'QoS 0 messages that could not be stored', () => counters.lost)
-  gauge('inlet_mqtt_connections', 'MQTT clients that are connected', connections)
+  gauge('inlet_mqtt_connections', 'connected MQTT clients', connections)
 }

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { PacketReader } from './packet-reader.ts'
-import { Refusal } from './reason.ts'
+import { MqttError } from './reason.ts'
 
 const bytesMax = 200_000
 
@@ -101,7 +101,7 @@ describe('a length', () => {
   test.each([2, 3, 4, 5])('beyond the bound is refused as soon as it is there, cut at %i', (cut) => {
     const bytes = Buffer.from([0x30, 0xff, 0xff, 0xff, 0x7f])
     const reader = new PacketReader(bytesMax)
-    expect(() => read(reader, [bytes.subarray(0, cut), bytes.subarray(cut)])).toThrow(Refusal)
+    expect(() => read(reader, [bytes.subarray(0, cut), bytes.subarray(cut)])).toThrow(MqttError)
     expect(reader.heldBytes).toBeLessThan(10)
   })
   test('counts the whole packet', () => {

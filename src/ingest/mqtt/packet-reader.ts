@@ -1,12 +1,12 @@
 /**
- * Cuts what comes from the network into packets.
+ * Splits bytes from the network into packets.
  *
- * Owns: the bytes of a packet that is not whole yet. Does not own: what a packet says.
- * Law: it holds less than one packet, and none is longer than `bytesMax`: a longer one is refused by its length alone, before it
- * comes. What it holds grows with what came, not with what was announced, and in one piece however small the pieces are.
+ * Owns: the bytes of an incomplete packet. Does not own: the content of a packet.
+ * Law: it holds less than one packet, and none longer than `bytesMax`: a longer one is refused by its announced length. Its memory
+ * grows with the bytes that arrived, not with the announced length, and is one buffer however small the chunks are.
  */
 import { Buffer } from 'node:buffer'
-import { Refusal } from './reason.ts'
+import { MqttError } from './reason.ts'
 
 /** Type, flags and the length of the rest, §1.5.5: one byte and one to four. */
 const LENGTH_BYTES_MAX = 4
@@ -15,32 +15,32 @@ const HEADER_BYTES_MAX = 1 + LENGTH_BYTES_MAX
 
 const nothing = Buffer.alloc(0)
 
-/** `bytes` from `at` to `end` are the packet; its variable header starts at `body`. False stops the reading behind it. */
+/** The packet is `bytes` from `at` to `end`; its variable header starts at `body`. Returning false stops reading after it. */
 export type VisitPacket = (bytes: Buffer, at: number, body: number, end: number) => boolean
 
 export class PacketReader {
-  /** Of a whole packet, its fixed header included. */
+  /** Bound on a complete packet, with its fixed header. */
   bytesMax: number
   #held: Buffer = nothing
   #heldBytes = 0
-  /** Of the packet that is held, or 0 while its length is not whole. */
+  /** Length of the held packet, or 0 while its length field is incomplete. */
   #neededBytes = 0
 
   constructor(bytesMax: number) {
     this.bytesMax = bytesMax
   }
 
-  /** Whether a packet has begun that is not whole. */
+  /** Whether a packet has begun that is not complete. */
   get isPartial(): boolean {
     return this.#heldBytes > 0
   }
 
-  /** Memory that it takes. */
+  /** Memory in use. */
   get heldBytes(): number {
     return this.#held.length
   }
 
-  /** Answers how many bytes of the chunk it has read. Throws Refusal, and then is not to be used again. */
+  /** Returns how many bytes of the chunk it has read. Throws MqttError, and must not be used again then. */
   push(chunk: Buffer, visit: VisitPacket): number {
     let at = 0
     if (this.#heldBytes > 0) {
@@ -70,7 +70,7 @@ export class PacketReader {
     this.#append(chunk, at, chunk.length)
   }
 
-  /** Takes from the chunk what the packet lacks, and says where the rest of it starts. */
+  /** Appends to the held packet what it lacks. Returns where the rest of the chunk starts. */
   #complete(chunk: Buffer): number {
     let at = 0
     while (this.#neededBytes === 0 && at < chunk.length) {
@@ -100,16 +100,16 @@ export class PacketReader {
     let length = 0
     for (let next = body - 1; next > at; next -= 1) length = length * TOP_BIT + ((bytes[next] ?? 0) & ~TOP_BIT)
     const whole = body - at + length
-    if (whole > this.bytesMax) throw new Refusal('packet_too_large', `a packet of ${whole} bytes is more than ${this.bytesMax}`)
+    if (whole > this.bytesMax) throw new MqttError('packet_too_large', `a packet of ${whole} bytes is more than ${this.bytesMax}`)
     return whole
   }
 }
 
-/** Where the length ends, or undefined where it is not whole. */
+/** Returns where the length field ends, or undefined if it is incomplete. */
 function bodyOf(bytes: Buffer, at: number, end: number): number | undefined {
   for (let next = at + 1; next < end; next += 1) {
     if (((bytes[next] ?? 0) & TOP_BIT) === 0) return next + 1
-    if (next - at === LENGTH_BYTES_MAX) throw new Refusal('malformed_packet', 'the length of a packet has more than four bytes')
+    if (next - at === LENGTH_BYTES_MAX) throw new MqttError('malformed_packet', 'the length of a packet has more than four bytes')
   }
   return undefined
 }

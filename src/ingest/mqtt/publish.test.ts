@@ -4,7 +4,7 @@ import { generate } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { runs } from '../../../test/support/thorough.ts'
 import { LastTopic, type ProtocolVersion, readPublish } from './publish.ts'
-import { Refusal } from './reason.ts'
+import { MqttError } from './reason.ts'
 
 /** Where the variable header starts. */
 function bodyAt(bytes: Buffer): number {
@@ -112,7 +112,7 @@ describe('every PUBLISH that mqtt-packet writes', () => {
         for (let end = bodyAt(bytes); end < bytes.length; end += 1) {
           const cut = () =>
             readPublish(Buffer.concat([bytes.subarray(0, end), bytes]), 0, bodyAt(bytes), end, version, new LastTopic())
-          if (end < payloadAt) expect(cut).toThrow(Refusal)
+          if (end < payloadAt) expect(cut).toThrow(MqttError)
           else expect(cut().payload.length).toBe(end - payloadAt)
         }
       }),
@@ -133,7 +133,7 @@ describe('every PUBLISH that mqtt-packet writes', () => {
           try {
             return JSON.stringify(read(mutated, version, filler))
           } catch (error) {
-            expect(error).toBeInstanceOf(Refusal)
+            expect(error).toBeInstanceOf(MqttError)
             return String(error)
           }
         })
@@ -159,7 +159,7 @@ test('random bytes are refused or read, and nothing else happens', () => {
       try {
         expect(read(bytes, version).messageId).toBeGreaterThan(0)
       } catch (error) {
-        expect(error).toBeInstanceOf(Refusal)
+        expect(error).toBeInstanceOf(MqttError)
       }
     }),
     { numRuns: runs(1_000, 5_000) },

@@ -1,12 +1,12 @@
 /**
- * Reads PUBLISH, the packet that there are millions of: in place, strictly, and without making what nobody asks for.
+ * Reads PUBLISH, by far the most frequent packet: in place, strictly, and without allocating what nobody needs.
  *
  * Owns: its layout in MQTT 3.1.1 (§3.3) and 5 (§3.3). Does not own: what an endpoint allows.
- * Law: it looks at no byte outside of its packet. What is not as the standard says is refused, never guessed.
+ * Law: it reads no byte outside its packet. Packets that violate the standard are refused, never guessed.
  */
 import { type Buffer, isUtf8 } from 'node:buffer'
 import { mqttLimits } from '#model/limits.ts'
-import { Refusal } from './reason.ts'
+import { MqttError } from './reason.ts'
 
 export type ProtocolVersion = 4 | 5
 
@@ -14,11 +14,11 @@ export type Publish = {
   readonly qos: number
   /** 0 with QoS 0. */
   readonly messageId: number
-  /** Empty where an alias stands for it. */
+  /** Empty if the packet has only an alias. */
   readonly topic: string
   /** 0 for none. */
   readonly topicAlias: number
-  /** Undefined where there are none. */
+  /** Undefined if there are none. */
   readonly properties: MessageProperties | undefined
   /** A view of the packet. */
   readonly payload: Buffer
@@ -30,12 +30,12 @@ export type MessageProperties = {
   readonly userProperties: readonly (readonly [name: string, value: string])[]
 }
 
-/** The topic of the message before, as bytes and as what was made of them: most clients publish to one, again and again. */
+/** The topic of the previous message, as bytes and as text: most clients publish to the same topic again and again. */
 export class LastTopic {
   #bytes: Uint8Array = new Uint8Array(0)
   #text = ''
 
-  /** Throws Refusal for what no message may have. */
+  /** Throws MqttError for a topic that no message may have. */
   read(bytes: Buffer, start: number, end: number): string {
     if (!this.#isAt(bytes, start, end)) {
       const text = textAt(bytes, start, end)
@@ -86,12 +86,12 @@ export function readPublish(
   if (payloadAt > end) throw malformed('the properties are longer than their packet')
   const { topicAlias, properties } = payloadAt === propertiesAt ? noProperties : readProperties(bytes, propertiesAt, payloadAt)
   if (!hasTopic && topicAlias === 0) {
-    throw new Refusal('protocol_error', 'a message has neither a topic nor an alias for one') // §3.3.2.3.4
+    throw new MqttError('protocol_error', 'a message has neither a topic nor an alias for one') // §3.3.2.3.4
   }
   return { qos, messageId, topic, topicAlias, properties, payload: bytes.subarray(payloadAt, end) }
 }
 
-/** Throws Refusal. */
+/** Throws MqttError. */
 export function checkTopic(topic: string, bytes: number): void {
   if (topic === '') throw invalidTopic('a topic is empty') // [MQTT-4.7.3-1]
   if (bytes > mqttLimits.topicBytesMax) throw invalidTopic(`a topic is longer than ${mqttLimits.topicBytesMax} bytes`)
@@ -100,7 +100,7 @@ export function checkTopic(topic: string, bytes: number): void {
     const char = topic.charCodeAt(at)
     if (char === SLASH) levels += 1
     else if (char === PLUS || char === HASH)
-      throw invalidTopic('a topic of a message has no wildcards') // [MQTT-3.3.2-2]
+      throw invalidTopic('the topic of a message must not have wildcards') // [MQTT-3.3.2-2]
     else if (char === 0) throw malformed('a topic has the character U+0000') // [MQTT-4.7.3-2]
   }
   if (levels > mqttLimits.topicLevelsMax) throw invalidTopic(`a topic has more than ${mqttLimits.topicLevelsMax} levels`)
@@ -128,7 +128,7 @@ function readProperties(
   end: number,
 ): { readonly topicAlias: number; readonly properties: MessageProperties | undefined } {
   if (end - start > mqttLimits.propertiesBytesMax) {
-    throw new Refusal('packet_too_large', `the properties of a message are more than ${mqttLimits.propertiesBytesMax} bytes`)
+    throw new MqttError('packet_too_large', `the properties of a message are more than ${mqttLimits.propertiesBytesMax} bytes`)
   }
   let topicAlias = 0
   let contentType: string | undefined
@@ -139,12 +139,12 @@ function readProperties(
     const id = bytes[at] ?? 0
     at += 1
     if (id !== property.userProperty) {
-      if (seen.has(id)) throw new Refusal('protocol_error', `property ${id} of a message is there twice`) // §3.3.2.3
+      if (seen.has(id)) throw new MqttError('protocol_error', `property ${id} of a message appears twice`) // §3.3.2.3
       seen.add(id)
     }
     switch (id) {
       case property.payloadFormat:
-        if (at >= end || (bytes[at] ?? 2) > 1) throw malformed('a payload format is neither 0 nor 1')
+        if (at >= end || (bytes[at] ?? 2) > 1) throw malformed('the payload format must be 0 or 1')
         at += 1
         break
       case property.messageExpiry:
@@ -157,7 +157,8 @@ function readProperties(
         const stop = textEnd(bytes, at, end)
         const text = propertyText(bytes, at + 2, stop)
         // [MQTT-3.3.2-14]
-        if (text.includes('+') || text.includes('#')) throw new Refusal('protocol_error', 'a response topic has wildcards')
+        if (text.includes('+') || text.includes('#'))
+          throw new MqttError('protocol_error', 'a response topic must not have wildcards')
         at = stop
         break
       }
@@ -171,7 +172,7 @@ function readProperties(
         topicAlias = uint16(bytes, at, end)
         // [MQTT-3.3.2-8], [MQTT-3.3.2-9]
         if (topicAlias === 0 || topicAlias > mqttLimits.topicAliasMax) {
-          throw new Refusal('topic_alias_invalid', `a topic alias is not from 1 to ${mqttLimits.topicAliasMax}`)
+          throw new MqttError('topic_alias_invalid', `a topic alias must be from 1 to ${mqttLimits.topicAliasMax}`)
         }
         at += 2
         break
@@ -184,15 +185,16 @@ function readProperties(
       }
       default:
         // [MQTT-3.3.4-6] for the subscription identifier, which only a server may send.
-        if (id === property.subscriptionIdentifier) throw new Refusal('protocol_error', 'a message has a subscription identifier')
-        throw malformed(`a message has the property ${id}, which it can't have`) // §2.2.2.2
+        if (id === property.subscriptionIdentifier)
+          throw new MqttError('protocol_error', 'a message has a subscription identifier')
+        throw malformed(`a message must not have the property ${id}`) // §2.2.2.2
     }
   }
   const none = contentType === undefined && userProperties.length === 0
   return { topicAlias, properties: none ? undefined : { contentType, userProperties } }
 }
 
-/** Where a text or binary that starts at `at` with its length ends. */
+/** Returns where the string or binary at `at` ends, which starts with its length. */
 function textEnd(bytes: Buffer, at: number, end: number): number {
   return within(at + 2 + uint16(bytes, at, end), end)
 }
@@ -216,7 +218,7 @@ function uint16(bytes: Buffer, at: number, end: number): number {
 
 function variableIntegerEnd(bytes: Buffer, at: number, end: number): number {
   for (let next = at; next < end && next < at + 4; next += 1) if (((bytes[next] ?? 0) & 0x80) === 0) return next + 1
-  throw malformed('the length of properties is not whole')
+  throw malformed('the length of the properties is incomplete')
 }
 
 function variableInteger(bytes: Buffer, at: number, end: number): number {
@@ -230,10 +232,10 @@ function within(at: number, end: number): number {
   return at
 }
 
-function malformed(message: string): Refusal {
-  return new Refusal('malformed_packet', message)
+function malformed(message: string): MqttError {
+  return new MqttError('malformed_packet', message)
 }
 
-function invalidTopic(message: string): Refusal {
-  return new Refusal('topic_name_invalid', message)
+function invalidTopic(message: string): MqttError {
+  return new MqttError('topic_name_invalid', message)
 }

@@ -1,9 +1,11 @@
 /**
- * Why a connection is refused or ended.
+ * Reasons for which a connection is refused or ended.
  *
- * `code` is of MQTT 5 (§2.4), in CONNACK and DISCONNECT. `connack` is the return code of MQTT 3.1.1 (§3.2.2.3), which has none for an
- * open connection: that just closes.
+ * `code` is the reason code of MQTT 5 (§2.4) in CONNACK and DISCONNECT. `connack` is the return code of MQTT 3.1.1 (§3.2.2.3), which
+ * has none for an open connection: that just closes.
  */
+import type { Outcome, Rejection } from '../rejection.ts'
+
 export const reasons = {
   malformed_packet: { code: 0x81, connack: undefined },
   protocol_error: { code: 0x82, connack: undefined },
@@ -28,13 +30,29 @@ export const reasons = {
 
 export type Reason = keyof typeof reasons
 
-/** The connection ends for this reason. The message is written for the client. */
-export class Refusal extends Error {
-  override readonly name = 'Refusal'
+/** Ends the connection. The message is written for the client. */
+export class MqttError extends Error {
+  override readonly name = 'MqttError'
   readonly reason: Reason
 
   constructor(reason: Reason, message: string) {
     super(message)
     this.reason = reason
   }
+}
+
+const reasonOf: Readonly<Record<Outcome, Reason>> = {
+  forbidden: 'not_authorized',
+  unknown_endpoint: 'not_authorized',
+  invalid_route: 'not_authorized',
+  endpoint_paused: 'server_unavailable',
+  not_configured: 'server_unavailable',
+  no_room: 'server_busy',
+  not_stored: 'server_busy',
+  failed: 'server_busy',
+}
+
+/** The gate's outcome as MQTT clients see it. */
+export function toMqttError({ outcome, message }: Rejection): MqttError {
+  return new MqttError(reasonOf[outcome], message)
 }

@@ -5,20 +5,23 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { aGate } from '../../../test/support/gate.ts'
+import { ConnectionBudget } from '../connection-budget.ts'
 import { MqttCounters } from './metrics.ts'
 import { MqttServer } from './server.ts'
 import { Sessions } from './sessions.ts'
 
 const fixture = (name: string) => readFileSync(join(import.meta.dirname, '../../../test/fixtures/tls', name))
 
-async function started(handshakeTimeout: number): Promise<MqttServer> {
+async function started(handshakeTimeout: number) {
+  const connections = new ConnectionBudget(100)
   const sessions = new Sessions({
-    verifyKey: () => {
-      throw new Error('nobody gets so far')
+    gate: aGate(),
+    authenticator: {
+      verifyKey: () => {
+        throw new Error('no client gets this far')
+      },
     },
-    endpoints: () => undefined,
-    append: () => Promise.reject(new Error('nobody gets so far')),
-    memory: { take: () => undefined, reserve: () => undefined, release: () => undefined, noRoomBecause: () => undefined },
     packetMsMax: 1_000,
     counters: new MqttCounters(),
     clock: systemClock,
@@ -26,9 +29,7 @@ async function started(handshakeTimeout: number): Promise<MqttServer> {
   })
   const server = new MqttServer({
     listen: { host: '127.0.0.1', port: 0 },
-    maxConnections: 100,
-    otherConnections: () => 0,
-    onDropped: () => undefined,
+    connections,
     certificate: {
       options: { cert: fixture('first.crt'), key: fixture('first.key'), minVersion: 'TLSv1.2', handshakeTimeout },
       subscribe: () => undefined,
@@ -37,20 +38,20 @@ async function started(handshakeTimeout: number): Promise<MqttServer> {
     clock: systemClock,
   })
   await server.start()
-  return server
+  return { server, connections }
 }
 
 test.each([
   ['never begins', ''],
   ['stops in the middle', '1603010200010001'],
 ])('a TLS handshake that %s ends the connection', async (_, hello) => {
-  const server = await started(100)
+  const { server, connections } = await started(100)
   try {
     const socket = connect(server.address?.port ?? 0, '127.0.0.1')
     socket.resume().write(Buffer.from(hello, 'hex'))
     socket.on('error', () => undefined)
     await once(socket, 'close')
-    expect(server.connections).toBe(0)
+    expect(connections.open).toBe(0)
   } finally {
     await server.stop(AbortSignal.timeout(1_000))
   }

@@ -1,35 +1,31 @@
 /**
- * The life of MQTT on a node: its sessions, and the listener for MQTT without WebSocket where there is one.
+ * MQTT on a node: its sessions, and the listener for MQTT without WebSocket, if there is one.
  *
- * Law: after `stop` nothing is accepted, and what was received is durable or its connection was closed without an answer.
+ * Law: after `stop` nothing is accepted, and everything received is durable or its connection was closed without an acknowledgement.
  */
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createSecureServer, type Server as SecureServer, type TLSSocket } from 'node:tls'
 import type { Clock } from '#lib/clock.ts'
 import type { Service } from '#lib/service.ts'
 import type { Certificate } from '../certificate.ts'
+import type { ConnectionBudget } from '../connection-budget.ts'
+import { type Address, addressOf, listen } from '../listen.ts'
 import type { Sessions } from './sessions.ts'
 import { SocketWire } from './tcp.ts'
 
 export type MqttServerOptions = {
-  /** Null for none. */
-  readonly listen: { readonly host: string; readonly port: number } | null
-  /** Of the whole node: those of the HTTP service count as well. */
-  readonly maxConnections: number
-  readonly otherConnections: () => number
-  readonly onDropped: () => void
+  /** Null for MQTT over WebSocket only. */
+  readonly listen: Address | null
+  readonly connections: ConnectionBudget
   readonly certificate: Pick<Certificate, 'options' | 'subscribe'> | undefined
   readonly sessions: Sessions
   readonly clock: Clock
 }
 
-const backlog = 4096
-
 export class MqttServer implements Service {
   readonly name = 'mqtt'
   readonly #options: MqttServerOptions
   readonly #server: Server | undefined
-  #connections = 0
   #stopped: Promise<void> | undefined
 
   constructor(options: MqttServerOptions) {
@@ -37,26 +33,13 @@ export class MqttServer implements Service {
     this.#server = options.listen === null ? undefined : this.#createServer()
   }
 
-  /** Open ones, whatever came of them. Those in a TLS handshake are bound by its time and `maxConnections`. */
-  get connections(): number {
-    return this.#connections
-  }
-
-  get address(): { readonly host: string; readonly port: number } | undefined {
-    if (this.#server === undefined) return undefined
-    const { address, port } = this.#server.address() as AddressInfo
-    return { host: address, port }
+  get address(): Address | undefined {
+    return this.#server === undefined ? undefined : addressOf(this.#server)
   }
 
   async start(): Promise<void> {
-    const server = this.#server
-    const { listen } = this.#options
-    if (server === undefined || listen === null) return
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    server.once('error', reject)
-    server.listen({ ...listen, backlog }, resolve)
-    await promise
-    server.off('error', reject)
+    if (this.#server !== undefined && this.#options.listen !== null) await listen(this.#server, this.#options.listen)
+    await this.#options.sessions.start()
   }
 
   stop(signal: AbortSignal): Promise<void> {
@@ -65,32 +48,29 @@ export class MqttServer implements Service {
   }
 
   #createServer(): Server {
-    const { certificate, maxConnections, onDropped } = this.#options
+    const { certificate, connections } = this.#options
     const server =
       certificate === undefined
         ? createServer((socket) => this.#open(socket, undefined))
         : createSecureServer(certificate.options, (socket: TLSSocket) => this.#open(socket, socket.servername || undefined))
     if (certificate !== undefined) certificate.subscribe((options) => (server as SecureServer).setSecureContext(options))
-    // Node says that a handshake failed or took too long, and leaves the connection as it is.
+    // Node reports a handshake that failed or took too long, but leaves the connection open.
     server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
-    server.maxConnections = maxConnections
-    server.on('drop', onDropped)
+    // Also bounds connections in a TLS handshake, which hold no place in the budget yet.
+    server.maxConnections = connections.max
+    server.on('drop', () => connections.countDropped())
     return server
   }
 
   #open(socket: Socket, host: string | undefined): void {
-    const { maxConnections, otherConnections, onDropped } = this.#options
-    if (this.#connections + otherConnections() >= maxConnections) {
-      onDropped()
+    const { connections, clock, sessions } = this.#options
+    if (!connections.tryTake()) {
       socket.destroy()
       return
     }
-    this.#connections += 1
-    socket.once('close', () => {
-      this.#connections -= 1
-    })
-    const wire = new SocketWire(socket, this.#options.clock)
-    wire.listen(this.#options.sessions.open(wire, { host, query: '' }))
+    socket.once('close', () => connections.release())
+    const wire = new SocketWire(socket, clock)
+    wire.listen(sessions.open(wire, { host, query: '' }))
   }
 
   async #drain(signal: AbortSignal): Promise<void> {

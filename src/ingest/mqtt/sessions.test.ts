@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
 import { systemClock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { EndpointTable } from '../endpoint-table.ts'
+import { aGate } from '../../../test/support/gate.ts'
 import { MqttCounters } from './metrics.ts'
 import { Sessions } from './sessions.ts'
 import type { Wire } from './wire.ts'
@@ -11,12 +11,12 @@ import type { Wire } from './wire.ts'
 function started() {
   const lines: unknown[] = []
   const sessions = new Sessions({
-    verifyKey: () => {
-      throw new AppError('unauthorized', 'no')
+    gate: aGate({ endpoints: [] }),
+    authenticator: {
+      verifyKey: () => {
+        throw new AppError('unauthorized', 'no')
+      },
     },
-    endpoints: () => new EndpointTable({ region: 'loc', endpoints: [] }),
-    append: () => Promise.reject(new Error('nobody gets so far')),
-    memory: { take: () => undefined, reserve: () => undefined, release: () => undefined, noRoomBecause: () => undefined },
     packetMsMax: 1_000,
     counters: new MqttCounters(),
     clock: systemClock,
@@ -37,7 +37,7 @@ function started() {
   return { session: sessions.open(wire, { host: undefined, query: '' }), written, lines }
 }
 
-test('a client of 3.1.1 that is refused gets a number, and the log says why and who', () => {
+test('a refused 3.1.1 client gets a return code, and the log says who it was and why', () => {
   const { session, written, lines } = started()
   const packet = {
     cmd: 'connect',
@@ -52,16 +52,16 @@ test('a client of 3.1.1 that is refused gets a number, and the log says why and 
   expect(lines).toEqual([
     {
       reason: 'bad_credentials',
-      why: 'the password is no valid API key',
+      why: 'the password is not a valid API key',
       address: '192.0.2.7',
       clientId: 'sensor-7',
       username: 'anybody',
-      moreSinceLastLine: 0,
+      suppressed: 0,
     },
   ])
 })
 
-test('what is no MQTT gets no answer, and the log says where it came from', () => {
+test('bytes that are not MQTT get no answer, and the log has the address', () => {
   const { session, written, lines } = started()
   session.receive(Buffer.from('GET / HTTP/1.1\r\n\r\n'))
   expect(written).toEqual([])

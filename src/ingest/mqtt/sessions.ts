@@ -1,73 +1,74 @@
 /**
  * All MQTT connections of a node.
  *
- * Owns: who is connected where, taking over, and that nothing is read while there is no room. Does not own: a connection.
- * Law: an endpoint has one open connection per client id [MQTT-3.1.4-3]; what is closing is not among them.
+ * Owns: which client is connected where, takeover, shutdown. Does not own: a single connection.
+ * Law: an endpoint has one open connection per client id [MQTT-3.1.4-3]; connections that are closing do not count.
  */
-import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
-import type { Route, Terms } from './connect.ts'
+import type { Authenticator } from '../authenticator.ts'
+import type { Route } from '../endpoint-table.ts'
+import type { Gate } from '../gate.ts'
+import { Backpressure } from './backpressure.ts'
+import { ClientErrorLog } from './client-error-log.ts'
 import { sessionLimits } from './limits.ts'
-import { RefusalLog } from './refusal-log.ts'
-import { type Broker, Session } from './session.ts'
+import type { MqttCounters } from './metrics.ts'
+import { Session, type SessionContext } from './session.ts'
+import type { SessionTerms } from './session-terms.ts'
 import type { Wire } from './wire.ts'
 
-/** What is asked of the rest of the node. */
-export type SessionsOptions = Pick<Broker, 'verifyKey' | 'endpoints' | 'append' | 'packetMsMax' | 'counters'> & {
-  readonly memory: {
-    /** Takes the bytes even if that is more than there may be: what was read must go somewhere. */
-    take(bytes: number): void
-    /** Takes them, or throws AppError. */
-    reserve(bytes: number): void
-    release(bytes: number): void
-    /** Why nothing more should be read now, or undefined. */
-    noRoomBecause(): string | undefined
-  }
+export type SessionsOptions = {
+  readonly gate: Gate
+  readonly authenticator: Pick<Authenticator, 'verifyKey'>
+  /** Time for a packet to arrive completely. */
+  readonly packetMsMax: number
+  readonly counters: MqttCounters
   readonly clock: Clock
   readonly logger: Logger
 }
 
 export class Sessions {
-  readonly #options: SessionsOptions
-  readonly #broker: Broker
+  readonly #clock: Clock
+  readonly #context: SessionContext
+  readonly #backpressure: Backpressure
+  readonly #sweeps: Periodic
   readonly #all = new Set<Session>()
-  /** Open ones, by endpoint and client id. */
+  /** Open sessions by endpoint and client id. */
   readonly #open = new Map<string, Map<string, Session>>()
   #openCount = 0
-  #hasRoom = true
-  /** Those that have something unread, in the order in which they are to go on. */
-  readonly #waiting = new Set<Session>()
   #isDraining = false
-  #drained = Promise.withResolvers<void>()
-  #cancelSweep = (): void => undefined
-  #cancelRoom = (): void => undefined
+  readonly #drained = Promise.withResolvers<void>()
 
-  constructor(options: SessionsOptions) {
-    this.#options = options
-    const { memory, logger, ...rest } = options
-    this.#broker = {
-      ...rest,
-      refusals: new RefusalLog({ clock: options.clock, logger }),
-      closedBecause: () => (this.#isDraining ? 'this node is shutting down; connect again' : memory.noRoomBecause()),
-      connections: (endpointId, butClientId) => this.#connections(endpointId, butClientId),
-      take: (bytes) => {
-        memory.take(bytes)
-        this.#checkRoom()
-      },
-      reserve: (bytes) => this.#reserve(bytes),
-      hasRoom: () => this.#hasRoom,
-      awaitRoom: (session) => this.#waiting.add(session),
-      release: (bytes) => memory.release(bytes),
-      opened: (session, terms) => this.#opened(session, terms),
-      left: (session) => this.#left(session),
-      over: (session) => this.#over(session),
+  constructor({ gate, authenticator, packetMsMax, counters, clock, logger }: SessionsOptions) {
+    this.#clock = clock
+    this.#backpressure = new Backpressure({ capacity: gate.capacity, clock })
+    this.#sweeps = new Periodic({
+      name: 'mqtt sweep',
+      intervalMs: sessionLimits.sweepMs,
+      run: () => this.#sweep(),
+      failure: 'MQTT sweep failed',
+      clock,
+      logger,
+    })
+    this.#context = {
+      gate,
+      authenticator,
+      backpressure: this.#backpressure,
+      packetMsMax,
+      counters,
+      clock,
+      clientErrors: new ClientErrorLog({ clock, logger }),
+      refusalReason: () => (this.#isDraining ? 'this node is shutting down; connect again' : gate.capacity.backpressureReason()),
+      countConnections: (endpointId, exceptClientId) => this.#count(endpointId, exceptClientId),
+      onOpen: (session, terms) => this.#onOpen(session, terms),
+      onLeave: (session) => this.#onLeave(session),
+      onClosed: (session) => this.#onClosed(session),
     }
-    this.#sweep()
   }
 
-  /** Those that are open. */
+  /** Number of open sessions. */
   get connections(): number {
     return this.#openCount
   }
@@ -76,56 +77,60 @@ export class Sessions {
     return this.#isDraining
   }
 
-  /** A new connection. The wire's events go to the session. */
+  start(): Promise<void> {
+    return this.#sweeps.start()
+  }
+
+  /** Starts a session on a new connection. The caller connects the wire's events to it. */
   open(wire: Wire, route: Route): Session {
-    const session = new Session(this.#broker, wire, route)
+    const session = new Session(this.#context, wire, route)
     if (this.#isDraining) session.cut()
     else this.#all.add(session)
     return session
   }
 
-  /** Ends the connections of endpoints that take nothing more over MQTT. Other changes apply to the next CONNECT. */
+  /** Ends the sessions of endpoints that no longer accept MQTT. Other changes apply to the next CONNECT. */
   apply(endpoints: readonly SnapshotEndpoint[]): void {
-    const takes = new Set(
+    const accepting = new Set(
       endpoints
         .filter(({ desired_state, mqtt_config }) => desired_state === 'active' && mqtt_config?.enabled === true)
         .map(({ id }) => id),
     )
     for (const [endpointId, sessions] of this.#open) {
-      if (takes.has(endpointId)) continue
+      if (accepting.has(endpointId)) continue
       for (const session of sessions.values()) {
         session.end('administrative_action', 'the endpoint is paused or deleted, or its MQTT disabled')
       }
     }
   }
 
-  /** Lets what came become durable, then closes all. */
+  /** Waits until everything received is durable, then closes all. */
   async drain(signal: AbortSignal): Promise<void> {
     this.#isDraining = true
     for (const session of this.#all) session.drain()
     if (this.#all.size === 0) this.#drained.resolve()
-    const giveUp = () => {
+    const cutAll = () => {
       for (const session of this.#all) session.cut()
     }
-    const cancel = this.#options.clock.setTimer(giveUp, sessionLimits.drainMs)
-    if (signal.aborted) giveUp()
-    else signal.addEventListener('abort', giveUp, { once: true })
+    const cancel = this.#clock.setTimer(cutAll, sessionLimits.drainMs)
+    if (signal.aborted) cutAll()
+    else signal.addEventListener('abort', cutAll, { once: true })
     await this.#drained.promise
-    signal.removeEventListener('abort', giveUp)
+    signal.removeEventListener('abort', cutAll)
     cancel()
-    this.#cancelSweep()
-    this.#cancelRoom()
+    await this.#sweeps.stop()
+    this.#backpressure.stop()
   }
 
-  #connections(endpointId: string, butClientId: string): number {
+  #count(endpointId: string, exceptClientId: string): number {
     const sessions = this.#open.get(endpointId)
     if (sessions === undefined) return 0
-    return sessions.size - (sessions.has(butClientId) ? 1 : 0)
+    return sessions.size - (sessions.has(exceptClientId) ? 1 : 0)
   }
 
-  #opened(session: Session, { endpointId, clientId }: Terms): void {
-    // First, since the last one of an endpoint takes the endpoint's map with it.
-    this.#open.get(endpointId)?.get(clientId)?.end('session_taken_over', 'another connection came with the same client id')
+  #onOpen(session: Session, { endpointId, clientId }: SessionTerms): void {
+    // Before the map is looked up: the last session of an endpoint removes the endpoint's map.
+    this.#open.get(endpointId)?.get(clientId)?.end('session_taken_over', 'another connection uses the same client id')
     let sessions = this.#open.get(endpointId)
     if (sessions === undefined) {
       sessions = new Map()
@@ -135,8 +140,7 @@ export class Sessions {
     this.#openCount += 1
   }
 
-  /** It is closing: its client id is free. */
-  #left(session: Session): void {
+  #onLeave(session: Session): void {
     const { terms } = session
     if (terms === undefined) return
     const { endpointId, clientId } = terms
@@ -147,54 +151,16 @@ export class Sessions {
     if (sessions.size === 0) this.#open.delete(endpointId)
   }
 
-  #over(session: Session): void {
+  #onClosed(session: Session): void {
     this.#all.delete(session)
-    this.#waiting.delete(session)
+    this.#backpressure.forget(session)
     if (this.#isDraining && this.#all.size === 0) this.#drained.resolve()
   }
 
-  #reserve(bytes: number): boolean {
-    try {
-      this.#options.memory.reserve(bytes)
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error
-      return false
-    }
-    this.#checkRoom()
-    return true
-  }
-
-  #checkRoom(): void {
-    if (this.#hasRoom && this.#options.memory.noRoomBecause() !== undefined) this.#lackRoom()
-  }
-
-  #lackRoom(): void {
-    const { memory, clock } = this.#options
-    this.#hasRoom = false
-    const ask = () => {
-      this.#cancelRoom = clock.setTimer(() => {
-        if (memory.noRoomBecause() !== undefined) {
-          ask()
-          return
-        }
-        this.#hasRoom = true
-        const waiting = [...this.#waiting]
-        this.#waiting.clear()
-        // Should the room be used up on the way, the rest wait again.
-        for (const session of waiting) session.goOn()
-      }, sessionLimits.roomPollMs)
-    }
-    ask()
-  }
-
   #sweep(): void {
-    const { clock } = this.#options
-    this.#cancelSweep = clock.setTimer(() => {
-      const now = clock.monotonic()
-      for (const session of this.#all) session.sweep(now)
-      // A disk that fills up is noticed before somebody sends.
-      this.#checkRoom()
-      this.#sweep()
-    }, sessionLimits.sweepMs)
+    const now = this.#clock.monotonic()
+    for (const session of this.#all) session.sweep(now)
+    // Notices a full disk before a client sends.
+    this.#backpressure.check()
   }
 }

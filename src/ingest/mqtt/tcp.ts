@@ -4,7 +4,7 @@ import type { Clock } from '#lib/clock.ts'
 import { sessionLimits } from './limits.ts'
 import type { Wire, WireReader } from './wire.ts'
 
-/** MQTT straight over TCP or TLS. */
+/** MQTT directly over TCP or TLS. */
 export class SocketWire implements Wire {
   readonly heldBytes = 0
   readonly #socket: Socket
@@ -24,12 +24,12 @@ export class SocketWire implements Wire {
     return this.#socket.writableLength
   }
 
-  /** To be called once, before anything comes. */
+  /** Call once, before anything arrives. */
   listen(reader: WireReader): void {
     const socket = this.#socket
     socket.on('data', (chunk: Buffer) => reader.receive(chunk))
     socket.on('drain', () => reader.drained())
-    // The client has ended its side: it sends nothing more, and without DISCONNECT that is an end of the whole.
+    // The client ended its side. Without DISCONNECT that ends the whole connection.
     socket.on('end', () => this.end())
     socket.on('error', () => socket.destroy())
     socket.on('close', () => reader.closed())
@@ -51,7 +51,7 @@ export class SocketWire implements Wire {
     const socket = this.#socket
     if (socket.destroyed) return
     socket.end()
-    // What it still sends is read and thrown away, so that the last answer isn't lost to a reset.
+    // Bytes that still arrive are read and discarded, so that a reset does not lose the last answer.
     socket.resume()
     const cancel = this.#clock.setTimer(() => socket.destroy(), sessionLimits.closeMs)
     socket.once('close', cancel)

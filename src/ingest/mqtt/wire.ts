@@ -1,32 +1,32 @@
 import type { Buffer } from 'node:buffer'
 
-/** A connection that carries MQTT, whatever it is made of. */
+/** A connection that carries MQTT: TCP, TLS or WebSocket. */
 export interface Wire {
-  /** Of the client, or of the proxy before it. */
+  /** Address of the client, or of the proxy in front of it. */
   readonly address: string | undefined
-  /** Bytes that were written and that the client has not taken. */
+  /** Bytes that were written and that the client has not read. */
   readonly unsentBytes: number
-  /** Bytes that came and that the reader has not got, since they are not whole to the wire. */
+  /** Bytes of an incomplete WebSocket message, which the reader has not received. */
   readonly heldBytes: number
   write(bytes: Buffer): void
-  /** Reads nothing more until `resume`. Then also an end of the connection goes unnoticed. */
+  /** Reads nothing more until `resume`. Meanwhile, the end of the connection goes unnoticed too. */
   pause(): void
   resume(): void
-  /** Closes once everything that was written is out, or after a while. What still comes is thrown away. */
+  /** Closes once everything written is sent, or after a while. Bytes that still arrive are discarded. */
   end(): void
   /** Closes at once. */
   destroy(): void
 }
 
-/** What a wire tells whoever reads it. */
+/** Receives the events of a wire. */
 export interface WireReader {
   receive(chunk: Buffer): void
   /** `heldBytes` has grown. */
-  holds(): void
-  /** What comes can't carry MQTT. */
+  accountHeldBytes(): void
+  /** The bytes cannot carry MQTT. */
   broken(message: string): void
-  /** The client took what was unsent. */
+  /** The client has read everything that was unsent. */
   drained(): void
-  /** Once, however it came to be. */
+  /** Called once, whoever closed. */
   closed(): void
 }

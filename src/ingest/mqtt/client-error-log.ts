@@ -1,7 +1,7 @@
 /**
- * Tells the operator why clients are refused or cut off: those of MQTT 3.1.1 can't be told themselves.
+ * Logs why clients are refused or disconnected, for operators: MQTT 3.1.1 clients cannot be told.
  *
- * Law: one short line a minute for each reason, however many clients come; keys that stand where they should not never reach it.
+ * Law: one short line per minute and reason, however many clients are affected. API keys never reach the log.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -9,42 +9,42 @@ import { sessionLimits } from './limits.ts'
 import type { Reason } from './reason.ts'
 
 /** What is known of the client. */
-export type Refused = {
+export type ClientIdentity = {
   readonly address: string | undefined
   readonly clientId: string | undefined
   readonly username: string | undefined
 }
 
-/** What an operator does, or what happens to sound clients every day. */
+/** Caused by the operator, or normal for healthy clients. */
 const quiet: ReadonlySet<Reason> = new Set(['server_shutting_down', 'administrative_action', 'keep_alive_timeout'])
 
-export class RefusalLog {
+export class ClientErrorLog {
   readonly #clock: Clock
   readonly #logger: Logger
-  readonly #lines = new Map<Reason, { readonly at: number; unsaid: number }>()
+  readonly #lines = new Map<Reason, { readonly at: number; suppressed: number }>()
 
   constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
     this.#clock = clock
     this.#logger = logger
   }
 
-  refused(reason: Reason, message: string, { address, clientId, username }: Refused): void {
+  add(reason: Reason, message: string, { address, clientId, username }: ClientIdentity): void {
     if (quiet.has(reason)) return
     const now = this.#clock.monotonic()
     const last = this.#lines.get(reason)
     if (last !== undefined && now - last.at < sessionLimits.clientErrorLogMs) {
-      last.unsaid += 1
+      last.suppressed += 1
       return
     }
-    this.#lines.set(reason, { at: now, unsaid: 0 })
-    const client = { address, clientId: shown(clientId), username: shown(username) }
+    this.#lines.set(reason, { at: now, suppressed: 0 })
+    const client = { address, clientId: redact(clientId), username: redact(username) }
     this.#logger.warn(
-      { reason, why: shown(message), ...client, moreSinceLastLine: last?.unsaid ?? 0 },
-      'an MQTT client is refused or cut off',
+      { reason, why: redact(message), ...client, suppressed: last?.suppressed ?? 0 },
+      'MQTT client refused or disconnected',
     )
   }
 }
 
-function shown(text: string | undefined): string | undefined {
+function redact(text: string | undefined): string | undefined {
   return text?.replaceAll(/ing_live_\w*/g, 'ing_live_[redacted]').slice(0, sessionLimits.clientErrorLogCharsMax)
 }

@@ -1,0 +1,52 @@
+/**
+ * The configuration that this process works by: the newest snapshot from control.
+ *
+ * Owns: its epoch and its endpoint table; that credentials and logs follow it. Does not own: fetching snapshots, open connections.
+ * Law: a snapshot is applied as a whole, before the next request is read.
+ */
+import type { Logger } from '#lib/telemetry.ts'
+import type { Snapshot } from '#model/snapshot.ts'
+import type { Wal } from '#wal/wal.ts'
+import type { Authenticator } from './authenticator.ts'
+import { EndpointTable } from './endpoint-table.ts'
+
+export type ConfigurationOptions = {
+  readonly authenticator: Pick<Authenticator, 'update'>
+  readonly wal: Pick<Wal, 'configure'>
+  readonly logger: Logger
+}
+
+export class Configuration {
+  readonly #options: ConfigurationOptions
+  #epoch = -1
+  #endpoints: EndpointTable | undefined
+
+  constructor(options: ConfigurationOptions) {
+    this.#options = options
+  }
+
+  /** -1 until the first snapshot. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** Undefined until the first snapshot. */
+  get endpoints(): EndpointTable | undefined {
+    return this.#endpoints
+  }
+
+  apply(snapshot: Snapshot): void {
+    const { authenticator, wal, logger } = this.#options
+    authenticator.update(snapshot)
+    for (const { id, segment_bytes, segment_max_age_seconds, committed_seq } of snapshot.endpoints) {
+      wal.configure(id, {
+        segmentBytes: segment_bytes,
+        segmentMaxAgeMs: segment_max_age_seconds * 1000,
+        seqAbove: committed_seq,
+      })
+    }
+    this.#endpoints = new EndpointTable(snapshot)
+    this.#epoch = snapshot.epoch
+    logger.info({ epoch: snapshot.epoch, endpoints: snapshot.endpoints.length }, 'configuration applied')
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * The only way from a protocol into the log.
+ *
+ * A protocol decodes its wire format, gets a principal from the authenticator, asks `open` for the endpoint, appends frames, and
+ * maps each `Outcome` to a code of its own.
+ *
+ * Owns: scope, which endpoint, whether there is room, append, and which outcome a failure has.
+ * Does not own: credentials on the wire, connections, acknowledgements, bounds on what one client may send.
+ * Law: `append` resolves after fdatasync; until then nothing may be acknowledged (law 1).
+ */
+import { InvariantError } from '#lib/assert.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { Principal } from '#model/api-key.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import type { FrameInput } from '#wal/frame.ts'
+import { WalError } from '#wal/wal-error.ts'
+import type { Capacity } from './admission.ts'
+import type { EndpointTable, Route } from './endpoint-table.ts'
+import { ingestLimits } from './limits.ts'
+import { Rejection, tryAgain } from './rejection.ts'
+
+export type GateOptions = {
+  /** `endpoints` is undefined until the first snapshot. */
+  readonly configuration: { readonly endpoints: EndpointTable | undefined }
+  readonly capacity: Capacity
+  readonly wal: { append(logName: string, frame: FrameInput): Promise<{ readonly seq: number }> }
+  readonly logger: Logger
+}
+
+export class Gate {
+  /** Memory and disk of this node. */
+  readonly capacity: Capacity
+  readonly #configuration: GateOptions['configuration']
+  readonly #wal: GateOptions['wal']
+  readonly #logger: Logger
+
+  constructor({ configuration, capacity, wal, logger }: GateOptions) {
+    this.capacity = capacity
+    this.#configuration = configuration
+    this.#wal = wal
+    this.#logger = logger
+  }
+
+  /** Throws Rejection. Called before credentials are checked: without a configuration no key is known. */
+  requireConfiguration(): EndpointTable {
+    const { endpoints } = this.#configuration
+    if (endpoints !== undefined) return endpoints
+    throw tryAgain(
+      'not_configured',
+      'this node has no configuration yet: control was never reached',
+      ingestLimits.retryStoreSeconds,
+    )
+  }
+
+  /** Returns the endpoint that the principal may send to. Throws Rejection, and whatever `route` throws. */
+  open(principal: Principal, route: Route): SnapshotEndpoint {
+    const endpoints = this.requireConfiguration()
+    if (!principal.scopes.includes('ingest')) {
+      throw new Rejection('forbidden', 'the key or token lacks the scope ingest; use one that has it')
+    }
+    return endpoints.resolve(principal, route)
+  }
+
+  /**
+   * Resolves with the segment's seq once the frame is durable. Frames that become durable together share one promise. A rejected
+   * promise means that nothing was promised to anybody; `rejectionOf` says why.
+   */
+  append(endpointId: string, frame: FrameInput): Promise<{ readonly seq: number }> {
+    return this.#wal.append(endpointId, frame)
+  }
+
+  /** Maps a failure to its outcome. Logs unexpected ones; a broken invariant ends the process. */
+  rejectionOf(error: unknown): Rejection {
+    if (error instanceof Rejection) return error
+    if (error instanceof WalError) {
+      const reason =
+        error.reason === 'disk_full' ? 'the disk of this node is full' : `the records could not be stored (${error.reason})`
+      return tryAgain('not_stored', reason, ingestLimits.retryStoreSeconds, error)
+    }
+    if (error instanceof InvariantError) {
+      // Thrown outside of the promise, which would swallow it.
+      queueMicrotask(() => {
+        throw error
+      })
+    }
+    this.#logger.error({ err: error }, 'unexpected error in ingest')
+    return new Rejection('failed', 'the request failed inside this node; nothing was promised, so send it again', {
+      cause: error,
+    })
+  }
+
+  /** Reasons why this node accepts nothing now; empty while it does. */
+  notReadyReasons(): readonly string[] {
+    return [...(this.#configuration.endpoints === undefined ? ['no configuration yet'] : []), ...this.capacity.reasons()]
+  }
+}

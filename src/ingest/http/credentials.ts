@@ -1,0 +1,24 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { AppError } from '#errors.ts'
+import type { Principal } from '#model/api-key.ts'
+import type { Authenticator } from '../authenticator.ts'
+
+export type Verifier = Pick<Authenticator, 'verifyKey' | 'verifyToken'>
+
+/**
+ * Reads who sends from `X-API-Key`, or from `Authorization: Bearer` with an access token or an API key, for clients that can set no
+ * other header. `X-API-Key` wins if both are present.
+ *
+ * Throws, or rejects with, AppError unauthorized. Returns at once for an API key: the hot path makes no promise.
+ */
+export function authenticate(headers: IncomingHttpHeaders, verifier: Verifier): Principal | Promise<Principal> {
+  const key = headers['x-api-key']
+  if (typeof key === 'string') return verifier.verifyKey(key)
+  const { authorization } = headers
+  if (authorization === undefined) {
+    throw new AppError('unauthorized', 'send an API key in the header X-API-Key, or an access token as Authorization: Bearer')
+  }
+  const secret = /^Bearer +(\S+)\s*$/i.exec(authorization)?.[1]
+  if (secret === undefined) throw new AppError('unauthorized', 'the Authorization header must read "Bearer <access token>"')
+  return secret.startsWith('ing_live_') ? verifier.verifyKey(secret) : verifier.verifyToken(secret)
+}

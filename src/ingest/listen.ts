@@ -1,0 +1,19 @@
+import type { AddressInfo, Server } from 'node:net'
+import { ingestLimits } from './limits.ts'
+
+export type Address = { readonly host: string; readonly port: number }
+
+/** Resolves once the server listens. Rejects if the address cannot be used. */
+export async function listen(server: Server, address: Address): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  server.once('error', reject)
+  server.listen({ ...address, backlog: ingestLimits.listenBacklog }, resolve)
+  await promise
+  server.off('error', reject)
+}
+
+/** The address that a server listens at, also where the system chose the port. */
+export function addressOf(server: Server): Address {
+  const { address, port } = server.address() as AddressInfo
+  return { host: address, port }
+}

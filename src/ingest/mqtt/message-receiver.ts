@@ -1,0 +1,96 @@
+/**
+ * The messages of one client.
+ *
+ * Owns: what the endpoint allows of a message, topic aliases, the will. Does not own: the layout of PUBLISH (publish.ts), messages
+ * that are not durable yet (in-flight.ts), acknowledgements (session.ts).
+ */
+import type { Buffer } from 'node:buffer'
+import { mqttLimits, recordLimits } from '#model/limits.ts'
+import { type Batch, InFlight, type InFlightContext, type Message } from './in-flight.ts'
+import { sessionLimits } from './limits.ts'
+import { LastTopic, readPublish } from './publish.ts'
+import { MqttError } from './reason.ts'
+import type { SessionTerms } from './session-terms.ts'
+
+export type MessageReceiverOptions = {
+  readonly terms: SessionTerms
+  readonly context: InFlightContext
+  readonly onDurable: (batch: Batch) => void
+  readonly onLost: (batch: Batch) => void
+}
+
+export class MessageReceiver {
+  readonly #terms: SessionTerms
+  readonly #inFlight: InFlight
+  readonly #lastTopic = new LastTopic()
+  #aliases: string[] | undefined
+  #will: Message | undefined
+
+  constructor({ terms, context, onDurable, onLost }: MessageReceiverOptions) {
+    const { endpointId, clientId, will } = terms
+    this.#terms = terms
+    this.#will = will
+    this.#inFlight = new InFlight({ context, endpointId, clientId, onDurable, onLost })
+  }
+
+  /** Whether every message is durable. */
+  get isIdle(): boolean {
+    return this.#inFlight.messages === 0
+  }
+
+  /** Whether more than this share of what may be in flight is. */
+  isAbove(share: number): boolean {
+    const { messages, bytes } = this.#inFlight
+    return messages >= mqttLimits.inFlightMessagesMax * share || bytes >= sessionLimits.inFlightBytesMax * share
+  }
+
+  /** Reads and stores a PUBLISH packet. `receivedAtMicros` is since 1970 UTC. Throws MqttError. */
+  publish(bytes: Buffer, at: number, body: number, end: number, receivedAtMicros: number): void {
+    const { peer, qosMax } = this.#terms
+    const { version } = peer
+    const {
+      qos,
+      messageId,
+      topic: named,
+      topicAlias,
+      properties,
+      payload,
+    } = readPublish(bytes, at, body, end, version, this.#lastTopic)
+    if (qos > qosMax) {
+      throw new MqttError('qos_not_supported', `QoS ${qos} is above ${qosMax}, the maximum of this endpoint`) // [MQTT-3.2.2-11]
+    }
+    if (payload.length > recordLimits.bytesMax) {
+      throw new MqttError('packet_too_large', `a message is longer than ${recordLimits.bytesMax} bytes`)
+    }
+    // [MQTT-3.3.4-7]
+    if (version === 5 && qos > 0 && this.#inFlight.unacknowledged >= mqttLimits.inFlightMessagesMax) {
+      throw new MqttError('receive_maximum_exceeded', `more than ${mqttLimits.inFlightMessagesMax} messages wait for PUBACK`)
+    }
+    const topic = topicAlias === 0 ? named : this.#topicOf(topicAlias, named)
+    this.#inFlight.store({ topic, properties, payload }, messageId, receivedAtMicros)
+  }
+
+  dropWill(): void {
+    this.#will = undefined
+  }
+
+  /** Stores the will, once. False if there is none. [MQTT-3.1.2-8] */
+  publishWill(receivedAtMicros: number): boolean {
+    const will = this.#will
+    if (will === undefined) return false
+    this.#will = undefined
+    this.#inFlight.store(will, 0, receivedAtMicros)
+    return true
+  }
+
+  #topicOf(alias: number, topic: string): string {
+    this.#aliases ??= []
+    if (topic !== '') {
+      this.#aliases[alias] = topic
+      return topic
+    }
+    const known = this.#aliases[alias]
+    if (known === undefined) throw new MqttError('protocol_error', `topic alias ${alias} has no topic yet`) // §3.3.2.3.4
+    return known
+  }
+}

@@ -1,0 +1,145 @@
+import { Buffer } from 'node:buffer'
+import type { IConnectPacket } from 'mqtt-packet'
+import { describe, expect, test } from 'vitest'
+import { AppError } from '#errors.ts'
+import type { Principal } from '#model/api-key.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { aGate } from '../../../test/support/gate.ts'
+import { MqttError, type Reason } from './reason.ts'
+import { agreeTerms, type ConnectContext } from './session-terms.ts'
+
+const endpoint: SnapshotEndpoint = {
+  id: 'b0000000-0000-4000-8000-000000000001',
+  account_id: 'account',
+  ingest_host: '127.0.0.1:8081',
+  desired_state: 'active',
+  segment_bytes: 1,
+  segment_max_age_seconds: 1,
+  output_formats: [],
+  mqtt_config: { enabled: true, max_connections: 2, keepalive_max_s: 100, qos_max: 1 },
+  destination: null,
+  views: [],
+  committed_seq: -1,
+}
+const principal = { account_id: 'account', key_id: 'key', scopes: ['ingest'] } as unknown as Principal
+
+const context = (change: Partial<ConnectContext> = {}): ConnectContext => ({
+  authenticator: {
+    verifyKey: (secret) => {
+      if (secret !== 'good') throw new AppError('unauthorized', 'no')
+      return principal
+    },
+  },
+  gate: aGate({ endpoints: [endpoint] }),
+  refusalReason: () => undefined,
+  countConnections: () => 0,
+  ...change,
+})
+const packet = (change: Partial<IConnectPacket> = {}): IConnectPacket => ({
+  cmd: 'connect',
+  protocolId: 'MQTT',
+  protocolVersion: 5,
+  clean: true,
+  clientId: 'c',
+  keepalive: 50,
+  password: Buffer.from('good'),
+  ...change,
+})
+const route = { host: undefined, query: '' }
+
+function reasonOf(work: () => unknown): Reason {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof MqttError) return error.reason
+    throw error
+  }
+  throw new Error('the client was not refused')
+}
+
+describe('session terms', () => {
+  test('are what the client asked for, if that is allowed', () => {
+    expect(agreeTerms(packet(), route, context())).toEqual({
+      peer: { version: 5, packetBytesMax: Number.POSITIVE_INFINITY, wantsReasons: true },
+      endpointId: endpoint.id,
+      clientId: 'c',
+      assignedClientId: undefined,
+      username: '',
+      qosMax: 1,
+      keepAliveSeconds: 50,
+      serverKeepAlive: undefined,
+      sessionExpiryInterval: undefined,
+      will: undefined,
+    })
+  })
+  test.each([
+    [0, 100, 100],
+    [100, 100, undefined],
+    [101, 100, 100],
+    [65_535, 100, 100],
+    [1, 1, undefined],
+  ])('keep alive %i becomes %i', (keepalive, kept, told) => {
+    expect(agreeTerms(packet({ keepalive }), route, context())).toMatchObject({ keepAliveSeconds: kept, serverKeepAlive: told })
+  })
+  test('do not count the connection that would be taken over', () => {
+    const calls: unknown[] = []
+    const countConnections = (...args: unknown[]) => {
+      calls.push(args)
+      return 1
+    }
+    agreeTerms(packet(), route, context({ countConnections }))
+    expect(calls).toEqual([[endpoint.id, 'c']])
+  })
+})
+
+describe('a refusal', () => {
+  test('names the first of several reasons that the client can do something about', () => {
+    const busy = context({ refusalReason: () => 'full', gate: aGate() })
+    expect(reasonOf(() => agreeTerms(packet({ protocolVersion: 3 }), route, busy))).toBe('unsupported_protocol_version')
+    expect(reasonOf(() => agreeTerms(packet({ password: Buffer.from('bad') }), route, busy))).toBe('server_busy')
+    expect(reasonOf(() => agreeTerms(packet({ password: Buffer.from('bad') }), route, context()))).toBe('bad_credentials')
+    const full = context({ countConnections: () => 2 })
+    expect(reasonOf(() => agreeTerms(packet({ clientId: 'x'.repeat(513) }), route, full))).toBe('client_id_not_valid')
+    expect(reasonOf(() => agreeTerms(packet(), route, full))).toBe('quota_exceeded')
+  })
+  test('for a password without a user name in 3.1.1 [MQTT-3.1.2-22]', () => {
+    const asked = packet({ protocolVersion: 4 })
+    expect(reasonOf(() => agreeTerms(asked, route, context()))).toBe('malformed_packet')
+    expect(agreeTerms({ ...asked, username: '' }, route, context()).peer.version).toBe(4)
+  })
+  test('for a will and its properties together above 8 KiB', () => {
+    const will = (payload: number, property: number) =>
+      packet({
+        will: {
+          topic: 't',
+          payload: Buffer.alloc(payload),
+          qos: 0,
+          retain: false,
+          properties: { userProperties: { p: 'x'.repeat(property) } },
+        },
+      })
+    expect(agreeTerms(will(4_000, 4_000), route, context()).will?.payload).toHaveLength(4_000)
+    expect(reasonOf(() => agreeTerms(will(4_000, 4_200), route, context()))).toBe('packet_too_large')
+  })
+  test('for a will topic with wildcards', () => {
+    const will = { topic: 'a/#', payload: Buffer.from(''), qos: 0, retain: false } as const
+    expect(reasonOf(() => agreeTerms(packet({ will }), route, context()))).toBe('topic_name_invalid')
+  })
+  test('is never made of an unexpected error', () => {
+    const verifyKey = () => {
+      throw new TypeError('a fault of ours')
+    }
+    expect(() => agreeTerms(packet(), route, context({ authenticator: { verifyKey } }))).toThrow(TypeError)
+  })
+})
+
+test('the query wins over the user property; several properties are refused', () => {
+  const other = { ...endpoint, id: 'b0000000-0000-4000-8000-000000000002' }
+  const gate = aGate({ endpoints: [endpoint, other] })
+  const named = (...ids: string[]) => packet({ properties: { userProperties: { endpoint: ids } } })
+  expect(agreeTerms(named(other.id), route, context({ gate })).endpointId).toBe(other.id)
+  const query = `endpoint=${endpoint.id}`
+  expect(agreeTerms(named(other.id), { ...route, query }, context({ gate })).endpointId).toBe(endpoint.id)
+  expect(reasonOf(() => agreeTerms(named(other.id, other.id), route, context({ gate })))).toBe('not_authorized')
+  expect(reasonOf(() => agreeTerms(named('&x=1'), route, context({ gate })))).toBe('not_authorized')
+})

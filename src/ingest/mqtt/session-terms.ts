@@ -1,0 +1,150 @@
+/**
+ * The terms of a session, agreed from a CONNECT packet.
+ *
+ * Owns: credentials, endpoint, and what a client may do. Does not own: the connection, the encoding of CONNACK.
+ * Law: nothing of a client that is refused is kept.
+ */
+import { randomUUID } from 'node:crypto'
+import { AppError } from '#errors.ts'
+import { mqttLimits } from '#model/limits.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import type { Authenticator } from '../authenticator.ts'
+import type { Route } from '../endpoint-table.ts'
+import type { Gate } from '../gate.ts'
+import { Rejection } from '../rejection.ts'
+import { checkText, type IConnectPacket, type Peer, peerOf } from './control-packet.ts'
+import type { Message } from './in-flight.ts'
+import { checkTopic } from './publish.ts'
+import { MqttError, toMqttError } from './reason.ts'
+
+export type ConnectContext = {
+  readonly authenticator: Pick<Authenticator, 'verifyKey'>
+  readonly gate: Pick<Gate, 'requireConfiguration' | 'open'>
+  /** Why nobody may connect now; undefined if clients may. */
+  readonly refusalReason: () => string | undefined
+  /** Number of connections of an endpoint, without the one that has this client id and would be taken over. */
+  readonly countConnections: (endpointId: string, exceptClientId: string) => number
+}
+
+export type SessionTerms = {
+  readonly peer: Peer
+  readonly endpointId: string
+  readonly clientId: string
+  /** Set if the client left its id to the server. */
+  readonly assignedClientId: string | undefined
+  readonly username: string
+  readonly qosMax: 0 | 1
+  /** Without a packet for one and a half times as long, the connection ends. */
+  readonly keepAliveSeconds: number
+  /** Set if it differs from what the client asked for. */
+  readonly serverKeepAlive: number | undefined
+  /** Set, to 0, if the client asked for a session that outlives its connection. */
+  readonly sessionExpiryInterval: number | undefined
+  readonly will: Message | undefined
+}
+
+/** Throws MqttError. */
+export function agreeTerms(packet: IConnectPacket, route: Route, context: ConnectContext): SessionTerms {
+  const peer = peerOf(packet)
+  checkProtocol(packet, peer)
+  const refusalReason = context.refusalReason()
+  if (refusalReason !== undefined) throw new MqttError('server_busy', refusalReason)
+  const endpoint = openEndpoint(packet, route, context)
+  const settings = endpoint.mqtt_config
+  if (settings === null || !settings.enabled) {
+    throw new MqttError('not_authorized', 'MQTT is disabled on this endpoint; set its mqtt_config to enable it')
+  }
+  const { clientId, assignedClientId } = clientIdOf(packet, peer)
+  const username = checkText('user name', packet.username ?? '')
+  if (Buffer.byteLength(username) > mqttLimits.usernameBytesMax) {
+    throw new MqttError('bad_credentials', `the user name is longer than ${mqttLimits.usernameBytesMax} bytes`)
+  }
+  if (context.countConnections(endpoint.id, clientId) >= settings.max_connections) {
+    const detail = `the endpoint already has ${settings.max_connections} connections; raise max_connections or close some`
+    throw new MqttError('quota_exceeded', detail)
+  }
+  const qosMax = settings.qos_max === 0 ? 0 : 1
+  const requested = packet.keepalive ?? 0
+  const keepAliveSeconds = requested === 0 ? settings.keepalive_max_s : Math.min(requested, settings.keepalive_max_s)
+  return {
+    peer,
+    endpointId: endpoint.id,
+    clientId,
+    assignedClientId,
+    username,
+    qosMax,
+    keepAliveSeconds,
+    serverKeepAlive: keepAliveSeconds === requested ? undefined : keepAliveSeconds,
+    sessionExpiryInterval: (packet.properties?.sessionExpiryInterval ?? 0) > 0 ? 0 : undefined,
+    will: willOf(packet, qosMax),
+  }
+}
+
+function checkProtocol(packet: IConnectPacket, { version }: Peer): void {
+  if (packet.protocolVersion !== version || packet.protocolId !== 'MQTT') {
+    throw new MqttError('unsupported_protocol_version', 'this server supports MQTT 3.1.1 and 5')
+  }
+  if (version === 4 && packet.username === undefined && packet.password !== undefined) {
+    throw new MqttError('malformed_packet', 'a password without a user name') // [MQTT-3.1.2-22] of 3.1.1
+  }
+  if (packet.properties?.receiveMaximum === 0 || packet.properties?.maximumPacketSize === 0) {
+    throw new MqttError('protocol_error', 'receive maximum and maximum packet size must not be 0') // §3.1.2.11.3, §3.1.2.11.4
+  }
+  if (packet.properties?.authenticationMethod !== undefined) {
+    throw new MqttError('bad_authentication_method', 'send the API key as the password; there is no other authentication')
+  }
+}
+
+function openEndpoint(packet: IConnectPacket, route: Route, { gate, authenticator }: ConnectContext): SnapshotEndpoint {
+  try {
+    gate.requireConfiguration()
+    const principal = authenticator.verifyKey(packet.password?.toString('utf8') ?? '')
+    return gate.open(principal, { host: route.host, query: queryOf(packet, route) })
+  } catch (error) {
+    if (error instanceof Rejection) throw toMqttError(error)
+    if (error instanceof AppError) throw new MqttError('bad_credentials', 'the password is not a valid API key')
+    throw error
+  }
+}
+
+/** An MQTT 5 client that cannot name its endpoint by host or query may do so with the user property `endpoint`. */
+function queryOf({ properties }: IConnectPacket, { query }: Route): string {
+  const named = properties?.userProperties?.['endpoint']
+  if (query !== '' || named === undefined) return query
+  return [named]
+    .flat()
+    .map((id) => `endpoint=${encodeURIComponent(id)}`)
+    .join('&')
+}
+
+function clientIdOf(packet: IConnectPacket, { version }: Peer) {
+  const requested = checkText('client id', packet.clientId)
+  if (Buffer.byteLength(requested) > mqttLimits.clientIdBytesMax) {
+    throw new MqttError('client_id_not_valid', `the client id is longer than ${mqttLimits.clientIdBytesMax} bytes`)
+  }
+  if (requested !== '') return { clientId: requested, assignedClientId: undefined }
+  if (version === 4 && packet.clean !== true) {
+    throw new MqttError('client_id_not_valid', 'a client without an id needs a clean session') // [MQTT-3.1.3-8] of 3.1.1
+  }
+  const assigned = `auto-${randomUUID()}`
+  return { clientId: assigned, assignedClientId: assigned }
+}
+
+function willOf({ will }: IConnectPacket, qosMax: 0 | 1): Message | undefined {
+  if (will === undefined) return undefined
+  if (will.qos === (3 as number)) throw new MqttError('malformed_packet', 'both QoS bits of the will are set') // [MQTT-3.1.2-12]
+  // [MQTT-3.2.2-12]
+  if ((will.qos ?? 0) > qosMax) throw new MqttError('qos_not_supported', `the will has a QoS above ${qosMax}`)
+  checkTopic(checkText('topic of the will', will.topic), Buffer.byteLength(will.topic))
+  const contentType = will.properties?.contentType
+  const userProperties = Object.entries(will.properties?.userProperties ?? {}).flatMap(([name, values]) =>
+    [values].flat().map((value) => [name, value] as const),
+  )
+  const payload = Buffer.from(will.payload)
+  const propertyBytes = Buffer.byteLength([contentType ?? '', ...userProperties.flat()].join(''))
+  if (payload.length + propertyBytes > mqttLimits.willBytesMax) {
+    throw new MqttError('packet_too_large', `the will and its properties are longer than ${mqttLimits.willBytesMax} bytes`)
+  }
+  const none = contentType === undefined && userProperties.length === 0
+  return { topic: will.topic, properties: none ? undefined : { contentType, userProperties }, payload }
+}

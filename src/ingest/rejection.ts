@@ -1,0 +1,47 @@
+/**
+ * The closed set of reasons for which the gate rejects a sender or its records.
+ *
+ * Law: each protocol maps every outcome to a code of its own, in a `Record<Outcome, …>` that the compiler keeps complete.
+ */
+export type Outcome =
+  /** The key or token lacks the scope, or belongs to another account. */
+  | 'forbidden'
+  | 'unknown_endpoint'
+  /** The sender named no endpoint where there are several, or named one in a way that makes no sense. */
+  | 'invalid_route'
+  | 'endpoint_paused'
+  /** No configuration from control yet. */
+  | 'not_configured'
+  /** Memory or disk is full. */
+  | 'no_room'
+  /** The log could not store the records. */
+  | 'not_stored'
+  /** A fault of our own. */
+  | 'failed'
+
+export type RejectionOptions = {
+  readonly retryAfterSeconds?: number
+  /** The parameter that is wrong. */
+  readonly field?: string
+  readonly cause?: unknown
+}
+
+/** The message is written for the client; the cause never leaves the process. */
+export class Rejection extends Error {
+  override readonly name = 'Rejection'
+  readonly outcome: Outcome
+  readonly retryAfterSeconds: number | undefined
+  readonly field: string | undefined
+
+  constructor(outcome: Outcome, message: string, { retryAfterSeconds, field, cause }: RejectionOptions = {}) {
+    super(message, { cause })
+    this.outcome = outcome
+    this.retryAfterSeconds = retryAfterSeconds
+    this.field = field
+  }
+}
+
+/** A rejection that waiting may lift. */
+export function tryAgain(outcome: Outcome, reason: string, retryAfterSeconds: number, cause?: unknown): Rejection {
+  return new Rejection(outcome, `${reason}; try again in ${retryAfterSeconds} s`, { retryAfterSeconds, cause })
+}
