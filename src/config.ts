@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { GiB, KiB, MiB } from './lib/bytes.ts'
+import { UserError } from './lib/user-error.ts'
 import { apiKeyPattern } from './model/api-key.ts'
 import { Region } from './model/endpoint.ts'
 
@@ -223,7 +224,7 @@ export type Config = { readonly [Name in keyof typeof options]: (typeof options)
 /** The environment of this process, for those it starts. */
 export const environment: Readonly<Record<string, string | undefined>> = process.env
 
-export class ConfigurationError extends Error {
+export class ConfigurationError extends UserError {
   override readonly name = 'ConfigurationError'
 }
 

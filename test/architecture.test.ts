@@ -45,6 +45,7 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^jose$/, places: [/^auth\//] },
   { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\//] },
   { party: /^@node-rs\/crc32$/, places: [/^wal\//] },
+  { party: /^@stricli\//, places: [/^cli\//] },
 ]
 
 type Import = { readonly importer: string; readonly specifier: string }
@@ -107,6 +108,8 @@ describe('the import table', () => {
         const to = folderOf(path)
         if (to === from || (to !== '' && mayImport[from]?.includes(to))) return undefined
         if (to === '' && rootFiles[path]?.(importer) === true) return undefined
+        // The next test says who may import an app.
+        if (path.endsWith('/app.ts')) return undefined
         return `${from} may import ${mayImport[from]?.join(', ') || 'nothing'}`
       }),
     ).toEqual([])
@@ -121,17 +124,36 @@ describe('the import table', () => {
     expect(findCircles(importGraph(room))).toEqual([])
   })
 
-  test('only main and the app files compose: nothing imports them', () => {
+  test('only the commands that serve import the app files, and nothing imports main', () => {
     expect(
       violations(({ importer }, path) =>
         path !== undefined &&
         (path === 'main.ts' || path.endsWith('/app.ts')) &&
-        importer !== 'main.ts' &&
+        importer !== 'cli/serve/processes.ts' &&
         !importer.endsWith('.test.ts')
           ? 'it is a composition root'
           : undefined,
       ),
     ).toEqual([])
+  })
+
+  test('the command line loads no command before it runs', () => {
+    const loaded = new Set<string>()
+    const thirdParties = new Set<string>()
+    const load = (file: string) => {
+      if (loaded.has(file)) return
+      loaded.add(file)
+      const text = readFileSync(join(source, file), 'utf8')
+      for (const [, specifier = ''] of text.matchAll(/^(?:import|export)\s+(?!type\b)(?:[^'"]*\sfrom\s+)?['"]([^'"]+)['"]/gm)) {
+        const path = target({ importer: file, specifier })
+        if (path !== undefined) load(path)
+        else if (!specifier.startsWith('node:')) thirdParties.add(specifier)
+      }
+    }
+    load('main.ts')
+    expect(loaded).toContain('cli/commands/keys.ts')
+    expect(loaded).not.toContain('cli/keys.ts')
+    expect([...thirdParties]).toEqual(['@stricli/core'])
   })
 
   test('routes never import the store', () => {

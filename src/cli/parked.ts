@@ -1,54 +1,43 @@
+/** `inlet parked`: what an operator can do about segments whose conversion keeps failing. */
 import { join } from 'node:path'
 import { listParked } from '#delivery/crash-ledger.ts'
-import type { SegmentSource } from '#delivery/segments.ts'
-import type { Files } from '#lib/files.ts'
+import { systemFiles } from '#lib/files.ts'
+import { UserError } from '#lib/user-error.ts'
 import { commitId } from '#model/commit.ts'
+import { nodeIdentity } from '#node/identity.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
+import type { CliContext } from './context.ts'
 
-const usage = `Usage: inlet parked list | retry SEGMENT | skip SEGMENT
-
-A segment that could not be converted again and again is parked: those behind it are delivered, and its records stay on disk.
-
-  list            what is parked on this node, and why
-  retry SEGMENT   try again, say after an upgrade
-  skip SEGMENT    give up on it: the file stays as .quarantine for you to look at (inlet segment cat FILE)
-`
-
-export type ParkedOptions = {
-  readonly nodeId: string
-  readonly segments: SegmentSource
-  readonly suspectsDirectory: string
-  readonly files: Files
-  readonly print: (text: string) => void
+export async function listParkedSegments(this: CliContext): Promise<void> {
+  const { paths } = await this.readConfig()
+  const parked = await listParked(systemFiles, paths.suspects)
+  const lines = [...parked].map(([id, { reason, at }]) => `${id}  parked ${at}  ${reason}`)
+  this.process.stdout.write(`${lines.length === 0 ? 'no segment is parked' : lines.join('\n')}\n`)
 }
 
-/** The operator's hand on parked segments. A running node notices within a second. */
-export async function parkedCommand([verb, id, ...rest]: readonly string[], options: ParkedOptions): Promise<number> {
-  const { suspectsDirectory, files, print } = options
-  const takesId = verb === 'retry' || verb === 'skip'
-  if ((verb !== 'list' && !takesId) || takesId !== (id !== undefined) || rest.length > 0) {
-    print(usage)
-    return verb === undefined || verb === '--help' ? 0 : 2
-  }
-  const parked = await listParked(files, suspectsDirectory)
-  if (verb === 'list') {
-    if (parked.size === 0) print('nothing is parked')
-    for (const [name, { reason, at }] of parked) print(`${name}  parked ${at}  ${reason}`)
-    return 0
-  }
-  if (id === undefined || !parked.has(id)) {
-    print(`${id} is not parked; see: inlet parked list`)
-    return 1
-  }
-  if (verb === 'skip') {
-    const segment = (await options.segments.list()).find(
-      ({ incarnation, seq, state }) => state === 'sealed' && commitId(options.nodeId, incarnation, seq) === id,
+export async function retryParkedSegment(this: CliContext, _flags: object, id: string): Promise<void> {
+  await unpark(this, id)
+  this.process.stdout.write('it will be tried again\n')
+}
+
+export async function skipParkedSegment(this: CliContext, _flags: object, id: string): Promise<void> {
+  const { paths } = await this.readConfig()
+  const nodeId = await nodeIdentity(paths.nodeId)
+  const segments = new SegmentDirectory({ directory: paths.wal, files: systemFiles })
+  await unpark(this, id, async () => {
+    const segment = (await segments.list()).find(
+      ({ incarnation, seq, state }) => state === 'sealed' && commitId(nodeId, incarnation, seq) === id,
     )
-    if (segment !== undefined) {
-      const kept = await options.segments.quarantine(segment)
-      print(`given up; its records stay in ${kept}`)
-    }
+    if (segment !== undefined) this.process.stdout.write(`skipped; its records stay in ${await segments.quarantine(segment)}\n`)
+  })
+}
+
+/** Removes the record that parks a segment, after `before`: a crash in between must not lead to another conversion. */
+async function unpark(context: CliContext, id: string, before?: () => Promise<void>): Promise<void> {
+  const { paths } = await context.readConfig()
+  if (!(await listParked(systemFiles, paths.suspects)).has(id)) {
+    throw new UserError(`segment ${id} is not parked; list parked segments with: inlet parked list`)
   }
-  await files.remove(join(suspectsDirectory, `${id}.parked.json`))
-  if (verb === 'retry') print('it will be tried again')
-  return 0
+  await before?.()
+  await systemFiles.remove(join(paths.suspects, `${id}.parked.json`))
 }

@@ -1,7 +1,6 @@
 import { join, resolve } from 'node:path'
-import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { segmentCommand } from './segment.ts'
+import { runCli } from '../../test/support/cli.ts'
 
 const fixtures = resolve(import.meta.dirname, '../../test/fixtures/wal')
 
@@ -66,38 +65,15 @@ describe('segment check', () => {
 describe('what is no segment', () => {
   test.each([
     ['write.ts', 'is not a segment of Inlet'],
-    ['absent.wal', 'there is no such file'],
+    ['absent.wal', 'no such file'],
     ['.', 'is a directory'],
   ])('%s', async (name, message) => {
     const { code, err } = await run('check', name)
     expect(code).toBe(1)
     expect(err).toContain(message)
   })
-
-  test('a wrong command', async () => {
-    for (const args of [[], ['cat'], ['dump', 'x'], ['cat', 'x', 'y']]) {
-      const out = collecting()
-      const err = collecting()
-      expect(await segmentCommand(args, out.stream, err.stream)).toBe(2)
-      expect(err.text()).toContain('usage: inlet segment cat FILE')
-    }
-  })
 })
 
-async function run(action: string, name: string) {
-  const out = collecting()
-  const err = collecting()
-  const code = await segmentCommand([action, join(fixtures, name)], out.stream, err.stream)
-  return { code, out: out.text(), err: err.text() }
-}
-
-function collecting() {
-  const chunks: Buffer[] = []
-  const stream = new Writable({
-    write(chunk, _, done) {
-      chunks.push(chunk as Buffer)
-      done()
-    },
-  })
-  return { stream, text: () => Buffer.concat(chunks).toString() }
+function run(action: string, name: string) {
+  return runCli(['segment', action, join(fixtures, name)])
 }

@@ -1,54 +1,51 @@
 /**
- * `inlet segment cat FILE` and `inlet segment check FILE`: what is in a segment, plain or zstd, sealed or not.
+ * `inlet segment`: prints or checks a segment, plain or zstd, sealed or not.
  *
- * Exit codes: 0 it is whole, 1 it is damaged, not sealed, or no segment, 2 the command was wrong.
+ * Exit codes: 0 the segment is intact, 1 it is damaged, not sealed, or not a segment.
  */
 import { Buffer, isUtf8 } from 'node:buffer'
 import type { Writable } from 'node:stream'
 import { isoTimestamp } from '#lib/clock.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
+import { UserError } from '#lib/user-error.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import type { SegmentFooter } from '#wal/segment-file.ts'
 import { SegmentError, type SegmentScan, scanSegment } from '#wal/segment-reader.ts'
+import type { CliContext } from './context.ts'
 
 const BUFFER_BYTES = 4 * 1024 * 1024
 const PROGRESS_INTERVAL_MS = 500
-const usage = `usage: inlet segment cat FILE     print every record as one JSON line
-       inlet segment check FILE   verify every checksum and say what is in it
-FILE is a segment of the write-ahead log (.wal, .open, .quarantine) or of a bucket (.wal.zst).
-`
 
-/** Answers the exit code. */
-export async function segmentCommand(
-  args: readonly string[],
-  stdout: Writable,
-  stderr: Writable = process.stderr,
-): Promise<number> {
-  const [action, path, ...more] = args
-  if ((action !== 'cat' && action !== 'check') || path === undefined || more.length > 0) {
-    stderr.write(usage)
-    return 2
-  }
+export function catSegment(this: CliContext, _flags: object, path: string): Promise<void> {
+  return readSegment(this, path, (scan) => cat(scan, this.process.stdout))
+}
+
+export function checkSegment(this: CliContext, _flags: object, path: string): Promise<void> {
+  return readSegment(this, path, (scan) => check(scan, path, this.process.stdout, this.process.stderr))
+}
+
+async function readSegment(
+  { process: { stdout } }: CliContext,
+  path: string,
+  read: (scan: SegmentScan) => Promise<void>,
+): Promise<void> {
   stdout.on('error', (error) => {
     if (errorCode(error) !== 'EPIPE') throw error
   })
   let scan: SegmentScan | undefined
   try {
     scan = await scanSegment(systemFiles, path)
-    return action === 'cat' ? await cat(scan, stdout) : await check(scan, path, stdout, stderr)
+    await read(scan)
   } catch (error) {
-    const message = explain(path, error)
-    if (message === undefined) throw error
-    stderr.write(`${message}\n`)
-    return 1
+    throw explain(path, error)
   } finally {
     await scan?.close()
   }
 }
 
-async function cat(scan: SegmentScan, stdout: Writable): Promise<number> {
+async function cat(scan: SegmentScan, stdout: Writable): Promise<void> {
   const { seq } = scan.header
   let index = 0
   for await (const frames of scan.frames(BUFFER_BYTES)) {
@@ -64,11 +61,10 @@ async function cat(scan: SegmentScan, stdout: Writable): Promise<number> {
         lines += `${JSON.stringify({ seq: first, record_index: index++, ...rest, ...readable('payload', frame.payload.subarray(start, end)) })}\n`
       })
       // A reader such as `head` may go at any time: then there is nobody left to print for.
-      if (stdout.destroyed || stdout.closed) return 0
+      if (stdout.destroyed || stdout.closed) return
       if (!stdout.write(lines)) await drained(stdout)
     }
   }
-  return 0
 }
 
 function drained(stdout: Writable): Promise<void> {
@@ -91,7 +87,7 @@ function readable(name: string, bytes: Uint8Array): Readonly<Record<string, stri
   return isUtf8(view) ? { [name]: view.toString('utf8') } : { [`${name}_base64`]: view.toString('base64') }
 }
 
-async function check(scan: SegmentScan, path: string, stdout: Writable, stderr: Writable): Promise<number> {
+async function check(scan: SegmentScan, path: string, stdout: Writable, stderr: Writable): Promise<void> {
   const found = { frames: 0, records: 0, payloadBytes: 0, miscounted: 0 }
   let shownAt = performance.now()
   const summary = () => `${found.frames} frames, ${found.records} records, ${found.payloadBytes} payload bytes`
@@ -111,10 +107,9 @@ async function check(scan: SegmentScan, path: string, stdout: Writable, stderr: 
   stdout.write(`${describe(path, scan, footer)}whole       ${summary()}\n`)
   if (found.miscounted === 0) {
     stdout.write('ok          every checksum matches\n')
-    return 0
+    return
   }
-  stderr.write(`${path}: ${found.miscounted} frames say another number of records than they hold\n`)
-  return 1
+  throw new UserError(`${path}: record count mismatch in ${found.miscounted} frames`)
 }
 
 function count(found: { frames: number; records: number; payloadBytes: number; miscounted: number }, frame: Frame): void {
@@ -145,17 +140,17 @@ function isoMicros(micros: number): string {
   return isoTimestamp(milliseconds).replace('Z', `${String(micros - milliseconds * 1_000).padStart(3, '0')}Z`)
 }
 
-function explain(path: string, error: unknown): string | undefined {
-  if (error instanceof SegmentError) return error.message
+function explain(path: string, error: unknown): unknown {
+  if (error instanceof SegmentError) return new UserError(error.message)
   switch (errorCode(error)) {
     case 'ENOENT':
-      return `${path}: there is no such file`
+      return new UserError(`${path}: no such file`)
     case 'EISDIR':
-      return `${path}: is a directory`
+      return new UserError(`${path}: is a directory`)
     case 'EACCES':
     case 'EPERM':
-      return `${path}: may not be read by this user`
+      return new UserError(`${path}: permission denied`)
     default:
-      return undefined
+      return error
   }
 }

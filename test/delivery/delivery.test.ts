@@ -1,12 +1,10 @@
 import { open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { parkedCommand } from '#cli/parked.ts'
 import { systemFiles } from '#lib/files.ts'
 import type { SegmentCommit as Marker } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
-import { nodeIdentity } from '#node/identity.ts'
-import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { runCli } from '../support/cli.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { until } from '../support/until.ts'
 
@@ -307,18 +305,7 @@ describe('a segment that cannot be converted', () => {
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
     const walDirectory = node.config.paths.wal
-    const {
-      segments: source,
-      suspectsDirectory,
-      nodeId,
-    } = {
-      segments: new SegmentDirectory({ directory: walDirectory, files: systemFiles }),
-      suspectsDirectory: node.config.paths.suspects,
-      nodeId: await nodeIdentity(node.config.paths.nodeId),
-    }
-    const said: string[] = []
-    const parked = (...args: string[]) =>
-      parkedCommand(args, { nodeId, segments: source, suspectsDirectory, files: systemFiles, print: (text) => said.push(text) })
+    const parked = (...args: string[]) => runCli(['parked', ...args], { config: node.config })
     const [, second = ''] = await segments(node, endpoint.id)
     const flip = async () => {
       await using file = await open(join(walDirectory, endpoint.id, second), 'r+')
@@ -332,18 +319,17 @@ describe('a segment that cannot be converted', () => {
     await until('the two others', () => node.commits.length === 2)
     await until('the reason', () => node.lag(endpoint.id)?.blocked_by?.startsWith('1 segment') === true)
     expect(node.commits.map(({ seq }) => seq)).toEqual([0, 2])
-    expect(await parked('list')).toBe(0)
-    const id = said.at(-1)?.split(' ')[0] ?? ''
-    expect(said.at(-1)).toMatch(/-000000000001 .*parked/)
+    const { code, out } = await parked('list')
+    expect([code, out]).toEqual([0, expect.stringMatching(/-000000000001 .*parked/)])
+    const id = out.split(' ')[0] ?? ''
 
     // Still damaged: parked again. Mended: delivered.
-    expect(await parked('retry', 'no-such-segment')).toBe(1)
+    expect((await parked('retry', 'no-such-segment')).code).toBe(1)
     await flip()
-    expect(await parked('retry', id)).toBe(0)
+    expect((await parked('retry', id)).code).toBe(0)
     await until('the third commit', () => node.commits.length === 3)
     await until('the log to be empty', async () => (await segments(node, endpoint.id)).length === 0)
-    expect(await parked('list')).toBe(0)
-    expect(said.at(-1)).toBe('nothing is parked')
+    expect(await parked('list')).toMatchObject({ code: 0, out: 'no segment is parked\n' })
   })
 
   test('one that is given up stays as .quarantine', async () => {
@@ -359,17 +345,9 @@ describe('a segment that cannot be converted', () => {
     await until('the parking', async () =>
       (await readdir(node.config.paths.suspects)).some((file) => file.endsWith('.parked.json')),
     )
-    const nodeId = await nodeIdentity(node.config.paths.nodeId)
-    const options = {
-      nodeId,
-      segments: new SegmentDirectory({ directory: node.config.paths.wal, files: systemFiles }),
-      suspectsDirectory: node.config.paths.suspects,
-      files: systemFiles,
-      print: () => undefined,
-    }
     const id =
       (await readdir(node.config.paths.suspects)).find((file) => file.endsWith('.parked.json'))?.replace('.parked.json', '') ?? ''
-    expect(await parkedCommand(['skip', id], options)).toBe(0)
+    expect((await runCli(['parked', 'skip', id], { config: node.config })).code).toBe(0)
     expect(await segments(node, endpoint.id)).toEqual([name.replace('.wal', '.quarantine')])
     await until('the lag to be gone', () => node.lag(endpoint.id) === undefined)
     expect(node.commits).toEqual([])

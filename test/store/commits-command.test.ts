@@ -3,39 +3,37 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { commitsCommand } from '#cli/commits/command.ts'
+import { readConfig } from '#config.ts'
 import { encodeMarker, withMarker } from '#delivery/commit/marker.ts'
 import { objectKey } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
-import { DirectoryStores } from '#objects/directory.ts'
 import { findCommit } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
+import { runCli } from '../support/cli.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { aDestination, anAccount, anOutcome, aPublishedView, aStoredDestination, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 
 const now = t0 + 3_600_000
 const node_id = newId()
+let data = ''
 let buckets = ''
 
 beforeEach(async () => {
-  buckets = await mkdtemp(join(tmpdir(), 'inlet-rebuild-'))
+  data = await mkdtemp(join(tmpdir(), 'inlet-rebuild-'))
+  buckets = join(data, 'buckets')
+  await mkdir(buckets)
 })
-afterEach(() => rm(buckets, { recursive: true }))
+afterEach(() => rm(data, { recursive: true }))
 
 async function rebuild(store: TestStore, ...args: string[]) {
-  let text = ''
-  const write = (part: string) => {
-    text += part
-    return true
-  }
-  const config = { databaseUrl: store.url, paths: { database: store.url } }
-  const stores = async () => new DirectoryStores({ root: buckets })
-  const code = await commitsCommand(['rebuild', ...args], { config, stores, stdout: { write }, now: () => now })
-  return { code, text }
+  const config = readConfig({ INLET_DATA_DIR: data, INLET_DATABASE_URL: store.url })
+  const { code, out, err } = await runCli(['commits', 'rebuild', ...args], { config, clock: new ManualClock(now) })
+  return { code, text: `${out}${err}` }
 }
 
 async function aPlace(store: TestStore) {

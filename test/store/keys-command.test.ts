@@ -1,22 +1,20 @@
 import { expect, test } from 'vitest'
 import { hashApiKey } from '#auth/secrets.ts'
-import { keysCommand } from '#cli/keys.ts'
+import { readConfig } from '#config.ts'
 import { apiKeyPattern } from '#model/api-key.ts'
 import { findApiKeyByHash, listApiKeys } from '#store/api-keys.ts'
 import { currentEpoch } from '#store/epoch.ts'
+import { runCli } from '../support/cli.ts'
 import { describeDatabases, newDatabase, newStore, type TestStore } from '../support/databases.ts'
 import { anAccount } from './fixtures.ts'
 
-async function keys(url: string, ...args: string[]) {
-  let text = ''
-  const stdout = { write: (part: string) => (text += part) }
-  const code = await keysCommand(args, { databaseUrl: url, paths: { database: url } }, stdout)
-  return { code, text }
+function keys(url: string, ...args: string[]) {
+  return runCli(['keys', ...args], { config: readConfig({ INLET_DATABASE_URL: url }) })
 }
 
 async function created(store: TestStore, ...args: string[]) {
-  const { text } = await keys(store.url, 'create', ...args)
-  const secret = text.split('\n')[0] ?? ''
+  const { out } = await keys(store.url, 'create', ...args)
+  const secret = out.split('\n')[0] ?? ''
   expect(secret).toMatch(apiKeyPattern)
   return { secret, key: await findApiKeyByHash(store.db, hashApiKey(secret)) }
 }
@@ -41,18 +39,18 @@ describeDatabases('inlet keys', (kind) => {
     await using store = await newStore(kind)
     await anAccount(store)
     const { secret, key } = await created(store, '--name', 'ci', '--scope', 'ingest')
-    const { code, text } = await keys(store.url, 'list')
+    const { code, out } = await keys(store.url, 'list')
     expect(code).toBe(0)
-    expect(text).toContain(`${key?.id}  ${secret.slice(0, 13)}…  ci`)
-    expect(text).not.toContain(secret)
+    expect(out).toContain(`${key?.id}  ${secret.slice(0, 13)}…  ci`)
+    expect(out).not.toContain(secret)
   })
 
   test('revoke ends a key, with a new epoch', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest')
-    const { code, text } = await keys(store.url, 'revoke', key?.id ?? '')
-    expect([code, text]).toEqual([0, expect.stringContaining('The key "ci" is revoked since 20')])
+    const { code, out } = await keys(store.url, 'revoke', key?.id ?? '')
+    expect([code, out]).toEqual([0, expect.stringContaining('The key "ci" is revoked since 20')])
     expect(await listApiKeys(store.db, account)).toEqual([expect.objectContaining({ revoked_at: expect.any(String) })])
     expect(await currentEpoch(store.db)).toBe(2)
   })
@@ -60,38 +58,39 @@ describeDatabases('inlet keys', (kind) => {
   test('revoke of a key that is not there changes nothing, not even the epoch', async () => {
     await using store = await newStore(kind)
     await anAccount(store)
-    expect(await keys(store.url, 'revoke', 'nobody')).toEqual({ code: 1, text: 'no such API key\n' })
+    expect(await keys(store.url, 'revoke', 'nobody')).toEqual({ code: 1, out: '', err: 'no such API key\n' })
     expect(await currentEpoch(store.db)).toBe(0)
   })
 
   test('a database that was never started says so', async () => {
     await using database = await newDatabase(kind)
-    expect(await keys(database.url, 'list')).toMatchObject({ code: 1, text: expect.stringContaining('no account yet') })
+    expect(await keys(database.url, 'list')).toMatchObject({ code: 1, err: expect.stringContaining('no account yet') })
   })
 
   test.each([
-    [['create']],
-    [['create', '--name', 'x']],
-    [['create', '--name', 'x', '--scope', 'root']],
-    [['create', '--name', 'x', '--scope', 'ingest,ingest']],
-    [['create', '--name', ' ', '--scope', 'ingest']],
-    [['create', 'x', '--name', 'x', '--scope', 'ingest']],
-    [['create', '--nmae', 'x']],
-    [['list', 'all']],
-    [['list', '--name', 'x']],
-    [['revoke']],
-    [['revoke', 'a', 'b']],
-    [['remove', 'a']],
-  ])('wrong use is explained: %j', async (args) => {
+    [['create'], 'missing option: --name'],
+    [['create', '--name', 'x'], 'missing option: --scope'],
+    [['create', '--name', 'x', '--scope', 'root'], '--scope: '],
+    [['create', '--name', 'x', '--scope', 'ingest,ingest'], '--scope: '],
+    [['create', '--name', ' ', '--scope', 'ingest'], '--name: '],
+    [['create', 'x', '--name', 'x', '--scope', 'ingest'], 'unexpected argument: x'],
+    [['create', '--nmae', 'x'], 'unknown option: --nmae; did you mean --name?'],
+    [['list', 'all'], 'unexpected argument: all'],
+    [['list', '--name', 'x'], 'unknown option: --name'],
+    [['revoke'], 'missing argument: ID'],
+    [['revoke', 'a', 'b'], 'unexpected argument: b'],
+    [['revok', 'a'], 'unknown command: revok; did you mean revoke?'],
+  ])('explains wrong usage: %j', async (args, message) => {
     await using store = await newStore(kind)
     await anAccount(store)
-    const { code, text } = await keys(store.url, ...args)
+    const { code, err } = await keys(store.url, ...args)
     expect(code).toBe(2)
-    expect(text).toContain('Usage:')
+    expect(err).toContain(message)
+    expect(err).toMatch(/^See: inlet keys .*--help$/m)
     expect(await currentEpoch(store.db)).toBe(0)
   })
 
-  test('without a verb it says how it is used', async () => {
-    expect(await keys('unused')).toMatchObject({ code: 0, text: expect.stringContaining('Usage:') })
+  test('shows its help without a verb', async () => {
+    expect(await keys('unused')).toMatchObject({ code: 0, out: expect.stringContaining('Usage') })
   })
 })

@@ -2,12 +2,14 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import { errorCode } from '#lib/files.ts'
+import { UserError } from '#lib/user-error.ts'
+import type { CliContext } from '../context.ts'
+import { type Output, Progress } from '../progress.ts'
 import { viewFor } from './definitions.ts'
 import { generateEvents } from './events.ts'
 import { ManagementApi } from './management-api.ts'
-import { type Output, Progress } from './progress.ts'
 import { report } from './report.ts'
 import { send } from './send.ts'
 import { sendOverMqtt } from './send-mqtt.ts'
@@ -19,16 +21,12 @@ const fileBytesMax = 1024 ** 3
 /** Of the events, this share goes over MQTT. */
 const mqttShare = 0.25
 
-const usage = `Usage: npm run demo [-- options]
-
-Starts a server of its own, makes a destination, an endpoint and a view over the management API, sends events over MQTT and HTTP,
-waits for their commit and prints what arrived.
-
-  --file FILE     send these NDJSON lines instead of generated events
-  --events N      how many events to generate (default 20000)
-  --seed N        the same seed gives the same events (default 1)
-  --keep          leave the data directory for a look around
-`
+export type DemoFlags = {
+  readonly file?: string
+  readonly events: number
+  readonly seed: number
+  readonly keep: boolean
+}
 
 const Made = z.object({ id: z.string() })
 const Status = z.object({ status: z.string(), status_reasons: z.array(z.string()) })
@@ -37,39 +35,15 @@ const Commits = z.object({
   next_cursor: z.string().nullable(),
 })
 
-export async function demoCommand(
-  args: readonly string[],
-  { program, stdout }: { readonly program: string; readonly stdout: Output },
-): Promise<number> {
-  let values: { file?: string; events: string; seed: string; keep: boolean; help: boolean }
-  try {
-    values = parseArgs({
-      args: [...args],
-      options: {
-        file: { type: 'string' },
-        events: { type: 'string', default: '20000' },
-        seed: { type: 'string', default: '1' },
-        keep: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    }).values
-  } catch (error) {
-    stdout.write(`${error instanceof Error ? error.message : error}\n\n${usage}`)
-    return 2
-  }
-  const count = Number(values.events)
-  if (values.help || !Number.isInteger(count) || count < 1 || count > 10_000_000 || !Number.isInteger(Number(values.seed))) {
-    stdout.write(usage)
-    return values.help ? 0 : 2
-  }
-  const lines = values.file === undefined ? [...generateEvents(count, Number(values.seed))] : await readLines(values.file)
-  if (lines.length === 0) throw new Error(`${values.file} has no lines`)
+export async function runDemo(this: CliContext, { file, events, seed, keep }: DemoFlags): Promise<void> {
+  const { stdout } = this.process
+  const lines = file === undefined ? [...generateEvents(events, seed)] : await readLines(file)
+  if (lines.length === 0) throw new UserError(`${file} has no lines`)
 
-  stdout.write('\n  Starting a server of the demo’s own …\n')
-  await using server = await startServer(program, { keep: values.keep })
-  await run(server, lines, values.file === undefined, stdout)
-  if (values.keep) stdout.write(`The data stays in ${server.dataDirectory}\n\n`)
-  return 0
+  stdout.write('\n  Starting a separate server for the demo …\n')
+  await using server = await startServer(this.program, { keep })
+  await run(server, lines, file === undefined, stdout)
+  if (keep) stdout.write(`The data stays in ${server.dataDirectory}\n\n`)
 }
 
 async function run(server: DemoServer, lines: readonly string[], isGenerated: boolean, stdout: Output): Promise<void> {
@@ -183,7 +157,10 @@ function* inBatches(lines: readonly string[]): Iterable<readonly string[]> {
 
 /** Lines as byte strings: latin1 keeps every byte as it is. */
 async function readLines(path: string): Promise<readonly string[]> {
-  if ((await stat(path)).size > fileBytesMax) throw new Error(`${path} is too large for the demo: it takes files up to 1 GiB`)
+  const { size } = await stat(path).catch((error: unknown) => {
+    throw new UserError(`cannot read ${path}: ${errorCode(error) ?? String(error)}`)
+  })
+  if (size > fileBytesMax) throw new UserError(`${path} is too large for the demo, which takes files up to 1 GiB`)
   const lines: string[] = []
   for await (const line of createInterface({ input: createReadStream(path, 'latin1'), crlfDelay: Number.POSITIVE_INFINITY })) {
     if (line.trim() !== '') lines.push(line)

@@ -7,7 +7,7 @@ import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
-import type { App } from './serve.ts'
+import type { App } from './run-app.ts'
 
 /** What control says when it made the first account. */
 export const Bootstrapped = z.object({

@@ -3,7 +3,7 @@ import type { Logger } from '#lib/telemetry.ts'
 
 export type App = { stop(signal: AbortSignal): Promise<void> }
 
-export type ServeOptions = {
+export type RunAppOptions = {
   readonly name: string
   readonly shutdownSeconds: number
   readonly logger: Logger
@@ -14,7 +14,7 @@ export type ServeOptions = {
  * Runs an app until the process is told to stop, and answers the exit code. SIGTERM, SIGINT or the end of the supervisor
  * drain; a second signal exits at once. What nobody catches ends the process: its supervisor starts it anew from what is on disk.
  */
-export async function serve({ name, shutdownSeconds, logger, start }: ServeOptions): Promise<number> {
+export async function runApp({ name, shutdownSeconds, logger, start }: RunAppOptions): Promise<number> {
   const supervised = process.channel !== undefined
   const told = Promise.withResolvers<string>()
   const crash = (error: unknown) => {

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { runCli } from '../../test/support/cli.ts'
+
+const commands = ['start', 'control', 'node', 'demo', 'keys', 'segment', 'parked', 'commits']
+
+describe('help', () => {
+  test.each([[[]], [['help']], [['--help']], [['-h']]])('%j lists the commands', async (args) => {
+    const { code, out, err } = await runCli(args)
+    expect([code, err]).toEqual([0, ''])
+    for (const command of commands) expect(out).toMatch(new RegExp(`^  ${command} {2,}\\w`, 'm'))
+    expect(out).not.toMatch(/^ {2}ingest/m)
+  })
+
+  test.each([...commands, 'ingest', 'delivery'])('%s --help runs nothing', async (command) => {
+    const shown = await runCli([command, '--help'])
+    expect(shown).toMatchObject({ code: 0, err: '', out: expect.stringContaining(`inlet ${command}`) })
+    expect(await runCli(['help', command])).toEqual(shown)
+  })
+
+  test('help of a nested command', async () => {
+    const { out } = await runCli(['help', 'keys', 'create'])
+    expect(out).toContain('inlet keys create (--name NAME)')
+  })
+})
+
+test.each(['--version', '-v'])('%s prints the version', async (flag) => {
+  expect(await runCli([flag])).toEqual({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), err: '' })
+})
+
+describe('wrong usage exits with 2, names the mistake and shows where help is', () => {
+  test.each([
+    [['strat'], 'unknown command: strat; did you mean start?', 'inlet --help'],
+    [['xyzzy'], 'unknown command: xyzzy', 'inlet --help'],
+    [['keys', 'revok'], 'unknown command: revok; did you mean revoke?', 'inlet keys --help'],
+    [['start', '--foo'], 'unknown option: --foo', 'inlet start --help'],
+    [['start', '-x'], 'unknown option: -x', 'inlet start --help'],
+    [['start', 'now'], 'unexpected argument: now', 'inlet start --help'],
+    [['demo', '--evnts', '5'], 'unknown option: --evnts; did you mean --events?', 'inlet demo --help'],
+    [['demo', '--events', 'x'], '--events: must be a whole number from 1 to 10000000, not "x"', 'inlet demo --help'],
+    [['demo', '--seed', '1', '--seed', '2'], '--seed may be given only once', 'inlet demo --help'],
+    [['segment', 'cat'], 'missing argument: FILE', 'inlet segment cat --help'],
+    [['keys', 'create', '--name', 'x'], 'missing option: --scope', 'inlet keys create --help'],
+  ])('%j', async (args, message, help) => {
+    expect(await runCli(args)).toEqual({ code: 2, out: '', err: `${message}\nSee: ${help}\n` })
+  })
+})
+
+test('a problem of the configuration is one message without a stack', async () => {
+  const { code, err } = await runCli(['keys', 'list'], { environment: { INLET_NO_SUCH_OPTION: '1' } })
+  expect([code, err]).toEqual([1, 'the configuration has problems:\n  INLET_NO_SUCH_OPTION: no such option\n'])
+})

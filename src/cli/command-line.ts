@@ -1,0 +1,58 @@
+/**
+ * Reads the command line and runs one command.
+ *
+ * Owns: exit codes, help, messages about wrong usage. Does not own: which commands there are (commands.ts).
+ * Law: exit code 0 is success, 1 failure, 2 wrong usage. A process loads only the command that it runs.
+ */
+import { readFile } from 'node:fs/promises'
+import { buildApplication, ExitCode, help, type RouteMap, run, version } from '@stricli/core'
+import { commands } from './commands.ts'
+import { type CliContext, UsageError } from './context.ts'
+import { text } from './text.ts'
+
+const application = buildApplication<CliContext>(
+  commands,
+  {
+    name: 'inlet',
+    scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
+    localization: { text },
+    determineExitCode: (error) => (error instanceof UsageError ? 2 : 1),
+  },
+  {
+    help: help({
+      brief: 'show the help of a command',
+      defaultForRouteMap: true,
+      formatting: { caseStyle: 'convert-camel-to-kebab', useAliasInUsageLine: false, onlyRequiredInUsageLine: false },
+    }),
+    version: version({ brief: 'show the version', info: { getCurrentVersion: readVersion } }),
+  },
+)
+
+/** Returns the exit code. */
+export async function runCommandLine(args: readonly string[], context: CliContext): Promise<number> {
+  const inputs = args[0] === 'help' ? [...args.slice(1), '--help'] : args
+  await run(application, inputs, context)
+  const code = context.process.exitCode ?? 0
+  const isUsageError = code === 2 || code === ExitCode.UnknownCommand || code === ExitCode.InvalidArgument
+  if (isUsageError) context.process.stderr.write(`See: ${['inlet', ...route(inputs), '--help'].join(' ')}\n`)
+  return isUsageError ? 2 : code === 0 ? 0 : 1
+}
+
+/** The leading arguments that name a command or a group of commands. */
+function route(args: readonly string[]): readonly string[] {
+  const names: string[] = []
+  let group: RouteMap<CliContext> = commands
+  for (const name of args) {
+    const target = group.getRoutingTargetForInput(name)
+    if (target === undefined) break
+    names.push(name)
+    if (!('getAllEntries' in target)) break
+    group = target
+  }
+  return names
+}
+
+async function readVersion(): Promise<string> {
+  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
+  return version
+}

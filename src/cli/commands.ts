@@ -1,0 +1,37 @@
+/**
+ * Every command of `inlet`.
+ *
+ * To add one: declare its options and help under `commands/`, write the function that runs in a file beside this one, and list it here.
+ * Declarations must import nothing large: they are loaded for every command.
+ */
+import { buildRouteMap } from '@stricli/core'
+import { commitsCommands } from './commands/commits.ts'
+import { demoCommand } from './commands/demo.ts'
+import { keysCommands } from './commands/keys.ts'
+import { parkedCommands } from './commands/parked.ts'
+import { segmentCommands } from './commands/segment.ts'
+import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
+
+export const commands = buildRouteMap({
+  routes: {
+    start: startCommand,
+    control: controlCommand,
+    node: nodeCommand,
+    ingest: ingestCommand,
+    delivery: deliveryCommand,
+    demo: demoCommand,
+    keys: keysCommands,
+    segment: segmentCommands,
+    parked: parkedCommands,
+    commits: commitsCommands,
+  },
+  docs: {
+    brief: 'Open, self-hosted ingest: HTTP and MQTT in, Parquet in your own bucket',
+    fullDescription: `Open, self-hosted ingest: HTTP and MQTT in, Parquet in your own bucket.
+
+Configuration comes from environment variables: docs/configuration.md lists them.
+Exit codes: 0 success, 1 failure, 2 wrong usage.`,
+    // Children of start and node.
+    hideRoute: { ingest: true, delivery: true },
+  },
+})

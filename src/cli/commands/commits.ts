@@ -1,0 +1,25 @@
+import { buildCommand, buildRouteMap } from '@stricli/core'
+import type { RebuildFlags } from '../commits/rebuild-command.ts'
+import type { CliContext } from '../context.ts'
+
+export const commitsCommands = buildRouteMap({
+  routes: {
+    rebuild: buildCommand<RebuildFlags, [], CliContext>({
+      loader: async () => (await import('../commits/rebuild-command.ts')).rebuildCommits,
+      parameters: {
+        flags: {
+          endpoint: { kind: 'parsed', parse: String, optional: true, brief: 'only this endpoint', placeholder: 'ID' },
+          destination: { kind: 'parsed', parse: String, optional: true, brief: 'only this destination', placeholder: 'ID' },
+          dryRun: { kind: 'boolean', default: false, withNegated: false, brief: 'report what would be recorded, record nothing' },
+        },
+      },
+      docs: {
+        brief: 'record commits that the database lost, from the markers in the buckets',
+        fullDescription: `Records commits that the database lost, from the markers in the buckets: for example after a database was restored from an older copy.
+Known commits are left unchanged, so it may run again at any time, also while the service runs.
+Exits with 1 if something could not be read or was refused.`,
+      },
+    }),
+  },
+  docs: { brief: 'manage commits' },
+})

@@ -1,0 +1,43 @@
+import { buildCommand, buildRouteMap } from '@stricli/core'
+import type { CliContext } from '../context.ts'
+import type { CreateKeyFlags } from '../keys.ts'
+
+const keys = () => import('../keys.ts')
+
+export const keysCommands = buildRouteMap({
+  routes: {
+    create: buildCommand<CreateKeyFlags, [], CliContext>({
+      loader: async () => (await keys()).createKey,
+      parameters: {
+        flags: {
+          name: { kind: 'parsed', parse: String, brief: 'what the key is for', placeholder: 'NAME' },
+          scope: {
+            kind: 'parsed',
+            parse: (text: string) => text.trim(),
+            variadic: ',',
+            brief: 'ingest (send data), metrics (read) or admin (manage everything)',
+            placeholder: 'SCOPE',
+            proposeCompletions: (partial) => ['ingest', 'metrics', 'admin'].filter((scope) => scope.startsWith(partial)),
+          },
+        },
+      },
+      docs: { brief: 'create a key and show it, once' },
+    }),
+    list: buildCommand<object, [], CliContext>({
+      loader: async () => (await keys()).listKeys,
+      parameters: {},
+      docs: { brief: 'list keys' },
+    }),
+    revoke: buildCommand<object, [id: string], CliContext>({
+      loader: async () => (await keys()).revokeKey,
+      parameters: {
+        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'id of the key', placeholder: 'ID' }] },
+      },
+      docs: { brief: 'revoke a key: nodes refuse it within seconds' },
+    }),
+  },
+  docs: {
+    brief: 'manage API keys',
+    fullDescription: 'Manages the API keys of the first account, directly in the database: control need not be running.',
+  },
+})

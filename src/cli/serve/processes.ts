@@ -1,0 +1,59 @@
+/** The commands that serve. Each loads its process when it runs, so that none of them loads another's libraries. */
+import type { Config } from '#config.ts'
+import type { Clock } from '#lib/clock.ts'
+import { createLogger, type Logger } from '#lib/telemetry.ts'
+import type { CliContext } from '../context.ts'
+import { type App, runApp } from './run-app.ts'
+import type { ChildName } from './supervise.ts'
+
+export function start(this: CliContext): Promise<void> {
+  return supervise('start', ['control', 'delivery', 'ingest'], this)
+}
+
+export function node(this: CliContext): Promise<void> {
+  return supervise('node', ['delivery', 'ingest'], this)
+}
+
+export function control(this: CliContext): Promise<void> {
+  return serveOne('control', this, async (config, hooks) => {
+    const { startControl } = await import('#control/app.ts')
+    return startControl(config, { ...hooks, onBootstrap: (made) => void process.send?.({ type: 'bootstrapped', ...made }) })
+  })
+}
+
+export function ingest(this: CliContext): Promise<void> {
+  return serveOne('ingest', this, async (config, hooks) => (await import('#ingest/app.ts')).startIngest(config, hooks))
+}
+
+export function delivery(this: CliContext): Promise<void> {
+  return serveOne('delivery', this, async (config, hooks) => (await import('#delivery/app.ts')).startDelivery(config, hooks))
+}
+
+type Hooks = { readonly logger: Logger; readonly clock: Clock }
+
+async function serveOne(name: string, context: CliContext, start: (config: Config, hooks: Hooks) => Promise<App>): Promise<void> {
+  const config = await context.readConfig()
+  const logger = createLogger(name, config.logLevel)
+  context.process.exitCode = await runApp({
+    name,
+    shutdownSeconds: config.shutdownSeconds,
+    logger,
+    start: () => start(config, { logger, clock: context.clock }),
+  })
+}
+
+async function supervise(name: string, children: readonly ChildName[], context: CliContext): Promise<void> {
+  const { program, clock } = context
+  const config = await context.readConfig()
+  const { environment } = await import('#config.ts')
+  const { startProcesses } = await import('./supervise.ts')
+  const logger = createLogger(name, config.logLevel)
+  const print = (text: string) => void context.process.stdout.write(`${text}\n`)
+  context.process.exitCode = await runApp({
+    name,
+    // A little longer than the processes give themselves: only what hangs is killed.
+    shutdownSeconds: config.shutdownSeconds + 5,
+    logger,
+    start: () => startProcesses({ config, environment, program, children, print, clock, logger }),
+  })
+}

@@ -1,0 +1,37 @@
+import { Writable } from 'node:stream'
+import { runCommandLine } from '#cli/command-line.ts'
+import { type Config, readConfig } from '#config.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
+
+export type CliOptions = {
+  readonly config?: Config
+  /** Read if no configuration is given. */
+  readonly environment?: Readonly<Record<string, string>>
+  readonly clock?: Clock
+}
+
+export type CliResult = { readonly code: number; readonly out: string; readonly err: string }
+
+/** Runs one `inlet` command in this process, as a terminal would show it. */
+export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  const { config, environment = {}, clock = systemClock } = options
+  const [stdout, stderr] = [collecting(), collecting()]
+  const code = await runCommandLine(args, {
+    process: { stdout: stdout.stream, stderr: stderr.stream },
+    program: 'src/main.ts',
+    clock,
+    readConfig: async () => config ?? readConfig(environment),
+  })
+  return { code, out: stdout.text(), err: stderr.text() }
+}
+
+function collecting() {
+  const chunks: Buffer[] = []
+  const stream = new Writable({
+    write(chunk, _, done) {
+      chunks.push(chunk as Buffer)
+      done()
+    },
+  })
+  return { stream, text: () => Buffer.concat(chunks).toString() }
+}
