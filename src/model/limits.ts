@@ -136,33 +136,16 @@ export const dlqLimits = { filesMax: 1_000, downloadSeconds: 3_600 } as const
 
 /** Backfills and re-drives. */
 export const jobLimits = {
-  /** Jobs of an account that are not finished. */
+  /** Unfinished jobs of an account. */
   activePerAccountMax: 20,
   segmentsMax: 100_000,
-  /** Reasons that a job lists, and how long one may be. */
+  /** Reasons that a job lists, and the length of one. */
   reasonsMax: 20,
   reasonCharsMax: 500,
-  /** Units that a process works on at once, that it takes in one request, and that it may name in one. */
-  unitsParallel: 2,
+  /** Units that a node may lease, and name, in one request. */
   leasesPerRequestMax: 8,
   leasesPerNodeMax: 64,
-  /** Jobs, and units of each, that are looked at for one request. */
-  jobsPerLeaseMax: 200,
-  unitsPerLeaseMax: 100,
-  /** A lease that is not renewed for so long is another node's to take. */
-  leaseMs: 60_000,
-  /** How often a process renews its leases and asks for more, and how rarely when control doesn't answer. */
-  pollMs: 2_000,
-  pollMsMax: 30_000,
-  /** A unit on which this many processes died is given up. */
-  deathsMax: 5,
-  /** How long a unit waits after a failure that may pass. */
-  retryMs: 10_000,
-  /** How long a process that stops tries to give its leases back. */
-  releaseMs: 2_000,
-  /** Payload bytes that are read at once from Parquet. */
-  readBytes: 4 * MiB,
-  /** Finished jobs are kept for so long. */
+  /** How long finished jobs are kept. */
   keptMs: 90 * 86_400_000,
 } as const
 

@@ -6,9 +6,9 @@
  */
 import { sql } from 'kysely'
 import type { ViewOutcome } from '#model/commit.ts'
-import { jobLimits } from '#model/limits.ts'
 import { toStorableText } from './columns.ts'
 import { finishJob } from './jobs.ts'
+import { leaseLimits } from './limits.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
@@ -53,14 +53,14 @@ export async function listAvailableUnits(db: Tx, job_id: string, now: number): P
     )
     .orderBy('available_at')
     .orderBy('number')
-    .limit(jobLimits.unitsPerLeaseMax)
+    .limit(leaseLimits.unitsPerJobMax)
     .execute()
 }
 
 export async function leaseUnit(db: Tx, { job_id, commit_id, deaths }: AvailableUnit, lease: Lease, now: number): Promise<void> {
   await db
     .updateTable('job_units')
-    .set({ status: 'leased', available_at: now + jobLimits.leaseMs, deaths, ...lease })
+    .set({ status: 'leased', available_at: now + leaseLimits.leaseMs, deaths, ...lease })
     .where('job_id', '=', job_id)
     .where('commit_id', '=', commit_id)
     .execute()
@@ -94,7 +94,7 @@ export async function listLeasedUnits(
 export async function renewLease(db: Tx, { job_id, commit_id, lease_id }: LeasedUnit, now: number): Promise<void> {
   await db
     .updateTable('job_units')
-    .set({ available_at: now + jobLimits.leaseMs })
+    .set({ available_at: now + leaseLimits.leaseMs })
     .where('job_id', '=', job_id)
     .where('commit_id', '=', commit_id)
     .where('lease_id', '=', lease_id)

@@ -10,6 +10,7 @@ import { jobLimits } from '#model/limits.ts'
 import type { Page } from '#model/page.ts'
 import { fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { explain } from './database-error.ts'
+import { leaseLimits } from './limits.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
@@ -177,7 +178,7 @@ export async function listRunningJobIds(db: Db, region: string): Promise<readonl
     .where('region', '=', region)
     .where('status', '=', 'running')
     .orderBy('looked_at')
-    .limit(jobLimits.jobsPerLeaseMax)
+    .limit(leaseLimits.jobsPerRequestMax)
     .execute()
   return rows.map(({ id }) => id)
 }

@@ -17,3 +17,16 @@ export const storeLimits = {
   /** Rows in one INSERT: both databases bound the parameters of a statement. */
   insertRowsMax: 500,
 } as const
+
+/** Leases of job units. */
+export const leaseLimits = {
+  /** Jobs, and available units of each, that are considered for one request. */
+  jobsPerRequestMax: 200,
+  unitsPerJobMax: 100,
+  /** A lease that is not renewed for this long may be taken by another node. */
+  leaseMs: 60_000,
+  /** A unit fails for good after so many processes died while they worked on it. */
+  deathsMax: 5,
+  /** How long a unit waits after a transient failure. */
+  retryMs: 10_000,
+} as const

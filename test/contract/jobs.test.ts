@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { ArtifactFile, ViewOutcome } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { jobLimits } from '#model/limits.ts'
+import { leaseLimits } from '#store/limits.ts'
 import { newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
@@ -279,7 +280,7 @@ describe('the life of a job', () => {
       view: { id: second.id, name: 'events', version: 2, definition },
       source: { kind: 'parquet', artifact: { rows: 1 }, from_version: null },
       target: { bucket: 'lake', prefix: 'old/prefix', role_arn },
-      lease_ms: jobLimits.leaseMs,
+      lease_ms: leaseLimits.leaseMs,
     })
     expect(await worker.report(unit, done(unit))).toBe('recorded')
     expect(await worker.report(unit, done(unit))).toBe('known')
@@ -382,9 +383,9 @@ describe('a lease', () => {
   test('is nobody else’s while it is renewed; once it ran out it is another’s, and says nothing any more', async () => {
     const { account, worker, node, unit, job } = await leased()
     const other = new Worker(await TestNode.register(control(), node.region))
-    control().clock.advance(jobLimits.leaseMs - 1_000)
+    control().clock.advance(leaseLimits.leaseMs - 1_000)
     expect((await worker.lease(0, [unit.lease_id])).held).toEqual([unit.lease_id])
-    control().clock.advance(jobLimits.leaseMs - 1_000)
+    control().clock.advance(leaseLimits.leaseMs - 1_000)
     expect((await other.lease(1)).units).toEqual([])
     control().clock.advance(2_000)
     const [again] = (await other.lease(1)).units
@@ -397,7 +398,7 @@ describe('a lease', () => {
 
   test('of a process that died is given out at once when its node asks again, and given up after some deaths', async () => {
     const { account, worker, job } = await leased()
-    for (let deaths = 1; deaths < jobLimits.deathsMax; deaths += 1) {
+    for (let deaths = 1; deaths < leaseLimits.deathsMax; deaths += 1) {
       worker.incarnation = `after ${deaths}`
       expect((await worker.lease(1)).units).toHaveLength(1)
     }
@@ -405,13 +406,13 @@ describe('a lease', () => {
     expect((await worker.lease(1)).units).toEqual([])
     expect(await progress(account, job)).toMatchObject({
       status: 'failed',
-      last_error: expect.stringContaining(`${jobLimits.deathsMax} processes`),
+      last_error: expect.stringContaining(`${leaseLimits.deathsMax} processes`),
     })
   })
 
   test('whose answer was lost, or that is given back, counts as no death', async () => {
     const { worker } = await leased()
-    for (let times = 0; times <= jobLimits.deathsMax; times += 1) {
+    for (let times = 0; times <= leaseLimits.deathsMax; times += 1) {
       const [unit] = (await worker.lease(1)).units
       expect(unit).toBeDefined()
       if (times % 2 === 0) expect(await worker.report(unit, { outcome: 'released' })).toBe('recorded')
@@ -423,7 +424,7 @@ describe('a lease', () => {
     expect(await worker.report(unit, { outcome: 'retry', reason: '503 SlowDown' })).toBe('recorded')
     expect((await worker.lease(1)).units).toEqual([])
     expect(await progress(account, job)).toMatchObject({ status: 'running', last_error: '503 SlowDown' })
-    control().clock.advance(jobLimits.retryMs)
+    control().clock.advance(leaseLimits.retryMs)
     expect((await worker.lease(1)).units).toHaveLength(1)
   })
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { compressTo, describeFile } from '#delivery/convert/built-file.ts'
 import { JobWorker } from '#delivery/jobs/job-worker.ts'
+import { jobWorkerLimits } from '#delivery/jobs/limits.ts'
 import { runUnit, type UnitEnd, type UnitRunOptions } from '#delivery/jobs/unit-run.ts'
 import { must } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
@@ -13,8 +14,8 @@ import { Semaphore } from '#lib/semaphore.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport } from '#model/job-protocol.ts'
-import { jobLimits } from '#model/limits.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
+import { leaseLimits } from '#store/limits.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
 import { aDestination } from '../support/delivery-node.ts'
@@ -37,7 +38,7 @@ function aUnit(change: Partial<Unit> = {}): Unit {
   const [endpoint_id, node_id, log] = [newId(), newId(), 'abcdefghij']
   return {
     lease_id: newId(),
-    lease_ms: jobLimits.leaseMs,
+    lease_ms: leaseLimits.leaseMs,
     job_id: newId(),
     account_id: newId(),
     commit: { id: `${node_id}-${log}-000000000000`, endpoint_id, node_id, log, seq: 0, sealed_at: '2026-11-20T08:00:00.000Z' },
@@ -206,7 +207,7 @@ describe('the worker', () => {
     const polls = async (count: number) => {
       const before = control.requests.length
       while (control.requests.length < before + count) {
-        clock.advance(jobLimits.pollMs)
+        clock.advance(jobWorkerLimits.pollMs)
         await new Promise(setImmediate)
       }
       await new Promise(setImmediate)
@@ -215,7 +216,7 @@ describe('the worker', () => {
   }
 
   test('takes no more units than it works on at once, names them, and reports each', async () => {
-    const units = Array.from({ length: jobLimits.unitsParallel + 1 }, () => aUnit())
+    const units = Array.from({ length: jobWorkerLimits.unitsParallel + 1 }, () => aUnit())
     const { control, worker, running, polls } = working(units)
     await worker.start()
     await polls(2)
@@ -246,9 +247,9 @@ describe('the worker', () => {
     await worker.start()
     await polls(2)
     control.away = true
-    clock.advance(jobLimits.leaseMs - 2 * jobLimits.pollMs)
+    clock.advance(leaseLimits.leaseMs - 2 * jobWorkerLimits.pollMs)
     expect(put.size).toBe(0)
-    clock.advance(2 * jobLimits.pollMs)
+    clock.advance(2 * jobWorkerLimits.pollMs)
     expect([...put]).toEqual([unit.lease_id])
     await worker.stop()
   })

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import type { ArtifactFiles } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
-import { jobLimits } from '#model/limits.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { findLatestRefusingVersion, listDlqFiles } from '#store/dlq-files.ts'
 import { findUnit, finishUnit, holdJob, leaseUnit, listAvailableUnits, listLeasedUnits, returnUnit } from '#store/job-units.ts'
 import { getJob, holdRunningJob, insertJob, removeJobsFinishedBefore, setJobStatus } from '#store/jobs.ts'
+import { leaseLimits } from '#store/limits.ts'
 import { type Store, transact } from '#store/store.ts'
 import { insertVersion, publishView } from '#store/views.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
@@ -92,10 +92,10 @@ describeDatabases('jobs', (kind) => {
       const [unit] = await listAvailableUnits(db, job.id, t0)
       if (unit === undefined) throw new Error('no unit')
       await leaseUnit(db, unit, first, t0)
-      expect(await listAvailableUnits(db, job.id, t0 + jobLimits.leaseMs - 1)).toEqual([])
-      const [again] = await listAvailableUnits(db, job.id, t0 + jobLimits.leaseMs)
+      expect(await listAvailableUnits(db, job.id, t0 + leaseLimits.leaseMs - 1)).toEqual([])
+      const [again] = await listAvailableUnits(db, job.id, t0 + leaseLimits.leaseMs)
       if (again === undefined) throw new Error('no unit')
-      await leaseUnit(db, again, second, t0 + jobLimits.leaseMs)
+      await leaseUnit(db, again, second, t0 + leaseLimits.leaseMs)
       await returnUnit(db, { ...unit, ...first }, t0)
       expect(await findUnit(db, job.id, unit.commit_id)).toMatchObject({ status: 'leased', lease_id: second.lease_id })
     })

@@ -10,7 +10,6 @@ import { prefixOf } from '#model/artifact.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport, UnitReports, UnitsReported } from '#model/job-protocol.ts'
-import { jobLimits } from '#model/limits.ts'
 import { findCommit, insertAddition, type StoredCommit } from '#store/commit-additions.ts'
 import { findDestination } from '#store/destinations.ts'
 import {
@@ -28,6 +27,7 @@ import {
   returnUnit,
 } from '#store/job-units.ts'
 import { holdRunningJob, listRunningJobIds, type RunningJob } from '#store/jobs.ts'
+import { leaseLimits } from '#store/limits.ts'
 import { getNodeRegion } from '#store/nodes.ts'
 import { type Store, type Tx, transact } from '#store/store.ts'
 import { getView } from '#store/views.ts'
@@ -35,7 +35,7 @@ import { chooseSource } from './job-source.ts'
 
 export type JobLeasesOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
 
-const died = `given up: ${jobLimits.deathsMax} processes ended while they worked on it`
+const died = `given up: ${leaseLimits.deathsMax} processes ended while they worked on it`
 
 export class JobLeases {
   readonly #options: JobLeasesOptions
@@ -106,7 +106,7 @@ export class JobLeases {
       if (units.length === wanted) return { units, more: true }
       // Its lease ran out: nobody has heard of that node since.
       const unit = candidate.status === 'leased' ? { ...candidate, deaths: candidate.deaths + 1 } : candidate
-      if (unit.deaths >= jobLimits.deathsMax) {
+      if (unit.deaths >= leaseLimits.deathsMax) {
         await finishUnit(db, unit, { status: 'failed', reason: died }, now)
         continue
       }
@@ -117,9 +117,9 @@ export class JobLeases {
       }
       const lease = { lease_id: newId(), node_id: request.node_id, incarnation: request.incarnation }
       await leaseUnit(db, unit, lease, now)
-      units.push({ ...prepared, lease_id: lease.lease_id, lease_ms: jobLimits.leaseMs, job_id: id })
+      units.push({ ...prepared, lease_id: lease.lease_id, lease_ms: leaseLimits.leaseMs, job_id: id })
     }
-    return { units, more: available.length === jobLimits.unitsPerLeaseMax }
+    return { units, more: available.length === leaseLimits.unitsPerJobMax }
   }
 
   async #record(db: Tx, report: UnitReport): Promise<UnitsReported['results'][number]['result']> {
@@ -148,7 +148,7 @@ export class JobLeases {
         break
       case 'retry':
         await noteJobError(db, job_id, report.reason)
-        await returnUnit(db, { ...report, deaths: unit.deaths }, now + jobLimits.retryMs)
+        await returnUnit(db, { ...report, deaths: unit.deaths }, now + leaseLimits.retryMs)
         break
       case 'released':
         await returnUnit(db, { ...report, deaths: unit.deaths }, now)

@@ -7,13 +7,14 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { Unit } from '#model/job-protocol.ts'
-import { buildLimits, jobLimits } from '#model/limits.ts'
+import { buildLimits } from '#model/limits.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { readStoredRecords, type StoredRecord } from '#records/stored-records.ts'
 import { scanSegment } from '#wal/segment-reader.ts'
 import { loadSegment } from '../convert/build.ts'
 import { buildViews } from '../convert/build-views.ts'
 import { type BuiltFile, describeFile } from '../convert/built-file.ts'
+import { jobWorkerLimits } from './limits.ts'
 import { readRefusedRows, withOriginalIndexes } from './refused-rows.ts'
 import { kindOf } from './unit-names.ts'
 
@@ -79,7 +80,7 @@ async function load(table: RecordTable, options: BuildUnitOptions): Promise<read
       const records = readStoredRecords({
         path: sourcePath,
         memoryBytes: Math.floor(memoryBytes * READER_SHARE),
-        batchBytes: jobLimits.readBytes,
+        batchBytes: jobWorkerLimits.readBytes,
         signal,
       })
       for await (const batch of records) {
@@ -96,7 +97,7 @@ async function load(table: RecordTable, options: BuildUnitOptions): Promise<read
         await add(table, record)
         indexes.push(record.recordIndex)
         bytes += record.payload.byteLength
-        if (bytes < jobLimits.readBytes) continue
+        if (bytes < jobWorkerLimits.readBytes) continue
         await table.flush()
         bytes = 0
       }

@@ -12,7 +12,7 @@ import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport, UnitReports, UnitsReported } from '#model/job-protocol.ts'
-import { jobLimits } from '#model/limits.ts'
+import { jobWorkerLimits } from './limits.ts'
 import type { UnitEnd } from './unit-run.ts'
 
 export interface JobControl {
@@ -49,8 +49,8 @@ export class JobWorker implements Service {
     this.#options = options
     this.#polls = new Periodic({
       name: this.name,
-      intervalMs: jobLimits.pollMs,
-      failureDelayMsMax: jobLimits.pollMsMax,
+      intervalMs: jobWorkerLimits.pollMs,
+      failureDelayMsMax: jobWorkerLimits.pollMsMax,
       run: (signal) => this.#poll(signal),
       runAtStart: true,
       failure: 'leasing job units failed',
@@ -77,14 +77,14 @@ export class JobWorker implements Service {
     if (reports.length === 0) return
     const { control, nodeId, logger } = this.#options
     await control
-      .reportUnits({ node_id: nodeId, reports }, AbortSignal.timeout(jobLimits.releaseMs))
+      .reportUnits({ node_id: nodeId, reports }, AbortSignal.timeout(jobWorkerLimits.releaseMs))
       .catch((error: unknown) => logger.warn({ reason: errorMessage(error) }, 'leases of jobs could not be given back'))
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
     const { control, nodeId, clock } = this.#options
     const holding = [...this.#inWork.keys()]
-    const max = jobLimits.unitsParallel - holding.length
+    const max = jobWorkerLimits.unitsParallel - holding.length
     const askedAt = clock.monotonic()
     const leases = await control.leaseUnits({ node_id: nodeId, incarnation: this.#incarnation, max, holding }, signal)
     const held = new Set(leases.held)
@@ -128,7 +128,7 @@ export class JobWorker implements Service {
   /** Until control has it, or the lease is lost. */
   async #report(report: UnitReport, signal: AbortSignal): Promise<void> {
     const { control, nodeId, clock, logger } = this.#options
-    const backoff = new Backoff({ delayMsMin: 200, delayMsMax: jobLimits.pollMs })
+    const backoff = new Backoff({ delayMsMin: jobWorkerLimits.reportRetryMsMin, delayMsMax: jobWorkerLimits.reportRetryMsMax })
     for (;;) {
       signal.throwIfAborted()
       try {

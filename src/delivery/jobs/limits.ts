@@ -1,0 +1,16 @@
+import { MiB } from '#lib/bytes.ts'
+
+export const jobWorkerLimits = {
+  /** Units that a process works on at the same time. */
+  unitsParallel: 2,
+  /** How often a process renews its leases and asks for more, and the most after failures. */
+  pollMs: 2_000,
+  pollMsMax: 30_000,
+  /** Between attempts to report the outcome of a unit. */
+  reportRetryMsMin: 200,
+  reportRetryMsMax: 2_000,
+  /** How long a process that is stopping tries to release its leases. */
+  releaseMs: 2_000,
+  /** Payload bytes that are read at once from Parquet or a DLQ file. */
+  readBytes: 4 * MiB,
+} as const
