@@ -130,7 +130,7 @@ describe('a unit', () => {
     const gone = { ...unit.source, artifact: { ...unit.source.artifact, key: 'p/gone' } }
     expect(await runUnit({ ...unit, source: gone }, options, never)).toMatchObject({
       outcome: 'failed',
-      reason: 'p/gone is not in the bucket any more',
+      reason: 'p/gone is no longer in the bucket',
     })
   })
 
@@ -144,7 +144,7 @@ describe('a unit', () => {
     await put(Buffer.alloc(bytes + 1))
     expect(await runUnit(unit, options, never)).toMatchObject({
       outcome: 'failed',
-      reason: `${key} is not what was delivered: it has ${bytes + 1} bytes, not ${bytes}`,
+      reason: `${key} has changed since it was delivered: it has ${bytes + 1} bytes instead of ${bytes}`,
     })
   })
 

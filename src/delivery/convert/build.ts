@@ -1,9 +1,9 @@
 /**
  * Makes the files of one sealed segment.
  *
- * Owns: which files there are, their kinds and checksums, and that views fail alone. Does not own: how rows are decided (records/),
- * names in the bucket, uploads, retries.
- * Law: the records are loaded once for everything that is made of them; when it throws, no file is left behind.
+ * Owns: the files with their kinds and checksums, and that one failing view does not fail the others. Does not own: how rows are decided
+ * (records/), keys in the bucket, uploads, retries.
+ * Law: the records are loaded once for all files. If the build throws, it leaves no file behind.
  */
 import { Buffer } from 'node:buffer'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -24,11 +24,11 @@ import { type BuiltFile, compressTo, describeFile } from './built-file.ts'
 export type BuildOptions = {
   readonly segment: Pick<OpenSegment, 'header' | 'footer' | 'frames' | 'content'>
   readonly outputFormats: readonly OutputFormat[]
-  /** Those that apply to this segment. */
+  /** The views that apply to this segment. */
   readonly views: readonly BoundView[]
-  /** Files are made in a new directory under it. */
+  /** Files are written to a new directory under it. */
   readonly scratchDirectory: string
-  /** Of this conversion, all in all; beyond it DuckDB uses scratch space on disk. */
+  /** Total for this conversion. Beyond its share DuckDB spills to scratch space on disk. */
   readonly memoryBytes: number
   readonly signal: AbortSignal
   readonly clock: Clock
@@ -60,10 +60,10 @@ export class RequiredViewFailed extends TransientError {
   }
 }
 
-/** DuckDB's own share of the memory; the rest is for what it doesn't count and for the bytes being read. */
+/** DuckDB's share of the memory. The rest is for allocations that it does not count and for the bytes being read. */
 const DUCKDB_SHARE = 2 / 3
 
-/** Throws RequiredViewFailed, the signal's reason, SegmentError, or what DuckDB says of a load that failed. */
+/** Throws RequiredViewFailed, the signal's reason, SegmentError, or the DuckDB error of a failed load. */
 export async function buildArtifacts(options: BuildOptions): Promise<BuiltArtifacts> {
   const directory = await mkdtemp(join(options.scratchDirectory, 'build-'))
   const remove = () => rm(directory, { recursive: true, force: true })

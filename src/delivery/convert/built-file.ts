@@ -4,19 +4,21 @@ import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress } from 'node:zlib'
 import type { ArtifactKind } from '#model/artifact.ts'
 
+/** A file of a segment, made on this disk. */
 export type BuiltFile = {
   readonly kind: ArtifactKind
   readonly path: string
   readonly bytes: number
   readonly rows: number
   readonly sha256: string
+  /** The view version that it is of. */
   readonly view?: { readonly id: string; readonly version: number }
 }
 
 const ZSTD_LEVEL = 3
 const CHUNK_BYTES = 256 * 1024
 
-/** Its size and SHA-256, read as a stream. */
+/** Returns size and SHA-256 of a file, which is read as a stream. */
 export async function describeFile(
   path: string,
   signal: AbortSignal,

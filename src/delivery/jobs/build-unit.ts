@@ -1,7 +1,7 @@
 /**
- * Makes the files of one unit: a view's Parquet and DLQ, of the records in a file from the bucket.
+ * Makes the files of one unit: Parquet and DLQ of one view version, from the records of a file that was downloaded from the bucket.
  *
- * Law: rows are decided by what decides them live, `buildViews`; of a re-drive's DLQ each row has the index it had in its segment.
+ * Law: rows are decided by the code of live delivery, `buildViews`. Rows in the DLQ of a re-drive keep the index that they had in their segment.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
@@ -14,14 +14,15 @@ import { scanSegment } from '#wal/segment-reader.ts'
 import { loadSegment } from '../convert/build.ts'
 import { buildViews } from '../convert/build-views.ts'
 import { type BuiltFile, describeFile } from '../convert/built-file.ts'
+import { readDlqRows, withOriginalIndexes } from './dlq-rows.ts'
 import { jobWorkerLimits } from './limits.ts'
-import { readRefusedRows, withOriginalIndexes } from './refused-rows.ts'
 import { kindOf } from './unit-names.ts'
 
 export type BuildUnitOptions = {
   readonly unit: Unit
-  /** What was downloaded; files are made in its directory. */
+  /** The downloaded file. */
   readonly sourcePath: string
+  /** Where files are written. */
   readonly directory: string
   readonly memoryBytes: number
   readonly files: Files
@@ -29,7 +30,7 @@ export type BuildUnitOptions = {
   readonly signal: AbortSignal
 }
 
-/** As with a live build, DuckDB counts not all that it takes. While Parquet is read there is a second one, which is gone after that. */
+/** As in a live build, DuckDB does not count all its allocations. While Parquet is read, a second instance is open. */
 const TABLE_SHARE = 2 / 3
 const READER_SHARE = 1 / 3
 
@@ -54,7 +55,8 @@ export async function buildUnit(
     const { files, views } = await buildViews({ table, views: [{ view_id, ...rest }], directory, signal, at, onFailure })
     const [outcome] = views
     const { rows } = unit.source.artifact
-    if (outcome?.processed !== rows) throw new Error(`${outcome?.processed} records were read of ${rows} that were delivered`)
+    if (outcome?.processed !== rows)
+      throw new Error(`record count mismatch: read ${outcome?.processed} of ${rows} delivered records`)
     const own = files.map((file) => ({ ...file, kind: kindOf(unit, file.kind) }))
     if (indexes === undefined) return { files: own, outcome }
     return { files: await Promise.all(own.map((file) => reindexed(file, indexes, signal))), outcome }
@@ -63,7 +65,7 @@ export async function buildUnit(
   }
 }
 
-/** The index that each record has in its segment, where that is not the one it has in the table. */
+/** Returns the index of each record in its segment, or undefined if that is its index in the table. */
 async function load(table: RecordTable, options: BuildUnitOptions): Promise<readonly number[] | undefined> {
   const { unit, sourcePath, memoryBytes, files, signal } = options
   switch (unit.source.kind) {
@@ -93,7 +95,7 @@ async function load(table: RecordTable, options: BuildUnitOptions): Promise<read
     case 'dlq': {
       const indexes: number[] = []
       let bytes = 0
-      for await (const record of readRefusedRows(sourcePath, signal)) {
+      for await (const record of readDlqRows(sourcePath, signal)) {
         await add(table, record)
         indexes.push(record.recordIndex)
         bytes += record.payload.byteLength

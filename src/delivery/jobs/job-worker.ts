@@ -1,8 +1,8 @@
 /**
- * Works off units of jobs that control leases to this process.
+ * Runs the job units that control leases to this process.
  *
- * Owns: which units are in work, their leases, the reports. Does not own: how one is done (unit-run.ts), which there are (control).
- * Law: a unit is in work only while its lease is good; what control has not recorded is done again by whoever leases it next.
+ * Owns: the running units, their leases, the reports. Does not own: how a unit runs (unit-run.ts), which units there are (control).
+ * Law: a unit runs only while its lease is valid. A unit whose result control has not recorded is run again by the next process that leases it.
  */
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
@@ -23,16 +23,16 @@ export interface JobControl {
 export type JobWorkerOptions = {
   readonly nodeId: string
   readonly control: JobControl
-  /** Throws only when the signal aborts. */
+  /** Throws only the signal's reason. */
   readonly run: (unit: Unit, signal: AbortSignal) => Promise<UnitEnd>
   readonly clock: Clock
   readonly logger: Logger
 }
 
-type InWork = {
+type RunningUnit = {
   readonly unit: Unit
   readonly abort: AbortController
-  /** Of the timer that puts it down at the end of its lease: somebody else may have it then. */
+  /** Cancels the timer that aborts the unit when its lease ends: another process may lease it then. */
   cancelTimer: () => void
   ended: Promise<void>
 }
@@ -41,7 +41,7 @@ export class JobWorker implements Service {
   readonly name = 'job worker'
   readonly #options: JobWorkerOptions
   readonly #incarnation = newId()
-  readonly #inWork = new Map<string, InWork>()
+  readonly #running = new Map<string, RunningUnit>()
   readonly #stopping = new AbortController()
   readonly #polls: Periodic
 
@@ -66,49 +66,49 @@ export class JobWorker implements Service {
     return this.#polls.start()
   }
 
-  /** Everything can be done again, so it ends at once, and gives its leases back if control is there. */
+  /** Aborts the running units at once, since each can be repeated, and releases their leases if control is reachable. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#polls.stop()
-    const cutOff = [...this.#inWork.values()]
-    for (const { abort } of cutOff) abort.abort()
-    await Promise.all(cutOff.map(({ ended }) => ended))
-    const reports = cutOff.map(({ unit }): UnitReport => ({ ...namesOf(unit), outcome: 'released' }))
+    const aborted = [...this.#running.values()]
+    for (const { abort } of aborted) abort.abort()
+    await Promise.all(aborted.map(({ ended }) => ended))
+    const reports = aborted.map(({ unit }): UnitReport => ({ ...idsOf(unit), outcome: 'released' }))
     if (reports.length === 0) return
     const { control, nodeId, logger } = this.#options
     await control
       .reportUnits({ node_id: nodeId, reports }, AbortSignal.timeout(jobWorkerLimits.releaseMs))
-      .catch((error: unknown) => logger.warn({ reason: errorMessage(error) }, 'leases of jobs could not be given back'))
+      .catch((error: unknown) => logger.warn({ reason: errorMessage(error) }, 'releasing job leases failed'))
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
     const { control, nodeId, clock } = this.#options
-    const holding = [...this.#inWork.keys()]
+    const holding = [...this.#running.keys()]
     const max = jobWorkerLimits.unitsParallel - holding.length
-    const askedAt = clock.monotonic()
+    const requestedAt = clock.monotonic()
     const leases = await control.leaseUnits({ node_id: nodeId, incarnation: this.#incarnation, max, holding }, signal)
     const held = new Set(leases.held)
     for (const id of holding) {
-      const inWork = this.#inWork.get(id)
-      if (inWork === undefined) continue
-      if (held.has(id)) this.#renew(inWork, askedAt)
-      else inWork.abort.abort()
+      const running = this.#running.get(id)
+      if (running === undefined) continue
+      if (held.has(id)) this.#renew(running, requestedAt)
+      else running.abort.abort()
     }
-    for (const unit of leases.units) this.#begin(unit, askedAt)
-    // Control passed over so many units that it did not get to one that is to be done.
+    for (const unit of leases.units) this.#begin(unit, requestedAt)
+    // Control skipped so many units that it did not reach one with work to do.
     if (leases.more && leases.units.length < max) this.#polls.runNow()
   }
 
-  #begin(unit: Unit, askedAt: number): void {
+  #begin(unit: Unit, requestedAt: number): void {
     const abort = new AbortController()
-    const inWork: InWork = { unit, abort, cancelTimer: () => undefined, ended: Promise.resolve() }
-    this.#inWork.set(unit.lease_id, inWork)
-    this.#renew(inWork, askedAt)
-    inWork.ended = this.#finish(unit, abort.signal).then(() => {
-      inWork.cancelTimer()
-      // What was cut off by the stop is still to be given back.
+    const running: RunningUnit = { unit, abort, cancelTimer: () => undefined, ended: Promise.resolve() }
+    this.#running.set(unit.lease_id, running)
+    this.#renew(running, requestedAt)
+    running.ended = this.#finish(unit, abort.signal).then(() => {
+      running.cancelTimer()
+      // Stop releases the leases of the units that it aborted.
       if (this.#stopping.signal.aborted && abort.signal.aborted) return
-      this.#inWork.delete(unit.lease_id)
+      this.#running.delete(unit.lease_id)
       this.#polls.runNow()
     })
   }
@@ -117,15 +117,15 @@ export class JobWorker implements Service {
     const { run, logger } = this.#options
     try {
       const end = await run(unit, signal)
-      await this.#report({ ...namesOf(unit), ...end }, signal)
+      await this.#report({ ...idsOf(unit), ...end }, signal)
     } catch (error) {
-      // Only an abort ends it early; anything else is a broken invariant of this process.
+      // Only an abort may end a unit early. Any other error is a broken invariant of this process.
       if (!signal.aborted) throw error
-      logger.info({ job_id: unit.job_id, commit_id: unit.commit.id }, 'a segment of a job was put down')
+      logger.info({ job_id: unit.job_id, commit_id: unit.commit.id }, 'job segment abandoned')
     }
   }
 
-  /** Until control has it, or the lease is lost. */
+  /** Retries until control has the report or the lease is lost. */
   async #report(report: UnitReport, signal: AbortSignal): Promise<void> {
     const { control, nodeId, clock, logger } = this.#options
     const backoff = new Backoff({ delayMsMin: jobWorkerLimits.reportRetryMsMin, delayMsMax: jobWorkerLimits.reportRetryMsMax })
@@ -136,22 +136,21 @@ export class JobWorker implements Service {
         return
       } catch (error) {
         const delayMs = backoff.next()
-        if (backoff.attempts === 5)
-          logger.warn({ reason: errorMessage(error) }, 'control does not take what became of a job’s segment')
+        if (backoff.attempts === 5) logger.warn({ reason: errorMessage(error) }, 'reporting a job segment failed; retrying')
         await sleep(clock, delayMs, signal)
       }
     }
   }
 
-  /** Control counts from when it answered, which is later than when it was asked. */
-  #renew(inWork: InWork, askedAt: number): void {
+  /** Counts from before the request was sent. Control counts from its response, so the lease never ends earlier there. */
+  #renew(running: RunningUnit, requestedAt: number): void {
     const { clock } = this.#options
-    inWork.cancelTimer()
-    const leftMs = askedAt + inWork.unit.lease_ms - clock.monotonic()
-    inWork.cancelTimer = clock.setTimer(() => inWork.abort.abort(), leftMs)
+    running.cancelTimer()
+    const leftMs = requestedAt + running.unit.lease_ms - clock.monotonic()
+    running.cancelTimer = clock.setTimer(() => running.abort.abort(), leftMs)
   }
 }
 
-function namesOf({ lease_id, job_id, commit }: Unit): { lease_id: string; job_id: string; commit_id: string } {
+function idsOf({ lease_id, job_id, commit }: Unit): { lease_id: string; job_id: string; commit_id: string } {
   return { lease_id, job_id, commit_id: commit.id }
 }

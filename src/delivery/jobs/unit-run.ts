@@ -1,9 +1,9 @@
 /**
- * Takes one unit of a job to its end: download, build, upload, marker.
+ * Runs one unit of a job: download, build, upload, marker.
  *
- * Owns: the steps, and what their failures mean. Does not own: the lease, the report, trying again.
- * Law: the marker is put after every artifact that it lists. Names come from the segment and the view version alone, so a unit that
- * is done again overwrites itself. Live delivery never waits for it: it gives its slot back as soon as somebody wants it.
+ * Owns: the order of the steps, and which failures are worth a retry. Does not own: the lease, the report, retries (control).
+ * Law: the marker is written after every file that it lists. Keys depend on the segment and the view version alone, so a repeated unit
+ * overwrites itself. Live delivery never waits for a unit: a unit returns its build permit as soon as live delivery wants it.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -30,21 +30,21 @@ import { markerKindOf, segmentOf } from './unit-names.ts'
 
 export type UnitRunOptions = {
   readonly scratch: string
-  /** Of one conversion. */
+  /** For one conversion. */
   readonly memoryBytes: number
-  /** Those of live delivery. */
+  /** Shared with live delivery. */
   readonly builds: Semaphore
   readonly stores: ObjectStores
   readonly files: Files
   readonly clock: Clock
 }
 
-type NamesOfLease = 'lease_id' | 'job_id' | 'commit_id'
-export type UnitEnd = UnitReport extends infer Report ? (Report extends unknown ? Omit<Report, NamesOfLease> : never) : never
+type LeaseIds = 'lease_id' | 'job_id' | 'commit_id'
+export type UnitEnd = UnitReport extends infer Report ? (Report extends unknown ? Omit<Report, LeaseIds> : never) : never
 
 type Built = { readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }
 
-/** Throws only when the signal aborts. */
+/** Throws only the signal's reason. */
 export async function runUnit(unit: Unit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
   const directory = await mkdtemp(join(options.scratch, 'job-'))
   try {
@@ -69,11 +69,11 @@ async function download({ source }: Unit, store: ObjectStore, path: string, sign
   // Whoever can write to the bucket must not be able to fill our disk.
   const size = await bucket.request('read', () => store.size(key, signal))
   if (size !== undefined && size !== bytes)
-    throw new Error(`${key} is not what was delivered: it has ${size} bytes, not ${bytes}`)
+    throw new Error(`${key} has changed since it was delivered: it has ${size} bytes instead of ${bytes}`)
   const found = await bucket.request('read', () => store.getFile(key, path, signal))
-  if (!found) throw new Error(`${key} is not in the bucket any more`)
+  if (!found) throw new Error(`${key} is no longer in the bucket`)
   if ((await describeFile(path, signal)).sha256 !== sha256)
-    throw new Error(`${key} is not what was delivered: its SHA-256 differs`)
+    throw new Error(`${key} has changed since it was delivered: its SHA-256 differs`)
 }
 
 async function build(

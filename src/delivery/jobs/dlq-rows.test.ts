@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { readRefusedRows, withOriginalIndexes } from './refused-rows.ts'
+import { readDlqRows, withOriginalIndexes } from './dlq-rows.ts'
 
 let directory = ''
 const signal = new AbortController().signal
 
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'inlet-refused-'))
+  directory = await mkdtemp(join(tmpdir(), 'inlet-dlq-'))
 })
 afterEach(() => rm(directory, { recursive: true }))
 
@@ -27,7 +27,7 @@ const row = (record_index: number, more: object) => ({
   ...more,
 })
 
-test('a row is the record that it was, with its envelope', async () => {
+test('a row is read as the original record, with its envelope', async () => {
   const path = join(directory, 'rows.ndjson.gz')
   const rows = [
     row(4, { record: '{"a":"\u2028\u2029 ü"}' }),
@@ -43,7 +43,7 @@ test('a row is the record that it was, with its envelope', async () => {
   await writeFile(path, gzipSync(rows.map((each) => `${JSON.stringify(each)}\n`).join('')))
   const receivedAtMicros = Date.parse('2026-11-20T08:15:30.123Z') * 1000 + 456
   const http = { protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros }
-  expect(await Array.fromAsync(readRefusedRows(path, signal))).toEqual([
+  expect(await Array.fromAsync(readDlqRows(path, signal))).toEqual([
     { ...http, payload: Buffer.from('{"a":"\u2028\u2029 ü"}'), recordIndex: 4 },
     {
       protocol: 'mqtt',
@@ -58,7 +58,7 @@ test('a row is the record that it was, with its envelope', async () => {
   ])
 })
 
-test('indexes are put back, and nothing else changes', async () => {
+test('replaces the indexes and changes nothing else', async () => {
   const [from, to] = [join(directory, 'from'), join(directory, 'to')]
   await writeFile(from, gzipSync([row(0, { record: '\u2028' }), row(1, {})].map((each) => `${JSON.stringify(each)}\n`).join('')))
   await withOriginalIndexes(from, to, [17, 42], signal)
@@ -69,8 +69,8 @@ test('indexes are put back, and nothing else changes', async () => {
   expect(rows.map((each) => JSON.parse(each))).toEqual([row(17, { record: '\u2028' }), row(42, {})])
 })
 
-test('a file that is cut short is an error', async () => {
+test('throws if the file is truncated', async () => {
   const path = join(directory, 'cut')
   await writeFile(path, gzipSync(`${JSON.stringify(row(0, { record: 'x' }))}\n`).subarray(0, -9))
-  await expect(Array.fromAsync(readRefusedRows(path, signal))).rejects.toThrow()
+  await expect(Array.fromAsync(readDlqRows(path, signal))).rejects.toThrow()
 })

@@ -1,5 +1,5 @@
 /**
- * The rows of a DLQ file, as records again, and a DLQ file of them as a DLQ file of their segment.
+ * Reads the rows of a DLQ file as records, and writes DLQ files with the indexes that records have in their segment.
  *
  * Law: a record has the bytes, the envelope and the index that it had in its segment.
  */
@@ -13,7 +13,7 @@ import type { StoredRecord } from '#records/stored-records.ts'
 
 const LINE_FEED = 0x0a
 
-const RefusedRow = z.object({
+const DlqRow = z.object({
   record: z.string().nullish(),
   record_base64: z.string().nullish(),
   record_index: z.int().min(0),
@@ -24,11 +24,11 @@ const RefusedRow = z.object({
   attributes: z.looseObject({}).nullish(),
 })
 
-export type RefusedRecord = StoredRecord & { readonly recordIndex: number }
+export type DlqRecord = StoredRecord & { readonly recordIndex: number }
 
-export async function* readRefusedRows(path: string, signal: AbortSignal): AsyncGenerator<RefusedRecord> {
+export async function* readDlqRows(path: string, signal: AbortSignal): AsyncGenerator<DlqRecord> {
   for await (const line of linesOf(path, signal)) {
-    const row = RefusedRow.parse(JSON.parse(line))
+    const row = DlqRow.parse(JSON.parse(line))
     const { record, record_base64, record_index, ingested_at, protocol, topic, client_id, attributes } = row
     yield {
       protocol,
@@ -42,7 +42,7 @@ export async function* readRefusedRows(path: string, signal: AbortSignal): Async
   }
 }
 
-/** Copies a DLQ file, with each `record_index` replaced by what stands there in `indexes`. */
+/** Copies a DLQ file and replaces each `record_index` by `indexes[record_index]`. */
 export async function withOriginalIndexes(
   from: string,
   to: string,
@@ -58,23 +58,23 @@ export async function withOriginalIndexes(
   await pipeline(Readable.from(rows()), createGzip(), createWriteStream(to, { flags: 'wx' }), { signal })
 }
 
-/** Lines end with a line feed and with nothing else: there may be a U+2028 in a text. */
+/** Lines end with a line feed only: text may contain U+2028. */
 async function* linesOf(path: string, signal: AbortSignal): AsyncGenerator<string> {
   const unpacked = createGunzip()
   const unpacking = pipeline(createReadStream(path), unpacked, { signal })
-  // Its error comes out of the loop as well.
+  // The loop throws the same error.
   unpacking.catch(() => undefined)
-  let begun: Buffer[] = []
+  let partial: Buffer[] = []
   for await (const chunk of unpacked as AsyncIterable<Buffer>) {
     let start = 0
     for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, start)) {
-      yield Buffer.concat([...begun, chunk.subarray(start, end)]).toString('utf8')
-      begun = []
+      yield Buffer.concat([...partial, chunk.subarray(start, end)]).toString('utf8')
+      partial = []
       start = end + 1
     }
-    if (start < chunk.length) begun.push(chunk.subarray(start))
+    if (start < chunk.length) partial.push(chunk.subarray(start))
   }
-  if (begun.length > 0) yield Buffer.concat(begun).toString('utf8')
+  if (partial.length > 0) yield Buffer.concat(partial).toString('utf8')
 }
 
 function toMicros(iso: string): number {
