@@ -12,7 +12,7 @@ import { EndpointTable } from './endpoint-table.ts'
 
 export type ConfigurationOptions = {
   readonly authenticator: Pick<Authenticator, 'update'>
-  readonly wal: Pick<Wal, 'configure'>
+  readonly wal: Pick<Wal, 'configure' | 'retireExcept'>
   readonly logger: Logger
 }
 
@@ -45,6 +45,7 @@ export class Configuration {
         seqAbove: committed_seq,
       })
     }
+    wal.retireExcept(new Set(snapshot.endpoints.map(({ id }) => id)))
     this.#endpoints = new EndpointTable(snapshot)
     this.#epoch = snapshot.epoch
     logger.info({ epoch: snapshot.epoch, endpoints: snapshot.endpoints.length }, 'configuration applied')

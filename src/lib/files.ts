@@ -40,6 +40,8 @@ export interface Files {
   rename(from: string, to: string): Promise<void>
   /** Removes a file. One that isn't there is fine. */
   remove(path: string): Promise<void>
+  /** Removes an empty directory. One that isn't there is fine. Throws ENOTEMPTY if something is in it. */
+  removeDirectory(path: string): Promise<void>
   /** Sets the modification time of a file or directory to now, which `watch` reports. */
   touch(path: string): Promise<void>
   /**
@@ -115,6 +117,9 @@ export const systemFiles: Files = {
   },
   rename: (from, to) => fs.promises.rename(from, to),
   remove: (path) => fs.promises.rm(path, { force: true }),
+  async removeDirectory(path) {
+    await unlessMissing(fs.promises.rmdir(path))
+  },
   async touch(path) {
     const now = new Date()
     await fs.promises.utimes(path, now, now)

@@ -76,6 +76,11 @@ export class Log {
     this.#settings = options.settings
   }
 
+  /** The highest seq that this log has used, -1 for none. */
+  get lastSeq(): number {
+    return this.#lastSeq ?? -1
+  }
+
   configure(settings: LogSettings): void {
     this.#settings = settings
   }

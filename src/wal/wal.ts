@@ -20,6 +20,7 @@ import { type WalLimits, walLimits } from './limits.ts'
 import { type Appended, Log, type LogSettings } from './log.ts'
 import type { Orphan } from './orphan.ts'
 import { recoverLog, recoverSegment } from './recovery.ts'
+import { RetiredLogs } from './retired-logs.ts'
 import { isLogName } from './segment-file.ts'
 import { WalError } from './wal-error.ts'
 
@@ -46,6 +47,9 @@ export class Wal implements Service {
   readonly #logs = new Map<string, Log>()
   readonly #lastSeqs = new Map<string, number>()
   readonly #unreadable = new Set<string>()
+  /** Logs with a directory at the start that were not configured since. */
+  readonly #unclaimed = new Set<string>()
+  readonly #retired: RetiredLogs
   readonly #failures = new Map<string, string>()
   readonly #usage: DiskUsage
   readonly #waiting = { bytes: 0 }
@@ -57,6 +61,7 @@ export class Wal implements Service {
     this.#options = options
     this.#limits = { ...walLimits, ...options.limits }
     this.#usage = new DiskUsage(options.files)
+    this.#retired = new RetiredLogs(options)
     this.#upkeep = new Periodic({
       name: 'wal upkeep',
       intervalMs: this.#limits.lookIntervalMs,
@@ -72,6 +77,7 @@ export class Wal implements Service {
     const { directory, files } = this.#options
     await files.makeDirectory(directory)
     const names = [...(await listLogs(files, directory))]
+    for (const name of names) this.#unclaimed.add(name)
     const recoverNext = async () => {
       for (let name = names.shift(); name !== undefined; name = names.shift()) await this.#recoverUnlessUnreadable(name)
     }
@@ -80,7 +86,7 @@ export class Wal implements Service {
     await this.#upkeep.start()
   }
 
-  /** Makes the log if it is new. Changed settings apply from its next segment on. */
+  /** Opens the log if it is new or was retired. Changed settings apply from its next segment on. */
   configure(logName: string, settings: LogSettings): void {
     assert(this.#state !== 'new', 'the WAL is configured after its start')
     assert(isLogName(logName), `not a log name: ${logName}`)
@@ -90,13 +96,18 @@ export class Wal implements Service {
       known.configure(settings)
       return
     }
+    this.#unclaimed.delete(logName)
+    const reclaimed = this.#retired.reclaim(logName)
     const { directory, files, clock, logger } = this.#options
     const log = new Log({
       logName,
       directory: join(directory, logName),
       // Of each log its own: node, incarnation and seq name a segment among all segments of all logs.
       incarnation: newIncarnation(),
-      lastSeq: () => this.#lastSeq(logName),
+      lastSeq: async () => {
+        await reclaimed
+        return await this.#lastSeq(logName)
+      },
       settings,
       files,
       clock,
@@ -113,12 +124,30 @@ export class Wal implements Service {
     this.#logs.set(logName, log)
   }
 
+  /**
+   * Retires every other log: no endpoint claims it any more. It is sealed, and removed from disk once delivery has taken all of its
+   * segments. Only for names that are known to be complete; never because control cannot be reached.
+   */
+  retireExcept(claimed: ReadonlySet<string>): void {
+    assert(this.#state !== 'new', 'logs are retired after the start of the WAL')
+    if (this.#state === 'stopped') return
+    for (const logName of [...this.#logs.keys(), ...this.#unclaimed]) {
+      if (claimed.has(logName)) continue
+      const log = this.#logs.get(logName)
+      this.#logs.delete(logName)
+      this.#unclaimed.delete(logName)
+      this.#noteSeq(logName, -1)
+      this.#retired.retire(logName, log, () => this.#noteSeq(logName, log?.lastSeq ?? -1))
+    }
+  }
+
   /** Resolves with the segment's seq when the frame is durable. Rejects with a WalError. */
   append(logName: string, frame: FrameInput): Promise<Appended> {
     if (this.#state === 'stopped') return Promise.reject(new WalError('stopping', 'the log is being closed'))
     const log = this.#logs.get(logName)
-    assert(log !== undefined, `the log ${logName} was never configured`)
-    return log.append(frame)
+    if (log !== undefined) return log.append(frame)
+    assert(this.#lastSeqs.has(logName), `the log ${logName} was never configured`)
+    return Promise.reject(new WalError('stopping', 'the log is closed: no endpoint has it any more'))
   }
 
   /** Unhealthy from the first append that the disk failed until the disk takes something durably again. */
@@ -136,7 +165,7 @@ export class Wal implements Service {
   async stop(signal: AbortSignal): Promise<void> {
     this.#state = 'stopped'
     await this.#upkeep.stop()
-    await Promise.all([...this.#logs.values()].map((log) => log.stop(signal)))
+    await Promise.all([this.#retired.stop(signal), ...[...this.#logs.values()].map((log) => log.stop(signal))])
     if (!signal.aborted) await this.#retryOrphans()
   }
 
@@ -155,7 +184,7 @@ export class Wal implements Service {
     const { lastSeq, sealed, orphans } = await recoverLog(this.#recovery(), join(directory, logName), logName)
     await this.#usage.count(directory, logName)
     this.#unreadable.delete(logName)
-    this.#lastSeqs.set(logName, lastSeq)
+    this.#noteSeq(logName, lastSeq)
     this.#orphans = [...this.#orphans, ...orphans]
     for (const segment of sealed) this.#announceSealed(segment)
   }
@@ -163,6 +192,10 @@ export class Wal implements Service {
   async #lastSeq(logName: string): Promise<number> {
     if (this.#unreadable.has(logName)) await this.#recover(logName)
     return this.#lastSeqs.get(logName) ?? -1
+  }
+
+  #noteSeq(logName: string, seq: number): void {
+    this.#lastSeqs.set(logName, Math.max(seq, this.#lastSeqs.get(logName) ?? -1))
   }
 
   #recovery() {
@@ -194,7 +227,8 @@ export class Wal implements Service {
   }
 
   async #look(): Promise<void> {
-    for (const part of [() => this.#usage.look(), () => this.#retryOrphans(), () => this.#probe()]) {
+    const parts = [() => this.#usage.look(), () => this.#retryOrphans(), () => this.#retired.removeEmpty(), () => this.#probe()]
+    for (const part of parts) {
       await part().catch((error: unknown) => this.#options.logger.warn({ err: error }, 'looking after the WAL directory failed'))
     }
   }

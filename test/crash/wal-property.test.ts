@@ -37,6 +37,8 @@ type Step =
   | { readonly do: 'free' }
   | { readonly do: 'crash'; readonly operations: number; readonly fault: Fault }
   | { readonly do: 'restart' }
+  /** A configuration that has only these logs. */
+  | { readonly do: 'claim'; readonly logs: readonly LogName[] }
 
 const size = fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 9_000 }), fc.constant(40_000))
 const append = fc.record({
@@ -61,6 +63,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         'open',
         'truncate',
         'remove',
+        'removeDirectory',
         'list',
       ),
       error: fc.constantFrom('ENOSPC', 'EIO', 'EDQUOT'),
@@ -79,6 +82,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('claim' as const), logs: fc.subarray([...logNames]) }) },
 )
 
 test('what was acknowledged is readable exactly once, whatever happens', { timeout: 120_000 }, async () => {
@@ -131,11 +135,18 @@ class World {
         continue
       }
       if (crashes !== this.#crashes) continue
-      for (const log of logNames) {
-        this.#wal.configure(log, { segmentBytes: 30_000, segmentMaxAgeMs: 2_000, seqAbove: -1 })
-      }
+      this.#claim(logNames)
       return
     }
+  }
+
+  #claim(logs: readonly LogName[]): void {
+    const delivered = [...this.#delivered.values()]
+    for (const log of logs) {
+      const seqAbove = Math.max(-1, ...delivered.flatMap(({ segment }) => (segment.logName === log ? segment.seq : [])))
+      this.#wal.configure(log, { segmentBytes: 30_000, segmentMaxAgeMs: 2_000, seqAbove })
+    }
+    this.#wal.retireExcept(new Set(logs))
   }
 
   async take(next: Step): Promise<void> {
@@ -168,6 +179,9 @@ class World {
         break
       case 'crash':
         this.#crashIn = { operations: next.operations, fault: next.fault }
+        break
+      case 'claim':
+        this.#claim(next.logs)
         break
       case 'restart':
         await this.#wal.stop(this.#random() < 0.5 ? new AbortController().signal : AbortSignal.abort())

@@ -34,6 +34,7 @@ export function deadlyFiles(files: Files, { operation, when, matches }: Moment):
     syncDirectory: (path) => deadly('syncDirectory', path, () => files.syncDirectory(path)),
     rename: (from, to) => deadly('rename', from, () => files.rename(from, to)),
     remove: (path) => deadly('remove', path, () => files.remove(path)),
+    removeDirectory: (path) => files.removeDirectory(path),
     touch: (path) => files.touch(path),
     watch: (path, onChange) => files.watch(path, onChange),
     freeBytes: (path) => files.freeBytes(path),

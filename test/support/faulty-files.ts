@@ -19,6 +19,7 @@ export type DiskOperation = {
     | 'close'
     | 'rename'
     | 'remove'
+    | 'removeDirectory'
     | 'touch'
     | 'list'
     | 'makeDirectory'
@@ -81,6 +82,7 @@ export class FaultyDisk {
         run({ kind: 'remove', path }, () => {
           if (this.#names.has(path)) this.#change(path, (names) => names.delete(path))
         }),
+      removeDirectory: (path) => run({ kind: 'removeDirectory', path }, () => this.#removeDirectory(path)),
       touch: (path) => run({ kind: 'touch', path }, () => undefined),
       watch: () => () => undefined,
       freeBytes: () => Promise.resolve(this.capacityBytes - this.usedBytes()),
@@ -214,6 +216,11 @@ export class FaultyDisk {
     this.#makeDirectory(dirname(path))
     this.#change(path, (names) => names.set(path, 'directory'))
     this.#syncDirectory(dirname(path))
+  }
+
+  #removeDirectory(path: string): void {
+    if (this.#list(path).length > 0) throw systemError('ENOTEMPTY', { kind: 'removeDirectory', path })
+    if (this.#names.has(path)) this.#change(path, (names) => names.delete(path))
   }
 
   #syncDirectory(path: string): void {

@@ -1,0 +1,40 @@
+/** What becomes of the log of an endpoint that is deleted. */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { systemFiles } from '#lib/files.ts'
+import { newId } from '#model/id.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { until } from '../support/until.ts'
+
+test('it is sealed, and removed once delivery has emptied it; one that drains or is paused stays', async () => {
+  const [deleted, draining, paused] = [anEndpoint({ id: newId() }), anEndpoint({ id: newId() }), anEndpoint({ id: newId() })]
+  const before = aSnapshot({ epoch: 1, endpoints: [deleted, draining, paused] })
+  await using node = await IngestNode.start({ snapshot: before })
+  const directory = join(node.directory, 'node', 'wal')
+  const segments = new SegmentDirectory({ directory, files: systemFiles })
+  for (const { id } of before.endpoints) expect(await send(node, id)).toBe(202)
+  await node.publish({
+    ...before,
+    epoch: 2,
+    endpoints: [
+      { ...draining, desired_state: 'draining' },
+      { ...paused, desired_state: 'paused' },
+    ],
+  })
+  expect(await send(node, deleted.id)).toBe(404)
+  await until('the seal', async () =>
+    (await segments.list()).some(({ logName, state }) => logName === deleted.id && state === 'sealed'),
+  )
+  expect((await readdir(directory)).sort()).toEqual([deleted.id, draining.id, paused.id].sort())
+  for (const segment of await segments.list()) if (segment.logName === deleted.id) await segments.remove(segment)
+  await until('the removal', async () => !(await readdir(directory)).includes(deleted.id))
+  expect((await readdir(directory)).sort()).toEqual([draining.id, paused.id].sort())
+})
+
+async function send(node: IngestNode, endpointId: string): Promise<number> {
+  const headers = { 'x-api-key': secretOf('a'), 'content-type': 'application/x-ndjson' }
+  const { status } = await fetch(`${node.url}/v1/ingest?endpoint=${endpointId}`, { method: 'POST', headers, body: '{}' })
+  return status
+}

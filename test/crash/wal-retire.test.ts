@@ -1,0 +1,331 @@
+/** Logs that no endpoint claims any more are removed once they are empty, whatever crashes in between. Each on the disk of faulty-files.ts. */
+import { Buffer } from 'node:buffer'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Files } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { Wal } from '#wal/wal.ts'
+import { type DiskOperation, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+
+const directory = '/data/wal'
+const never = new AbortController().signal
+const nobody: ReadonlySet<string> = new Set()
+const everybody: ReadonlySet<string> = new Set(['log', 'other'])
+let disk: FaultyDisk
+let clock: ManualClock
+let files: Files
+let segments: SegmentDirectory
+let wal: Wal
+
+beforeEach(async () => {
+  disk = new FaultyDisk(seededRandom(11))
+  clock = new ManualClock()
+  mount()
+  wal = await newWal()
+  wal.configure('log', settings())
+})
+
+describe('a log that is retired', () => {
+  test('is sealed at once, and removed with its high-water file when its last segment is', async () => {
+    const waiting = append()
+    wal.retireExcept(nobody)
+    expect(await waiting).toBe(0)
+    await turns()
+    expect(await states()).toEqual(['log sealed'])
+    await look()
+    expect(await logs()).toEqual(['log'])
+    await deliver()
+    await look()
+    expect(await logs()).toEqual([])
+    disk.crash()
+    mount()
+    expect(await logs()).toEqual([])
+    expect(disk.paths()).toEqual([])
+  })
+
+  test('takes nothing more, and does not take the process with it', async () => {
+    await append()
+    wal.retireExcept(nobody)
+    await expect(append()).rejects.toMatchObject({ reason: 'stopping' })
+    await deliver()
+    await look()
+    await expect(append()).rejects.toMatchObject({ reason: 'stopping' })
+  })
+
+  test('stays while a damaged file is kept in it for a person', async () => {
+    await append()
+    wal.retireExcept(nobody)
+    await turns()
+    const [segment] = await segments.list()
+    if (segment === undefined) throw new Error('no segment')
+    const kept = await segments.quarantine(segment)
+    await look()
+    expect(await states()).toEqual(['log quarantined'])
+    await files.remove(kept)
+    await look()
+    expect(await logs()).toEqual([])
+  })
+
+  test('stays while what the disk refused is still to be recovered', async () => {
+    await append()
+    disk.fault = ({ kind, path }) => (kind === 'sync' && path.includes('/log/') ? { error: 'EIO' } : undefined)
+    wal.retireExcept(nobody)
+    await look()
+    await look()
+    expect(await states()).toEqual(['log open'])
+    disk.fault = () => undefined
+    await look()
+    expect(await states()).toEqual(['log sealed'])
+    await deliver()
+    await look()
+    expect(await logs()).toEqual([])
+  })
+
+  test('leaves the others alone', async () => {
+    wal.configure('other', settings())
+    await append('other')
+    await append()
+    wal.retireExcept(new Set(['other']))
+    await turns()
+    expect(await states()).toEqual(['log sealed', 'other open'])
+    expect(await append('other')).toBe(0)
+  })
+
+  test('is sealed by a stop that comes at once', async () => {
+    await append()
+    wal.retireExcept(nobody)
+    await wal.stop(never)
+    expect(await states()).toEqual(['log sealed'])
+  })
+})
+
+describe('a log found at the start', () => {
+  beforeEach(async () => {
+    await append()
+    await wal.stop(never)
+    wal = await newWal()
+  })
+
+  test('stays as long as no configuration was applied', async () => {
+    await deliver()
+    await look()
+    await look()
+    expect(await logs()).toEqual(['log'])
+  })
+
+  test('is removed once it is empty and a configuration does not have it', async () => {
+    wal.configure('other', settings())
+    wal.retireExcept(new Set(['other']))
+    await look()
+    expect(await logs()).toEqual(['log'])
+    await deliver()
+    await look()
+    expect(await logs()).toEqual([])
+  })
+
+  test('stays if a configuration has it, whether or not it takes records', async () => {
+    wal.configure('log', settings())
+    wal.retireExcept(everybody)
+    await deliver()
+    await look()
+    expect(await logs()).toEqual(['log'])
+    expect(await append()).toBe(1)
+  })
+})
+
+describe('an endpoint that comes back with a restored database', () => {
+  test.each(['sealed', 'empty', 'removed'] as const)('while its log is %s: the seq goes on', async (when) => {
+    await append()
+    await rotate()
+    await append()
+    wal.retireExcept(nobody)
+    if (when !== 'sealed') {
+      await turns()
+      await deliver()
+    }
+    if (when === 'removed') await look()
+    expect(await logs()).toEqual(when === 'removed' ? [] : ['log'])
+    wal.configure('log', settings())
+    wal.retireExcept(everybody)
+    expect(await append()).toBe(2)
+    await look()
+    await wal.stop(never)
+    expect((await segments.list()).map(({ seq }) => seq).at(-1)).toBe(2)
+  })
+
+  test('in the middle of the removal: its new segment is not removed', async () => {
+    await append()
+    wal.retireExcept(nobody)
+    await turns()
+    await deliver()
+    const appended: Promise<number>[] = []
+    disk.fault = ({ kind }) => {
+      if (kind !== 'removeDirectory' || appended.length > 0) return undefined
+      wal.configure('log', settings())
+      wal.retireExcept(everybody)
+      appended.push(append())
+      return undefined
+    }
+    await look()
+    expect(await Promise.all(appended)).toEqual([1])
+    await look()
+    expect(await states()).toEqual(['log open'])
+    disk.crash()
+    mount()
+    wal = await newWal()
+    expect(await states()).toEqual(['log sealed'])
+  })
+
+  test('and goes again, and comes back again', async () => {
+    for (let seq = 0; seq < 4; seq += 1) {
+      expect(await append()).toBe(seq)
+      wal.retireExcept(nobody)
+      if (seq % 2 === 0) wal.configure('log', settings())
+      await turns()
+      await deliver()
+      await look()
+      wal.configure('log', settings())
+    }
+  })
+})
+
+describe('the removal', () => {
+  /** Two segments were delivered, and committed, before it. */
+  async function emptied(): Promise<void> {
+    await append()
+    await rotate()
+    await append()
+    wal.retireExcept(nobody)
+    await turns()
+    await deliver()
+  }
+
+  test('gives up when a file appears in the directory, and keeps the high-water mark', async () => {
+    await append()
+    wal.retireExcept(nobody)
+    await turns()
+    const { list } = files
+    let hidden = false
+    // A listing during a rename may show neither name.
+    Object.assign(files, {
+      list: async (path: string) => {
+        const entries = await list(path)
+        if (hidden || !path.endsWith('/log')) return entries
+        hidden = true
+        return entries.filter(({ name }) => name === 'high-water')
+      },
+    })
+    await wal.stop(never)
+    wal = await newWal()
+    wal.retireExcept(nobody)
+    hidden = false
+    await look()
+    expect(hidden).toBe(true)
+    expect(await states()).toEqual(['log sealed'])
+    await deliver()
+    await wal.stop(never)
+    wal = await newWal()
+    wal.configure('log', settings())
+    expect(await append()).toBe(1)
+  })
+
+  test('that the disk refuses is tried again', async () => {
+    await emptied()
+    let failures = 0
+    disk.fault = ({ kind }) => (kind === 'removeDirectory' && failures++ < 2 ? { error: 'EIO' } : undefined)
+    await look()
+    expect(await logs()).toEqual(['log'])
+    await look()
+    await look()
+    expect(await logs()).toEqual([])
+  })
+
+  test.each(['crash before', 'crash after', 'kill before', 'kill after'] as const)(
+    'with a %s at each of its steps: the next start finishes it, or goes on above control’s last commit',
+    async (fault) => {
+      for (let at = 0; ; at += 1) {
+        disk = new FaultyDisk(seededRandom(at))
+        clock = new ManualClock()
+        mount()
+        wal = await newWal()
+        wal.configure('log', settings())
+        await emptied()
+        const operations: DiskOperation[] = []
+        disk.fault = (operation) => (operations.push(operation) === at + 1 ? fault : undefined)
+        await look()
+        if (operations.length <= at) return
+        disk.fault = () => undefined
+        mount()
+        wal = await newWal()
+        if (at % 2 === 0) {
+          wal.retireExcept(nobody)
+          // A power cut may bring removed segments back; delivery knows their commits, and removes them again.
+          await deliver()
+          await look()
+          expect(await logs()).toEqual([])
+          expect(disk.paths()).toEqual([])
+        } else {
+          wal.configure('log', { ...settings(), seqAbove: 1 })
+          wal.retireExcept(everybody)
+          await look()
+          expect(await append()).toBe(2)
+        }
+      }
+    },
+  )
+})
+
+function settings() {
+  return { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 }
+}
+
+function mount(): void {
+  files = disk.mount()
+  segments = new SegmentDirectory({ directory, files })
+}
+
+async function newWal(): Promise<Wal> {
+  const made = new Wal({ directory, files, clock, logger: createLogger('test', 'silent') })
+  await made.start()
+  return made
+}
+
+async function append(logName = 'log'): Promise<number> {
+  const frame = {
+    layout: 'single',
+    receivedAtMicros: 0,
+    recordCount: 1,
+    envelope: Buffer.of(),
+    payload: [Buffer.from('{}')],
+  } as const
+  return (await wal.append(logName, frame)).seq
+}
+
+/** Seals by age. */
+async function rotate(): Promise<void> {
+  clock.advance(60_000)
+  await turns()
+}
+
+/** The WAL's own round, once a second. */
+async function look(): Promise<void> {
+  clock.advance(1_000)
+  await turns()
+}
+
+async function deliver(): Promise<void> {
+  for (const segment of await segments.list()) if (segment.state === 'sealed') await segments.remove(segment)
+}
+
+async function states(): Promise<readonly string[]> {
+  return (await segments.list()).map(({ logName, state }) => `${logName} ${state}`)
+}
+
+async function logs(): Promise<readonly string[]> {
+  return (await files.list(directory)).map(({ name }) => name).sort()
+}
+
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 60; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}
