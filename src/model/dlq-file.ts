@@ -3,7 +3,7 @@ import { Id } from './id.ts'
 import { dlqLimits, pageLimits } from './limits.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 
-/** A file of the rows of one segment that a view refused. */
+/** A file with the rows of one segment that a view rejected. */
 export const DlqFile = z.object({
   endpoint_id: Id,
   endpoint_name: z.string(),
@@ -15,7 +15,7 @@ export const DlqFile = z.object({
   rows: z.int(),
   created_at: Timestamp,
   download_url: z.string().nullable().meta({
-    description: 'valid for one hour, needs no credentials; null where the destination is gone or does not let itself be read',
+    description: 'valid for one hour, needs no credentials; null if the destination was deleted or denies reading',
   }),
 })
 export type DlqFile = z.infer<typeof DlqFile>
@@ -25,36 +25,36 @@ export const DlqFiles = z.object({
   view_name: z.string(),
   view_version: z.int(),
   files: z.array(DlqFile).meta({ description: `newest first; without \`limit\` the latest ${dlqLimits.filesMax}` }),
-  total: z.int().meta({ description: 'how many there are in all, of those that are asked for' }),
+  total: z.int().meta({ description: 'number of files that match, over all pages' }),
   next_cursor: z.string().nullable().optional().meta({
-    description: 'only where `limit` is given: pass it as `cursor`; null when there is no further page',
+    description: 'present if `limit` is given: pass it as `cursor`; null on the last page',
   }),
 })
 export type DlqFiles = z.infer<typeof DlqFiles>
 
-/** Where a page ends: files are ordered by both. */
-export type DlqFilePlace = { readonly created_at: number; readonly commit_id: string }
+/** Position in the list, which is ordered by both fields. */
+export type DlqFilePosition = { readonly created_at: number; readonly commit_id: string }
 
 const cursorForm = /^(\d{1,15})_([\w-]{1,200})$/
 
-/** The place as text that clients hand back as it is. */
-export function toCursor({ created_at, commit_id }: DlqFilePlace): string {
+/** Encodes a position as the text that clients pass back unchanged. */
+export function toCursor({ created_at, commit_id }: DlqFilePosition): string {
   return `${created_at}_${commit_id}`
 }
 
 const Cursor = z
   .string()
-  .regex(cursorForm, 'is none that this service gave: pass the next_cursor of the page before')
-  .transform((text): DlqFilePlace => {
+  .regex(cursorForm, 'is not a cursor of this service: pass the next_cursor of the previous page')
+  .transform((text): DlqFilePosition => {
     const [, created_at, commit_id = ''] = cursorForm.exec(text) ?? []
     return { created_at: Number(created_at), commit_id }
   })
 
 export const DlqFilesQuery = z
   .strictObject({
-    endpoint_id: Id.optional().meta({ description: 'only those of this endpoint' }),
-    created_after: TimestampInput.optional().meta({ description: 'only those created at this moment or later' }),
-    created_before: TimestampInput.optional().meta({ description: 'only those created before this moment' }),
+    endpoint_id: Id.optional().meta({ description: 'only files of this endpoint' }),
+    created_after: TimestampInput.optional().meta({ description: 'only files created at this time or later' }),
+    created_before: TimestampInput.optional().meta({ description: 'only files created before this time' }),
     limit: z.coerce
       .number()
       .int()
@@ -62,9 +62,9 @@ export const DlqFilesQuery = z
       .max(pageLimits.max)
       .optional()
       .meta({
-        description: `asks for pages; without it the latest ${dlqLimits.filesMax} are one`,
+        description: `page size; without it the latest ${dlqLimits.filesMax} files are returned`,
       }),
-    cursor: Cursor.optional().meta({ description: 'the `next_cursor` of the page before; needs `limit`' }),
+    cursor: Cursor.optional().meta({ description: 'the `next_cursor` of the previous page; needs `limit`' }),
   })
   .refine(({ cursor, limit }) => cursor === undefined || limit !== undefined, {
     path: ['limit'],

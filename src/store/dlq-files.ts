@@ -1,7 +1,7 @@
 import type { ExpressionBuilder, Selectable } from 'kysely'
 import { parseArtifactKind } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
-import type { DlqFilePlace, DlqFilesQuery } from '#model/dlq-file.ts'
+import type { DlqFilePosition, DlqFilesQuery } from '#model/dlq-file.ts'
 import { fromTime, toTime } from './columns.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
@@ -44,7 +44,7 @@ export async function insertDlqFiles(db: Tx, commit: CommitFiles, now: number): 
 
 export type StoredDlqFilesQuery = Omit<DlqFilesQuery, 'limit' | 'cursor'> & {
   readonly limit: number
-  readonly after?: DlqFilePlace | undefined
+  readonly after?: DlqFilePosition | undefined
 }
 
 export type DlqFilesPage = {
@@ -52,7 +52,7 @@ export type DlqFilesPage = {
   /** How many there are in all, on this page or not. */
   readonly total: number
   /** Of the last file shown; undefined where there are no more. */
-  readonly last: DlqFilePlace | undefined
+  readonly last: DlqFilePosition | undefined
 }
 
 /**

@@ -52,7 +52,7 @@ describeGateway('inlet commits rebuild', (gateway) => {
     // The control process runs meanwhile.
     expect(await rebuild(installation, '--endpoint', id, '--destination', destination.id)).toMatchObject({
       code: 0,
-      output: expect.stringContaining(`${before.commits.length} recorded, 0 known already, 0 refused`),
+      output: expect.stringContaining(`${before.commits.length} recorded, 0 already known, 0 refused`),
     })
     expect(await shown()).toEqual(before)
     expect(await rebuild(installation, '--endpoint', id, '--destination', destination.id)).toMatchObject({
@@ -96,12 +96,12 @@ describeGateway('inlet commits rebuild', (gateway) => {
     expect((await installation.commits(id))[0]).not.toHaveProperty('artifacts.views/later/v1')
     expect(await rebuild(installation, '--endpoint', id, '--destination', destination.id)).toMatchObject({
       code: 0,
-      output: expect.stringContaining('1 recorded, 1 known'),
+      output: expect.stringContaining('1 recorded, 1 already known'),
     })
     expect(await installation.commits(id)).toEqual(before)
     expect(await rebuild(installation, '--endpoint', id, '--destination', destination.id)).toMatchObject({
       code: 0,
-      output: expect.stringContaining('0 recorded, 2 known'),
+      output: expect.stringContaining('0 recorded, 2 already known'),
     })
   })
 
@@ -116,8 +116,8 @@ describeGateway('inlet commits rebuild', (gateway) => {
     await customer.deleteBucket(lost.bucket)
     const { code, output } = await rebuild(installation, '--endpoint', id)
     expect(code).toBe(1)
-    expect(output).toContain('0 recorded, 1 known already')
-    expect(output).toMatch(new RegExp(`bucket ${lost.bucket} was not read to its end: .*NoSuchBucket`))
+    expect(output).toContain('0 recorded, 1 already known')
+    expect(output).toMatch(new RegExp(`reading bucket ${lost.bucket} failed: .*NoSuchBucket`))
   })
 })
 

@@ -109,12 +109,12 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect((await shown(store, place)).commits).toEqual([])
     expect(await rebuild(store)).toMatchObject({
       code: 0,
-      text: expect.stringContaining('4 recorded, 0 known already, 0 refused'),
+      text: expect.stringContaining('4 recorded, 0 already known, 0 refused'),
     })
     expect(await shown(store, place)).toEqual(before)
     expect(await rebuild(store)).toMatchObject({
       code: 0,
-      text: expect.stringContaining('0 recorded, 4 known already, 0 refused'),
+      text: expect.stringContaining('0 recorded, 4 already known, 0 refused'),
     })
     expect(await shown(store, place)).toEqual(before)
     const { seq } = await store.db.selectFrom('committed_seqs').select('seq').executeTakeFirstOrThrow()
@@ -129,7 +129,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
       const commit = await delivered(place, aCommit(place, seq, seq < 5 ? t0 : now + 3_600_000))
       if (seq > 1 && seq < 4) await transact(store, (db) => recordCommit(db, commit, t0 + (seq - 2)))
     }
-    expect((await rebuild(store)).text).toContain('3 recorded, 2 known already, 0 refused')
+    expect((await rebuild(store)).text).toContain('3 recorded, 2 already known, 0 refused')
     const { items } = await listCommits(store.db, place.endpoint, { limit: 9 })
     const times = items.map(({ seq, uploaded_at }) => [seq, Date.parse(uploaded_at) - t0])
     expect(times.slice(0, 1)).toEqual([[5, now - t0]])
@@ -187,16 +187,16 @@ describeDatabases('inlet commits rebuild', (kind) => {
     await put(place, `${folder}/notes.txt`, 'mine')
     const { code, text } = await rebuild(store)
     expect(code).toBe(1)
-    expect(text).toContain('1 recorded, 0 known already, 9 refused')
+    expect(text).toContain('1 recorded, 0 already known, 9 refused')
     for (const reason of [
       'damaged, or no marker of this program',
       `it is of another endpoint, ${other.endpoint}`,
       'it belongs at',
-      `a view of another account, ${other.view.id}`,
+      `a view of another account: ${other.view.id}`,
       'a file that no node writes: another/place',
       'another bucket, elsewhere',
-      'bytes are too many for a marker',
-      'its name is none that a marker has',
+      'too large for a marker: ',
+      'not the name of a marker',
     ]) {
       expect(text).toContain(reason)
     }
@@ -213,7 +213,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect(await rebuild(store, '--dry-run')).toMatchObject({ code: 0, text: expect.stringContaining('2 to record') })
     expect((await shown(store, place)).commits).toEqual([])
     expect((await rebuild(store, '--endpoint', other.endpoint)).text).toContain('1 recorded')
-    expect((await rebuild(store, '--destination', other.destination.id)).text).toContain('0 recorded, 1 known')
+    expect((await rebuild(store, '--destination', other.destination.id)).text).toContain('0 recorded, 1 already known')
     expect((await shown(store, place)).commits).toEqual([])
     const both = ['--endpoint', place.endpoint, '--destination', other.destination.id]
     expect(await rebuild(store, ...both)).toMatchObject({ code: 1, text: expect.stringContaining('no such endpoint') })

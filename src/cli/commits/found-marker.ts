@@ -10,7 +10,7 @@ import { decodeMarker } from '#delivery/commit/marker.ts'
 import { decodeUnitMarker, type UnitMarker } from '#delivery/jobs/unit-marker.ts'
 import { additionId, objectKey, type ViewVersion } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
-import type { CommitPlace } from '#store/commit-places.ts'
+import type { MarkerFolder } from '#store/marker-folders.ts'
 
 export type FoundMarker =
   | { readonly kind: 'segment'; readonly commit: SegmentCommit }
@@ -18,13 +18,13 @@ export type FoundMarker =
   | { readonly kind: 'addition'; readonly addition: UnitMarker }
 
 /** What the marker says, or why it is refused. */
-export function readMarker(key: string, bytes: Uint8Array, place: CommitPlace): FoundMarker | { readonly refused: string } {
+export function readMarker(key: string, bytes: Uint8Array, folder: MarkerFolder): FoundMarker | { readonly refused: string } {
   const commit = decodeMarker(key, bytes)
   const addition = commit === undefined ? decodeUnitMarker(key, bytes) : undefined
   const marker = commit ?? addition
   if (marker === undefined) return { refused: 'damaged, or no marker of this program' }
   const { endpoint_id, node_id, log, seq } = marker
-  if (endpoint_id !== place.endpoint_id) return { refused: `it is of another endpoint, ${endpoint_id}` }
+  if (endpoint_id !== folder.endpoint_id) return { refused: `it is of another endpoint, ${endpoint_id}` }
   const own = commitId(node_id, log, seq)
   const view = viewOf(addition)
   const id = view === undefined ? own : additionId(own, view)
@@ -34,12 +34,12 @@ export function readMarker(key: string, bytes: Uint8Array, place: CommitPlace): 
   const sealedAtMicros = Date.parse(marker.sealed_at) * 1000
   const name = { endpointId: endpoint_id, nodeId: node_id, log, seq, sealedAtMicros }
   const expected = objectKey(
-    place.target.prefix,
+    folder.target.prefix,
     name,
     view === undefined ? { type: 'marker' } : { type: 'addition-marker', ...view },
   )
   if (key !== expected) return { refused: `it belongs at ${expected}` }
-  const foreign = findForeignArtifact(marker, name, place.target)
+  const foreign = findForeignArtifact(marker, name, folder.target)
   if (foreign !== undefined) return { refused: foreign }
   if (addition !== undefined) return { kind: 'addition', addition }
   return commit === undefined ? { refused: 'no marker' } : { kind: 'segment', commit }

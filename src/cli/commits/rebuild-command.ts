@@ -3,26 +3,25 @@ import { UserError } from '#lib/user-error.ts'
 import { Id } from '#model/id.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
-import { type CommitPlace, listCommitPlaces } from '#store/commit-places.ts'
+import { listMarkerFolders, type MarkerFolder } from '#store/marker-folders.ts'
 import type { Store } from '#store/store.ts'
 import { type CliContext, UsageError } from '../context.ts'
 import { Progress } from '../progress.ts'
 import { openMigratedStore } from '../store.ts'
-import { countMarkers, rebuildPlace, type Tally } from './rebuild.ts'
+import { countMarkers, rebuildFolder, type Tally } from './rebuild.ts'
 
-/** What was refused is told up to so many lines. */
-const problemsShownMax = 100
+const problemLinesMax = 100
 
 export type RebuildFlags = { readonly endpoint?: string; readonly destination?: string; readonly dryRun: boolean }
 
 export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Promise<void> {
   const filter = { endpoint_id: id('endpoint', flags.endpoint), destination_id: id('destination', flags.destination) }
   await using store = await openMigratedStore(this)
-  const places = await listCommitPlaces(store.db, filter)
-  if (places.length === 0) throw new UserError('no such endpoint with such a destination in this database')
+  const folders = await listMarkerFolders(store.db, filter)
+  if (folders.length === 0) throw new UserError('no such endpoint with such a destination in this database')
   const { stores, close } = await openObjectStores(await this.readConfig(), { clock: this.clock })
   try {
-    const isComplete = await rebuild(this, store, places, flags.dryRun, stores)
+    const isComplete = await rebuild(this, store, folders, flags.dryRun, stores)
     if (!isComplete) this.process.exitCode = 1
   } finally {
     close()
@@ -38,38 +37,38 @@ function id(option: string, text: string | undefined): string | undefined {
 async function rebuild(
   { process: { stdout }, clock }: CliContext,
   store: Store,
-  places: readonly CommitPlace[],
+  folders: readonly MarkerFolder[],
   dryRun: boolean,
   stores: ObjectStores,
 ): Promise<boolean> {
   const now = () => clock.now()
-  const sum: Tally = { recorded: 0, known: 0, refused: 0 }
+  const tally: Tally = { recorded: 0, known: 0, refused: 0 }
   const problems: string[] = []
   const unreadable = new Set<string>()
-  const notRead = ({ id, bucket }: CommitPlace['target'], error: unknown) => {
+  const reportUnreadable = ({ id, bucket }: MarkerFolder['target'], error: unknown) => {
     unreadable.add(id)
-    problems.push(`bucket ${bucket} was not read to its end: ${errorMessage(error)}`)
+    problems.push(`reading bucket ${bucket} failed: ${errorMessage(error)}`)
   }
-  const counted: { readonly place: CommitPlace; readonly markers: number }[] = []
-  stdout.write(`looking for the markers of ${new Set(places.map(({ endpoint_id }) => endpoint_id)).size} endpoints …\n`)
-  for (const place of places) {
-    // What a bucket says of one endpoint it would say of each.
-    if (unreadable.has(place.target.id)) continue
+  const counted: { readonly folder: MarkerFolder; readonly markers: number }[] = []
+  stdout.write(`searching markers of ${new Set(folders.map(({ endpoint_id }) => endpoint_id)).size} endpoints …\n`)
+  for (const folder of folders) {
+    // A bucket that failed for one endpoint would fail for the others.
+    if (unreadable.has(folder.target.id)) continue
     try {
-      const markers = await countMarkers(stores.open(place.target), place)
-      if (markers > 0) counted.push({ place, markers })
+      const markers = await countMarkers(stores.open(folder.target), folder)
+      if (markers > 0) counted.push({ folder, markers })
     } catch (error) {
-      notRead(place.target, error)
+      reportUnreadable(folder.target, error)
     }
   }
   const total = counted.reduce((all, { markers }) => all + markers, 0)
   const progress = new Progress({ output: stdout, label: 'markers', total })
   let done = 0
-  for (const { place } of counted) {
-    const { bucket, id } = place.target
+  for (const { folder } of counted) {
+    const { bucket, id } = folder.target
     if (unreadable.has(id)) continue
     try {
-      await rebuildPlace(stores.open(place.target), place, sum, {
+      await rebuildFolder(stores.open(folder.target), folder, tally, {
         ...{ store, now, dryRun },
         onProgress: (markers) => {
           done += markers
@@ -78,12 +77,12 @@ async function rebuild(
         onRefused: (key, reason) => problems.push(`${bucket}/${key}: ${reason}`),
       })
     } catch (error) {
-      notRead(place.target, error)
+      reportUnreadable(folder.target, error)
     }
   }
   const what = dryRun ? 'to record' : 'recorded'
-  stdout.write(`${sum.recorded} ${what}, ${sum.known} known already, ${sum.refused} refused\n`)
-  for (const problem of problems.slice(0, problemsShownMax)) stdout.write(`  ${problem}\n`)
-  if (problems.length > problemsShownMax) stdout.write(`  … and ${problems.length - problemsShownMax} more\n`)
+  stdout.write(`${tally.recorded} ${what}, ${tally.known} already known, ${tally.refused} refused\n`)
+  for (const problem of problems.slice(0, problemLinesMax)) stdout.write(`  ${problem}\n`)
+  if (problems.length > problemLinesMax) stdout.write(`  … and ${problems.length - problemLinesMax} more\n`)
   return problems.length === 0
 }

@@ -1,8 +1,8 @@
 /**
- * Makes the commits of a database anew from the markers in the buckets.
+ * Records lost commits again, from the markers in the buckets.
  *
- * Owns: going through the places, what is taken and what is refused. Does not own: what a commit leaves in the database (the store).
- * Law: a commit that is known is not touched, so a second run changes nothing, and one that was cut short is gone on with.
+ * Owns: reading the folders, accepting or refusing each marker. Does not own: what a commit changes in the database (the store).
+ * Law: a known commit is left unchanged. So a second run changes nothing, and an interrupted run can be resumed.
  */
 import { setImmediate } from 'node:timers/promises'
 import { markerBytesMax } from '#delivery/commit/marker.ts'
@@ -11,27 +11,27 @@ import { markerFolder, parseMarkerKey } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
-import { type CommitPlace, listKnownCommits, listViewsOfOthers } from '#store/commit-places.ts'
 import { restoreCommit } from '#store/commits.ts'
 import { findDestination } from '#store/destinations.ts'
+import { listKnownCommits, listViewsOfOthers, type MarkerFolder } from '#store/marker-folders.ts'
 import { type Store, transact } from '#store/store.ts'
 import { type FoundMarker, readMarker } from './found-marker.ts'
 
-/** Markers that are looked up, read and recorded together. */
+/** Markers per database lookup. */
 const batchMarkers = 200
-/** Markers that are read at the same time. */
+/** Markers to read in parallel. */
 const readsParallel = 16
-/** In the place of a job's id: which job it was is not in the marker. */
+/** Used as the job id: the marker does not name the job. */
 const unknownJob = 'rebuilt'
 
 export type RebuildOptions = {
   readonly store: Store
   readonly now: () => number
-  /** Looks, and writes nothing. */
+  /** Reads everything and writes nothing. */
   readonly dryRun: boolean
-  /** Markers gone through since the last call. */
+  /** Called with the number of markers processed since the last call. */
   readonly onProgress: (markers: number) => void
-  /** A marker that was not taken. */
+  /** Called for each refused marker. */
   readonly onRefused: (key: string, reason: string) => void
 }
 
@@ -39,40 +39,45 @@ export type Tally = { recorded: number; known: number; refused: number }
 
 type Entry = { readonly key: string; readonly bytes: number; readonly commitId: string; readonly isAddition: boolean }
 
-/** How many markers lie there. Throws what the bucket says. */
-export async function countMarkers(store: ObjectStore, place: CommitPlace): Promise<number> {
+/** Returns the number of markers in the folder. Throws ObjectStoreError. */
+export async function countMarkers(store: ObjectStore, folder: MarkerFolder): Promise<number> {
   let count = 0
-  for await (const _ of store.list(markerFolder(place.target.prefix, place.endpoint_id))) count += 1
+  for await (const _ of store.list(markerFolder(folder.target.prefix, folder.endpoint_id))) count += 1
   return count
 }
 
-/** Adds to the tally. Throws what the bucket says; then everything before is recorded. */
-export async function rebuildPlace(store: ObjectStore, place: CommitPlace, tally: Tally, options: RebuildOptions): Promise<void> {
-  // Those of jobs come after their segments, whose names they sort beside.
+/** Adds its counts to the tally. Throws ObjectStoreError; what was processed before is recorded. */
+export async function rebuildFolder(
+  store: ObjectStore,
+  folder: MarkerFolder,
+  tally: Tally,
+  options: RebuildOptions,
+): Promise<void> {
+  // Markers of jobs need the commit of their segment, so they come in a second pass.
   for (const wantsAdditions of [false, true]) {
     let batch: Entry[] = []
-    for await (const { key, bytes } of store.list(markerFolder(place.target.prefix, place.endpoint_id))) {
+    for await (const { key, bytes } of store.list(markerFolder(folder.target.prefix, folder.endpoint_id))) {
       const marker = parseMarkerKey(key)
       const isAddition = marker?.kind.type === 'addition-marker'
       if (marker === undefined) {
         if (wantsAdditions) continue
-        refuse(tally, options, key, 'its name is none that a marker has')
+        refuse(tally, options, key, 'not the name of a marker')
         options.onProgress(1)
       } else if (isAddition === wantsAdditions) {
         batch.push({ key, bytes, commitId: marker.commitId, isAddition })
         if (batch.length === batchMarkers) {
-          await rebuildBatch(store, place, batch, tally, options)
+          await rebuildBatch(store, folder, batch, tally, options)
           batch = []
         }
       }
     }
-    await rebuildBatch(store, place, batch, tally, options)
+    await rebuildBatch(store, folder, batch, tally, options)
   }
 }
 
 async function rebuildBatch(
   store: ObjectStore,
-  place: CommitPlace,
+  folder: MarkerFolder,
   batch: readonly Entry[],
   tally: Tally,
   options: RebuildOptions,
@@ -81,16 +86,16 @@ async function rebuildBatch(
     options.store.db,
     batch.map(({ commitId }) => commitId),
   )
-  // Of an addition only its marker says which view it is of.
+  // Only the marker of an addition says which view it belongs to, so it must be read.
   const unread = batch.filter(({ commitId, isAddition }) => isAddition || !known.has(commitId))
   tally.known += batch.length - unread.length
   options.onProgress(batch.length - unread.length)
   for (let at = 0; at < unread.length; at += readsParallel) {
     const entries = unread.slice(at, at + readsParallel)
-    const markers = await Promise.all(entries.map((entry) => read(store, place, entry)))
+    const markers = await Promise.all(entries.map((entry) => read(store, folder, entry)))
     for (const [index, { key }] of entries.entries()) {
-      const marker = markers[index] ?? { refused: 'it was not read' }
-      const result = 'refused' in marker ? marker : await take(marker, place, options)
+      const marker = markers[index] ?? { refused: 'not read' }
+      const result = 'refused' in marker ? marker : await record(marker, folder, options)
       if (typeof result === 'string') tally[result === 'new' ? 'recorded' : 'known'] += 1
       else refuse(tally, options, key, result.refused)
     }
@@ -101,41 +106,45 @@ async function rebuildBatch(
 
 async function read(
   store: ObjectStore,
-  place: CommitPlace,
+  folder: MarkerFolder,
   { key, bytes }: Entry,
 ): Promise<FoundMarker | { readonly refused: string }> {
-  if (bytes > markerBytesMax) return { refused: `${bytes} bytes are too many for a marker` }
+  if (bytes > markerBytesMax) return { refused: `too large for a marker: ${bytes} bytes` }
   const body = await store.get(key)
-  return body === undefined ? { refused: 'it is gone' } : readMarker(key, body, place)
+  return body === undefined ? { refused: 'removed in the meantime' } : readMarker(key, body, folder)
 }
 
-type Taken = 'new' | 'known' | { readonly refused: string }
+type Outcome = 'new' | 'known' | { readonly refused: string }
 
-async function take(marker: FoundMarker, place: CommitPlace, options: RebuildOptions): Promise<Taken> {
+async function record(marker: FoundMarker, folder: MarkerFolder, options: RebuildOptions): Promise<Outcome> {
   const { views, artifacts } = marker.kind === 'segment' ? marker.commit : marker.addition
   const viewIds = [...views, ...Object.values(artifacts)].flatMap(({ view_id }) => (view_id === undefined ? [] : [view_id]))
-  const foreign = await listViewsOfOthers(options.store.db, place.account_id, viewIds)
-  if (foreign.length > 0) return { refused: `it names a view of another account, ${foreign[0]}` }
-  return marker.kind === 'segment' ? takeCommit(marker.commit, place, options) : takeAddition(marker.addition, options)
+  const foreign = await listViewsOfOthers(options.store.db, folder.account_id, viewIds)
+  if (foreign.length > 0) return { refused: `names a view of another account: ${foreign[0]}` }
+  return marker.kind === 'segment' ? recordCommit(marker.commit, folder, options) : recordAddition(marker.addition, options)
 }
 
-async function takeCommit(marker: SegmentCommit, place: CommitPlace, { store, now, dryRun }: RebuildOptions): Promise<Taken> {
+async function recordCommit(
+  marker: SegmentCommit,
+  folder: MarkerFolder,
+  { store, now, dryRun }: RebuildOptions,
+): Promise<Outcome> {
   if (dryRun) return 'new'
-  // A clock that was ahead must not push the commits to come into the future.
+  // The node's clock may have been ahead. Times in the future would push those of later commits into the future too.
   const madeAt = Math.min(Date.parse(marker.uploaded_at), now())
-  const commit = { ...marker, destination: await destinationOf(marker, place, store) }
+  const commit = { ...marker, destination: await destinationOf(marker, folder, store) }
   return transact(store, (db) => restoreCommit(db, commit, madeAt))
 }
 
-async function takeAddition(marker: UnitMarker, { store, now, dryRun }: RebuildOptions): Promise<Taken> {
+async function recordAddition(marker: UnitMarker, { store, now, dryRun }: RebuildOptions): Promise<Outcome> {
   const commit = await findCommit(store.db, marker.commit_id)
-  // In a dry run it may be of a commit that would have been recorded before.
-  if (commit === undefined) return dryRun ? 'new' : { refused: 'the segment that it adds to has no commit' }
+  // A dry run has not recorded the commit that it may belong to.
+  if (commit === undefined) return dryRun ? 'new' : { refused: 'its segment has no commit' }
   const view_id = marker.views[0]?.view_id
-  if (view_id === undefined) return { refused: 'it says nothing of a view' }
+  if (view_id === undefined) return { refused: 'names no view' }
   if (commit.added.includes(view_id)) return 'known'
   if (Object.values(commit.artifacts).some((artifact) => artifact.view_id === view_id)) {
-    return { refused: 'the segment has an output of that view version already' }
+    return { refused: 'the segment already has output of that view version' }
   }
   if (dryRun) return 'new'
   const addition = { commit, view_id, job_id: unknownJob, artifacts: marker.artifacts }
@@ -143,10 +152,10 @@ async function takeAddition(marker: UnitMarker, { store, now, dryRun }: RebuildO
   return isNew ? 'new' : 'known'
 }
 
-/** The one that it was delivered to. Where that is gone, the one that it was found through reaches it too. */
+/** Returns the destination of the commit. If it was deleted, returns the one through which the marker was found. */
 async function destinationOf(
   { destination }: SegmentCommit,
-  { account_id, target }: CommitPlace,
+  { account_id, target }: MarkerFolder,
   { db }: Store,
 ): Promise<SegmentCommit['destination']> {
   const delivered = await findDestination(db, account_id, destination.id)

@@ -1,17 +1,17 @@
-/** What rebuilding the commits from buckets asks of the store: where markers may lie, and what is known already. */
+/** Queries for rebuilding commits from buckets: where markers may be, and what is already known. */
 import type { DestinationTarget } from '#model/destination.ts'
 import type { Db } from './store.ts'
 
-/** An endpoint, and a destination of its account: it may have been bound to any of them. */
-export type CommitPlace = { readonly account_id: string; readonly endpoint_id: string; readonly target: DestinationTarget }
+/** An endpoint and a destination of its account. The endpoint may have delivered to any of them. */
+export type MarkerFolder = { readonly account_id: string; readonly endpoint_id: string; readonly target: DestinationTarget }
 
-export type CommitPlaceFilter = { readonly endpoint_id?: string | undefined; readonly destination_id?: string | undefined }
+export type MarkerFolderFilter = { readonly endpoint_id?: string | undefined; readonly destination_id?: string | undefined }
 
-/** Endpoints that are gone for their account too: their DLQ files and metrics are still shown. */
-export async function listCommitPlaces(
+/** Includes deleted endpoints: their DLQ files and metrics remain visible. */
+export async function listMarkerFolders(
   db: Db,
-  { endpoint_id, destination_id }: CommitPlaceFilter,
-): Promise<readonly CommitPlace[]> {
+  { endpoint_id, destination_id }: MarkerFolderFilter,
+): Promise<readonly MarkerFolder[]> {
   let query = db
     .selectFrom('endpoints')
     .innerJoin('destinations', 'destinations.account_id', 'endpoints.account_id')
@@ -28,14 +28,14 @@ export async function listCommitPlaces(
   }))
 }
 
-/** Which of these commits are recorded. */
+/** Returns those of the ids that are recorded commits. */
 export async function listKnownCommits(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (ids.length === 0) return new Set()
   const rows = await db.selectFrom('commits').select('id').where('id', 'in', ids).execute()
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Of these views those that belong to somebody else. One that nobody has is nobody's: it was lost with its commits. */
+/** Returns those of the views that belong to another account. An unknown view does not: it was lost with its commits. */
 export async function listViewsOfOthers(db: Db, account_id: string, ids: readonly string[]): Promise<readonly string[]> {
   if (ids.length === 0) return []
   const rows = await db.selectFrom('views').select('id').where('id', 'in', ids).where('account_id', '<>', account_id).execute()
