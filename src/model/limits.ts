@@ -62,71 +62,25 @@ export const definitionLimits = {
   compileTimeoutMs: 5_000,
 } as const
 
-export const buildLimits = {
-  /** One statement over a segment; a view that takes longer fails on it. */
-  statementTimeoutMs: 600_000,
-  /** What is read from a segment at once. */
-  readBytes: MiB,
-  /** Rows in a row group of Parquet, and their bytes in memory. */
-  rowGroupRowsMax: 122_880,
-  rowGroupBytes: 8 * MiB,
-  /** The same where the records had to be cut to fit in memory. */
-  rowGroupBytesFitted: MiB,
-  /** Payload bytes that DuckDB reads from a table at once. */
-  vectorBytes: 6 * MiB,
-} as const
-
 export const previewLimits = {
   samplesMax: 100,
   sampleBytesMax: 64 * KiB,
   timeoutMs: 10_000,
   /** The samples with all their quotes and line breaks escaped. */
   bodyBytesMax: 16 * MiB,
-  /** Values of the rows that are shown, as texts: all that samples may have fits, in lists of short numbers too. */
+  /** Values of the rows in the result, as text. All values that samples can hold fit, also in lists of short numbers. */
   resultBytesMax: 16 * MiB,
-  warningsMax: 200,
-  sampleValuesMax: 5,
-  /** What DuckDB may take for one preview: as much as for a conversion, as the defaults have it. */
-  memoryBytes: 128 * MiB,
-  /** Processes that run previews at once, and how long a preview waits for one. */
-  workers: 2,
-  waitMs: 5_000,
-  /** Of them, those that one account may have. */
-  workersPerAccount: 1,
-  /** Requests whose body is held at once, of all accounts and of one. */
-  inFlightMax: 32,
+  /** Previews that one account may run or have waiting. */
   perAccountMax: 4,
-  /** How long a process may take beyond the limit to say that it is over, before it is killed. */
-  killAfterMs: 250,
-  /** How long a process is kept that has nothing to do. */
-  idleMs: 60_000,
 } as const
 
-export const suggestLimits = {
-  /** With fewer samples nothing is said to be required. */
-  requiredSamplesMin: 10,
-  /** Places in the samples that are looked at, and how deep they may lie. */
-  placesMax: 20_000,
-  depthMax: 16,
-  /** An object with more names than this, each in few of the samples, is a map from keys that are data. */
-  mapNamesMin: 32,
-  mapShareMax: 0.25,
-  /** Of a segment's raw Parquet that samples are taken from, and the commits that are looked at for one. */
-  parquetBytesMax: 64 * MiB,
-  commitsMax: 50,
-  readsAtOnce: 1,
-  warningsMax: 200,
-} as const
-
-/** Column quality and paths that no column takes. */
+/** Column quality, and paths that no column takes. */
 export const qualityLimits = {
-  /** Of a text that is a minimum or maximum. */
+  /** Length of a text that is a minimum or maximum. */
   textCharsMax: 64,
-  /** Records of a segment that are looked at for paths, all of them together, and one of them. */
+  /** Records of a segment that are sampled for paths. */
   samplesMax: 200,
-  samplesBytesMax: 256 * KiB,
-  sampleBytesMax: 64 * KiB,
-  /** Paths of a view and a segment; of a bucket of time and of an answer; and the length of one. */
+  /** Paths of a view and a segment; paths of a time bucket and of a response; length of one path. */
   pathsMax: 50,
   pathsKeptMax: 100,
   pathCharsMax: 200,

@@ -14,8 +14,19 @@ import type { Logger } from '#lib/telemetry.ts'
 import { previewLimits } from '#model/limits.ts'
 import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
 import type { Suggestion } from '#model/suggestion.ts'
-import { failed, timedOut } from './preview.ts'
+import { failedPreview, timeoutIssue } from './preview.ts'
 import type { PreviewAnswer, PreviewRequestOf, PreviewTask, SampleSource } from './preview-protocol.ts'
+
+const workerLimits = {
+  /** Processes that run previews at once; those that one account may use; how long a preview waits for one. */
+  count: 2,
+  perAccount: 1,
+  waitMs: 5_000,
+  /** Time that a process gets beyond the limit of a preview to report a timeout before it is killed. */
+  killAfterMs: 250,
+  /** How long an idle process is kept. */
+  idleMs: 60_000,
+} as const
 
 export type PreviewWorkersOptions = { readonly clock: Clock; readonly logger: Logger; readonly timeoutMs?: number }
 
@@ -28,7 +39,7 @@ const program = join(import.meta.dirname, `preview-worker${extname(import.meta.f
 export class PreviewWorkers implements Service {
   readonly name = 'preview workers'
   readonly #options: PreviewWorkersOptions
-  readonly #permits = new Semaphore(previewLimits.workers)
+  readonly #permits = new Semaphore(workerLimits.count)
   /** Of accounts that have something running or waiting. */
   readonly #accounts = new Map<string, { readonly permits: Semaphore; users: number }>()
   readonly #stopping = new AbortController()
@@ -55,8 +66,8 @@ export class PreviewWorkers implements Service {
   async run(preview: DefinedPreview, account: string, signal: AbortSignal): Promise<PreviewResult> {
     const answer = await this.#ask({ preview }, account, signal)
     if ('result' in answer) return answer.result
-    if ('timedOutAfterMs' in answer) return failed(timedOut(answer.timedOutAfterMs))
-    return failed({ sample_index: null, column: null, code: 'view_failed', message: 'the preview could not be run' })
+    if ('timedOutAfterMs' in answer) return failedPreview(timeoutIssue(answer.timedOutAfterMs))
+    return failedPreview({ sample_index: null, column: null, code: 'view_failed', message: 'the preview could not be run' })
   }
 
   /** Throws validation_error for a source that cannot be looked at, unavailable when it waits for too long, and the signal's reason. */
@@ -76,7 +87,7 @@ export class PreviewWorkers implements Service {
 
   /** An account never has the last worker: what else it asks for waits in a line of its own, so that accounts take turns. */
   async #permit(account: string, ended: AbortSignal): Promise<Disposable> {
-    const own = this.#accounts.get(account) ?? { permits: new Semaphore(previewLimits.workersPerAccount), users: 0 }
+    const own = this.#accounts.get(account) ?? { permits: new Semaphore(workerLimits.perAccount), users: 0 }
     this.#accounts.set(account, own)
     own.users += 1
     const held = new DisposableStack()
@@ -85,7 +96,7 @@ export class PreviewWorkers implements Service {
       if (own.users === 0) this.#accounts.delete(account)
     })
     const tooLong = new AbortController()
-    const cancelTimer = this.#options.clock.setTimer(() => tooLong.abort(busy()), previewLimits.waitMs)
+    const cancelTimer = this.#options.clock.setTimer(() => tooLong.abort(busy()), workerLimits.waitMs)
     try {
       const signal = AbortSignal.any([ended, tooLong.signal])
       held.use(await own.permits.acquire(1, signal))
@@ -104,7 +115,7 @@ export class PreviewWorkers implements Service {
     const { promise, resolve, reject } = Promise.withResolvers<PreviewAnswer | TimedOut>()
     const onExit = () => resolve({ crashed: 'the process ended' })
     const onEnded = () => reject(ended.reason)
-    const cancelTimer = clock.setTimer(() => resolve({ timedOutAfterMs: timeoutMs }), timeoutMs + previewLimits.killAfterMs)
+    const cancelTimer = clock.setTimer(() => resolve({ timedOutAfterMs: timeoutMs }), timeoutMs + workerLimits.killAfterMs)
     child.once('message', resolve)
     child.once('exit', onExit)
     ended.addEventListener('abort', onEnded, { once: true })
@@ -154,7 +165,7 @@ export class PreviewWorkers implements Service {
       const at = this.#idle.findIndex((idle) => idle.child === child)
       if (at >= 0) this.#idle.splice(at, 1)
       end(child)
-    }, previewLimits.idleMs)
+    }, workerLimits.idleMs)
     this.#idle.push({ child, cancelTimer })
   }
 }

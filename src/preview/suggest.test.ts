@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
-import { definitionLimits, suggestLimits } from '#model/limits.ts'
+import { definitionLimits } from '#model/limits.ts'
 import { runs } from '../../test/support/thorough.ts'
 import { previewView } from './preview.ts'
-import { suggestView } from './suggest.ts'
+import { REQUIRED_SAMPLES_MIN, suggestView } from './suggest.ts'
 
 const options = { clock: systemClock, timeoutMs: 10_000 }
 const suggest = (...samples: readonly unknown[]) =>
@@ -117,7 +117,7 @@ describe('paths', () => {
 
 describe('required', () => {
   test('what every sample has, where there are enough of them', async () => {
-    const samples = Array.from({ length: suggestLimits.requiredSamplesMin }, (_, n) => ({ a: n, b: n > 0 ? n : null }))
+    const samples = Array.from({ length: REQUIRED_SAMPLES_MIN }, (_, n) => ({ a: n, b: n > 0 ? n : null }))
     const { definition, columns, sample_count } = await suggest(...samples)
     expect(definition?.columns).toEqual([
       { name: 'a', type: 'BIGINT', path: '$.a', required: true },

@@ -8,12 +8,20 @@
 import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
 import type { Column, Definition } from '#model/definition.ts'
-import { definitionLimits, suggestLimits } from '#model/limits.ts'
+import { definitionLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
 import type { SuggestedColumn, Suggestion } from '#model/suggestion.ts'
-import { type Place, profileSamples } from '#records/sample-profile.ts'
+import { type Place, profileLimits, profileSamples } from '#records/sample-profile.ts'
+import { compileView } from '#views/compile.ts'
 import { PathError, parsePath, printPath, type Step } from '#views/json-path.ts'
-import { previewView } from './preview.ts'
+import { tryView } from './preview.ts'
+
+/** With fewer samples no column is suggested as required. */
+export const REQUIRED_SAMPLES_MIN = 10
+/** An object with more names than this, each found in a small share of the samples, is a map whose keys are data. */
+const MAP_NAMES_MIN = 32
+const MAP_SHARE_MAX = 0.25
+const WARNINGS_MAX = 200
 
 export type SuggestOptions = { readonly clock: Clock; readonly timeoutMs: number }
 
@@ -26,7 +34,7 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
     warning('invalid_json', `the sample is left out: ${message}`, { sample_index: index }),
   )
   if (profile.isCut) {
-    warnings.push(warning('too_many_paths', `only the first ${suggestLimits.placesMax} paths of the samples were looked at`))
+    warnings.push(warning('too_many_paths', `only the first ${profileLimits.placesMax} paths of the samples were looked at`))
   }
   const found = candidates(profile.root, warnings)
   const chosen = mostFrequent(found)
@@ -36,7 +44,7 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
   }
   const names = namesOf(chosen)
   const columns = chosen.map(({ place, path, type }, index): Column => {
-    const isRequired = profile.samples >= suggestLimits.requiredSamplesMin && place.found === profile.samples
+    const isRequired = profile.samples >= REQUIRED_SAMPLES_MIN && place.found === profile.samples
     return { name: names[index] ?? '', type, path, ...(isRequired ? { required: true } : {}) }
   })
   const readable = samples.filter((_, index) => profile.unreadable.every((sample) => sample.index !== index))
@@ -47,7 +55,7 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
   })
   return {
     definition: sound.length === 0 ? null : { columns: sound },
-    warnings: warnings.slice(0, suggestLimits.warningsMax),
+    warnings: warnings.slice(0, WARNINGS_MAX),
     sample_count: profile.samples,
     columns: stats,
   }
@@ -61,12 +69,11 @@ async function proven(
   endsAt: number,
   warnings: PreviewIssue[],
 ): Promise<Column[]> {
-  const preview = await previewView(
-    { definition: { columns: [...columns] } satisfies Definition, samples },
-    { clock, timeoutMs: Math.max(1, endsAt - clock.monotonic()) },
-  )
-  warnings.push(...preview.errors.filter(({ column }) => column === null))
-  const faulty = new Set([...preview.errors, ...preview.warnings].map(({ column }) => column))
+  const view = await compileView({ columns: [...columns] } satisfies Definition)
+  const timeoutMs = Math.max(1, endsAt - clock.monotonic())
+  const tried = await tryView(view, samples, { clock, timeoutMs }, timeoutMs)
+  warnings.push(...tried.errors.filter(({ column }) => column === null))
+  const faulty = new Set([...tried.errors, ...tried.warnings].map(({ column }) => column))
   return columns.map(({ required, ...column }) => {
     if (!faulty.has(column.name)) return required === undefined ? column : { ...column, required }
     return { ...column, type: column.path.includes('[*]') ? 'JSON[]' : 'JSON' }
@@ -92,7 +99,7 @@ function candidates(root: Place, warnings: PreviewIssue[]): readonly Candidate[]
       const { length: before } = found
       for (const inner of place.names.values()) visit(inner, isInList)
       // Deeper than was looked at.
-      if (found.length === before && place.steps.length === suggestLimits.depthMax) add(place, jsonOf(isInList))
+      if (found.length === before && place.steps.length === profileLimits.depthMax) add(place, jsonOf(isInList))
       return
     }
     const isList = others.length === 0 && kind === 'list'
@@ -118,9 +125,9 @@ function isPlainObject(place: Place): boolean {
 
 /** Names that are data: many of them, and each in few samples. */
 function isMap({ names, found }: Place): boolean {
-  if (names.size < suggestLimits.mapNamesMin) return false
+  if (names.size < MAP_NAMES_MIN) return false
   const all = [...names.values()].reduce((sum, inner) => sum + inner.found + inner.nulls, 0)
-  return all / names.size <= suggestLimits.mapShareMax * Math.max(found, 1)
+  return all / names.size <= MAP_SHARE_MAX * Math.max(found, 1)
 }
 
 function jsonOf(isInList: boolean): string {

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
 import { qualityLimits } from '#model/limits.ts'
-import { RecordSampler } from './record-sampler.ts'
+import { RecordSampler, SAMPLE_BYTES_MAX, SAMPLES_BYTES_MAX } from './record-sampler.ts'
 
 function sampled(count: number, record: (index: number) => string | Buffer): readonly string[] {
   const sampler = new RecordSampler()
@@ -31,8 +31,8 @@ test.each([201, 1_000, 54_321, 1_000_000])('of %i they are evenly spread', (coun
 
 test('large records are fewer, too large ones and what is no text are none', () => {
   const large = sampled(1_000, (index) => `${index} ${'x'.repeat(30_000)}`)
-  expect(large.reduce((sum, text) => sum + text.length, 0)).toBeLessThanOrEqual(qualityLimits.samplesBytesMax)
+  expect(large.reduce((sum, text) => sum + text.length, 0)).toBeLessThanOrEqual(SAMPLES_BYTES_MAX)
   expect(large.length).toBeGreaterThanOrEqual(4)
-  expect(sampled(10, () => 'x'.repeat(qualityLimits.sampleBytesMax + 1))).toEqual([])
+  expect(sampled(10, () => 'x'.repeat(SAMPLE_BYTES_MAX + 1))).toEqual([])
   expect(sampled(4, (index) => (index === 2 ? Buffer.from([0xff]) : 'x'))).toHaveLength(3)
 })

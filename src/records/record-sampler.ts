@@ -1,5 +1,10 @@
 import { Buffer, isUtf8 } from 'node:buffer'
+import { KiB } from '#lib/bytes.ts'
 import { qualityLimits } from '#model/limits.ts'
+
+/** Bytes of all samples of a segment, and of one. Larger records are skipped. */
+export const SAMPLES_BYTES_MAX = 256 * KiB
+export const SAMPLE_BYTES_MAX = 64 * KiB
 
 /**
  * Some of the records that come by, spread evenly over all of them, however many come.
@@ -16,10 +21,10 @@ export class RecordSampler {
   offer(index: number, payload: Buffer, start: number, end: number): void {
     if (index < this.#next) return
     this.#next = index + this.#every
-    if (end - start > qualityLimits.sampleBytesMax) return
+    if (end - start > SAMPLE_BYTES_MAX) return
     this.#kept.push({ index, bytes: Buffer.from(payload.subarray(start, end)) })
     this.#bytes += end - start
-    while (this.#kept.length > qualityLimits.samplesMax || this.#bytes > qualityLimits.samplesBytesMax) this.#thin()
+    while (this.#kept.length > qualityLimits.samplesMax || this.#bytes > SAMPLES_BYTES_MAX) this.#thin()
   }
 
   /** Those that are texts, in their order. */

@@ -5,8 +5,13 @@
  * Law: samples are hostile. The places are bounded in number and in depth, and numbers are judged by their own text, never by the
  * double that JavaScript makes of it.
  */
-import { suggestLimits } from '#model/limits.ts'
 import type { Step } from '#views/json-path.ts'
+
+export const profileLimits = {
+  /** Places in the samples that are profiled, and how deep they may be nested. */
+  placesMax: 20_000,
+  depthMax: 16,
+} as const
 
 /** What the values of a place are. A number is `integer` if it is written without fraction and exponent. */
 export type Kind = 'boolean' | 'integer' | 'fraction' | 'text' | 'object' | 'list'
@@ -134,8 +139,8 @@ class Profiler {
   }
 
   #newPlace(steps: readonly Step[]): Place | undefined {
-    if (steps.length > suggestLimits.depthMax) return undefined
-    if (this.#places >= suggestLimits.placesMax) {
+    if (steps.length > profileLimits.depthMax) return undefined
+    if (this.#places >= profileLimits.placesMax) {
       this.isCut = true
       return undefined
     }

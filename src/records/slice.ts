@@ -1,6 +1,6 @@
 import { type Buffer, isAscii, isUtf8 } from 'node:buffer'
 import type { Connection, RowAppender } from '#duckdb/database.ts'
-import { buildLimits } from '#model/limits.ts'
+import { buildLimits } from './limits.ts'
 import { type Piece, VECTOR_ROWS } from './pieces.ts'
 
 /** Tables of some of the segment's records, in the order in which they arrived. */

@@ -8,7 +8,7 @@ import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
 import { Database, type Value } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
-import { buildLimits } from '#model/limits.ts'
+import { buildLimits } from './limits.ts'
 import type { RecordSource } from './sources.ts'
 
 export type StoredRecord = RecordSource & { readonly receivedAtMicros: number; readonly payload: Buffer }

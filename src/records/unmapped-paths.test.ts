@@ -5,6 +5,7 @@ import { qualityLimits } from '#model/limits.ts'
 import type { SeenPath } from '#model/view-quality.ts'
 import { compileView } from '#views/compile.ts'
 import { decide } from '../../test/support/decide.ts'
+import { SAMPLE_BYTES_MAX } from './record-sampler.ts'
 import { profileKinds } from './sample-profile.ts'
 import { unmappedPaths } from './unmapped-paths.ts'
 
@@ -94,7 +95,7 @@ test('they are those of delivery: of records with any fate, but for what is no J
     '{"new":true}',
     '{"new":',
     Buffer.from([0x7b, 0xff]),
-    JSON.stringify({ a: 1, large: 'x'.repeat(qualityLimits.sampleBytesMax) }),
+    JSON.stringify({ a: 1, large: 'x'.repeat(SAMPLE_BYTES_MAX) }),
   ])
   expect(quality).toMatchObject({
     sampled_records: 3,

@@ -4,6 +4,9 @@ import { previewLimits } from '#model/limits.ts'
 import type { DefinedPreview, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { withDefinition } from './definitions.ts'
 
+/** Requests whose body is held at once, for all accounts together. */
+const IN_FLIGHT_MAX = 32
+
 /** Declared here, given by the composition: `preview/preview-workers.ts`. */
 export type PreviewRunner = {
   readonly run: (request: DefinedPreview, account: string, signal: AbortSignal) => Promise<PreviewResult>
@@ -30,7 +33,7 @@ export class Previews {
         retryAfterSeconds: 1,
       })
     }
-    if (this.#total >= previewLimits.inFlightMax) {
+    if (this.#total >= IN_FLIGHT_MAX) {
       throw new AppError('unavailable', 'too many previews run at once', { retryAfterSeconds: 1 })
     }
     this.#total += 1

@@ -2,10 +2,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AppError } from '#errors.ts'
+import { MiB } from '#lib/bytes.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
-import { suggestLimits } from '#model/limits.ts'
 import type { Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
@@ -13,6 +13,11 @@ import { findDestination } from '#store/destinations.ts'
 import { getEndpoint } from '#store/endpoints.ts'
 import { listRawParquet, type RawParquet } from '#store/raw-parquet.ts'
 import type { Store } from '#store/store.ts'
+
+/** The newest commits that are searched for raw Parquet, the largest file that is read, and reads at the same time. */
+const COMMITS_MAX = 50
+const PARQUET_BYTES_MAX = 64 * MiB
+const READS_AT_ONCE = 1
 
 /** Declared here, given by the composition: `preview/preview-workers.ts`. */
 export type SuggestionRunner = {
@@ -37,7 +42,7 @@ export type SuggestionsOptions = {
  */
 export class Suggestions {
   readonly #options: SuggestionsOptions
-  readonly #reads = new Semaphore(suggestLimits.readsAtOnce)
+  readonly #reads = new Semaphore(READS_AT_ONCE)
 
   constructor(options: SuggestionsOptions) {
     this.#options = options
@@ -57,16 +62,14 @@ export class Suggestions {
   async #newest({ account_id }: Principal, endpoint_id: string): Promise<RawParquet> {
     const { db } = this.#options.store
     await getEndpoint(db, account_id, endpoint_id)
-    const files = await listRawParquet(db, endpoint_id, suggestLimits.commitsMax)
-    const fitting = files.find(({ bytes }) => bytes <= suggestLimits.parquetBytesMax)
+    const files = await listRawParquet(db, endpoint_id, COMMITS_MAX)
+    const fitting = files.find(({ bytes }) => bytes <= PARQUET_BYTES_MAX)
     if (fitting !== undefined) return fitting
     throw files.length === 0
       ? refused(
-          `none of its last ${suggestLimits.commitsMax} segments has raw Parquet: add parquet to its output_formats and wait for the next segment, or send samples`,
+          `none of its last ${COMMITS_MAX} segments has raw Parquet: add parquet to its output_formats and wait for the next segment, or send samples`,
         )
-      : refused(
-          `its raw Parquet files are larger than ${suggestLimits.parquetBytesMax} bytes: make segment_bytes smaller, or send samples`,
-        )
+      : refused(`its raw Parquet files are larger than ${PARQUET_BYTES_MAX} bytes: make segment_bytes smaller, or send samples`)
   }
 
   async #suggestFrom({ account_id }: Principal, file: RawParquet, signal: AbortSignal): Promise<Suggestion> {

@@ -1,0 +1,188 @@
+/**
+ * Applies a compiled view to samples, with the statement and the rules of delivery.
+ *
+ * Owns: loading the samples, and which of them fit in memory together. Does not own: the rules of a row (views/extraction.ts).
+ * Law: nothing is kept, and no file is touched: the database lives in memory for one preview.
+ *
+ * A second view runs beside the one that is tried: the same paths, read as text. Where it has a value and the column has none, the
+ * cast failed.
+ */
+import { Buffer } from 'node:buffer'
+import { type Connection, Database, type StatementOptions, type Value } from '#duckdb/database.ts'
+import { MiB } from '#lib/bytes.ts'
+import { previewLimits } from '#model/limits.ts'
+import type { PreviewIssue } from '#model/preview.ts'
+import { type ColumnType, descriptorOf } from '#model/types/column-type.ts'
+import { dlqSql } from '#records/dlq.ts'
+import { cutToFit, orIfOutOfMemory, type Piece, recordsOf } from '#records/pieces.ts'
+import { encodingOf, type LoadedSlice, LoadingSlice } from '#records/slice.ts'
+import { Sources } from '#records/sources.ts'
+import type { CompiledColumn, CompiledView, ViewRules } from '#views/compiled-view.ts'
+import { type Extraction, extractionSql, isDlq, undecidedSql, verdicts } from '#views/extraction.ts'
+
+/** Memory of DuckDB for one preview: as much as a conversion has by default. */
+const MEMORY_BYTES = 128 * MiB
+const FAILED_TEXT_CHARS_MAX = 200
+
+/** A sample to which the rules of the view were applied. */
+export type DecidedSample = {
+  readonly index: number
+  readonly verdict: number
+  /** By column; null in a row that is not accepted. */
+  readonly values: readonly Value[]
+  readonly isFilled: readonly boolean[]
+  /** By column, the text that could not be cast to its type, or null. */
+  readonly failedTexts: readonly (string | null)[]
+}
+
+export class ResultTooLarge extends Error {
+  override readonly name = 'ResultTooLarge'
+
+  constructor() {
+    super(`the rows have more than ${previewLimits.resultBytesMax} bytes: send fewer samples`)
+  }
+}
+
+export type SampleOptions = {
+  /** The time at which the samples count as ingested. */
+  readonly nowMs: number
+  /** Bounds for the next statement. */
+  readonly statement: () => StatementOptions
+}
+
+export type Decisions = {
+  /** In the order of the samples. */
+  readonly decided: readonly DecidedSample[]
+  /** Samples that would go to the DLQ. */
+  readonly errors: readonly PreviewIssue[]
+}
+
+/** Throws ResultTooLarge, StatementTimeout, or DuckDB's error. */
+export async function decideSamples(
+  view: CompiledView,
+  samples: readonly string[],
+  { nowMs, statement }: SampleOptions,
+): Promise<Decisions> {
+  const database = await Database.open({ directories: [], memoryBytes: MEMORY_BYTES })
+  try {
+    const connection = await database.connect()
+    const { piece } = await load(connection, samples, nowMs)
+    return await new SampleDecider(view, connection, statement).decide(piece)
+  } finally {
+    database.close()
+  }
+}
+
+class SampleDecider {
+  readonly #view: CompiledView
+  readonly #texts: ViewRules
+  readonly #connection: Connection
+  readonly #statement: () => StatementOptions
+  readonly #decided: DecidedSample[] = []
+  #resultBytes = 0
+
+  constructor(view: CompiledView, connection: Connection, statement: () => StatementOptions) {
+    this.#view = view
+    this.#texts = { columns: view.columns.map(asText), condition: undefined }
+    this.#connection = connection
+    this.#statement = statement
+  }
+
+  async decide(all: Piece): Promise<Decisions> {
+    await this.#connection.run('CREATE TABLE refused (record_index BIGINT, verdict SMALLINT, failed VARCHAR)')
+    const tooComplex: Piece[] = []
+    await cutToFit(
+      [all],
+      (piece) => this.#extract(piece),
+      (row) => tooComplex.push(row),
+    )
+    for (const row of tooComplex) await this.#collect({ sql: undecidedSql(this.#view, recordsIn(row)), values: [] })
+    const named = { name: 'preview', version: 1, compiled: this.#view }
+    const { rows } = await this.#query(
+      `SELECT record_index, "column", error_code, message FROM (${dlqSql(named, 'refused', [all], 0)}) ORDER BY record_index`,
+    )
+    return { decided: this.#decided.toSorted((one, other) => one.index - other.index), errors: rows.map(toIssue) }
+  }
+
+  /** A single sample that does not fit in memory together with its texts is decided without them. */
+  async #extract(piece: Piece): Promise<void> {
+    const extract = (rules: readonly ViewRules[]) => this.#collect(extractionSql(rules, { guarded: true, ...recordsIn(piece) }))
+    await orIfOutOfMemory(
+      () => extract([this.#view, this.#texts]),
+      (error) => {
+        if (piece.to - piece.from > 1) throw error
+        return extract([this.#view])
+      },
+    )
+  }
+
+  /** Collects the samples of one extraction, and adds those for the DLQ to the table `refused`. */
+  async #collect({ sql, values: [values, texts] }: Extraction): Promise<void> {
+    const names = values ?? this.#view.columns.map(() => 'NULL')
+    await this.#query(`CREATE OR REPLACE TABLE extracted AS ${sql}`)
+    const bytes = names.map((value) => `coalesce(strlen(CAST(${value} AS VARCHAR)), 0)`).join(' + ')
+    const size = await this.#query(`SELECT coalesce(sum(${bytes}), 0) FROM extracted WHERE verdict_0 = ${verdicts.accepted}`)
+    const resultBytes = this.#resultBytes + Number(size.rows[0]?.[0])
+    if (resultBytes > previewLimits.resultBytesMax) throw new ResultTooLarge()
+    const columns = names.flatMap((value, index) => [
+      `CASE WHEN verdict_0 = ${verdicts.accepted} THEN ${value} END`,
+      `${value} IS NOT NULL`,
+      `CASE WHEN ${value} IS NULL THEN left(CAST(${texts?.[index] ?? 'NULL'} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX}) END`,
+    ])
+    const { rows } = await this.#query(`SELECT record_index, verdict_0, ${columns.join(', ')} FROM extracted`)
+    await this.#query(`INSERT INTO refused SELECT record_index, verdict_0, failed_0 FROM extracted WHERE ${isDlq('verdict_0')}`)
+    this.#resultBytes = resultBytes
+    for (const [index, verdict, ...cells] of rows) {
+      this.#decided.push({
+        index: Number(index),
+        verdict: Number(verdict),
+        values: this.#view.columns.map(({ type }, at) => toJson(cells[3 * at] ?? null, type)),
+        isFilled: names.map((_, at) => cells[3 * at + 1] === true),
+        failedTexts: names.map((_, at) => (cells[3 * at + 2] ?? null) as string | null),
+      })
+    }
+  }
+
+  #query(sql: string) {
+    return this.#connection.query(sql, this.#statement())
+  }
+}
+
+async function load(connection: Connection, samples: readonly string[], nowMs: number): Promise<LoadedSlice> {
+  const sources = await Sources.create(connection)
+  const source = sources.add({ protocol: 'http', topic: '', clientId: '', attributes: '' })
+  sources.finish()
+  const slice = await LoadingSlice.create(connection, 0, 0)
+  for (const sample of samples) {
+    const payload = Buffer.from(sample)
+    slice.add({ receivedAt: BigInt(nowMs) * 1000n, source, payload, encoding: encodingOf(payload) }, 0, payload.length)
+  }
+  return slice.finish()
+}
+
+function recordsIn(piece: Piece): { readonly records: string; readonly handOn: readonly string[] } {
+  return { records: `(${recordsOf([piece])})`, handOn: ['record_index'] }
+}
+
+/** The column with its path read as text, which never fails. */
+function asText(column: CompiledColumn): CompiledColumn {
+  const { path } = column
+  const type: ColumnType = { scalar: 'VARCHAR', depth: path.from === 'record' && path.hasEach ? 1 : 0 }
+  return { ...column, type, required: false, castFailures: 'null' }
+}
+
+function toIssue([index, column, code, message]: readonly Value[]): PreviewIssue {
+  return {
+    sample_index: Number(index),
+    column: column === null || column === undefined ? null : String(column),
+    code: String(code),
+    message: String(message),
+  }
+}
+
+function toJson(value: Value, type: ColumnType): Value {
+  const convert = descriptorOf(type.scalar).toJson
+  if (convert === undefined) return value
+  if (Array.isArray(value)) return value.map((item) => toJson(item, type))
+  return typeof value === 'string' ? convert(value) : value
+}
