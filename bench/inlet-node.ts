@@ -9,6 +9,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { mqttLimits, segmentLimits } from '#model/limits.ts'
 import type { Snapshot } from '#model/snapshot.ts'
+import { snapshotLines } from '../test/support/snapshot-lines.ts'
 
 export const benchKey = `ing_live_${'b'.repeat(32)}`
 
@@ -54,7 +55,7 @@ export async function startInlet(directory: string, mqttPort?: number): Promise<
     ],
   }
   await mkdir(dirname(config.paths.ingestSnapshot), { recursive: true })
-  await writeFile(config.paths.ingestSnapshot, JSON.stringify(snapshot))
+  await writeFile(config.paths.ingestSnapshot, snapshotLines(snapshot))
   const app = await startIngest(config, { logger: createLogger('bench', config.logLevel), clock: systemClock })
   return {
     url: app.url,

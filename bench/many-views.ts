@@ -56,7 +56,7 @@ async function bind(installation: Installation, endpointId: string, name: string
   const { id } = await installation.ok('POST', '/v1/views', { name, definition })
   await installation.ok('POST', `/v1/views/${id}/publish`)
   await installation.ok('POST', `/v1/endpoints/${endpointId}/views`, { view_id: id })
-  const snapshot = join(installation.directory, 'node', 'delivery-snapshot.json')
+  const snapshot = join(installation.directory, 'node', 'delivery-snapshot.ndjson')
   await until(`delivery to know ${name}`, () => readFileSync(snapshot, 'utf8').includes(id), 30_000)
 }
 

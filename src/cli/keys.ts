@@ -5,8 +5,8 @@ import { CreateApiKey } from '#model/api-key.ts'
 import { newId } from '#model/id.ts'
 import { findFirstAccount } from '#store/accounts.ts'
 import { insertApiKey, listApiKeys, revokeApiKey } from '#store/api-keys.ts'
-import { bumpEpoch } from '#store/epoch.ts'
-import { type Store, transact } from '#store/store.ts'
+import { applyChange } from '#store/epoch.ts'
+import type { Store } from '#store/store.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { openMigratedStore } from './store.ts'
 
@@ -23,10 +23,7 @@ export async function createKey(this: CliContext, { name, scope }: CreateKeyFlag
   const account_id = await firstAccount(store)
   const { secret, prefix, hash } = newApiKey()
   const key = { id: newId(), account_id, ...parsed.data, prefix, hash }
-  await transact(store, async (db) => {
-    await bumpEpoch(db)
-    await insertApiKey(db, key, this.clock.now())
-  })
+  await applyChange(store, (db) => insertApiKey(db, key, this.clock.now()))
   this.process.stdout.write(
     `${secret}\n\nThe key is shown only this once. Its id is ${key.id}; scopes: ${key.scopes.join(', ')}.\n`,
   )
@@ -46,10 +43,7 @@ export async function listKeys(this: CliContext): Promise<void> {
 export async function revokeKey(this: CliContext, _flags: object, id: string): Promise<void> {
   await using store = await openMigratedStore(this)
   const account_id = await firstAccount(store)
-  const { name, revoked_at } = await transact(store, async (db) => {
-    await bumpEpoch(db)
-    return revokeApiKey(db, account_id, id, this.clock.now())
-  })
+  const { name, revoked_at } = await applyChange(store, (db) => revokeApiKey(db, account_id, id, this.clock.now()))
   this.process.stdout.write(`The key "${name}" is revoked since ${revoked_at}. Tokens made with it expire within 15 minutes.\n`)
 }
 

@@ -13,14 +13,14 @@ import { currentEpoch } from '#store/epoch.ts'
 import { migrate } from '#store/migrate.ts'
 import { listAllLags } from '#store/nodes.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
-import { openStore, type Store } from '#store/store.ts'
+import { type Db, openStore, type Store } from '#store/store.ts'
 import { compileView } from '#views/compile.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
 import { Bindings } from './services/bindings.ts'
 import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
-import { Changes } from './services/changes.ts'
+import { announcedChanges } from './services/changes.ts'
 import { Commits } from './services/commits.ts'
 import { Destinations } from './services/destinations.ts'
 import { DlqFiles } from './services/dlq-files.ts'
@@ -74,8 +74,10 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
 
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
-  const changes = new Changes({ store, feed })
-  const tokens = new Tokens({ store, changes, feed, clock, logger, issuer: baseUrl })
+  const applyChange = announcedChanges(store, feed)
+  const tokens = new Tokens({ store, applyChange, feed, clock, logger, issuer: baseUrl })
+  const readPublicKeys = (db: Db) => tokens.publicKeys(db)
+  const snapshots = new Snapshots({ store, feed, readPublicKeys, clock, issuer: baseUrl, baseDomain: config.baseDomain })
   const provisioner = new Provisioner({ store, clock, hosts })
   const previewWorkers = new PreviewWorkers({ clock, logger })
   const metrics = createMetrics('control')
@@ -106,19 +108,26 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     trustedProxies: config.trustProxy?.split(',').map((part) => part.trim()) ?? [],
     services: {
       tokens,
-      keys: new Keys({ store, changes, clock, logger }),
-      destinations: new Destinations({ store, changes, objectStores, clock, logger, awsPrincipalArn: config.awsPrincipalArn }),
-      endpoints: new Endpoints({ store, changes, provisioner, clock }),
-      views: new Views({ store, changes, compile, clock }),
+      keys: new Keys({ store, applyChange, clock, logger }),
+      destinations: new Destinations({
+        store,
+        applyChange,
+        objectStores,
+        clock,
+        logger,
+        awsPrincipalArn: config.awsPrincipalArn,
+      }),
+      endpoints: new Endpoints({ store, applyChange, provisioner, clock }),
+      views: new Views({ store, applyChange, compile, clock }),
       dlqFiles: new DlqFiles({ store, objectStores, logger }),
       previews: new Previews({ runner: previewWorkers }),
       suggestions: new Suggestions({ store, objectStores, runner: previewWorkers, logger }),
-      bindings: new Bindings({ store, changes, clock }),
+      bindings: new Bindings({ store, applyChange, clock }),
       commits: new Commits({ store, clock }),
       jobs: new Jobs({ store, clock }),
       jobLeases: new JobLeases({ store, clock, logger }),
       nodes: new Nodes({ store, feed, clock, logger }),
-      snapshots: new Snapshots({ store, feed, tokens, clock, hosts, issuer: baseUrl }),
+      snapshots,
     },
   })
 
@@ -126,7 +135,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const services = [
     tokens,
     housekeeping({ store, clock, logger }),
-    drains({ store, changes, provisioner, clock, logger }),
+    drains({ store, applyChange, provisioner, clock, logger }),
     previewWorkers,
     feed,
   ]
@@ -135,7 +144,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   try {
     const { region, bootstrapApiKey: apiKey } = config
     const hasLocalBucket = opened.local !== undefined
-    const made = await bootstrap({ store, changes, compile, objectStores, clock, region, hosts, apiKey, hasLocalBucket })
+    const made = await bootstrap({ store, applyChange, compile, objectStores, clock, region, hosts, apiKey, hasLocalBucket })
     if (made !== undefined) onBootstrap(made)
     url = await server.listen({ host: config.controlListen.host, port: config.controlListen.port })
   } catch (error) {

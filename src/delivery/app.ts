@@ -51,7 +51,15 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     timeoutMs: controlTimeoutMs,
   })
 
-  const feed = new SnapshotFeed({ client: control, nodeId, path: paths.deliverySnapshot, files, clock, logger })
+  const feed = new SnapshotFeed({
+    client: control,
+    nodeId,
+    kinds: ['endpoints', 'views'],
+    path: paths.deliverySnapshot,
+    files,
+    clock,
+    logger,
+  })
   const endpoints = new Endpoints()
   feed.subscribe((snapshot) => endpoints.update(snapshot))
 

@@ -46,6 +46,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   const feed = new SnapshotFeed({
     client: control,
     nodeId,
+    kinds: ['installation', 'keys', 'endpoints'],
     path: config.paths.ingestSnapshot,
     register: {
       node_id: nodeId,

@@ -27,7 +27,7 @@ export class EndpointTable {
     this.#region = region
     for (const endpoint of endpoints) {
       this.#byId.set(endpoint.id, endpoint)
-      const host = endpoint.ingest_host.toLowerCase()
+      const host = endpoint.ingest_host?.toLowerCase() ?? ''
       const domain = host.slice(host.indexOf('.'))
       if (domain.startsWith(`.${region}.`)) {
         this.#byHost.set(host, endpoint)

@@ -8,7 +8,9 @@ import { Timestamp } from './timestamp.ts'
  * What node and control say to each other under `/internal/v1`. Every call carries `Authorization: Bearer <node token>`.
  *
  *   POST /internal/v1/register             Register    → 200 Registered
- *   GET  /internal/v1/snapshot             query SnapshotQuery → 200 Snapshot, or 204 when nothing newer came in `wait_ms`
+ *   POST /internal/v1/snapshot             SnapshotRequest → 200 sections, one JSON document per line (`snapshot-sections.ts`),
+ *                                          or 204 if nothing changed within `wait_ms`
+ *   GET  /internal/v1/committed-seqs       ?node_id= → 200 CommittedSeqs
  *   POST /internal/v1/heartbeat            Heartbeat   → 204
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
  */
@@ -24,13 +26,6 @@ export const Register = z.strictObject({
 export type Register = z.infer<typeof Register>
 
 export const Registered = z.object({ epoch: z.int() })
-
-export const SnapshotQuery = z.strictObject({
-  node_id: Id,
-  /** The epoch that the node has; -1 for none. */
-  after: z.coerce.number().int().min(-1),
-  wait_ms: z.coerce.number().int().min(0).max(60_000),
-})
 
 /** How far an endpoint's data is on its way to the bucket. */
 export const EndpointLag = z.object({

@@ -1,61 +1,38 @@
-import { z } from 'zod'
-import { Scope } from './api-key.ts'
-import { Definition } from './definition.ts'
-import { DestinationTarget } from './destination.ts'
-import { DesiredState, MqttConfig, OutputFormat } from './endpoint.ts'
-import { Id } from './id.ts'
-import { Timestamp } from './timestamp.ts'
+/** The configuration of a node, as its processes use it. Put together from sections: `snapshot-sections.ts`. */
+import type { z } from 'zod'
+import type { Definition } from './definition.ts'
+import type { BindingSection, EndpointSection, KeySection, RevokedKeySection } from './snapshot-sections.ts'
 
 /** A view version as attached to an endpoint. */
-export const BoundView = z.object({
-  binding_id: Id,
-  view_id: Id,
-  name: z.string(),
-  version: z.int(),
-  definition: Definition,
-  is_required: z.boolean(),
-  canary_start_ts: Timestamp.nullable(),
-})
-export type BoundView = z.infer<typeof BoundView>
+export type BoundView = z.infer<typeof BindingSection> & {
+  readonly name: string
+  readonly version: number
+  readonly definition: Definition
+}
 
-export const SnapshotEndpoint = z.object({
-  id: Id,
-  account_id: Id,
-  /** `<label>.<region>.<base domain>`, or where the endpoint is reached when hosts can't be used. */
-  ingest_host: z.string(),
-  desired_state: DesiredState,
-  segment_bytes: z.int(),
-  segment_max_age_seconds: z.int(),
-  output_formats: z.array(OutputFormat),
-  mqtt_config: MqttConfig.nullable(),
-  destination: DestinationTarget.nullable(),
-  views: z.array(BoundView),
-  /** The highest seq that control has a commit for from this node; -1 for none. */
-  committed_seq: z.int().min(-1),
-})
-export type SnapshotEndpoint = z.infer<typeof SnapshotEndpoint>
+export type SnapshotEndpoint = Omit<z.infer<typeof EndpointSection>, 'label' | 'bindings'> & {
+  /** `<label>.<region>.<base domain>`; null if endpoints have no hosts of their own. */
+  ingest_host: string | null
+  /** Oldest binding first. Empty in a process that does not ask for views. */
+  views: BoundView[]
+  /** The highest seq that control has a commit for from this node, as of the start of the process; -1 for none. */
+  committed_seq: number
+}
 
-export const SnapshotKey = z.object({
-  id: Id,
-  account_id: Id,
-  /** SHA-256 of the key, lowercase hex. */
-  hash: z.string(),
-  scopes: z.array(Scope),
-})
-export type SnapshotKey = z.infer<typeof SnapshotKey>
+export type SnapshotKey = z.infer<typeof KeySection>
 
-/** All a node knows at an epoch: everything it needs to take in and deliver while control is down. */
-export const Snapshot = z.object({
-  epoch: z.int().min(0),
-  region: z.string(),
-  /** Every key that is not revoked. */
-  keys: z.array(SnapshotKey),
-  /** Keys revoked so lately that a token of theirs could still be alive. */
-  revoked_keys: z.array(z.object({ id: Id, revoked_at: Timestamp })),
+export type Snapshot = {
+  /** Every change of the node's region up to this epoch is included. */
+  epoch: number
+  region: string
+  /** The active keys of accounts with an endpoint in the region. The same array for as long as no key changes. */
+  keys: SnapshotKey[]
+  /** Keys revoked so recently that a token issued for them could still be alive. */
+  revoked_keys: z.infer<typeof RevokedKeySection>[]
   /** The public keys that sign access tokens. */
-  jwks: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
+  jwks: { keys: Record<string, unknown>[] }
   /** `iss` and `aud` that a token must carry. */
-  token_issuer: z.string(),
-  endpoints: z.array(SnapshotEndpoint),
-})
-export type Snapshot = z.infer<typeof Snapshot>
+  token_issuer: string
+  /** The same array for as long as no endpoint changes. */
+  endpoints: SnapshotEndpoint[]
+}

@@ -3,7 +3,7 @@ import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
 import { CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
-import { Snapshot } from '#model/snapshot.ts'
+import { CommittedSeqs, type SnapshotRequest } from '#model/snapshot-sections.ts'
 
 /** Control answered with something else than success. `status` 0: it could not be reached. */
 export class ControlError extends Error {
@@ -47,12 +47,15 @@ export class ControlClient {
     return (await this.#json(Registered, 'POST', 'register', { body, signal })).epoch
   }
 
-  /** The snapshot, once control's epoch is past `after`; undefined when nothing came in `waitMs`. */
-  async fetchSnapshot(nodeId: string, after: number, waitMs: number, signal: AbortSignal): Promise<Snapshot | undefined> {
-    const path = `snapshot?node_id=${nodeId}&after=${after}&wait_ms=${waitMs}`
-    const response = await this.#call('GET', path, { signal, waitMs })
-    if (response.status === 204) return undefined
-    return Snapshot.parse(await response.json())
+  /** The sections that differ from those that the node has, as lines; undefined if nothing changed in `wait_ms`. */
+  async fetchSnapshot(request: SnapshotRequest, signal: AbortSignal): Promise<Uint8Array | undefined> {
+    const response = await this.#call('POST', 'snapshot', { body: request, signal, waitMs: request.wait_ms })
+    return response.status === 204 ? undefined : response.bytes()
+  }
+
+  /** The highest committed seq of each endpoint, from this node. */
+  async fetchCommittedSeqs(nodeId: string, signal: AbortSignal): Promise<CommittedSeqs> {
+    return this.#json(CommittedSeqs, 'GET', `committed-seqs?node_id=${nodeId}`, { signal })
   }
 
   async sendHeartbeat(body: Heartbeat, signal: AbortSignal): Promise<void> {

@@ -29,7 +29,8 @@ async function open(url = control.url) {
   const feed = new SnapshotFeed({
     client: new ControlClient({ url, token: nodeToken, timeoutMs: 1_000 }),
     nodeId: newId(),
-    path: join(directory, 'snapshot.json'),
+    kinds: ['endpoints', 'views'],
+    path: join(directory, 'snapshot.ndjson'),
     files: systemFiles,
     clock: systemClock,
     logger: createLogger('test', 'silent'),
@@ -75,7 +76,7 @@ describe('SnapshotFeed', () => {
 
   test('a copy on disk that is unreadable is no reason not to start', async () => {
     await systemFiles.makeDirectory(directory)
-    const file = await systemFiles.open(join(directory, 'snapshot.json'), 'create')
+    const file = await systemFiles.open(join(directory, 'snapshot.ndjson'), 'create')
     await file.write([Buffer.from('{"epoch":')], 0)
     await file.close()
     control.publish(aSnapshot({ epoch: 1 }))

@@ -1,23 +1,28 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
-import { type Files, writeDurably } from '#lib/files.ts'
+import type { Files } from '#lib/files.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Register } from '#model/node-protocol.ts'
-import { Snapshot } from '#model/snapshot.ts'
+import type { Snapshot } from '#model/snapshot.ts'
+import type { SectionKind } from '#model/snapshot-sections.ts'
 import { type ControlClient, ControlError } from './control-client.ts'
+import { SnapshotFile } from './snapshot-file.ts'
+import { parseUpdates, SnapshotSections } from './snapshot-sections.ts'
 
 const waitMs = 20_000
-/** Failures in a row that are worth a word: control may be starting beside us. */
-const failuresWorthAWord = 5
+/** Consecutive failures before a warning: control may be starting at the same time. */
+const failuresBeforeWarning = 5
 
 export type SnapshotFeedOptions = {
   readonly client: ControlClient
   readonly nodeId: string
-  /** Where the last snapshot lies, for a start without control. */
+  /** What this process needs. Without `views` endpoints have none. */
+  readonly kinds: readonly SectionKind[]
+  /** Where the last snapshot is stored, for a start without control. */
   readonly path: string
-  /** Who registers the node does it here, and again when control no longer knows it. */
+  /** If given, the feed registers the node, again when control no longer knows it, and fetches the committed seqs. */
   readonly register?: Register
   readonly files: Files
   readonly clock: Clock
@@ -28,99 +33,111 @@ export type SnapshotFeedOptions = {
  * Keeps the newest snapshot at hand.
  *
  * Owns: long polling, the stored copy. Does not own: what a snapshot means.
- * Law: what subscribers see is stored first where the disk allows it, so a start without control goes on from there.
+ * Law: a snapshot is stored before subscribers see it, if the disk allows, so a start without control continues from there.
  */
 export class SnapshotFeed implements Service {
   readonly name = 'snapshot feed'
   readonly #options: SnapshotFeedOptions
   readonly #listeners = new Set<(snapshot: Snapshot) => void>()
   readonly #stopping = new AbortController()
-  #current: Snapshot | undefined
+  readonly #file: SnapshotFile
+  #sections: SnapshotSections
   #polling: Promise<void> = Promise.resolve()
 
   constructor(options: SnapshotFeedOptions) {
     this.#options = options
+    this.#file = new SnapshotFile(options)
+    this.#sections = new SnapshotSections(options.kinds)
   }
 
   current(): Snapshot | undefined {
-    return this.#current
+    return this.#sections.current
   }
 
   /** Calls at once with the current snapshot, if there is one, and then with each newer one. */
   subscribe(listener: (snapshot: Snapshot) => void): () => void {
     this.#listeners.add(listener)
-    if (this.#current !== undefined) listener(this.#current)
+    if (this.#sections.current !== undefined) listener(this.#sections.current)
     return () => this.#listeners.delete(listener)
   }
 
   /** Resolves when the stored snapshot is loaded; doesn't wait for control. */
   async start(): Promise<void> {
-    const stored = await this.#load()
-    if (stored !== undefined) this.#publish(stored)
+    await this.#load()
     this.#polling = this.#poll(this.#stopping.signal)
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#polling
+    await this.#file.close()
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
-    const { client, nodeId, register, clock, logger } = this.#options
+    const { register, clock, logger } = this.#options
     const backoff = new Backoff({ delayMsMin: 100, delayMsMax: 5_000 })
-    let registered = register === undefined
-    let known = -1
+    let registered = false
+    let isFirst = true
     while (!signal.aborted) {
       try {
-        if (!registered && register !== undefined) await client.register(register, signal)
+        if (!registered) await this.#register(signal)
         registered = true
-        // The first answer is taken whatever its epoch: a control that was restored from a backup may be behind our copy.
-        const snapshot = await client.fetchSnapshot(nodeId, known, known < 0 ? 0 : waitMs, signal)
-        if (snapshot === undefined && known < 0) throw new Error('control has no snapshot for this node')
-        if (backoff.attempts >= failuresWorthAWord) logger.info({ epoch: snapshot?.epoch ?? known }, 'control is back')
+        await this.#fetch(isFirst ? 0 : waitMs, signal)
+        isFirst = false
+        if (backoff.attempts >= failuresBeforeWarning)
+          logger.info({ epoch: this.current()?.epoch }, 'connection to control restored')
         backoff.reset()
-        if (snapshot === undefined) continue
-        known = snapshot.epoch
-        await this.#store(snapshot)
-        this.#publish(snapshot)
       } catch (error) {
         if (signal.aborted) return
-        if (error instanceof ControlError && error.status === 404) {
-          registered = register === undefined
-          known = -1
-        }
+        if (error instanceof ControlError && error.status === 404) registered = register === undefined
         const delayMs = backoff.next()
-        if (backoff.attempts === failuresWorthAWord)
-          logger.warn({ reason: errorMessage(error) }, 'no snapshot from control; working from the last one')
+        if (backoff.attempts === failuresBeforeWarning)
+          logger.warn({ reason: errorMessage(error) }, 'snapshot refresh failed; working from the last snapshot')
         await sleep(clock, delayMs, signal)
       }
     }
   }
 
-  #publish(snapshot: Snapshot): void {
-    this.#current = snapshot
-    for (const listener of this.#listeners) listener(snapshot)
+  async #register(signal: AbortSignal): Promise<void> {
+    const { client, nodeId, register } = this.#options
+    if (register === undefined) return
+    await client.register(register, signal)
+    this.#sections.setCommitted(await client.fetchCommittedSeqs(nodeId, signal))
   }
 
-  async #load(): Promise<Snapshot | undefined> {
-    const { files, path, logger } = this.#options
-    const bytes = await files.read(path)
-    if (bytes === undefined) return undefined
+  async #fetch(waitMs: number, signal: AbortSignal): Promise<void> {
+    const { client, nodeId, kinds } = this.#options
+    const sections = this.#sections
+    const answer = await client.fetchSnapshot(
+      { node_id: nodeId, epoch: sections.current?.epoch ?? -1, kinds: [...kinds], have: sections.versions(), wait_ms: waitMs },
+      signal,
+    )
+    if (answer === undefined) return
+    const updates = parseUpdates(answer)
+    if (updates.length === 0) throw new Error('the snapshot was cut off')
     try {
-      return Snapshot.parse(JSON.parse(Buffer.from(bytes).toString('utf8')))
+      for (const update of updates) sections.apply(update)
     } catch (error) {
-      logger.error({ path, reason: errorMessage(error) }, 'the stored snapshot is unreadable; waiting for control')
-      return undefined
+      // The next request asks for everything. What subscribers have stays in use until then.
+      sections.forget()
+      throw error
     }
+    await this.#file.store(answer, () => sections.all())
+    this.#publish()
   }
 
-  /** A disk that is full must not keep a revocation from working: then the copy on disk is older than what we work by. */
-  async #store(snapshot: Snapshot): Promise<void> {
-    const { files, path, logger } = this.#options
+  #publish(): void {
+    const { current } = this.#sections
+    if (current !== undefined) for (const listener of this.#listeners) listener(current)
+  }
+
+  async #load(): Promise<void> {
     try {
-      await writeDurably(files, path, Buffer.from(JSON.stringify(snapshot)))
+      for (const update of await this.#file.load()) this.#sections.apply(update)
     } catch (error) {
-      logger.error({ path, reason: errorMessage(error) }, 'the snapshot could not be stored')
+      this.#options.logger.error({ reason: errorMessage(error) }, 'stored snapshot incomplete; waiting for control')
+      this.#sections = new SnapshotSections(this.#options.kinds)
     }
+    this.#publish()
   }
 }

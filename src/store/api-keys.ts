@@ -1,10 +1,11 @@
 import { AppError } from '#errors.ts'
 import type { ApiKey, Scope } from '#model/api-key.ts'
 import type { Page, PageQuery } from '#model/page.ts'
-import type { SnapshotKey } from '#model/snapshot.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { explain } from './database-error.ts'
+import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
+import { touchKey } from './section-versions.ts'
 import type { Db } from './store.ts'
 
 export type NewStoredApiKey = {
@@ -21,11 +22,12 @@ export type NewStoredApiKey = {
 export type StoredApiKey = ApiKey & { readonly account_id: string; readonly hash: string }
 
 /** Throws conflict when the very same key is there already. */
-export async function insertApiKey(db: Db, key: NewStoredApiKey, now: number): Promise<StoredApiKey> {
+export async function insertApiKey(db: ChangeTx, key: NewStoredApiKey, now: number): Promise<StoredApiKey> {
   const row = { ...key, scopes: JSON.stringify(key.scopes), created_at: now, revoked_at: null }
   await explain(db.insertInto('api_keys').values(row).execute(), {
     unique: new AppError('conflict', 'this API key exists already'),
   })
+  await touchKey(db, key.account_id, key.id)
   return toStoredApiKey(row)
 }
 
@@ -58,7 +60,7 @@ export async function listApiKeyPage(db: Db, account_id: string, page: PageQuery
 }
 
 /** Revokes for good. A key that is revoked already keeps its time. Throws not_found. */
-export async function revokeApiKey(db: Db, account_id: string, id: string, now: number): Promise<ApiKey> {
+export async function revokeApiKey(db: ChangeTx, account_id: string, id: string, now: number): Promise<ApiKey> {
   const row = await db
     .updateTable('api_keys')
     .set(({ fn, val }) => ({ revoked_at: fn.coalesce('revoked_at', val(now)) }))
@@ -67,18 +69,8 @@ export async function revokeApiKey(db: Db, account_id: string, id: string, now: 
     .returningAll()
     .executeTakeFirst()
   if (row === undefined) throw new AppError('not_found', 'no such API key')
+  await touchKey(db, account_id, id)
   return toApiKey(row)
-}
-
-/** Every key of every account that is not revoked. */
-export async function listActiveApiKeys(db: Db): Promise<readonly SnapshotKey[]> {
-  const rows = await db
-    .selectFrom('api_keys')
-    .select(['id', 'account_id', 'hash', 'scopes'])
-    .where('revoked_at', 'is', null)
-    .orderBy('id')
-    .execute()
-  return rows.map((row) => ({ ...row, scopes: fromJson<Scope[]>(row.scopes) }))
 }
 
 /** Keys revoked at `since` (epoch ms) or later. */

@@ -4,19 +4,21 @@ import type { AttachView, Binding } from '#model/binding.ts'
 import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { explain } from './database-error.ts'
 import { getEndpoint } from './endpoints.ts'
+import type { ChangeTx } from './epoch.ts'
 import type { Database } from './schema.ts'
-import type { Db, Tx } from './store.ts'
+import { touchEndpoint, touchViewUnlessBound } from './section-versions.ts'
+import type { Db } from './store.ts'
 import { findView } from './views.ts'
 
 export type NewBinding = AttachView & { readonly id: string; readonly endpoint_id: string; readonly activated_by: string }
 
 /**
- * Attaches a view. The caller bumps the epoch in the same transaction.
+ * Attaches a view.
  * Throws not_found for the endpoint, conflict for one that drains, validation_error for a view that is not there or not published, view_already_attached.
  */
-export async function insertBinding(db: Tx, account_id: string, binding: NewBinding, now: number): Promise<Binding> {
+export async function insertBinding(db: ChangeTx, account_id: string, binding: NewBinding, now: number): Promise<Binding> {
   const { id, endpoint_id, view_id, is_required, activated_by, canary_start_ts } = binding
-  const { desired_state } = await getEndpoint(db, account_id, endpoint_id)
+  const { desired_state, region } = await getEndpoint(db, account_id, endpoint_id)
   if (desired_state === 'draining') throw new AppError('conflict', 'the endpoint is being deleted')
   // Takes the row's lock, so that an archive of the view comes before this or finds the binding.
   const view = await db
@@ -35,9 +37,11 @@ export async function insertBinding(db: Tx, account_id: string, binding: NewBind
     deactivated_at: null,
     canary_start_ts: fromTimeOrNull(canary_start_ts),
   }
+  await touchViewUnlessBound(db, view_id, region)
   await explain(db.insertInto('bindings').values(row).execute(), {
     unique: new AppError('view_already_attached', 'the view is already attached to this endpoint'),
   })
+  await touchEndpoint(db, endpoint_id)
   return toBinding({ ...row, ...view })
 }
 
@@ -52,17 +56,27 @@ export async function listBindings(db: Db, account_id: string, endpoint_id: stri
   return rows.map(toBinding)
 }
 
-/** Detaches. The caller bumps the epoch in the same transaction. Throws not_found, also when it is detached already. */
-export async function detachBinding(db: Db, account_id: string, endpoint_id: string, id: string, now: number): Promise<void> {
-  const { numUpdatedRows } = await db
+/** Detaches. Throws not_found, also when it is detached already. */
+export async function detachBinding(
+  db: ChangeTx,
+  account_id: string,
+  endpoint_id: string,
+  id: string,
+  now: number,
+): Promise<void> {
+  const detached = await db
     .updateTable('bindings')
     .set({ deactivated_at: now })
     .where('account_id', '=', account_id)
     .where('endpoint_id', '=', endpoint_id)
     .where('id', '=', id)
     .where('deactivated_at', 'is', null)
-    .executeTakeFirstOrThrow()
-  if (numUpdatedRows === 0n) throw new AppError('not_found', 'no such active binding')
+    .returning('view_id')
+    .executeTakeFirst()
+  if (detached === undefined) throw new AppError('not_found', 'no such active binding')
+  const { region } = await getEndpoint(db, account_id, endpoint_id)
+  await touchViewUnlessBound(db, detached.view_id, region)
+  await touchEndpoint(db, endpoint_id)
 }
 
 async function notAttachable(db: Db, account_id: string, view_id: string): Promise<AppError> {

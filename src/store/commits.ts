@@ -82,6 +82,12 @@ export async function listCommits(db: Db, endpoint_id: string, { limit, before }
   return { items, next_cursor: rows.length > limit ? (items.at(-1)?.uploaded_at ?? null) : null }
 }
 
+/** The highest committed seq of each endpoint from one node. */
+export async function listCommittedSeqs(db: Db, node_id: string): Promise<Record<string, number>> {
+  const rows = await db.selectFrom('committed_seqs').select(['endpoint_id', 'seq']).where('node_id', '=', node_id).execute()
+  return Object.fromEntries(rows.map(({ endpoint_id, seq }) => [endpoint_id, seq]))
+}
+
 async function isKnown(db: Tx, id: string): Promise<boolean> {
   return (await db.selectFrom('commits').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
 }

@@ -12,8 +12,10 @@ import { validationIntervalSeconds } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { fromFlag, toTime, toTimeOrNull } from './columns.ts'
 import { explain } from './database-error.ts'
+import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
+import { touchEndpointsOfDestination } from './section-versions.ts'
 import type { Db, Tx } from './store.ts'
 
 type Row = Selectable<Database['destinations']> & { external_id: string }
@@ -80,7 +82,7 @@ export async function listDestinations(db: Db, account_id: string, page: PageQue
  * Throws not_found, and conflict when the name is taken.
  */
 export async function updateDestination(
-  db: Tx,
+  db: ChangeTx,
   account_id: string,
   id: string,
   change: ChangeDestination,
@@ -105,14 +107,14 @@ export async function updateDestination(
     path_style: change.path_style === undefined ? before.path_style : fromFlag(change.path_style),
   }
   const settings = ['bucket', 'prefix', 'region', 'role_arn', 'kms_key_arn', 'path_style'] as const
-  const unproved = settings.some((name) => after[name] !== before[name])
-    ? { status: 'pending', validated_at: null, last_error: null, revision: before.revision + 1 }
-    : {}
+  const isMoved = settings.some((name) => after[name] !== before[name])
+  const unproved = isMoved ? { status: 'pending', validated_at: null, last_error: null, revision: before.revision + 1 } : {}
   const update = db
     .updateTable('destinations')
     .set({ ...after, ...unproved })
     .where('id', '=', id)
   await explain(update.execute(), { unique: nameTaken })
+  if (isMoved) await touchEndpointsOfDestination(db, account_id, id)
   return getDestination(db, account_id, id)
 }
 

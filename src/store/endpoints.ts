@@ -4,9 +4,11 @@ import type { DesiredState, MqttConfig, OutputFormat } from '#model/endpoint.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { fromJsonOrNull, toJsonOrNull, toTime } from './columns.ts'
 import { explain } from './database-error.ts'
+import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
-import type { Db, Tx } from './store.ts'
+import { touchEndpoint, touchKeysUnlessServed, touchViewUnlessBound } from './section-versions.ts'
+import type { Db } from './store.ts'
 
 /** What an owner set of an endpoint: null means the default, which the reader fills in, and of `mqtt_config` no MQTT. */
 export type EndpointSettings = {
@@ -40,7 +42,12 @@ const noSuchDestination = new AppError('validation_error', 'the destination does
 })
 
 /** Throws validation_error for a destination that is not there, and conflict when the region has the label already. */
-export async function insertEndpoint(db: Db, account_id: string, endpoint: NewEndpoint, now: number): Promise<StoredEndpoint> {
+export async function insertEndpoint(
+  db: ChangeTx,
+  account_id: string,
+  endpoint: NewEndpoint,
+  now: number,
+): Promise<StoredEndpoint> {
   const { id, region, label, since_epoch } = endpoint
   const values = {
     ...{ id, account_id, region, label, since_epoch, desired_state: 'active', created_at: now },
@@ -50,10 +57,12 @@ export async function insertEndpoint(db: Db, account_id: string, endpoint: NewEn
     output_formats: toJsonOrNull(endpoint.output_formats),
     mqtt_config: toJsonOrNull(endpoint.mqtt_config),
   }
+  await touchKeysUnlessServed(db, account_id, region)
   await explain(db.insertInto('endpoints').values(values).execute(), {
     unique: new AppError('conflict', 'the label is taken in this region'),
     reference: noSuchDestination,
   })
+  await touchEndpoint(db, id)
   return getEndpoint(db, account_id, id)
 }
 
@@ -131,7 +140,7 @@ export async function listEndpointsById(db: Db, account_id: string, ids: readonl
 
 /** Sets what is given. Throws not_found, and validation_error for a destination that is not there. */
 export async function updateEndpoint(
-  db: Db,
+  db: ChangeTx,
   account_id: string,
   id: string,
   change: { readonly [Name in keyof EndpointSettings]?: EndpointSettings[Name] | undefined },
@@ -152,13 +161,14 @@ export async function updateEndpoint(
       .where('id', '=', id)
       .where('deleted_at', 'is', null)
     await explain(update.execute(), { reference: noSuchDestination })
+    await touchEndpoint(db, id)
   }
   return getEndpoint(db, account_id, id)
 }
 
 /** Pauses or resumes; where it is so already, nothing changes. Throws not_found, and conflict for one that drains. */
 export async function setDesiredState(
-  db: Db,
+  db: ChangeTx,
   account_id: string,
   id: string,
   desired_state: 'active' | 'paused',
@@ -172,12 +182,13 @@ export async function setDesiredState(
     .executeTakeFirstOrThrow()
   const endpoint = await getEndpoint(db, account_id, id)
   if (numUpdatedRows === 0n) throw new AppError('conflict', 'the endpoint is being deleted')
+  await touchEndpoint(db, id)
   return endpoint
 }
 
 /** From the epoch of this transaction on it takes nothing more. One that drains already goes on. Throws not_found. */
 export async function drainEndpoint(
-  db: Db,
+  db: ChangeTx,
   account_id: string,
   id: string,
   { epoch, now }: { readonly epoch: number; readonly now: number },
@@ -190,6 +201,7 @@ export async function drainEndpoint(
     .where('desired_state', '!=', 'draining')
     .executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) await getEndpoint(db, account_id, id)
+  else await touchEndpoint(db, id)
 }
 
 export type DrainingEndpoint = Pick<StoredEndpoint, 'id' | 'region' | 'segment_max_age_seconds'> & {
@@ -215,21 +227,26 @@ export async function listDrainingEndpoints(db: Db, limit: number): Promise<read
  * Takes a drained endpoint away from its account: it is unbound and detached. The row stays, since commits, DLQ files and metrics
  * name it. Answers false when somebody else did it.
  */
-export async function removeDrainedEndpoint(db: Tx, id: string, now: number): Promise<boolean> {
-  const { numUpdatedRows } = await db
+export async function removeDrainedEndpoint(db: ChangeTx, id: string, now: number): Promise<boolean> {
+  const removed = await db
     .updateTable('endpoints')
     .set({ deleted_at: now, destination_id: null })
     .where('id', '=', id)
     .where('desired_state', '=', 'draining')
     .where('deleted_at', 'is', null)
-    .executeTakeFirstOrThrow()
-  if (numUpdatedRows === 0n) return false
-  await db
+    .returning(['account_id', 'region'])
+    .executeTakeFirst()
+  if (removed === undefined) return false
+  const detached = await db
     .updateTable('bindings')
     .set({ deactivated_at: now })
     .where('endpoint_id', '=', id)
     .where('deactivated_at', 'is', null)
+    .returning('view_id')
     .execute()
+  await touchEndpoint(db, id)
+  await touchKeysUnlessServed(db, removed.account_id, removed.region)
+  for (const { view_id } of detached) await touchViewUnlessBound(db, view_id, removed.region)
   await db.deleteFrom('endpoint_lags').where('endpoint_id', '=', id).execute()
   return true
 }

@@ -6,7 +6,9 @@
  */
 export type Database = {
   schema_migrations: { version: number; name: string; applied_at: number }
-  epoch: { id: number; value: number }
+  /** `version` is the random name of the last change. */
+  epoch: { id: number; value: number; version: string }
+  snapshot_sections: { region: string; section: string; version: string }
   accounts: { id: string; name: string; external_id: string; created_at: number }
   api_keys: {
     id: string

@@ -1,4 +1,6 @@
 import { fromJson, toTime } from './columns.ts'
+import type { ChangeTx } from './epoch.ts'
+import { touchInstallation } from './section-versions.ts'
 import type { Db } from './store.ts'
 
 /** A key that signs access tokens, as `auth/access-tokens.ts` makes it. Whoever reads this table can sign. */
@@ -8,11 +10,12 @@ export type StoredSigningKey = {
   readonly created_at: string
 }
 
-export async function insertSigningKey(db: Db, key: StoredSigningKey): Promise<void> {
+export async function insertSigningKey(db: ChangeTx, key: StoredSigningKey): Promise<void> {
   await db
     .insertInto('signing_keys')
     .values({ kid: key.kid, private_jwk: JSON.stringify(key.private_jwk), created_at: Date.parse(key.created_at) })
     .execute()
+  await touchInstallation(db)
 }
 
 /** Newest first: the first one signs, the others only verify. */
@@ -26,7 +29,8 @@ export async function listSigningKeys(db: Db): Promise<readonly StoredSigningKey
 }
 
 /** Removes the keys made before `before` (epoch ms), and answers how many. The caller keeps the newest out of its reach. */
-export async function removeSigningKeysBefore(db: Db, before: number): Promise<number> {
+export async function removeSigningKeysBefore(db: ChangeTx, before: number): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('signing_keys').where('created_at', '<', before).executeTakeFirstOrThrow()
+  await touchInstallation(db)
   return Number(numDeletedRows)
 }

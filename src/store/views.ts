@@ -10,9 +10,11 @@ import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { explain } from './database-error.ts'
+import type { ChangeTx } from './epoch.ts'
 import { storeLimits } from './limits.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
+import { touchBoundEndpoints } from './section-versions.ts'
 import type { Db, Tx } from './store.ts'
 
 const notFound = () => new AppError('not_found', 'no such view')
@@ -214,10 +216,10 @@ export async function publishView(db: Db, account_id: string, id: string, now: n
 }
 
 /**
- * Archives and detaches from every endpoint. The caller bumps the epoch in the same transaction.
+ * Archives and detaches from every endpoint.
  * Throws not_found, and validation_error when it is not published.
  */
-export async function archiveView(db: Tx, account_id: string, id: string, now: number): Promise<View> {
+export async function archiveView(db: ChangeTx, account_id: string, id: string, now: number): Promise<View> {
   const row = await db
     .updateTable('views')
     .set({ status: 'archived' })
@@ -227,6 +229,7 @@ export async function archiveView(db: Tx, account_id: string, id: string, now: n
     .returningAll()
     .executeTakeFirst()
   if (row === undefined) return refuse(db, account_id, id, 'only a published view can be archived')
+  await touchBoundEndpoints(db, id)
   await db
     .updateTable('bindings')
     .set({ deactivated_at: now })

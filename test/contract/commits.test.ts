@@ -89,13 +89,12 @@ describe('POST /internal/v1/commits', () => {
     expect((await account.get(path)).body.items).toHaveLength(1)
   })
 
-  test('the seq that is committed shows in the snapshot of that node, and only there', async () => {
+  test('the seq that is committed is told to that node, and only to it', async () => {
     const { endpoint, node } = await delivered(3)
     const other = await TestNode.register(control(), node.region)
-    const seqOf = async (asking: TestNode) =>
-      (await asking.snapshot()).endpoints.find(({ id }) => id === endpoint.id)?.committed_seq
-    expect(await seqOf(node)).toBe(2)
-    expect(await seqOf(other)).toBe(-1)
+    const seqsOf = async (asking: TestNode) => (await asking.call('GET', `committed-seqs?node_id=${asking.id}`)).body.seqs
+    expect(await seqsOf(node)).toEqual({ [endpoint.id]: 2 })
+    expect(await seqsOf(other)).toEqual({})
   })
 
   test('422 for a batch that is empty, too long, or not of commits', async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { revokeApiKey } from '#store/api-keys.ts'
-import { bumpEpoch } from '#store/epoch.ts'
-import { transact } from '#store/store.ts'
+import { applyChange } from '#store/epoch.ts'
 import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { newDatabase } from '../support/databases.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -27,7 +27,8 @@ async function aDestination(account: TestAccount) {
 describe('the node token', () => {
   test.each([
     ['POST', 'register'],
-    ['GET', 'snapshot?node_id=x&after=0&wait_ms=0'],
+    ['POST', 'snapshot'],
+    ['GET', 'committed-seqs?node_id=x'],
     ['POST', 'heartbeat'],
     ['POST', 'commits'],
   ])('401 without it: %s %s', async (method, path) => {
@@ -75,8 +76,8 @@ describe('POST /internal/v1/heartbeat', () => {
   })
 })
 
-describe('GET /internal/v1/snapshot', () => {
-  test('200 has all that a node of the region needs, and nothing of another region', async () => {
+describe('POST /internal/v1/snapshot', () => {
+  test('200 has everything that a node of the region needs, and nothing of another region', async () => {
     const account = await control().newAccount()
     const region = newRegion()
     const destination = await aDestination(account)
@@ -93,7 +94,7 @@ describe('GET /internal/v1/snapshot', () => {
     const { id, bucket, prefix, region: bucketRegion, role_arn, external_id, kms_key_arn, path_style } = destination
     expect(snapshot.endpoints).toEqual([
       {
-        ...{ id: endpoint.id, account_id: account.account_id, ingest_host: '127.0.0.1:9999', desired_state: 'active' },
+        ...{ id: endpoint.id, account_id: account.account_id, ingest_host: null, desired_state: 'active' },
         ...{
           segment_bytes: 67_108_864,
           segment_max_age_seconds: 2,
@@ -120,30 +121,99 @@ describe('GET /internal/v1/snapshot', () => {
     expect(snapshot.keys).toContainEqual(expect.objectContaining({ id: account.key_id, scopes: ['ingest', 'metrics', 'admin'] }))
   })
 
-  test('a revoked key leaves it, and is named for as long as a token of it can live', async () => {
+  test('a key is sent to the regions in which its account has an endpoint; a revoked one is named while a token of it can live', async () => {
     const account = await control().newAccount()
-    const node = await TestNode.register(control(), newRegion())
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    const keys = async () => (await node.snapshot()).keys.map(({ id }) => id)
+    expect(await keys()).toEqual([])
+    await account.post('/v1/endpoints', { region })
+    expect(await keys()).toEqual([account.key_id])
     await account.post(`/v1/keys/${account.key_id}/revoke`)
-    const { keys, revoked_keys } = await node.snapshot()
-    expect(keys.map(({ id }) => id)).not.toContain(account.key_id)
-    expect(revoked_keys.map(({ id }) => id)).toContain(account.key_id)
+    expect(await keys()).toEqual([])
+    expect((await node.snapshot()).revoked_keys.map(({ id }) => id)).toEqual([account.key_id])
+  })
+
+  test('an update has the sections that changed, and only those', async () => {
+    const account = await control().newAccount()
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    const { body: endpoint } = await account.post('/v1/endpoints', { region })
+    const view = await published(account)
+    await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id })
+    await node.snapshot()
+    const changed = async () => (await node.update())?.sections.map(({ name }) => name)
+    expect(await changed()).toBeUndefined()
+    await account.post(`/v1/endpoints/${endpoint.id}/pause`)
+    expect(await changed()).toEqual([`endpoints/${endpoint.id.slice(-2)}`])
+    const { body: key } = await account.post('/v1/keys', { name: 'k', scopes: ['ingest'] })
+    expect(await changed()).toEqual([`keys/${key.id.slice(-2)}`])
+  })
+
+  test('a process is sent the kinds that it asks for', async () => {
+    const account = await control().newAccount()
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    await account.post('/v1/endpoints', { region })
+    const { body } = await node.askSnapshot(0, ['endpoints', 'views'])
+    const lines: string[] = body.trim().split('\n')
+    expect(lines.map((line) => JSON.parse(line).kind)).toEqual(['endpoints', 'end'])
+  })
+
+  test('a node that moves is sent the sections of its new region, and told which of the old ones are gone', async () => {
+    const account = await control().newAccount()
+    const [from, to] = [newRegion(), newRegion()]
+    const node = await TestNode.register(control(), from)
+    const { body: old } = await account.post('/v1/endpoints', { region: from })
+    await node.snapshot()
+    const place = { node_id: node.id, region: to, ipv4: [], ipv6: [], ingest_address: 'node.example:443' }
+    await node.call('POST', 'register', place)
+    expect((await node.update())?.end.removed).toContain(`endpoints/${old.id.slice(-2)}`)
+    expect(await node.snapshot()).toMatchObject({ region: to, endpoints: [], keys: [] })
   })
 
   test('404 for a node that never registered', async () => {
+    const request = { node_id: newId(), epoch: -1, kinds: ['keys'], have: {}, wait_ms: 0 }
     const node = await TestNode.register(control(), newRegion())
-    expect(await node.call('GET', `snapshot?node_id=${newId()}&after=-1&wait_ms=0`)).toMatchObject({ status: 404 })
+    expect(await node.call('POST', 'snapshot', request)).toMatchObject({ status: 404 })
+    expect(await node.call('GET', `committed-seqs?node_id=${newId()}`)).toMatchObject({ status: 404 })
   })
 
-  test.each(['after=-2&wait_ms=0', 'after=0&wait_ms=60001', 'after=0'])('422 for %s', async (query) => {
+  test.each([
+    { epoch: -2 },
+    { wait_ms: 60_001 },
+    { wait_ms: undefined },
+    { kinds: [] },
+    { kinds: ['secrets'] },
+    { have: { 'a name that is too long': 'v' } },
+    { have: { 'keys/00': 'v'.repeat(65) } },
+  ])('422 for %j', async (wrong) => {
     const node = await TestNode.register(control(), newRegion())
-    expect(await node.call('GET', `snapshot?node_id=${node.id}&${query}`)).toMatchObject({ status: 422 })
+    const request = { node_id: node.id, epoch: -1, kinds: ['keys'], have: {}, wait_ms: 0, ...wrong }
+    expect(await node.call('POST', 'snapshot', request)).toMatchObject({ status: 422 })
   })
 
-  test('204 when nothing newer came in time; 200 at once for a node that is ahead of a restored database', async () => {
-    const node = await TestNode.register(control(), newRegion())
+  test('204 if nothing changed in time; 200 at once for versions that control does not know, as after a restored copy', async () => {
+    const account = await control().newAccount()
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    await account.post('/v1/endpoints', { region })
     const { epoch } = await node.snapshot()
-    expect(await node.askSnapshot(epoch, 20)).toMatchObject({ status: 204 })
-    expect(await node.askSnapshot(epoch + 1_000, 20_000)).toMatchObject({ status: 200, body: { epoch } })
+    expect(await node.askSnapshot(20)).toMatchObject({ status: 204 })
+    const have = { 'keys/00': 'of-a-lost-change', installation: 'of-a-lost-change' }
+    const request = { node_id: node.id, epoch: epoch + 1_000, kinds: ['installation', 'keys'], have, wait_ms: 20_000 }
+    const { status, body } = await node.call('POST', 'snapshot', request)
+    expect(status).toBe(200)
+    expect(body).toContain('"removed":["keys/00"]')
+  })
+
+  test('another base address of control is another version of every section', async () => {
+    await using database = await newDatabase()
+    await using first = await newControl({ database })
+    await using second = await newControl({ database, environment: { INLET_BASE_URL: 'http://elsewhere.test' } })
+    const node = await TestNode.register(first, 'loc')
+    expect((await node.snapshot()).token_issuer).toBe('http://inlet.test')
+    expect((await node.at(second).snapshot()).token_issuer).toBe('http://elsewhere.test')
   })
 })
 
@@ -253,31 +323,46 @@ describe('the long poll', () => {
     const node = await TestNode.register(control(), region)
     const { epoch } = await node.snapshot()
     const started = performance.now()
-    const [{ body }] = await Promise.all([node.askSnapshot(epoch, 30_000), owner.post('/v1/endpoints', { region })])
-    expect(body.epoch).toBeGreaterThan(epoch)
+    const [update] = await Promise.all([node.update(30_000), owner.post('/v1/endpoints', { region })])
+    expect(update?.end.epoch).toBeGreaterThan(epoch)
     expect(performance.now() - started).toBeLessThan(2_000)
+  })
+
+  test('sleeps through changes of another region, and of kinds that the process does not ask for', async () => {
+    const owner = await control().newAccount()
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    await owner.post('/v1/endpoints', { region })
+    await node.snapshot()
+    const polled = node.askSnapshot(30_000, ['endpoints', 'views'])
+    await owner.post('/v1/endpoints', { region: newRegion() })
+    await owner.post('/v1/keys', { name: 'k', scopes: ['ingest'] })
+    const { body: endpoint } = await owner.post('/v1/endpoints', { region })
+    const { status, body } = await polled
+    expect(status).toBe(200)
+    expect(JSON.parse(body.split('\n')[0]).endpoints).toMatchObject([{ id: endpoint.id }])
   })
 
   test('wakes when another process changes something', async () => {
     const { store, clock, newAccount } = control()
-    const { account_id, key_id } = await newAccount()
-    const node = await TestNode.register(control(), newRegion())
-    const { epoch, keys } = await node.snapshot()
+    const owner = await newAccount()
+    const { account_id, key_id } = owner
+    const region = newRegion()
+    await owner.post('/v1/endpoints', { region })
+    const node = await TestNode.register(control(), region)
+    const { keys } = await node.snapshot()
     expect(keys.map(({ id }) => id)).toContain(key_id)
-    const polled = node.snapshot(epoch, 30_000)
-    await transact(store, async (db) => {
-      await bumpEpoch(db)
-      await revokeApiKey(db, account_id, key_id, clock.now())
-    })
+    const polled = node.snapshot(30_000)
+    await applyChange(store, (db) => revokeApiKey(db, account_id, key_id, clock.now()))
     expect((await polled).keys.map(({ id }) => id)).not.toContain(key_id)
   })
 
   test('is answered at once by a stop', async () => {
     const own = await newControl()
     const node = await TestNode.register(own, 'loc')
-    const { epoch } = await node.snapshot()
-    const polled = node.askSnapshot(epoch, 60_000)
     await node.snapshot()
+    const polled = node.askSnapshot(60_000)
+    await node.askSnapshot()
     const started = performance.now()
     await own[Symbol.asyncDispose]()
     expect(performance.now() - started).toBeLessThan(2_000)
@@ -288,8 +373,8 @@ describe('the long poll', () => {
     const owner = await control().newAccount()
     const region = newRegion()
     const node = await TestNode.register(control(), region)
-    const { epoch } = await node.snapshot()
-    const polls = Array.from({ length: 200 }, () => node.askSnapshot(epoch, 30_000))
+    await node.snapshot()
+    const polls = Array.from({ length: 200 }, () => node.askSnapshot(30_000))
     const change = owner.post('/v1/endpoints', { region })
     const answers = await Promise.all(polls)
     await change

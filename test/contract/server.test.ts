@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { controlLimits } from '#model/limits.ts'
+import { controlLimits } from '#control/limits.ts'
 import { newControl, type TestAccount, useControl } from '../support/control.ts'
 import { TestNode } from '../support/test-node.ts'
 

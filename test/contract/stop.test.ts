@@ -7,8 +7,8 @@ import { TestNode } from '../support/test-node.ts'
 test('a stop lets what is on its way finish, refuses what comes after, and ends', async () => {
   const control = await newControl()
   const node = await TestNode.register(control, 'loc')
-  const { epoch } = await node.snapshot()
-  const waiting = node.askSnapshot(epoch, 30_000)
+  await node.snapshot()
+  const waiting = node.askSnapshot(30_000)
   const { hostname, port } = new URL(control.url)
   const socket = connect(Number(port), hostname)
   await once(socket, 'connect')

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { newApiKey } from '#auth/secrets.ts'
-import { controlLimits } from '#model/limits.ts'
+import { controlLimits } from '#control/limits.ts'
 import { revokeApiKey } from '#store/api-keys.ts'
-import { bumpEpoch } from '#store/epoch.ts'
+import { applyChange } from '#store/epoch.ts'
 import { insertSigningKey, listSigningKeys } from '#store/signing-keys.ts'
-import { transact } from '#store/store.ts'
 import { newControl, useControl } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 
@@ -57,7 +56,7 @@ describe('POST /v1/token/exchange', () => {
   test('401 for a revoked key', async () => {
     const { store, clock, call, newAccount } = control()
     const { api_key, account_id, key_id } = await newAccount()
-    await revokeApiKey(store.db, account_id, key_id, clock.now())
+    await applyChange(store, (db) => revokeApiKey(db, account_id, key_id, clock.now()))
     expect(await call('POST', '/v1/token/exchange', { api_key })).toMatchObject({ status: 401 })
   })
 
@@ -145,10 +144,9 @@ describe('signing keys', () => {
     await using first = await newControl({ database })
     const [old] = await listSigningKeys(first.store.db)
     const aged = { ...old, kid: 'aged', created_at: new Date(Date.now() - month).toISOString() } as NonNullable<typeof old>
-    await transact(first.store, async (db) => {
+    await applyChange(first.store, async (db) => {
       await db.deleteFrom('signing_keys').execute()
       await insertSigningKey(db, aged)
-      await bumpEpoch(db)
     })
     await using second = await newControl({ database })
     const kids = (await second.call('GET', '/.well-known/jwks.json')).body.keys.map(({ kid }: { kid: string }) => kid)
@@ -170,7 +168,7 @@ describe('signing keys', () => {
     const [signing] = await listSigningKeys(first.store.db)
     const keyOf = (kid: string, ageMs: number) => ({ ...signing, kid, created_at: new Date(Date.now() - ageMs).toISOString() })
     const replaceWith = (keys: readonly object[]) =>
-      transact(first.store, async (db) => {
+      applyChange(first.store, async (db) => {
         await db.deleteFrom('signing_keys').execute()
         for (const key of keys) await insertSigningKey(db, key as NonNullable<typeof signing>)
       })

@@ -151,7 +151,7 @@ test(`preview and delivery agree on random records (seed ${seed})`, async () => 
     await installation.ok('POST', `/v1/views/${view_id}/publish`)
     await installation.ok('POST', `/v1/endpoints/${id}/views`, { view_id })
   }
-  const snapshot = join(installation.directory, 'node/delivery-snapshot.json')
+  const snapshot = join(installation.directory, 'node/delivery-snapshot.ndjson')
   await until('delivery to know the views', () => readFileSync(snapshot, 'utf8').includes(`view_${viewCount - 1}`), 30_000)
   const receipt = await installation.ingest(id, `${records.join('\n')}\n`)
   expect(receipt).toMatchObject({ status: 202, body: { accepted_records: recordCount } })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { detachBinding, insertBinding, listBindings } from '#store/bindings.ts'
+import { applyChange } from '#store/epoch.ts'
 import { transact } from '#store/store.ts'
 import { archiveView, insertView } from '#store/views.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
@@ -16,7 +17,7 @@ describeDatabases('bindings', (kind) => {
     const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
     const binding = { id: newId(), endpoint_id: endpoint.id, view_id: view.id, is_required: true, activated_by: 'me' }
     const canary_start_ts = iso(t0 + 60_000)
-    const made = await transact(store, (db) => insertBinding(db, account, { ...binding, canary_start_ts }, t0))
+    const made = await applyChange(store, (db) => insertBinding(db, account, { ...binding, canary_start_ts }, t0))
     expect(made).toEqual({
       ...binding,
       ...{ view_name: view.name, view_version: 1, canary_start_ts },
@@ -32,7 +33,7 @@ describeDatabases('bindings', (kind) => {
     const first = await attach(store, account, endpoint.id, view.id)
     await expect(attach(store, account, endpoint.id, view.id)).rejects.toThrow(code('view_already_attached'))
     await attach(store, account, (await aStoredEndpoint(store, account)).id, view.id)
-    await detachBinding(store.db, account, endpoint.id, first.id, t0 + 1)
+    await applyChange(store, (db) => detachBinding(db, account, endpoint.id, first.id, t0 + 1))
     const second = await attach(store, account, endpoint.id, view.id, t0 + 2)
     expect(await listBindings(store.db, account, endpoint.id)).toEqual([
       second,
@@ -46,7 +47,7 @@ describeDatabases('bindings', (kind) => {
     const endpoint = await aStoredEndpoint(store, account)
     const draft = await transact(store, (db) => insertView(db, account, aView(), t0))
     const archived = await aPublishedView(store, account)
-    await transact(store, (db) => archiveView(db, account, archived.id, t0))
+    await applyChange(store, (db) => archiveView(db, account, archived.id, t0))
     const theirs = await aPublishedView(store, other)
     for (const view_id of [draft.id, archived.id, theirs.id, newId()]) {
       await expect(attach(store, account, endpoint.id, view_id)).rejects.toThrow(badView)
@@ -69,10 +70,10 @@ describeDatabases('bindings', (kind) => {
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
     const { id } = await attach(store, account, endpoint.id, view.id)
-    await expect(detachBinding(store.db, other, endpoint.id, id, t0)).rejects.toThrow(code('not_found'))
-    await expect(detachBinding(store.db, account, newId(), id, t0)).rejects.toThrow(code('not_found'))
-    await detachBinding(store.db, account, endpoint.id, id, t0)
-    await expect(detachBinding(store.db, account, endpoint.id, id, t0)).rejects.toThrow(code('not_found'))
+    await expect(applyChange(store, (db) => detachBinding(db, other, endpoint.id, id, t0))).rejects.toThrow(code('not_found'))
+    await expect(applyChange(store, (db) => detachBinding(db, account, newId(), id, t0))).rejects.toThrow(code('not_found'))
+    await applyChange(store, (db) => detachBinding(db, account, endpoint.id, id, t0))
+    await expect(applyChange(store, (db) => detachBinding(db, account, endpoint.id, id, t0))).rejects.toThrow(code('not_found'))
     expect(await listBindings(store.db, other, endpoint.id)).toEqual([])
   })
 })

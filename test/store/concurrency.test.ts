@@ -5,9 +5,9 @@ import { listBindings } from '#store/bindings.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { claimValidation, findDestination, insertDestination, removeDestination, updateDestination } from '#store/destinations.ts'
 import { drainEndpoint, getEndpoint, removeDrainedEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
-import { bumpEpoch } from '#store/epoch.ts'
+import { applyChange, type ChangeTx } from '#store/epoch.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
-import { type Db, type Tx, transact } from '#store/store.ts'
+import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import { getViewQuality } from '#store/view-quality.ts'
 import { archiveView, findView, getViewDetail, insertVersion, insertView, publishView, removeDraft } from '#store/views.ts'
@@ -86,7 +86,7 @@ describeDatabases('callers at once', (kind) => {
       const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
       await outcomes<unknown>([
         attach(store, account, endpoint.id, view.id),
-        transact(store, (db) => archiveView(db, account, view.id, t0)),
+        applyChange(store, (db) => archiveView(db, account, view.id, t0)),
       ])
       expect(await getViewDetail(store.db, account, view.id)).toMatchObject({ status: 'archived', endpoints: [] })
     }
@@ -123,9 +123,9 @@ describeDatabases('callers at once', (kind) => {
     const account = await anAccount(store)
     for (let round = 0; round < rounds; round += 1) {
       const [destination, endpoint] = [await aStoredDestination(store, account), await aStoredEndpoint(store, account)]
-      const take = (db: Db) => updateEndpoint(db, account, endpoint.id, { destination_id: destination.id })
+      const take = (db: ChangeTx) => updateEndpoint(db, account, endpoint.id, { destination_id: destination.id })
       const [taken, removed] = await outcomes<unknown>([
-        transact(store, take),
+        applyChange(store, take),
         transact(store, (db) => removeDestination(db, account, destination.id)),
       ])
       const left = await findDestination(store.db, account, destination.id)
@@ -148,7 +148,7 @@ describeDatabases('callers at once', (kind) => {
     const account = await anAccount(store)
     const { id } = await aStoredDestination(store, account)
     await Promise.all(
-      times(8, (index) => transact(store, (db) => updateDestination(db, account, id, { prefix: `p${index}` }, t0))),
+      times(8, (index) => applyChange(store, (db) => updateDestination(db, account, id, { prefix: `p${index}` }, t0))),
     )
     expect(await transact(store, (db) => claimValidation(db, account, id, t0))).toMatchObject({ revision: 9 })
   })
@@ -159,9 +159,9 @@ describeDatabases('callers at once', (kind) => {
     for (let round = 0; round < rounds; round += 1) {
       const { id } = await aStoredEndpoint(store, account)
       const [paused, resumed, drained] = await outcomes<unknown>([
-        transact(store, (db) => setDesiredState(db, account, id, 'paused')),
-        transact(store, (db) => setDesiredState(db, account, id, 'active')),
-        transact(store, (db) => drainEndpoint(db, account, id, { epoch: 7, now: t0 })),
+        applyChange(store, (db) => setDesiredState(db, account, id, 'paused')),
+        applyChange(store, (db) => setDesiredState(db, account, id, 'active')),
+        applyChange(store, (db) => drainEndpoint(db, account, id, { epoch: 7, now: t0 })),
       ])
       for (const outcome of [paused, resumed]) expect(['conflict', expect.objectContaining({ id })]).toContainEqual(outcome)
       expect(drained).toBeUndefined()
@@ -174,9 +174,9 @@ describeDatabases('callers at once', (kind) => {
     const account = await anAccount(store)
     const destination = await aStoredDestination(store, account)
     const { id } = await aStoredEndpoint(store, account, { destination_id: destination.id })
-    const remove = () => transact(store, (db) => removeDrainedEndpoint(db, id, t0))
+    const remove = () => applyChange(store, (db) => removeDrainedEndpoint(db, id, t0))
     expect(await remove()).toBe(false)
-    await drainEndpoint(store.db, account, id, { epoch: 7, now: t0 })
+    await applyChange(store, (db) => drainEndpoint(db, account, id, { epoch: 7, now: t0 }))
     expect((await outcomes(times(8, remove))).toSorted()).toEqual([...Array(7).fill(false), true])
     await removeDestination(store.db, account, destination.id)
     await expect(getEndpoint(store.db, account, id)).rejects.toThrow(expect.objectContaining({ code: 'not_found' }))
@@ -239,17 +239,17 @@ describeDatabases('callers at once', (kind) => {
     for (const page of seen) expect(page).toEqual(last.slice(last.length - page.length))
   })
 
-  test('transactions that lock in opposite order: one is run again, both end', async () => {
+  test('changes that lock rows in opposite order wait for each other and all commit', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const [one, two] = [await aStoredDestination(store, account), await aStoredDestination(store, account)]
-    const both = (first: string, second: string) => async (db: Tx) => {
+    const both = (first: string, second: string) => async (db: ChangeTx, epoch: number) => {
       await updateDestination(db, account, first, { prefix: newId() }, t0)
       await updateDestination(db, account, second, { prefix: newId() }, t0)
-      return bumpEpoch(db)
+      return epoch
     }
     const results = await outcomes(
-      times(6, (index) => transact(store, index % 2 === 0 ? both(one.id, two.id) : both(two.id, one.id))),
+      times(6, (index) => applyChange(store, index % 2 === 0 ? both(one.id, two.id) : both(two.id, one.id))),
     )
     expect(results.toSorted()).toEqual([1, 2, 3, 4, 5, 6])
   })

@@ -9,6 +9,7 @@ import {
   removeDestination,
   updateDestination,
 } from '#store/destinations.ts'
+import { applyChange } from '#store/epoch.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aDestination, anAccount, aStoredDestination, aStoredEndpoint, iso, t0 } from './fixtures.ts'
@@ -50,7 +51,7 @@ describeDatabases('destinations', (kind) => {
     const again = insertDestination(store.db, account, aDestination({ name }), t0)
     await expect(again).rejects.toThrow(expect.objectContaining({ code: 'conflict', message: 'destination name already exists' }))
     const { id } = await aStoredDestination(store, account)
-    await expect(transact(store, (db) => updateDestination(db, account, id, { name }, t0))).rejects.toThrow(code('conflict'))
+    await expect(applyChange(store, (db) => updateDestination(db, account, id, { name }, t0))).rejects.toThrow(code('conflict'))
   })
 
   test('of another account are not there', async () => {
@@ -60,7 +61,7 @@ describeDatabases('destinations', (kind) => {
     expect(await findDestination(store.db, other, id)).toBeUndefined()
     await expect(getDestination(store.db, other, id)).rejects.toThrow(code('not_found'))
     await expect(removeDestination(store.db, other, id)).rejects.toThrow(code('not_found'))
-    await expect(transact(store, (db) => updateDestination(db, other, id, { prefix: 'x' }, t0))).rejects.toThrow(
+    await expect(applyChange(store, (db) => updateDestination(db, other, id, { prefix: 'x' }, t0))).rejects.toThrow(
       code('not_found'),
     )
     await expect(transact(store, (db) => claimValidation(db, other, id, t0))).rejects.toThrow(code('not_found'))
@@ -99,7 +100,7 @@ describeDatabases('destinations', (kind) => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await validated(store, account)
-    const changed = await transact(store, (db) => updateDestination(db, account, id, change, t0 + 9))
+    const changed = await applyChange(store, (db) => updateDestination(db, account, id, change, t0 + 9))
     expect(changed).toMatchObject({ ...change, status: 'pending', validated_at: null, last_error: null, updated_at: iso(t0 + 9) })
   })
 
@@ -108,7 +109,7 @@ describeDatabases('destinations', (kind) => {
     const account = await anAccount(store)
     const { id, bucket, prefix, path_style, kms_key_arn } = await validated(store, account)
     const change = { name: 'renamed', bucket, prefix, path_style, kms_key_arn }
-    const changed = await transact(store, (db) => updateDestination(db, account, id, change, t0 + 9))
+    const changed = await applyChange(store, (db) => updateDestination(db, account, id, change, t0 + 9))
     expect(changed).toMatchObject({ name: 'renamed', status: 'valid', validated_at: iso(t0 + 1) })
   })
 
@@ -116,7 +117,7 @@ describeDatabases('destinations', (kind) => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await insertDestination(store.db, account, aDestination({ kms_key_arn: 'arn:aws:kms:x:1:key/k' }), t0)
-    const changed = await transact(store, (db) => updateDestination(db, account, id, { kms_key_arn: null }, t0))
+    const changed = await applyChange(store, (db) => updateDestination(db, account, id, { kms_key_arn: null }, t0))
     expect(changed.kms_key_arn).toBeNull()
   })
 
@@ -154,7 +155,7 @@ describeDatabases('destinations', (kind) => {
     const account = await anAccount(store)
     const { id } = await aStoredDestination(store, account)
     const { revision } = await transact(store, (db) => claimValidation(db, account, id, t0))
-    await transact(store, (db) => updateDestination(db, account, id, { bucket: 'other' }, t0 + 1))
+    await applyChange(store, (db) => updateDestination(db, account, id, { bucket: 'other' }, t0 + 1))
     expect(await recordValidation(store.db, account, id, { revision, error: null }, t0 + 2)).toBe(false)
     expect(await getDestination(store.db, account, id)).toMatchObject({ status: 'pending', validated_at: null })
   })

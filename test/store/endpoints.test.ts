@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { removeDestination } from '#store/destinations.ts'
 import { findEndpoint, getEndpoint, insertEndpoint, listEndpointFacts, listEndpoints, updateEndpoint } from '#store/endpoints.ts'
+import { applyChange } from '#store/epoch.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { anAccount, anEndpoint, aStoredDestination, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 
@@ -18,7 +19,7 @@ describeDatabases('endpoints', (kind) => {
     const account = await anAccount(store)
     const destination = await aStoredDestination(store, account)
     const input = anEndpoint({ destination_id: destination.id, output_formats: ['segments', 'parquet'], mqtt_config })
-    const made = await insertEndpoint(store.db, account, input, t0)
+    const made = await applyChange(store, (db) => insertEndpoint(db, account, input, t0))
     expect(made).toEqual({
       ...input,
       account_id: account,
@@ -43,7 +44,9 @@ describeDatabases('endpoints', (kind) => {
     for (const destination_id of [newId(), theirs.id]) {
       await expect(aStoredEndpoint(store, account, { destination_id })).rejects.toThrow(badDestination)
       const { id } = await aStoredEndpoint(store, account)
-      await expect(updateEndpoint(store.db, account, id, { destination_id })).rejects.toThrow(badDestination)
+      await expect(applyChange(store, (db) => updateEndpoint(db, account, id, { destination_id }))).rejects.toThrow(
+        badDestination,
+      )
     }
   })
 
@@ -61,11 +64,14 @@ describeDatabases('endpoints', (kind) => {
     const destination = await aStoredDestination(store, account)
     const made = await aStoredEndpoint(store, account, { segment_bytes: 8_000_000, mqtt_config })
     const change = { destination_id: destination.id, segment_max_age_seconds: 5 }
-    const changed = await updateEndpoint(store.db, account, made.id, change)
+    const changed = await applyChange(store, (db) => updateEndpoint(db, account, made.id, change))
     expect(changed).toEqual({ ...made, ...change, destination_name: destination.name, destination_status: 'pending' })
-    expect(await updateEndpoint(store.db, account, made.id, {})).toEqual(changed)
+    expect(await applyChange(store, (db) => updateEndpoint(db, account, made.id, {}))).toEqual(changed)
     const cleared = { destination_id: null, segment_bytes: null, segment_max_age_seconds: null, mqtt_config: null }
-    expect(await updateEndpoint(store.db, account, made.id, cleared)).toMatchObject({ ...cleared, output_formats: null })
+    expect(await applyChange(store, (db) => updateEndpoint(db, account, made.id, cleared))).toMatchObject({
+      ...cleared,
+      output_formats: null,
+    })
     await removeDestination(store.db, account, destination.id)
   })
 
@@ -75,7 +81,9 @@ describeDatabases('endpoints', (kind) => {
     const { id } = await aStoredEndpoint(store, account)
     expect(await findEndpoint(store.db, other, id)).toBeUndefined()
     await expect(getEndpoint(store.db, other, id)).rejects.toThrow(code('not_found'))
-    await expect(updateEndpoint(store.db, other, id, { segment_bytes: 9_000_000 })).rejects.toThrow(code('not_found'))
+    await expect(applyChange(store, (db) => updateEndpoint(db, other, id, { segment_bytes: 9_000_000 }))).rejects.toThrow(
+      code('not_found'),
+    )
     expect((await getEndpoint(store.db, account, id)).segment_bytes).toBeNull()
   })
 
@@ -83,7 +91,8 @@ describeDatabases('endpoints', (kind) => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     // Several of one millisecond: the order must hold all the same.
-    for (let made = 0; made < 7; made += 1) await insertEndpoint(store.db, account, anEndpoint(), t0 + Math.floor(made / 3))
+    for (let made = 0; made < 7; made += 1)
+      await applyChange(store, (db) => insertEndpoint(db, account, anEndpoint(), t0 + Math.floor(made / 3)))
     await aStoredEndpoint(store, await anAccount(store))
     const pages = []
     for (let offset = 0; offset < 7; offset += 2) {

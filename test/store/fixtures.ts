@@ -7,6 +7,7 @@ import { insertAccount } from '#store/accounts.ts'
 import { insertBinding } from '#store/bindings.ts'
 import { insertDestination } from '#store/destinations.ts'
 import { insertEndpoint, type NewEndpoint, type StoredEndpoint } from '#store/endpoints.ts'
+import { applyChange } from '#store/epoch.ts'
 import type { NewJob } from '#store/jobs.ts'
 import { type Store, transact } from '#store/store.ts'
 import { insertView, type NewView, publishView } from '#store/views.ts'
@@ -66,7 +67,7 @@ export function aView(change: Partial<NewView> = {}) {
 }
 
 export async function aStoredEndpoint(store: Store, account: string, change: Partial<NewEndpoint> = {}): Promise<StoredEndpoint> {
-  return insertEndpoint(store.db, account, anEndpoint(change), t0)
+  return applyChange(store, (db) => insertEndpoint(db, account, anEndpoint(change), t0))
 }
 
 export async function aStoredDestination(store: Store, account: string, now = t0) {
@@ -82,7 +83,7 @@ export async function aPublishedView(store: Store, account: string, change: Part
 
 export async function attach(store: Store, account: string, endpoint_id: string, view_id: string, now = t0) {
   const binding = { id: newId(), endpoint_id, view_id, is_required: false, canary_start_ts: null, activated_by: 'ci' }
-  return transact(store, (db) => insertBinding(db, account, binding, now))
+  return applyChange(store, (db) => insertBinding(db, account, binding, now))
 }
 
 export function aJob(endpoint_id: string, view_id: string, change: Partial<NewJob> = {}): NewJob {

@@ -13,7 +13,7 @@ import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/j
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobsFinishedBefore } from '#store/jobs.ts'
 import { listLags, listTroubledLags, registerNode } from '#store/nodes.ts'
 import { listRawParquet } from '#store/raw-parquet.ts'
-import { listRegionEndpoints } from '#store/snapshot-endpoints.ts'
+import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/snapshot-sections.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import { getViewQuality, removeViewQualityBefore } from '#store/view-quality.ts'
@@ -247,14 +247,18 @@ describeDatabases('query plans', (kind) => {
     }
   })
 
-  test('the snapshot of one region leaves the other regions alone', async () => {
+  test('a section of one region is read by its index', async () => {
     const { store, account } = await filled(kind)
     try {
       await aStoredEndpoint(store, account, { region: 'fra' })
       await sql`analyze`.execute(store.db)
-      const plans = await plansOf(store, (db) => listRegionEndpoints(db, 'fra', newId()))
-      expect(plans).toContain('endpoints_by_region')
-      for (const table of ['endpoints', 'bindings', 'committed_seqs']) expect(plans).not.toMatch(wholeTable(kind, table))
+      const plans = await plansOf(store, async (db) => {
+        await listRegionEndpoints(db, 'fra', ['3f'])
+        await listRegionKeys(db, 'fra', ['3f'], t0)
+        await listRegionViews(db, 'fra', ['3f'])
+      })
+      for (const index of ['endpoints_by_shard', 'api_keys_by_shard']) expect(plans).toContain(index)
+      for (const table of ['endpoints', 'bindings', 'api_keys', 'views']) expect(plans).not.toMatch(wholeTable(kind, table))
     } finally {
       await store[Symbol.asyncDispose]()
     }

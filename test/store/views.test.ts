@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
+import { applyChange } from '#store/epoch.ts'
 import { transact } from '#store/store.ts'
 import {
   archiveView,
@@ -91,7 +92,7 @@ describeDatabases('views', (kind) => {
     const account = await anAccount(store)
     const { id } = await aDraft(store, account)
     const change = () => transact(store, (db) => updateDraft(db, account, id, { description: 'x' }))
-    const archive = () => transact(store, (db) => archiveView(db, account, id, t0 + 3))
+    const archive = () => applyChange(store, (db) => archiveView(db, account, id, t0 + 3))
     await expect(archive()).rejects.toThrow(refused('only a published view can be archived; this version is draft'))
     expect(await publishView(store.db, account, id, t0 + 2)).toMatchObject({ status: 'published', published_at: iso(t0 + 2) })
     await expect(publishView(store.db, account, id, t0)).rejects.toThrow(
@@ -125,7 +126,7 @@ describeDatabases('views', (kind) => {
     await expect(removeDraft(store.db, other, id)).rejects.toThrow(code('not_found'))
     await expect(aVersion(store, other, id)).rejects.toThrow(code('not_found'))
     await expect(transact(store, (db) => updateDraft(db, other, id, {}))).rejects.toThrow(code('not_found'))
-    await expect(transact(store, (db) => archiveView(db, other, id, t0))).rejects.toThrow(code('not_found'))
+    await expect(applyChange(store, (db) => archiveView(db, other, id, t0))).rejects.toThrow(code('not_found'))
     expect(await getView(store.db, account, id)).toMatchObject({ status: 'draft' })
   })
 
@@ -137,7 +138,7 @@ describeDatabases('views', (kind) => {
       await attach(store, account, id, view.id)
       await attach(store, account, id, other.id)
     }
-    await transact(store, (db) => archiveView(db, account, view.id, t0 + 1))
+    await applyChange(store, (db) => archiveView(db, account, view.id, t0 + 1))
     expect((await getViewDetail(store.db, account, view.id)).endpoints).toEqual([])
     expect((await getViewDetail(store.db, account, other.id)).endpoints).toHaveLength(2)
   })

@@ -13,8 +13,8 @@ import { type Scope, scopes } from '#model/api-key.ts'
 import { newId } from '#model/id.ts'
 import { insertAccount } from '#store/accounts.ts'
 import { insertApiKey } from '#store/api-keys.ts'
-import { bumpEpoch } from '#store/epoch.ts'
-import { openStore, type Store, transact } from '#store/store.ts'
+import { applyChange } from '#store/epoch.ts'
+import { openStore, type Store } from '#store/store.ts'
 import { readConfig } from '../../src/config.ts'
 import { newDatabase, type TestDatabase } from './databases.ts'
 import { describedBy } from './described.ts'
@@ -129,7 +129,7 @@ function callOf(url: string): Call {
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
-    const isJson = /json/.test(response.headers.get('content-type') ?? '')
+    const isJson = /[/+]json/.test(response.headers.get('content-type') ?? '')
     const answer = { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }
     await describedBy(url, method, path, answer)
     return answer
@@ -140,8 +140,7 @@ async function newAccount(store: Store, clock: Clock, call: Call, held: readonly
   const account_id = newId()
   const key_id = newId()
   const { secret, prefix, hash } = newApiKey()
-  await transact(store, async (db) => {
-    await bumpEpoch(db)
+  await applyChange(store, async (db) => {
     await insertAccount(db, { id: account_id, name: 'test', external_id: newExternalId() }, clock.now())
     await insertApiKey(db, { id: key_id, account_id, name: 'test', prefix, hash, scopes: held }, clock.now())
   })

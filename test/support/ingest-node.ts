@@ -18,7 +18,10 @@ import { segmentLimits } from '#model/limits.ts'
 import { CommitBatch, Heartbeat } from '#model/node-protocol.ts'
 import { decodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
 import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
+import { SnapshotRequest } from '#model/snapshot-sections.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
+
+import { snapshotLines } from './snapshot-lines.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
 
@@ -76,7 +79,7 @@ export class ControlStandIn implements AsyncDisposable {
   /** Takes no commits. */
   refusesCommits = false
   #snapshot: Snapshot | undefined
-  readonly #waiting = new Set<ServerResponse>()
+  readonly #waiting = new Map<ServerResponse, SnapshotRequest>()
   readonly #server = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://control')
     const chunks: Buffer[] = []
@@ -97,11 +100,20 @@ export class ControlStandIn implements AsyncDisposable {
         const { commits } = CommitBatch.parse(JSON.parse(body))
         this.commits.push(...commits)
         response.end(JSON.stringify({ recorded: commits.map(({ id }) => id), new: commits.length }))
-      } else if (this.#snapshot !== undefined && this.#snapshot.epoch > Number(url.searchParams.get('after'))) {
-        response.end(JSON.stringify(this.#snapshot))
+      } else if (url.pathname === '/internal/v1/committed-seqs') {
+        const seqs = this.#snapshot?.endpoints.flatMap(({ id, committed_seq }) =>
+          committed_seq < 0 ? [] : [[id, committed_seq]],
+        )
+        response.end(JSON.stringify({ seqs: Object.fromEntries(seqs ?? []) }))
       } else {
-        this.#waiting.add(response)
-        response.on('close', () => this.#waiting.delete(response))
+        const wanted = SnapshotRequest.parse(JSON.parse(body))
+        const { epoch } = this.#snapshot ?? {}
+        if (epoch !== undefined && Object.values(wanted.have).every((version) => version !== `v${epoch}`))
+          this.#send(response, wanted)
+        else {
+          this.#waiting.set(response, wanted)
+          response.on('close', () => this.#waiting.delete(response))
+        }
       }
     })
   })
@@ -118,7 +130,11 @@ export class ControlStandIn implements AsyncDisposable {
 
   publish(snapshot: Snapshot): void {
     this.#snapshot = snapshot
-    for (const response of this.#waiting) response.end(JSON.stringify(snapshot))
+    for (const [response, wanted] of this.#waiting) this.#send(response, wanted)
+  }
+
+  #send(response: ServerResponse, { kinds }: SnapshotRequest): void {
+    if (this.#snapshot !== undefined) response.end(snapshotLines(this.#snapshot, kinds))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

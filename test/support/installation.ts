@@ -250,7 +250,7 @@ export class Installation implements AsyncDisposable {
   async #known(endpointId: string, viewId: string | undefined): Promise<void> {
     const all = this.#running.has('start')
     for (const plane of ['ingest', 'delivery'].filter((name) => all || this.#running.has(name))) {
-      const path = join(this.directory, 'node', `${plane}-snapshot.json`)
+      const path = join(this.directory, 'node', `${plane}-snapshot.ndjson`)
       await until(
         `${plane} to know the endpoint`,
         () => {

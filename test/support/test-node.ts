@@ -1,19 +1,31 @@
 /** A node as control sees one: it speaks `/internal/v1` and does nothing else. */
 import { expect } from 'vitest'
+import { must } from '#lib/assert.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
-import { Snapshot } from '#model/snapshot.ts'
+import type { Snapshot } from '#model/snapshot.ts'
+import type { SectionKind } from '#model/snapshot-sections.ts'
+import { parseUpdates, SnapshotSections, type SnapshotUpdate } from '#node/snapshot-sections.ts'
 import { type Answer, nodeToken, type TestControl } from './control.ts'
+
+const everyKind: readonly SectionKind[] = ['installation', 'keys', 'endpoints', 'views']
 
 export class TestNode {
   readonly id = newId()
   readonly region: string
-  readonly #control: TestControl
+  #control: TestControl
+  readonly #sections = new SnapshotSections(everyKind)
 
   private constructor(control: TestControl, region: string) {
     this.#control = control
     this.region = region
+  }
+
+  /** Asks another control from now on. */
+  at(control: TestControl): this {
+    this.#control = control
+    return this
   }
 
   static async register(control: TestControl, region: string, more: object = {}): Promise<TestNode> {
@@ -27,14 +39,27 @@ export class TestNode {
     return this.#control.call(method, `/internal/v1/${path}`, body, { authorization: `Bearer ${token}` })
   }
 
-  askSnapshot(after = -1, waitMs = 0): Promise<Answer> {
-    return this.call('GET', `snapshot?node_id=${this.id}&after=${after}&wait_ms=${waitMs}`)
+  /** Asks for the sections that differ from those the node has, and for nothing else. */
+  askSnapshot(waitMs = 0, kinds: readonly SectionKind[] = everyKind): Promise<Answer> {
+    const { current } = this.#sections
+    const have = this.#sections.versions()
+    return this.call('POST', 'snapshot', { node_id: this.id, epoch: current?.epoch ?? -1, kinds, have, wait_ms: waitMs })
   }
 
-  async snapshot(after = -1, waitMs = 0): Promise<Snapshot> {
-    const answer = await this.askSnapshot(after, waitMs)
-    expect(answer.status).toBe(200)
-    return Snapshot.parse(answer.body)
+  /** Waits for sections that differ and merges them. */
+  async update(waitMs = 0): Promise<SnapshotUpdate | undefined> {
+    const { status, body } = await this.askSnapshot(waitMs)
+    if (status === 204) return undefined
+    expect(status).toBe(200)
+    const [update] = parseUpdates(Buffer.from(body))
+    if (update !== undefined) this.#sections.apply(update)
+    return update
+  }
+
+  /** The newest snapshot, by an update where something changed. */
+  async snapshot(waitMs = 0): Promise<Snapshot> {
+    await this.update(waitMs)
+    return must(this.#sections.current, 'a snapshot')
   }
 
   /** Both processes say that they are well and work by the newest epoch, unless told otherwise. */

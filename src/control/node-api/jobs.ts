@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { LeaseRequest, Leases, UnitReports, UnitsReported } from '#model/job-protocol.ts'
-import { controlLimits } from '#model/limits.ts'
+import { controlLimits } from '../limits.ts'
 import type { JobLeases } from '../services/job-leases.ts'
 
 /** What nodes call to work off jobs: `model/job-protocol.ts`. */

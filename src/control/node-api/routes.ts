@@ -1,11 +1,16 @@
+import { Readable } from 'node:stream'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
-import { controlLimits } from '#model/limits.ts'
-import { CommitBatch, CommitsRecorded, Heartbeat, Register, Registered, SnapshotQuery } from '#model/node-protocol.ts'
-import { Snapshot } from '#model/snapshot.ts'
+import { z } from 'zod'
+import { Id } from '#model/id.ts'
+import { CommitBatch, CommitsRecorded, Heartbeat, Register, Registered } from '#model/node-protocol.ts'
+import { CommittedSeqs, SnapshotRequest } from '#model/snapshot-sections.ts'
+import { controlLimits } from '../limits.ts'
 import { Empty } from '../routes/parameters.ts'
 import type { Commits } from '../services/commits.ts'
 import type { Nodes } from '../services/nodes.ts'
 import type { Snapshots } from '../services/snapshots.ts'
+
+const ByNode = z.strictObject({ node_id: Id })
 
 export type NodeApiOptions = { readonly nodes: Nodes; readonly snapshots: Snapshots; readonly commits: Commits }
 
@@ -16,15 +21,20 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
       nodes.register(request.body),
     )
 
+    app.post('/snapshot', { config: { scope: 'node' }, schema: { body: SnapshotRequest } }, async (request, reply) => {
+      const gone = new AbortController()
+      reply.raw.once('close', () => gone.abort())
+      const lines = await snapshots.poll(request.body, gone.signal)
+      if (lines === undefined) return reply.code(204).send()
+      const bytes = lines.reduce((sum, line) => sum + line.byteLength, 0)
+      // A stream, because the lines belong to many nodes and a copy of a full snapshot for each of them would be large.
+      return reply.header('content-type', 'application/x-ndjson').header('content-length', bytes).send(Readable.from(lines))
+    })
+
     app.get(
-      '/snapshot',
-      { config: { scope: 'node' }, schema: { querystring: SnapshotQuery, response: { 200: Snapshot, 204: Empty } } },
-      async (request, reply) => {
-        const gone = new AbortController()
-        reply.raw.once('close', () => gone.abort())
-        const snapshot = await snapshots.awaitNewer(request.query, gone.signal)
-        return snapshot ?? reply.code(204).send()
-      },
+      '/committed-seqs',
+      { config: { scope: 'node' }, schema: { querystring: ByNode, response: { 200: CommittedSeqs } } },
+      (request) => snapshots.committedSeqs(request.query.node_id),
     )
 
     app.post(

@@ -6,9 +6,9 @@ import { detachBinding, insertBinding, listBindings } from '#store/bindings.ts'
 import { getEndpoint } from '#store/endpoints.ts'
 import type { Store } from '#store/store.ts'
 import { actorOf } from './actor.ts'
-import type { Changes } from './changes.ts'
+import type { ApplyChange } from './changes.ts'
 
-export type BindingsOptions = { readonly store: Store; readonly changes: Changes; readonly clock: Clock }
+export type BindingsOptions = { readonly store: Store; readonly applyChange: ApplyChange; readonly clock: Clock }
 
 export class Bindings {
   readonly #options: BindingsOptions
@@ -18,9 +18,9 @@ export class Bindings {
   }
 
   attach(principal: Principal, endpoint_id: string, attachment: AttachView): Promise<Binding> {
-    const { changes, clock } = this.#options
+    const { applyChange, clock } = this.#options
     const binding = { ...attachment, id: newId(), endpoint_id, activated_by: actorOf(principal) }
-    return changes.run((db) => insertBinding(db, principal.account_id, binding, clock.now()))
+    return applyChange((db) => insertBinding(db, principal.account_id, binding, clock.now()))
   }
 
   async list({ account_id }: Principal, endpoint_id: string): Promise<{ items: Binding[] }> {
@@ -30,7 +30,7 @@ export class Bindings {
   }
 
   detach({ account_id }: Principal, endpoint_id: string, binding_id: string): Promise<void> {
-    const { changes, clock } = this.#options
-    return changes.run((db) => detachBinding(db, account_id, endpoint_id, binding_id, clock.now()))
+    const { applyChange, clock } = this.#options
+    return applyChange((db) => detachBinding(db, account_id, endpoint_id, binding_id, clock.now()))
   }
 }

@@ -17,10 +17,11 @@ import { findApiKeyByHash, insertApiKey } from '#store/api-keys.ts'
 import { insertBinding } from '#store/bindings.ts'
 import { claimValidation, insertDestination, recordValidation } from '#store/destinations.ts'
 import { insertEndpoint } from '#store/endpoints.ts'
-import type { Store, Tx } from '#store/store.ts'
+import type { ChangeTx } from '#store/epoch.ts'
+import type { Store } from '#store/store.ts'
 import { insertView, publishView } from '#store/views.ts'
 import { type HostOptions, ingestHost } from '../provisioning/ingest-host.ts'
-import type { Changes } from './changes.ts'
+import type { ApplyChange } from './changes.ts'
 import { endpointLabelChars } from './endpoints.ts'
 import { tryDestination } from './try-destination.ts'
 import type { DefinitionCompiler } from './views.ts'
@@ -35,7 +36,7 @@ export type Bootstrapped = {
 
 export type BootstrapOptions = {
   readonly store: Store
-  readonly changes: Changes
+  readonly applyChange: ApplyChange
   readonly compile: DefinitionCompiler
   readonly objectStores: ObjectStores
   readonly clock: Clock
@@ -86,7 +87,7 @@ export async function bootstrap(options: BootstrapOptions): Promise<Bootstrapped
 }
 
 async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
-  const { changes, compile, clock, region, hosts } = options
+  const { applyChange, compile, clock, region, hosts } = options
   await compile(definition)
   const made = {
     account: { id: newId(), name: 'default', external_id: newExternalId() },
@@ -97,7 +98,7 @@ async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped
   const error =
     made.destination &&
     (await tryDestination(options.objectStores, { ...made.destination, external_id: made.account.external_id }))
-  const isFirst = await changes.run(async (db, epoch) => {
+  const isFirst = await applyChange(async (db, epoch) => {
     // Another process may have come first; the epoch's lock makes one wait for the other.
     if ((await findFirstAccount(db)) !== undefined) return false
     const now = clock.now()
@@ -131,7 +132,7 @@ async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped
   }
 }
 
-async function attachFirstView(db: Tx, account_id: string, endpoint_id: string, now: number): Promise<void> {
+async function attachFirstView(db: ChangeTx, account_id: string, endpoint_id: string, now: number): Promise<void> {
   const { id: view_id } = await insertView(db, account_id, { ...view, definition, id: newId(), created_by: actor }, now)
   await publishView(db, account_id, view_id, now)
   const binding = { id: newId(), endpoint_id, view_id, is_required: false, canary_start_ts: null, activated_by: actor }
@@ -154,9 +155,9 @@ async function findUsableKey(store: Store, secret: string): Promise<string | und
   return key.id
 }
 
-async function makeOperatorKey({ store, changes, clock }: BootstrapOptions, secret: string): Promise<void> {
+async function makeOperatorKey({ store, applyChange, clock }: BootstrapOptions, secret: string): Promise<void> {
   const { prefix, hash } = apiKeyOf(secret)
-  await changes.run(async (db) => {
+  await applyChange(async (db) => {
     const account = await findFirstAccount(db)
     // Two processes with the same key: the second finds it there.
     if (account === undefined || (await findApiKeyByHash(db, hash)) !== undefined) return

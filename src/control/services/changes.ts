@@ -1,29 +1,13 @@
-/**
- * Changes that nodes must see.
- *
- * Law: the change and its epoch become visible in one transaction, and those who wait for it are told after it, never before.
- */
-import { bumpEpoch } from '#store/epoch.ts'
-import { type Store, type Tx, transact } from '#store/store.ts'
+import { applyChange, type ChangeTx } from '#store/epoch.ts'
+import type { Store } from '#store/store.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 
-export type ChangesOptions = { readonly store: Store; readonly feed: EpochFeed }
+/** Runs a change that nodes must see (`store/epoch.ts`), and wakes those who wait for it once it is committed. */
+export type ApplyChange = <T>(work: (db: ChangeTx, epoch: number) => Promise<T>) => Promise<T>
 
-export class Changes {
-  readonly #options: ChangesOptions
-
-  constructor(options: ChangesOptions) {
-    this.#options = options
-  }
-
-  /** Runs `work` in one transaction with a new epoch. `work` may run again after a collision: no effects but in the database. */
-  async run<T>(work: (db: Tx, epoch: number) => Promise<T>): Promise<T> {
-    const { store, feed } = this.#options
-    const result = await transact(store, async (db) => {
-      // First, so that all changes take their locks in one order and none can wait for another in a ring.
-      const epoch = await bumpEpoch(db)
-      return work(db, epoch)
-    })
+export function announcedChanges(store: Store, feed: EpochFeed): ApplyChange {
+  return async (work) => {
+    const result = await applyChange(store, work)
     await feed.changed()
     return result
   }

@@ -22,13 +22,13 @@ import {
   updateDestination,
 } from '#store/destinations.ts'
 import { type Store, transact } from '#store/store.ts'
-import type { Changes } from './changes.ts'
+import type { ApplyChange } from './changes.ts'
 import { bucketPolicy, trustPolicy } from './destination-policies.ts'
 import { tryDestination } from './try-destination.ts'
 
 export type DestinationsOptions = {
   readonly store: Store
-  readonly changes: Changes
+  readonly applyChange: ApplyChange
   readonly objectStores: ObjectStores
   readonly clock: Clock
   readonly logger: Logger
@@ -58,9 +58,9 @@ export class Destinations {
     return this.#show(await getDestination(this.#options.store.db, account_id, id))
   }
 
-  async change({ account_id }: Principal, id: string, change: ChangeDestination): Promise<Destination> {
-    const { changes, clock } = this.#options
-    return this.#show(await changes.run((db) => updateDestination(db, account_id, id, change, clock.now())))
+  async change({ account_id }: Principal, id: string, wanted: ChangeDestination): Promise<Destination> {
+    const { applyChange, clock } = this.#options
+    return this.#show(await applyChange((db) => updateDestination(db, account_id, id, wanted, clock.now())))
   }
 
   remove({ account_id }: Principal, id: string): Promise<void> {

@@ -8,16 +8,17 @@
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { controlLimits, drainLimits, segmentLimits } from '#model/limits.ts'
+import { segmentLimits } from '#model/limits.ts'
 import { type DrainingEndpoint, listDrainingEndpoints, removeDrainedEndpoint } from '#store/endpoints.ts'
 import { listLags, type NodeFacts, type NodeLag } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
+import { controlLimits, drainLimits } from '../limits.ts'
 import type { Provisioner } from '../provisioning/provisioner.ts'
-import type { Changes } from './changes.ts'
+import type { ApplyChange } from './changes.ts'
 
 export type DrainsOptions = {
   readonly store: Store
-  readonly changes: Changes
+  readonly applyChange: ApplyChange
   readonly provisioner: Provisioner
   readonly clock: Clock
   readonly logger: Logger
@@ -35,7 +36,7 @@ export function drains(options: DrainsOptions): Periodic {
   })
 }
 
-async function removeDrained({ store, changes, provisioner, clock, logger }: DrainsOptions): Promise<void> {
+async function removeDrained({ store, applyChange, provisioner, clock, logger }: DrainsOptions): Promise<void> {
   const draining = await listDrainingEndpoints(store.db, drainLimits.endpointsMax)
   if (draining.length === 0) return
   const { nodes, nowMs } = await provisioner.observe(draining.map(({ region }) => region))
@@ -43,7 +44,7 @@ async function removeDrained({ store, changes, provisioner, clock, logger }: Dra
   const lags = Map.groupBy(await listLags(store.db, ids), ({ endpoint_id }) => endpoint_id)
   for (const endpoint of draining) {
     if (!isDrained(endpoint, nodes.get(endpoint.region) ?? [], lags.get(endpoint.id) ?? [], nowMs)) continue
-    if (await changes.run((db) => removeDrainedEndpoint(db, endpoint.id, clock.now()))) {
+    if (await applyChange((db) => removeDrainedEndpoint(db, endpoint.id, clock.now()))) {
       logger.info({ endpoint_id: endpoint.id }, 'an endpoint was drained and is gone')
     }
   }

@@ -10,7 +10,7 @@ export type EffectiveSettings = {
 }
 
 /** What holds for an endpoint: where its owner set nothing, the default of this release. */
-export function effectiveSettings(settings: EndpointSettings): EffectiveSettings {
+export function effectiveSettings(settings: Omit<EndpointSettings, 'destination_id'>): EffectiveSettings {
   return {
     segment_bytes: settings.segment_bytes ?? segmentLimits.bytesDefault,
     segment_max_age_seconds: settings.segment_max_age_seconds ?? segmentLimits.maxAgeSecondsDefault,

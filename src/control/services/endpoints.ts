@@ -16,12 +16,12 @@ import {
 } from '#store/endpoints.ts'
 import type { Store } from '#store/store.ts'
 import type { Observation, Provisioner } from '../provisioning/provisioner.ts'
-import type { Changes } from './changes.ts'
+import type { ApplyChange } from './changes.ts'
 import { effectiveSettings } from './effective-settings.ts'
 
 export type EndpointsOptions = {
   readonly store: Store
-  readonly changes: Changes
+  readonly applyChange: ApplyChange
   readonly provisioner: Provisioner
   readonly clock: Clock
 }
@@ -39,7 +39,7 @@ export class Endpoints {
   }
 
   async create({ account_id }: Principal, { region, ...settings }: CreateEndpoint): Promise<Endpoint> {
-    const { changes, clock } = this.#options
+    const { applyChange, clock } = this.#options
     const endpoint = {
       id: newId(),
       region,
@@ -50,7 +50,7 @@ export class Endpoints {
       output_formats: settings.output_formats ?? null,
       mqtt_config: settings.mqtt_config ?? null,
     }
-    const created = await changes.run((db, since_epoch) =>
+    const created = await applyChange((db, since_epoch) =>
       insertEndpoint(db, account_id, { ...endpoint, since_epoch }, clock.now()),
     )
     return this.#show(created)
@@ -72,7 +72,7 @@ export class Endpoints {
   }
 
   async change({ account_id }: Principal, id: string, change: ChangeEndpoint): Promise<Endpoint> {
-    return this.#show(await this.#options.changes.run((db) => updateEndpoint(db, account_id, id, change)))
+    return this.#show(await this.#options.applyChange((db) => updateEndpoint(db, account_id, id, change)))
   }
 
   pause({ account_id }: Principal, id: string): Promise<Endpoint> {
@@ -85,12 +85,12 @@ export class Endpoints {
 
   /** It takes nothing more, and is gone when its nodes have delivered what they have: drains.ts. */
   remove({ account_id }: Principal, id: string): Promise<void> {
-    const { changes, clock } = this.#options
-    return changes.run((db, epoch) => drainEndpoint(db, account_id, id, { epoch, now: clock.now() }))
+    const { applyChange, clock } = this.#options
+    return applyChange((db, epoch) => drainEndpoint(db, account_id, id, { epoch, now: clock.now() }))
   }
 
   async #setDesiredState(account_id: string, id: string, state: 'active' | 'paused'): Promise<Endpoint> {
-    return this.#show(await this.#options.changes.run((db) => setDesiredState(db, account_id, id, state)))
+    return this.#show(await this.#options.applyChange((db) => setDesiredState(db, account_id, id, state)))
   }
 
   async #show(endpoint: StoredEndpoint): Promise<Endpoint> {

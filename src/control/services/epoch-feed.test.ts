@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { controlLimits } from '#model/limits.ts'
+import { controlLimits } from '../limits.ts'
 import { EpochFeed } from './epoch-feed.ts'
 
 /** Timers go off when the test says so. */
@@ -37,22 +37,27 @@ async function started(epoch = 1) {
     logger: createLogger('test', 'silent'),
   })
   await feed.start()
-  return { feed, database, fire, timers, never: new AbortController().signal }
+  /** Waits for another epoch than `known` and returns it. */
+  const waitForOther = async (known: number, waitMs: number, signal: AbortSignal) => {
+    await feed.waitUntil(() => database.epoch !== known, waitMs, signal)
+    return feed.current
+  }
+  return { feed, waitForOther, database, fire, timers, never: new AbortController().signal }
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('EpochFeed', () => {
   test('answers at once where the epoch is another already, higher or lower', async () => {
-    const { feed, never } = await started(5)
-    expect(await feed.waitForOther(4, 1_000, never)).toBe(5)
-    expect(await feed.waitForOther(9, 1_000, never)).toBe(5)
-    expect(await feed.waitForOther(5, 0, never)).toBe(5)
+    const { waitForOther, never } = await started(5)
+    expect(await waitForOther(4, 1_000, never)).toBe(5)
+    expect(await waitForOther(9, 1_000, never)).toBe(5)
+    expect(await waitForOther(5, 0, never)).toBe(5)
   })
 
   test('wakes at a change of this process', async () => {
-    const { feed, database, never } = await started()
-    const waiting = feed.waitForOther(1, 1_000, never)
+    const { feed, waitForOther, database, never } = await started()
+    const waiting = waitForOther(1, 1_000, never)
     await turn()
     database.epoch = 2
     await feed.changed()
@@ -60,8 +65,8 @@ describe('EpochFeed', () => {
   })
 
   test('wakes at a change of another process with the next poll', async () => {
-    const { feed, database, fire, never } = await started()
-    const waiting = feed.waitForOther(1, 9_999, never)
+    const { waitForOther, database, fire, never } = await started()
+    const waiting = waitForOther(1, 9_999, never)
     await turn()
     database.epoch = 2
     fire(controlLimits.epochPollMs)
@@ -69,33 +74,33 @@ describe('EpochFeed', () => {
   })
 
   test('gives up after the time, when the caller is gone, and when it stops; no timer is left', async () => {
-    const { feed, fire, timers, never } = await started()
-    const tired = feed.waitForOther(1, 5, never)
+    const { feed, waitForOther, fire, timers, never } = await started()
+    const tired = waitForOther(1, 5, never)
     await turn()
     fire(5)
     expect(await tired).toBe(1)
     const gone = new AbortController()
-    const abandoned = feed.waitForOther(1, 9_999, gone.signal)
+    const abandoned = waitForOther(1, 9_999, gone.signal)
     await turn()
     gone.abort()
     expect(await abandoned).toBe(1)
-    const cut = feed.waitForOther(1, 9_999, never)
+    const cut = waitForOther(1, 9_999, never)
     await turn()
     await feed.stop()
     expect(await cut).toBe(1)
-    expect(await feed.waitForOther(1, 9_999, never)).toBe(1)
+    expect(await waitForOther(1, 9_999, never)).toBe(1)
     expect(timers.size).toBe(0)
   })
 
   test('tells listeners before it wakes those who wait, and asks a listener again that failed', async () => {
-    const { feed, database, never } = await started()
+    const { feed, waitForOther, database, never } = await started()
     const heard: number[] = []
     let fails = true
     feed.subscribe(async (epoch) => {
       if (fails) throw new Error('cannot load')
       heard.push(epoch)
     })
-    const waiting = feed.waitForOther(1, 9_999, never).then((epoch) => heard.push(-epoch))
+    const waiting = waitForOther(1, 9_999, never).then((epoch) => heard.push(-epoch))
     await turn()
     database.epoch = 2
     await feed.changed()
@@ -107,8 +112,8 @@ describe('EpochFeed', () => {
   })
 
   test('outlives a database that is away for a while', async () => {
-    const { feed, database, fire, never } = await started()
-    const waiting = feed.waitForOther(1, 9_999, never)
+    const { feed, waitForOther, database, fire, never } = await started()
+    const waiting = waitForOther(1, 9_999, never)
     await turn()
     database.fails = true
     await feed.changed()
@@ -121,13 +126,13 @@ describe('EpochFeed', () => {
   })
 
   test('refuses more waiters than its bound, and takes others when some are done', async () => {
-    const { feed, database, never } = await started()
-    const waiting = Array.from({ length: controlLimits.snapshotWaitersMax }, () => feed.waitForOther(1, 9_999, never))
+    const { feed, waitForOther, database, never } = await started()
+    const waiting = Array.from({ length: controlLimits.snapshotWaitersMax }, () => waitForOther(1, 9_999, never))
     await turn()
-    await expect(feed.waitForOther(1, 9_999, never)).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 1 })
+    await expect(waitForOther(1, 9_999, never)).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 1 })
     database.epoch = 2
     await feed.changed()
     expect(new Set(await Promise.all(waiting))).toEqual(new Set([2]))
-    expect(await feed.waitForOther(1, 9_999, never)).toBe(2)
+    expect(await waitForOther(1, 9_999, never)).toBe(2)
   })
 })

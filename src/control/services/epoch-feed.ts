@@ -1,14 +1,16 @@
 /**
  * The epoch as this process knows it, and those who wait for it to move.
  *
- * Owns: waking long polls and listeners, the poll for changes of other processes. Does not own: what is in a snapshot, who bumps.
- * Law: a change of this process wakes waiters at once, a change of another within `epochPollMs`; stopping wakes them all.
+ * Owns: waking long polls, calling listeners, polling for changes made by other processes. Does not own: what a snapshot holds, or
+ * who bumps the epoch.
+ * Law: a change made by this process wakes waiters at once, a change made by another within `epochPollMs`. Stopping wakes them all.
  */
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { controlLimits } from '#model/limits.ts'
+import { controlLimits } from '../limits.ts'
 
 export type EpochFeedOptions = {
   readonly readEpoch: () => Promise<number>
@@ -16,104 +18,97 @@ export type EpochFeedOptions = {
   readonly logger: Logger
 }
 
+type Waiter = { readonly isDue: () => boolean; readonly resolve: () => void }
+
 export class EpochFeed implements Service {
   readonly name = 'epoch feed'
   readonly #options: EpochFeedOptions
-  readonly #waiters = new Set<() => void>()
+  readonly #waiters = new Set<Waiter>()
   readonly #listeners: ((epoch: number) => Promise<void>)[] = []
+  readonly #polling: Periodic
   #epoch = -1
   #reading: Promise<unknown> = Promise.resolve()
-  #cancelPoll: () => void = () => {}
   #stopped = false
-  #readFails = false
 
   constructor(options: EpochFeedOptions) {
+    const { clock, logger } = options
     this.#options = options
+    this.#polling = new Periodic({
+      name: 'epoch poll',
+      intervalMs: controlLimits.epochPollMs,
+      run: async () => {
+        await this.refresh()
+      },
+      // Once per outage: an unreachable database is one event, not one a second.
+      failure: 'epoch poll failed',
+      recovery: 'epoch poll restored',
+      clock,
+      logger,
+    })
   }
 
   get current(): number {
     return this.#epoch
   }
 
-  /** Called with every new epoch, before waiters are woken. */
+  /** Calls the listener with every new epoch, before waiters are woken. */
   subscribe(listener: (epoch: number) => Promise<void>): void {
     this.#listeners.push(listener)
   }
 
   async start(): Promise<void> {
     await this.refresh()
-    this.#pollLater()
+    await this.#polling.start()
   }
 
-  /** To be called after a committed change. Never throws: the change stands, and the poll tells those whom this could not. */
+  /** To be called after a committed change. Never throws: the change stands, and the poll wakes waiters that this could not. */
   async changed(): Promise<void> {
     try {
       await this.refresh()
     } catch (error) {
-      this.#options.logger.warn({ err: error }, 'a change is told late')
+      this.#options.logger.warn({ err: error }, 'change notification delayed')
     }
   }
 
-  /** Reads the epoch and tells everyone if it moved. One at a time: an older read must not overtake a newer one. */
+  /** Reads the epoch and wakes whoever is due if it moved. One at a time: an older read must not overtake a newer one. */
   refresh(): Promise<number> {
     const reading = this.#reading.then(() => this.#read())
     this.#reading = reading.catch(() => undefined)
     return reading
   }
 
-  /** Waits until the epoch is another than `known`, `waitMs` have passed, or the signal aborts. Answers the epoch then. */
-  async waitForOther(known: number, waitMs: number, signal: AbortSignal): Promise<number> {
-    const epoch = await this.refresh()
-    if (epoch !== known || waitMs === 0 || this.#stopped || signal.aborted) return epoch
+  /** Waits until `isDue`, `waitMs` have passed, or the signal aborts. `isDue` is evaluated at each new epoch. */
+  async waitUntil(isDue: () => boolean, waitMs: number, signal: AbortSignal): Promise<void> {
+    await this.refresh()
+    if (isDue() || waitMs === 0 || this.#stopped || signal.aborted) return
     if (this.#waiters.size >= controlLimits.snapshotWaitersMax) {
-      throw new AppError('unavailable', 'too many nodes wait here', { retryAfterSeconds: 1 })
+      throw new AppError('unavailable', 'too many nodes are waiting for a snapshot', { retryAfterSeconds: 1 })
     }
     const { promise, resolve } = Promise.withResolvers<void>()
+    const waiter = { isDue, resolve }
     const cancelTimer = this.#options.clock.setTimer(resolve, waitMs)
-    this.#waiters.add(resolve)
+    this.#waiters.add(waiter)
     signal.addEventListener('abort', () => resolve(), { once: true })
     await promise
     cancelTimer()
-    this.#waiters.delete(resolve)
-    return this.#epoch
+    this.#waiters.delete(waiter)
   }
 
-  /** Cuts the long polls, so that the listener can close. */
+  /** Ends the long polls, so that the listener can close. */
   async stop(): Promise<void> {
     this.#stopped = true
-    this.#cancelPoll()
-    this.#wake()
+    for (const { resolve } of this.#waiters) resolve()
+    await this.#polling.stop()
   }
 
   async #read(): Promise<number> {
     const epoch = await this.#options.readEpoch()
     if (epoch !== this.#epoch) {
-      // The epoch counts as known only once every listener has taken it, so that one that failed is asked again.
+      // The epoch counts as known only once every listener has taken it, so that one that failed is called again.
       for (const listener of this.#listeners) await listener(epoch)
       this.#epoch = epoch
-      this.#wake()
+      for (const { isDue, resolve } of this.#waiters) if (isDue()) resolve()
     }
     return epoch
-  }
-
-  #wake(): void {
-    for (const resolve of this.#waiters) resolve()
-  }
-
-  #pollLater(): void {
-    if (this.#stopped) return
-    this.#cancelPoll = this.#options.clock.setTimer(() => void this.#poll(), controlLimits.epochPollMs)
-  }
-
-  async #poll(): Promise<void> {
-    try {
-      await this.refresh()
-      this.#readFails = false
-    } catch (error) {
-      // Once per outage: the database being away is one event, not one a second.
-      if (!this.#readFails) this.#options.logger.error({ err: error }, 'the epoch cannot be read')
-      this.#readFails = true
-    }
-    this.#pollLater()
   }
 }

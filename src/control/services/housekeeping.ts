@@ -1,10 +1,11 @@
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { controlLimits, jobLimits } from '#model/limits.ts'
+import { jobLimits } from '#model/limits.ts'
 import { removeJobsFinishedBefore } from '#store/jobs.ts'
 import type { Store } from '#store/store.ts'
 import { removeViewCountersBefore } from '#store/view-counters.ts'
+import { controlLimits } from '../limits.ts'
 
 export type HousekeepingOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
 

@@ -6,11 +6,11 @@ import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { insertApiKey, listApiKeyPage, revokeApiKey } from '#store/api-keys.ts'
 import type { Store } from '#store/store.ts'
-import type { Changes } from './changes.ts'
+import type { ApplyChange } from './changes.ts'
 
 export type KeysOptions = {
   readonly store: Store
-  readonly changes: Changes
+  readonly applyChange: ApplyChange
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -23,10 +23,10 @@ export class Keys {
   }
 
   async create({ account_id, key_id: by }: Principal, { name, scopes }: CreateApiKey): Promise<CreatedApiKey> {
-    const { changes, clock, logger } = this.#options
+    const { applyChange, clock, logger } = this.#options
     const { secret, prefix, hash } = newApiKey()
     const key = { id: newId(), account_id, name, prefix, hash, scopes }
-    const created = await changes.run((db) => insertApiKey(db, key, clock.now()))
+    const created = await applyChange((db) => insertApiKey(db, key, clock.now()))
     logger.info({ account_id, key_id: key.id, scopes, by }, 'an API key was created')
     return { ...created, api_key: secret }
   }
@@ -36,8 +36,8 @@ export class Keys {
   }
 
   async revoke({ account_id, key_id: by }: Principal, id: string): Promise<ApiKey> {
-    const { changes, clock, logger } = this.#options
-    const revoked = await changes.run((db) => revokeApiKey(db, account_id, id, clock.now()))
+    const { applyChange, clock, logger } = this.#options
+    const revoked = await applyChange((db) => revokeApiKey(db, account_id, id, clock.now()))
     logger.info({ account_id, key_id: id, by }, 'an API key was revoked')
     return revoked
   }

@@ -1,80 +1,144 @@
-import type { z } from 'zod'
+/**
+ * Snapshots for nodes, by section.
+ *
+ * Owns: which sections a node is sent, and when its long poll is answered. Does not own: content (`section-cache.ts`), versions
+ * (`store/section-versions.ts`).
+ * Law: an answer is of one state of the database. A poll is answered only when a section of its region and its kinds changed.
+ */
 import type { Clock } from '#lib/clock.ts'
-import { segmentLimits } from '#model/limits.ts'
-import type { SnapshotQuery } from '#model/node-protocol.ts'
-import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
-import { listActiveApiKeys, listApiKeysRevokedSince } from '#store/api-keys.ts'
+import { Semaphore } from '#lib/semaphore.ts'
+import {
+  type CommittedSeqs,
+  type SectionKind,
+  type SectionsEnd,
+  type SnapshotRequest,
+  sectionKindOf,
+} from '#model/snapshot-sections.ts'
+import { listCommittedSeqs } from '#store/commits.ts'
 import { currentEpoch } from '#store/epoch.ts'
-import { getNodeRegion, listNodes } from '#store/nodes.ts'
-import { listRegionEndpoints, type RegionEndpoint } from '#store/snapshot-endpoints.ts'
+import { getNodeRegion } from '#store/nodes.ts'
+import { listSectionVersions, type SectionVersions, versionsFor } from '#store/section-versions.ts'
 import { readConsistently, type Store } from '#store/store.ts'
-import { type HostOptions, ingestHost } from '../provisioning/ingest-host.ts'
-import { effectiveSettings } from './effective-settings.ts'
 import type { EpochFeed } from './epoch-feed.ts'
-import { revokedKeysKeptMs, type Tokens } from './tokens.ts'
+import { SectionCache, type SectionCacheOptions } from './section-cache.ts'
 
-export type SnapshotsOptions = {
+export type SnapshotsOptions = SectionCacheOptions & {
   readonly store: Store
   readonly feed: EpochFeed
-  readonly tokens: Tokens
   readonly clock: Clock
-  readonly hosts: HostOptions
-  /** `iss` and `aud` of access tokens. */
-  readonly issuer: string
 }
 
-/** Everything a node knows, read at one epoch. */
+/** The lines of an answer, the line `end` last. */
+export type SnapshotLines = readonly Buffer[]
+
+type Versions = ReadonlyMap<string, string>
+
+/** The sections of a region, with the versions in the database and the versions that nodes are given. */
+type Offer = {
+  readonly versions: Versions
+  readonly sections: readonly { readonly name: string; readonly kind: SectionKind | undefined; readonly version: string }[]
+}
+
+type Difference = { readonly changed: readonly string[]; readonly removed: readonly string[] }
+
 export class Snapshots {
   readonly #options: SnapshotsOptions
+  readonly #cache: SectionCache
+  /** One node at a time builds sections: the others that wait for the same change find them in the cache. */
+  readonly #building = new Semaphore(1)
+  #known: SectionVersions = new Map()
+  #offered = new Map<string, Offer>()
 
   constructor(options: SnapshotsOptions) {
     this.#options = options
-  }
-
-  /**
-   * The snapshot as soon as the epoch is another than the node's, or undefined when that takes longer than `wait_ms`. Another,
-   * not a higher one: a database that was restored from a copy begins again below what nodes have.
-   */
-  async awaitNewer(
-    { node_id, after, wait_ms }: z.infer<typeof SnapshotQuery>,
-    signal: AbortSignal,
-  ): Promise<Snapshot | undefined> {
-    const { store, feed } = this.#options
-    const region = await getNodeRegion(store.db, node_id)
-    const epoch = await feed.waitForOther(after, wait_ms, signal)
-    return epoch === after ? undefined : this.#read(region, node_id)
-  }
-
-  #read(region: string, node_id: string): Promise<Snapshot> {
-    const { store, tokens, clock, hosts, issuer } = this.#options
-    return readConsistently(store, async (db) => {
-      const nodes = (await listNodes(db, [region])).filter(({ id }) => id === node_id)
-      const endpoints = await listRegionEndpoints(db, region, node_id)
-      return {
-        epoch: await currentEpoch(db),
-        region,
-        keys: [...(await listActiveApiKeys(db))],
-        revoked_keys: [...(await listApiKeysRevokedSince(db, clock.now() - revokedKeysKeptMs))],
-        jwks: await tokens.publicKeys(db),
-        token_issuer: issuer,
-        endpoints: endpoints.map((endpoint) => toSnapshotEndpoint(endpoint, ingestHost(endpoint, nodes, hosts))),
-      }
+    this.#cache = new SectionCache(options)
+    options.feed.subscribe(async () => {
+      this.#known = await listSectionVersions(options.store.db)
+      for (const [region, offer] of this.#offered) this.#offered.set(region, this.#offerOf(region, offer))
     })
+  }
+
+  /** The sections that differ from the node's as soon as there is one, or undefined if that takes longer than `wait_ms`. */
+  async poll(request: SnapshotRequest, signal: AbortSignal): Promise<SnapshotLines | undefined> {
+    const { store, feed } = this.#options
+    const region = await getNodeRegion(store.db, request.node_id)
+    let compared: Offer | undefined
+    let isDifferent = request.epoch < 0
+    const isDue = () => {
+      const offer = this.#offer(region)
+      // Most changes are of other regions: then there is nothing to compare.
+      if (!isDifferent && offer !== compared) isDifferent = hasDifference(request, offer)
+      compared = offer
+      return isDifferent
+    }
+    await feed.waitUntil(isDue, request.wait_ms, signal)
+    return isDue() ? this.#collect(region, request, signal) : undefined
+  }
+
+  async committedSeqs(node_id: string): Promise<CommittedSeqs> {
+    const { db } = this.#options.store
+    await getNodeRegion(db, node_id)
+    return { seqs: await listCommittedSeqs(db, node_id) }
+  }
+
+  async #collect(region: string, request: SnapshotRequest, signal: AbortSignal): Promise<SnapshotLines> {
+    const cached = this.#fromCache(region, request)
+    if (cached !== undefined) return cached
+    using _turn = await this.#building.acquire(1, signal)
+    return this.#fromCache(region, request) ?? this.#build(region, request)
+  }
+
+  #fromCache(region: string, request: SnapshotRequest): SnapshotLines | undefined {
+    const { versions, sections } = this.#offer(region)
+    const difference = compare(request, sections)
+    const lines = this.#cache.find(region, versions, difference.changed)
+    return lines && [...lines.values(), endOf(this.#options.feed.current, region, difference)]
+  }
+
+  #build(region: string, request: SnapshotRequest): Promise<SnapshotLines> {
+    return readConsistently(this.#options.store, async (db) => {
+      const epoch = await currentEpoch(db)
+      const versions = versionsFor(region, await listSectionVersions(db, region))
+      const difference = compare(request, this.#name(versions))
+      const lines = await this.#cache.build(db, region, versions, difference.changed)
+      return [...lines.values(), endOf(epoch, region, difference)]
+    })
+  }
+
+  #offer(region: string): Offer {
+    const offer = this.#offered.get(region) ?? this.#offerOf(region)
+    this.#offered.set(region, offer)
+    return offer
+  }
+
+  /** The very same offer as before if nothing changed in the region. */
+  #offerOf(region: string, before?: Offer): Offer {
+    const versions = versionsFor(region, this.#known)
+    if (before !== undefined && isSame(before.versions, versions)) return before
+    return { versions, sections: this.#name(versions) }
+  }
+
+  #name(versions: Versions): Offer['sections'] {
+    return [...versions].map(([name, version]) => ({ name, kind: sectionKindOf(name), version: this.#cache.version(version) }))
   }
 }
 
-function toSnapshotEndpoint(endpoint: RegionEndpoint, ingest_host: string): SnapshotEndpoint {
-  const { id, account_id, desired_state, destination, views, committed_seq } = endpoint
-  return {
-    id,
-    account_id,
-    ingest_host,
-    desired_state,
-    ...effectiveSettings(endpoint),
-    // What is open when it begins to drain shall be sealed soon, and no later than it would have been.
-    ...(desired_state === 'draining' ? { segment_max_age_seconds: segmentLimits.maxAgeSecondsMin } : {}),
-    destination,
-    views: [...views],
-    committed_seq,
-  }
+function compare({ kinds, have }: SnapshotRequest, sections: Offer['sections']): Difference {
+  const changed = sections.filter(({ name, kind, version }) => kinds.some((wanted) => wanted === kind) && have[name] !== version)
+  const names = new Set(sections.map(({ name }) => name))
+  return { changed: changed.map(({ name }) => name), removed: Object.keys(have).filter((name) => !names.has(name)) }
+}
+
+function hasDifference(request: SnapshotRequest, { sections }: Offer): boolean {
+  const { changed, removed } = compare(request, sections)
+  return changed.length > 0 || removed.length > 0
+}
+
+function isSame(one: Versions, other: Versions): boolean {
+  return one.size === other.size && one.entries().every(([name, version]) => other.get(name) === version)
+}
+
+function endOf(epoch: number, region: string, { removed }: Difference): Buffer {
+  const end: SectionsEnd = { kind: 'end', epoch, region, removed: [...removed] }
+  return Buffer.from(`${JSON.stringify(end)}\n`)
 }

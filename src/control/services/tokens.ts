@@ -12,17 +12,18 @@ import { type Clock, sleep } from '#lib/clock.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
-import { controlLimits, revokedKeyTokenSeconds, signingKeyLimits, tokenLimits } from '#model/limits.ts'
+import { revokedKeyTokenSeconds, tokenLimits } from '#model/limits.ts'
 import { type AccessToken, type ExchangeToken, parseDurationSeconds } from '#model/token.ts'
 import { findApiKeyByHash, listApiKeysRevokedSince } from '#store/api-keys.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/signing-keys.ts'
 import type { Db, Store } from '#store/store.ts'
-import type { Changes } from './changes.ts'
+import { controlLimits, signingKeyLimits } from '../limits.ts'
+import type { ApplyChange } from './changes.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 
 export type TokensOptions = {
   readonly store: Store
-  readonly changes: Changes
+  readonly applyChange: ApplyChange
   readonly feed: EpochFeed
   readonly clock: Clock
   readonly logger: Logger
@@ -99,19 +100,19 @@ export class Tokens implements Service {
   }
 
   async #rotate(): Promise<void> {
-    const { store, changes, clock, logger } = this.#options
+    const { store, applyChange, clock, logger } = this.#options
     const [newest, ...older] = await listSigningKeys(store.db)
     const now = clock.now()
     if (newest === undefined || now - Date.parse(newest.created_at) > signingKeyLimits.rotationSeconds * 1000) {
       const key = await newSigningKey(now)
-      await changes.run((db) => insertSigningKey(db, key))
+      await applyChange((db) => insertSigningKey(db, key))
       logger.info({ kid: key.kid }, 'a new key signs access tokens from now on')
       return
     }
     // The newest has long been the one that signs, and the last token of those before it is dead.
     const retiredBefore = Date.parse(newest.created_at)
     const everyTokenDeadAt = retiredBefore + (signingKeyLimits.activationSeconds + tokenLimits.ttlSecondsMax) * 1000
-    if (older.length > 0 && now > everyTokenDeadAt) await changes.run((db) => removeSigningKeysBefore(db, retiredBefore))
+    if (older.length > 0 && now > everyTokenDeadAt) await applyChange((db) => removeSigningKeysBefore(db, retiredBefore))
   }
 
   #rotateLater(): void {

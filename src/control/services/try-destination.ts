@@ -1,7 +1,7 @@
 import type { DestinationTarget } from '#model/destination.ts'
-import { controlLimits } from '#model/limits.ts'
 import type { BucketTarget, ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
+import { controlLimits } from '../limits.ts'
 
 /**
  * Assumes the role, writes a test object under the prefix and deletes it. Answers null, or a sentence that a person can act on: which

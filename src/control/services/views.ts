@@ -19,7 +19,7 @@ import {
   updateDraft,
 } from '#store/views.ts'
 import { actorOf } from './actor.ts'
-import type { Changes } from './changes.ts'
+import type { ApplyChange } from './changes.ts'
 import { withColumns } from './column-metrics.ts'
 import { withDefinition } from './definitions.ts'
 
@@ -40,7 +40,7 @@ export type ViewMetricsOfVersion = ViewMetrics & {
 
 export type ViewsOptions = {
   readonly store: Store
-  readonly changes: Changes
+  readonly applyChange: ApplyChange
   readonly compile: DefinitionCompiler
   readonly clock: Clock
 }
@@ -104,8 +104,8 @@ export class Views {
   }
 
   archive({ account_id }: Principal, id: string): Promise<View> {
-    const { changes, clock } = this.#options
-    return changes.run((db) => archiveView(db, account_id, id, clock.now()))
+    const { applyChange, clock } = this.#options
+    return applyChange((db) => archiveView(db, account_id, id, clock.now()))
   }
 
   async metrics({ account_id }: Principal, id: string, detail?: 'columns'): Promise<ViewMetricsOfVersion> {

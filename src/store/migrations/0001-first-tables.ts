@@ -17,8 +17,17 @@ export async function up(db: Db): Promise<void> {
     .createTable('epoch')
     .addColumn('id', 'integer', (column) => column.primaryKey().check(sql`id = 1`))
     .addColumn('value', 'bigint', (column) => column.notNull())
+    .addColumn('version', 'text', (column) => column.notNull())
     .execute()
-  await sql`insert into epoch (id, value) values (1, 0)`.execute(db)
+  await sql`insert into epoch (id, value, version) values (1, 0, '')`.execute(db)
+
+  await schema
+    .createTable('snapshot_sections')
+    .addColumn('region', 'text', (column) => column.notNull())
+    .addColumn('section', 'text', (column) => column.notNull())
+    .addColumn('version', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('snapshot_sections_key', ['region', 'section'])
+    .execute()
 
   await schema
     .createTable('accounts')
@@ -42,6 +51,8 @@ export async function up(db: Db): Promise<void> {
     .execute()
   await index('api_keys_by_account', 'api_keys', ['account_id', 'created_at desc', 'id'])
   await index('api_keys_by_revocation', 'api_keys', ['revoked_at'])
+  // The shard of an id in the snapshot's sections: store/section-versions.ts.
+  await sql`create index api_keys_by_shard on api_keys ((substr(id, 35, 2)))`.execute(db)
 
   await schema
     .createTable('signing_keys')
@@ -111,7 +122,8 @@ export async function up(db: Db): Promise<void> {
     .execute()
   await index('endpoints_by_account', 'endpoints', ['account_id', 'created_at desc', 'id'], present)
   await index('endpoints_by_state', 'endpoints', ['account_id', 'desired_state', 'created_at desc', 'id'], present)
-  await index('endpoints_by_region', 'endpoints', ['region', 'id'], present)
+  await index('endpoints_by_region', 'endpoints', ['region', 'account_id'], present)
+  await sql`create index endpoints_by_shard on endpoints (region, (substr(id, 35, 2))) where deleted_at is null`.execute(db)
   await index('endpoints_draining', 'endpoints', ['draining_at'], sql<boolean>`desired_state = 'draining' and deleted_at is null`)
   await index('endpoints_by_destination', 'endpoints', ['account_id', 'destination_id'])
 
@@ -133,6 +145,7 @@ export async function up(db: Db): Promise<void> {
     .addUniqueConstraint('views_owner', ['account_id', 'id'])
     .execute()
   await index('views_by_account', 'views', ['account_id', 'created_at desc', 'id'])
+  await sql`create index views_by_shard on views ((substr(id, 35, 2)))`.execute(db)
   await index('views_by_status', 'views', ['account_id', 'status', 'created_at desc', 'id'])
 
   // The tags again, one to a row, for the list's filter: the JSON functions of the two databases differ.

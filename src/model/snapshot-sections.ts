@@ -1,0 +1,101 @@
+/**
+ * The parts of a snapshot as control sends them: one JSON document per line, and the line `end` last.
+ *
+ * Law: a section's content is a function of its region, name and version. Versions are opaque: they are compared for equality only.
+ */
+import { z } from 'zod'
+import { Scope } from './api-key.ts'
+import { Definition } from './definition.ts'
+import { DestinationTarget } from './destination.ts'
+import { DesiredState, MqttConfig, OutputFormat } from './endpoint.ts'
+import { Id } from './id.ts'
+import { Timestamp } from './timestamp.ts'
+
+/**
+ * `installation` is a single section. The others are split by the last two hex digits of the ids in them (`keys/3f`), so that one
+ * change costs a 256th of its kind.
+ */
+export const SectionKind = z.enum(['installation', 'keys', 'endpoints', 'views'])
+export type SectionKind = z.infer<typeof SectionKind>
+
+export const sectionNameCharsMax = 16
+export const sectionVersionCharsMax = 64
+
+export function sectionKindOf(name: string): SectionKind | undefined {
+  const [kind] = name.split('/', 1)
+  return SectionKind.options.find((known) => known === kind)
+}
+
+export const BindingSection = z.object({
+  binding_id: Id,
+  view_id: Id,
+  is_required: z.boolean(),
+  canary_start_ts: Timestamp.nullable(),
+})
+
+export const EndpointSection = z.object({
+  id: Id,
+  account_id: Id,
+  label: z.string(),
+  desired_state: DesiredState,
+  segment_bytes: z.int(),
+  segment_max_age_seconds: z.int(),
+  output_formats: z.array(OutputFormat),
+  mqtt_config: MqttConfig.nullable(),
+  destination: DestinationTarget.nullable(),
+  bindings: z.array(BindingSection),
+})
+
+export const KeySection = z.object({
+  id: Id,
+  account_id: Id,
+  /** SHA-256 of the key, lowercase hex. */
+  hash: z.string(),
+  scopes: z.array(Scope),
+})
+
+export const RevokedKeySection = z.object({ id: Id, revoked_at: Timestamp })
+
+export const ViewSection = z.object({ id: Id, name: z.string(), version: z.int(), definition: Definition })
+
+const named = { name: z.string().max(sectionNameCharsMax), version: z.string().max(sectionVersionCharsMax) }
+
+export const Section = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('installation'),
+    ...named,
+    /** `iss` and `aud` of access tokens. */
+    token_issuer: z.string(),
+    jwks: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
+    base_domain: z.string().nullable(),
+  }),
+  z.object({ kind: z.literal('keys'), ...named, keys: z.array(KeySection), revoked_keys: z.array(RevokedKeySection) }),
+  z.object({ kind: z.literal('endpoints'), ...named, endpoints: z.array(EndpointSection) }),
+  z.object({ kind: z.literal('views'), ...named, views: z.array(ViewSection) }),
+])
+export type Section = z.infer<typeof Section>
+
+/** The last line of an answer: without it the answer was cut off. */
+export const SectionsEnd = z.object({
+  kind: z.literal('end'),
+  epoch: z.int().min(0),
+  region: z.string(),
+  /** Sections that the node named and that no longer exist. */
+  removed: z.array(z.string()),
+})
+export type SectionsEnd = z.infer<typeof SectionsEnd>
+
+export const SnapshotRequest = z.strictObject({
+  node_id: Id,
+  /** The epoch that the process works by; -1 for none: then there is an answer at once, even an empty one. */
+  epoch: z.int().min(-1),
+  kinds: z.array(SectionKind).min(1),
+  /** The versions that the process has, by the section's name. */
+  have: z.record(z.string().max(sectionNameCharsMax), z.string().max(sectionVersionCharsMax)),
+  wait_ms: z.int().min(0).max(60_000),
+})
+export type SnapshotRequest = z.infer<typeof SnapshotRequest>
+
+/** The highest committed seq of each endpoint, from one node. */
+export const CommittedSeqs = z.object({ seqs: z.record(Id, z.int().min(0)) })
+export type CommittedSeqs = z.infer<typeof CommittedSeqs>

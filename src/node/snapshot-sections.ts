@@ -1,0 +1,135 @@
+/**
+ * The sections that a process has, merged into one configuration.
+ *
+ * Owns: reading answers of control, merging them, resolving views. Does not own: fetching and storing them.
+ * Law: an update takes effect whole or not at all. No endpoint is published without the definition of each view bound to it.
+ */
+import type { Definition } from '#model/definition.ts'
+import type { BoundView, Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
+import { type CommittedSeqs, Section, type SectionKind, SectionsEnd } from '#model/snapshot-sections.ts'
+
+/** One answer of control: sections that replace older ones of the same name, or that are new. */
+export type SnapshotUpdate = { readonly sections: readonly Section[]; readonly end: SectionsEnd }
+
+type Sections = ReadonlyMap<string, Section>
+type BoundDefinition = { readonly name: string; readonly version: number; readonly definition: Definition }
+
+export class SnapshotSections {
+  readonly #hasViews: boolean
+  #sections: Sections = new Map()
+  #committed: Readonly<CommittedSeqs['seqs']> = {}
+  /** Nothing of the current snapshot can be kept. */
+  #isStale = false
+  #current: Snapshot | undefined
+
+  constructor(kinds: readonly SectionKind[]) {
+    this.#hasViews = kinds.includes('views')
+  }
+
+  get current(): Snapshot | undefined {
+    return this.#current
+  }
+
+  /** Version by name, as control is told. */
+  versions(): Record<string, string> {
+    return Object.fromEntries([...this.#sections.values()].map(({ name, version }) => [name, version]))
+  }
+
+  /** Throws if the update does not fit what is here; then everything is left as it was. */
+  apply({ sections, end }: SnapshotUpdate): Snapshot {
+    const merged = new Map(this.#sections)
+    for (const name of end.removed) merged.delete(name)
+    for (const section of sections) merged.set(section.name, section)
+    const current = this.#resolve(merged, end, new Set([...end.removed, ...sections.map(({ name }) => name)]))
+    this.#sections = merged
+    this.#isStale = false
+    this.#current = current
+    return current
+  }
+
+  /** Drops the sections, so that control sends all of them again. The current snapshot stays. */
+  forget(): void {
+    this.#sections = new Map()
+    this.#isStale = true
+  }
+
+  /** Takes effect with the next update. */
+  setCommitted({ seqs }: CommittedSeqs): void {
+    this.#committed = seqs
+    this.#isStale = true
+  }
+
+  /** Everything as one update. */
+  all(): SnapshotUpdate | undefined {
+    if (this.#current === undefined) return undefined
+    const { epoch, region } = this.#current
+    return { sections: [...this.#sections.values()], end: { kind: 'end', epoch, region, removed: [] } }
+  }
+
+  #resolve(sections: Sections, { epoch, region }: SectionsEnd, changed: ReadonlySet<string>): Snapshot {
+    const before = this.#current
+    const isSame = (...kinds: readonly string[]) =>
+      !this.#isStale && before?.region === region && !changed.values().some((name) => kinds.some((kind) => name.startsWith(kind)))
+    const installation = ofKind(sections, 'installation')[0]
+    const keys = ofKind(sections, 'keys')
+    return {
+      epoch,
+      region,
+      keys: before !== undefined && isSame('keys') ? before.keys : keys.flatMap((section) => section.keys),
+      revoked_keys: keys.flatMap((section) => section.revoked_keys),
+      jwks: installation?.jwks ?? { keys: [] },
+      token_issuer: installation?.token_issuer ?? '',
+      endpoints:
+        before !== undefined && isSame('installation', 'endpoints', 'views')
+          ? before.endpoints
+          : this.#endpoints(sections, region, installation?.base_domain ?? null),
+    }
+  }
+
+  #endpoints(sections: Sections, region: string, baseDomain: string | null): SnapshotEndpoint[] {
+    const views = new Map(
+      ofKind(sections, 'views').flatMap((section) => section.views.map(({ id, ...view }) => [id, view] as const)),
+    )
+    return ofKind(sections, 'endpoints').flatMap(({ endpoints }) =>
+      endpoints.map(({ label, bindings, ...endpoint }) => ({
+        ...endpoint,
+        ingest_host: baseDomain === null ? null : `${label}.${region}.${baseDomain}`,
+        views: this.#hasViews ? bindings.map((binding) => bind(binding, views)) : [],
+        committed_seq: this.#committed[endpoint.id] ?? -1,
+      })),
+    )
+  }
+}
+
+function bind(binding: Omit<BoundView, keyof BoundDefinition>, views: ReadonlyMap<string, BoundDefinition>): BoundView {
+  const view = views.get(binding.view_id)
+  if (view === undefined) throw new Error(`the snapshot lacks the definition of view ${binding.view_id}`)
+  return { ...binding, ...view }
+}
+
+function ofKind<Kind extends Section['kind']>(sections: Sections, kind: Kind): Extract<Section, { kind: Kind }>[] {
+  return [...sections.values()].filter((section): section is Extract<Section, { kind: Kind }> => section.kind === kind)
+}
+
+/** Reads the updates in these bytes, which may end in the middle of one: that one is left out. Throws for anything else. */
+export function parseUpdates(bytes: Uint8Array): readonly SnapshotUpdate[] {
+  const updates: SnapshotUpdate[] = []
+  let sections: Section[] = []
+  let start = 0
+  for (let end = bytes.indexOf(0x0a); end >= 0; end = bytes.indexOf(0x0a, start)) {
+    const value: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString())
+    start = end + 1
+    const last = SectionsEnd.safeParse(value)
+    if (!last.success) {
+      sections.push(Section.parse(value))
+      continue
+    }
+    updates.push({ sections, end: last.data })
+    sections = []
+  }
+  return updates
+}
+
+export function printUpdate({ sections, end }: SnapshotUpdate): Buffer {
+  return Buffer.concat([...sections, end].map((line) => Buffer.from(`${JSON.stringify(line)}\n`)))
+}

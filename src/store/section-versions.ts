@@ -1,0 +1,152 @@
+/**
+ * The versions of the snapshot's sections, by region.
+ *
+ * Law: whoever changes what a section holds gives it, in the same transaction, the version of the running change. Keys belong to the
+ * regions in which their account has an endpoint, views to those in which they are bound.
+ */
+import { type Expression, type OnConflictBuilder, type RawBuilder, sql } from 'kysely'
+import type { SectionKind } from '#model/snapshot-sections.ts'
+import type { ChangeTx } from './epoch.ts'
+import type { Database } from './schema.ts'
+import type { Db } from './store.ts'
+
+/** Sections of this region are sent to nodes of every region. */
+const everyRegion = '*'
+
+/** Also the expression of indexes, so it has no parameters. */
+export const shard = (column: string): RawBuilder<string> => sql<string>`substr(${sql.ref(column)}, 35, 2)`
+
+/** By region, then by section. */
+export type SectionVersions = ReadonlyMap<string, ReadonlyMap<string, string>>
+
+/** Of one region, or of all. */
+export async function listSectionVersions(db: Db, region?: string): Promise<SectionVersions> {
+  let query = db.selectFrom('snapshot_sections').selectAll()
+  if (region !== undefined) query = query.where('region', 'in', [region, everyRegion])
+  const byRegion = new Map<string, Map<string, string>>()
+  for (const row of await query.execute()) {
+    const versions = byRegion.get(row.region) ?? new Map<string, string>()
+    byRegion.set(row.region, versions.set(row.section, row.version))
+  }
+  return byRegion
+}
+
+export function versionsFor(region: string, all: SectionVersions): ReadonlyMap<string, string> {
+  return new Map([...(all.get(everyRegion) ?? []), ...(all.get(region) ?? [])])
+}
+
+export async function touchInstallation(db: ChangeTx): Promise<void> {
+  await db
+    .insertInto('snapshot_sections')
+    .values({ region: everyRegion, section: 'installation', version: runningVersion })
+    .onConflict(replaceVersion)
+    .execute()
+}
+
+export async function touchEndpoint(db: ChangeTx, id: string): Promise<void> {
+  await touch(
+    db,
+    db
+      .selectFrom('endpoints')
+      .select(['region', nameOf('endpoints', shard('id')), runningVersion.as('version')])
+      .where('id', '=', id),
+  )
+}
+
+export async function touchEndpointsOfDestination(db: ChangeTx, account_id: string, destination_id: string): Promise<void> {
+  await touch(
+    db,
+    db
+      .selectFrom('endpoints')
+      .select(['region', nameOf('endpoints', shard('id')), runningVersion.as('version')])
+      .distinct()
+      .where('account_id', '=', account_id)
+      .where('destination_id', '=', destination_id),
+  )
+}
+
+export async function touchKey(db: ChangeTx, account_id: string, id: string): Promise<void> {
+  await touch(
+    db,
+    db
+      .selectFrom('endpoints')
+      .select(['region', nameOf('keys', shardOf(id)), runningVersion.as('version')])
+      .distinct()
+      .where('account_id', '=', account_id)
+      .where('deleted_at', 'is', null),
+  )
+}
+
+/** Sends an account's keys to a region, or takes them from it. To be called while the account has no endpoint there. */
+export async function touchKeysUnlessServed(db: ChangeTx, account_id: string, region: string): Promise<void> {
+  const served = await db
+    .selectFrom('endpoints')
+    .select('id')
+    .where('account_id', '=', account_id)
+    .where('region', '=', region)
+    .where('deleted_at', 'is', null)
+    .limit(1)
+    .executeTakeFirst()
+  if (served !== undefined) return
+  await touch(
+    db,
+    db
+      .selectFrom('api_keys')
+      .select([sql<string>`cast(${region} as text)`.as('region'), nameOf('keys', shard('id')), runningVersion.as('version')])
+      .distinct()
+      .where('account_id', '=', account_id),
+  )
+}
+
+/** Sends a view's definition to a region, or takes it from it. To be called while no endpoint there has the view bound. */
+export async function touchViewUnlessBound(db: ChangeTx, view_id: string, region: string): Promise<void> {
+  const bound = await db
+    .selectFrom('bindings')
+    .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
+    .select('bindings.id')
+    .where('bindings.view_id', '=', view_id)
+    .where('bindings.deactivated_at', 'is', null)
+    .where('endpoints.region', '=', region)
+    .limit(1)
+    .executeTakeFirst()
+  if (bound !== undefined) return
+  await db
+    .insertInto('snapshot_sections')
+    .values({ region, section: `views/${view_id.slice(-2)}`, version: runningVersion })
+    .onConflict(replaceVersion)
+    .execute()
+}
+
+/** Of a view that is being archived: to be called while it is still bound. */
+export async function touchBoundEndpoints(db: ChangeTx, view_id: string): Promise<void> {
+  const bound = db
+    .selectFrom('bindings')
+    .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
+    .where('bindings.view_id', '=', view_id)
+    .where('bindings.deactivated_at', 'is', null)
+    .select('endpoints.region')
+    .distinct()
+  await touch(db, bound.select([nameOf('endpoints', shard('endpoints.id')), runningVersion.as('version')]))
+  await touch(db, bound.select([nameOf('views', shardOf(view_id)), runningVersion.as('version')]))
+}
+
+const shardOf = (id: string) => sql<string>`cast(${id.slice(-2)} as text)`
+
+const runningVersion = sql<string>`(select version from epoch)`
+
+const nameOf = (kind: SectionKind, part: RawBuilder<unknown>) => sql<string>`${sql.lit(`${kind}/`)} || ${part}`.as('section')
+
+const replaceVersion = (conflict: OnConflictBuilder<Database, 'snapshot_sections'>) =>
+  conflict.columns(['region', 'section']).doUpdateSet(({ ref }) => ({ version: ref('excluded.version') }))
+
+async function touch(
+  db: ChangeTx,
+  sections: Expression<{ readonly region: string; readonly section: string; readonly version: string }>,
+): Promise<void> {
+  await db
+    .insertInto('snapshot_sections')
+    .columns(['region', 'section', 'version'])
+    .expression(sections)
+    .onConflict(replaceVersion)
+    .execute()
+}

@@ -1,0 +1,164 @@
+/**
+ * What the sections of a snapshot hold, by shard. Several queries: read them and the versions in one `readConsistently`, or a
+ * section could be sent under the version of other content.
+ */
+import type { z } from 'zod'
+import type { Scope } from '#model/api-key.ts'
+import type { Definition } from '#model/definition.ts'
+import type { DestinationTarget } from '#model/destination.ts'
+import type { BindingSection, KeySection, RevokedKeySection, ViewSection } from '#model/snapshot-sections.ts'
+import { fromJson, toTime, toTimeOrNull } from './columns.ts'
+import { type StoredEndpoint, toStoredEndpoint } from './endpoints.ts'
+import { shard } from './section-versions.ts'
+import type { Db } from './store.ts'
+
+type Binding = z.infer<typeof BindingSection>
+
+/** An endpoint with everything that a node needs to serve it. */
+export type RegionEndpoint = StoredEndpoint & {
+  readonly destination: DestinationTarget | null
+  /** The active bindings, oldest first. */
+  readonly bindings: readonly Binding[]
+}
+
+export type RegionKeys = {
+  readonly keys: readonly z.infer<typeof KeySection>[]
+  readonly revoked_keys: readonly z.infer<typeof RevokedKeySection>[]
+}
+
+/** Keys of the accounts that have an endpoint in the region: active ones, and those revoked at `revokedSince` (epoch ms) or later. */
+export async function listRegionKeys(
+  db: Db,
+  region: string,
+  shards: readonly string[],
+  revokedSince: number,
+): Promise<ReadonlyMap<string, RegionKeys>> {
+  const rows = await db
+    .selectFrom('api_keys')
+    .select(['id', 'account_id', 'hash', 'scopes', 'revoked_at'])
+    .where(shard('id'), 'in', shards)
+    .where(({ eb, or }) => or([eb('revoked_at', 'is', null), eb('revoked_at', '>=', revokedSince)]))
+    .where('account_id', 'in', ({ selectFrom }) =>
+      selectFrom('endpoints').select('account_id').where('region', '=', region).where('deleted_at', 'is', null),
+    )
+    .orderBy('id')
+    .execute()
+  return byShard(
+    rows,
+    ({ id }) => id,
+    shards,
+    (some) => ({
+      keys: some.flatMap(({ revoked_at, scopes, ...key }) =>
+        revoked_at === null ? [{ ...key, scopes: fromJson<Scope[]>(scopes) }] : [],
+      ),
+      revoked_keys: some.flatMap(({ id, revoked_at }) => (revoked_at === null ? [] : [{ id, revoked_at: toTime(revoked_at) }])),
+    }),
+  )
+}
+
+export async function listRegionEndpoints(
+  db: Db,
+  region: string,
+  shards: readonly string[],
+): Promise<ReadonlyMap<string, readonly RegionEndpoint[]>> {
+  const rows = await db
+    .selectFrom('endpoints')
+    .innerJoin('accounts', 'accounts.id', 'endpoints.account_id')
+    .leftJoin('destinations', 'destinations.id', 'endpoints.destination_id')
+    .selectAll('endpoints')
+    .select(['destinations.name as destination_name', 'destinations.status as destination_status'])
+    .select(['destinations.bucket', 'destinations.prefix', 'destinations.region as bucket_region', 'destinations.role_arn'])
+    .select(['destinations.kms_key_arn', 'destinations.path_style', 'accounts.external_id'])
+    .where('endpoints.region', '=', region)
+    .where('endpoints.deleted_at', 'is', null)
+    .where(shard('endpoints.id'), 'in', shards)
+    .orderBy('endpoints.id')
+    .execute()
+  const bindings = await listActiveBindings(db, region, shards)
+  return byShard(
+    rows,
+    ({ id }) => id,
+    shards,
+    (some) => some.map((row) => ({ ...toStoredEndpoint(row), destination: toTarget(row), bindings: bindings.get(row.id) ?? [] })),
+  )
+}
+
+/** The view versions that are bound in the region. */
+export async function listRegionViews(
+  db: Db,
+  region: string,
+  shards: readonly string[],
+): Promise<ReadonlyMap<string, readonly z.infer<typeof ViewSection>[]>> {
+  const rows = await db
+    .selectFrom('views')
+    .select(['id', 'name', 'version', 'definition'])
+    .where(shard('id'), 'in', shards)
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('bindings')
+          .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
+          .select('bindings.id')
+          .whereRef('bindings.view_id', '=', 'views.id')
+          .where('bindings.deactivated_at', 'is', null)
+          .where('endpoints.region', '=', region),
+      ),
+    )
+    .orderBy('id')
+    .execute()
+  return byShard(
+    rows,
+    ({ id }) => id,
+    shards,
+    (some) => some.map((row) => ({ ...row, definition: fromJson<Definition>(row.definition) })),
+  )
+}
+
+async function listActiveBindings(db: Db, region: string, shards: readonly string[]): Promise<ReadonlyMap<string, Binding[]>> {
+  const rows = await db
+    .selectFrom('endpoints')
+    .innerJoin('bindings', 'bindings.endpoint_id', 'endpoints.id')
+    .select(['bindings.endpoint_id', 'bindings.id as binding_id', 'bindings.view_id'])
+    .select(['bindings.is_required', 'bindings.canary_start_ts'])
+    .where('endpoints.region', '=', region)
+    .where('endpoints.deleted_at', 'is', null)
+    .where(shard('endpoints.id'), 'in', shards)
+    .where('bindings.deactivated_at', 'is', null)
+    .orderBy('bindings.activated_at')
+    .orderBy('bindings.id')
+    .execute()
+  const byEndpoint = new Map<string, Binding[]>()
+  for (const { endpoint_id, is_required, canary_start_ts, ...row } of rows) {
+    const bindings = byEndpoint.get(endpoint_id) ?? []
+    byEndpoint.set(endpoint_id, bindings)
+    bindings.push({ ...row, is_required: is_required === 1, canary_start_ts: toTimeOrNull(canary_start_ts) })
+  }
+  return byEndpoint
+}
+
+/** Every shard that was asked for is there, also an empty one. */
+function byShard<Row, Content>(
+  rows: readonly Row[],
+  idOf: (row: Row) => string,
+  shards: readonly string[],
+  toContent: (rows: readonly Row[]) => Content,
+): ReadonlyMap<string, Content> {
+  const groups = Map.groupBy(rows, (row) => idOf(row).slice(-2))
+  return new Map(shards.map((name) => [name, toContent(groups.get(name) ?? [])]))
+}
+
+type TargetColumns = {
+  destination_id: string | null
+  bucket: string | null
+  prefix: string | null
+  bucket_region: string | null
+  role_arn: string | null
+  external_id: string
+  kms_key_arn: string | null
+  path_style: number | null
+}
+
+function toTarget(row: TargetColumns): DestinationTarget | null {
+  const { destination_id: id, bucket, prefix, bucket_region: region, role_arn, external_id, kms_key_arn, path_style } = row
+  if (id === null || bucket === null || prefix === null || region === null || role_arn === null) return null
+  return { id, bucket, prefix, region, role_arn, external_id, kms_key_arn, path_style: path_style === 1 }
+}

@@ -1,0 +1,299 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { must } from '#lib/assert.ts'
+import { newId } from '#model/id.ts'
+import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
+import { detachBinding } from '#store/bindings.ts'
+import { listCommittedSeqs, recordCommit } from '#store/commits.ts'
+import { updateDestination } from '#store/destinations.ts'
+import { drainEndpoint, removeDrainedEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
+import { applyChange, currentEpoch } from '#store/epoch.ts'
+import { listSectionVersions, versionsFor } from '#store/section-versions.ts'
+import { insertSigningKey, listSigningKeys } from '#store/signing-keys.ts'
+import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/snapshot-sections.ts'
+import { type Db, readConsistently, type Store, transact } from '#store/store.ts'
+import { archiveView } from '#store/views.ts'
+import { describeDatabases, newStore } from '../support/databases.ts'
+import { aCommit, aKey, anAccount, aPublishedView, aStoredDestination, aStoredEndpoint, attach, iso, t0 } from './fixtures.ts'
+
+const shards = Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, '0'))
+const shardOf = (id: string) => id.slice(-2)
+
+const endpointsOf = async (db: Db, region: string) => [...(await listRegionEndpoints(db, region, shards)).values()].flat()
+const keysOf = async (db: Db, region: string, since = t0) => {
+  const found = [...(await listRegionKeys(db, region, shards, since)).values()]
+  return { keys: found.flatMap(({ keys }) => keys), revoked: found.flatMap(({ revoked_keys }) => revoked_keys) }
+}
+const viewsOf = async (db: Db, region: string) => [...(await listRegionViews(db, region, shards)).values()].flat()
+
+/** Content by section, as it would be sent. */
+async function contents(db: Db, region: string): Promise<ReadonlyMap<string, string>> {
+  const print = (kind: string, sections: ReadonlyMap<string, unknown>) =>
+    [...sections].map(([shard, content]) => [`${kind}/${shard}`, JSON.stringify(content)] as const)
+  return new Map([
+    ['installation', JSON.stringify(await listSigningKeys(db))],
+    ...print('keys', await listRegionKeys(db, region, shards, t0)),
+    ...print('endpoints', await listRegionEndpoints(db, region, shards)),
+    ...print('views', await listRegionViews(db, region, shards)),
+  ])
+}
+
+/** The sections of a region whose version is another after the work. */
+async function touchedBy(store: Store, region: string, work: () => Promise<unknown>): Promise<readonly string[]> {
+  const before = versionsFor(region, await listSectionVersions(store.db))
+  await work()
+  const after = versionsFor(region, await listSectionVersions(store.db))
+  return [...after].flatMap(([name, version]) => (before.get(name) === version ? [] : [name])).toSorted()
+}
+
+describeDatabases('the sections of a region', (kind) => {
+  test('endpoints come with everything that a node needs', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const destination = await aStoredDestination(store, account)
+    const endpoint = await aStoredEndpoint(store, account, { destination_id: destination.id })
+    const [first, second, gone] = [
+      await aPublishedView(store, account),
+      await aPublishedView(store, account),
+      await aPublishedView(store, account),
+    ]
+    const late = await attach(store, account, endpoint.id, second.id, t0 + 9)
+    const early = await attach(store, account, endpoint.id, first.id, t0 + 1)
+    const detached = await attach(store, account, endpoint.id, gone.id, t0 + 2)
+    await applyChange(store, (db) => detachBinding(db, account, endpoint.id, detached.id, t0 + 3))
+    const { id, bucket, prefix, region, role_arn, external_id, kms_key_arn, path_style } = destination
+    const bound = { is_required: false, canary_start_ts: null }
+    expect(await endpointsOf(store.db, 'loc')).toEqual([
+      {
+        ...endpoint,
+        destination: { id, bucket, prefix, region, role_arn, external_id, kms_key_arn, path_style },
+        bindings: [
+          { ...bound, binding_id: early.id, view_id: first.id },
+          { ...bound, binding_id: late.id, view_id: second.id },
+        ],
+      },
+    ])
+    const definitions = [first, second].map(({ id, name, version, definition }) => ({ id, name, version, definition }))
+    expect((await viewsOf(store.db, 'loc')).toSorted((a, b) => a.id.localeCompare(b.id))).toEqual(
+      definitions.toSorted((a, b) => a.id.localeCompare(b.id)),
+    )
+    expect(await viewsOf(store.db, 'fra')).toEqual([])
+  })
+
+  test('hold the endpoints of every account, and of no other region', async () => {
+    await using store = await newStore(kind)
+    const made = [await aStoredEndpoint(store, await anAccount(store)), await aStoredEndpoint(store, await anAccount(store))]
+    await aStoredEndpoint(store, await anAccount(store), { region: 'fra' })
+    const endpoints = await endpointsOf(store.db, 'loc')
+    expect(endpoints.map(({ id }) => id).toSorted()).toEqual(made.map(({ id }) => id).toSorted())
+    expect(endpoints).toMatchObject([
+      { destination: null, bindings: [] },
+      { destination: null, bindings: [] },
+    ])
+    expect(await endpointsOf(store.db, 'zzz')).toEqual([])
+  })
+
+  test('hold active and recently revoked keys of accounts with an endpoint there, and no other keys', async () => {
+    await using store = await newStore(kind)
+    const [one, two] = [await anAccount(store), await anAccount(store)]
+    const [active, lately, longAgo, elsewhere] = [aKey(one), aKey(one), aKey(one), aKey(two)]
+    for (const key of [active, lately, longAgo, elsewhere]) await applyChange(store, (db) => insertApiKey(db, key, t0))
+    await applyChange(store, (db) => revokeApiKey(db, one, lately.id, t0 + 100))
+    await applyChange(store, (db) => revokeApiKey(db, one, longAgo.id, t0 + 50))
+    expect(await keysOf(store.db, 'loc')).toEqual({ keys: [], revoked: [] })
+    await aStoredEndpoint(store, one)
+    const { id, account_id, hash, scopes } = active
+    expect(await keysOf(store.db, 'loc', t0 + 100)).toEqual({
+      keys: [{ id, account_id, hash, scopes }],
+      revoked: [{ id: lately.id, revoked_at: iso(t0 + 100) }],
+    })
+  })
+
+  test('a node is told the highest committed seq of each endpoint from itself', async () => {
+    await using store = await newStore(kind)
+    const { id } = await aStoredEndpoint(store, await anAccount(store))
+    const [one, two] = [newId(), newId()]
+    for (const [node_id, seq] of [
+      [one, 3],
+      [one, 5],
+      [one, 4],
+      [two, 0],
+    ] as const) {
+      await transact(store, (db) => recordCommit(db, aCommit(id, seq, { node_id }), t0))
+    }
+    expect(await listCommittedSeqs(store.db, one)).toEqual({ [id]: 5 })
+    expect(await listCommittedSeqs(store.db, two)).toEqual({ [id]: 0 })
+    expect(await listCommittedSeqs(store.db, newId())).toEqual({})
+  })
+})
+
+describeDatabases('the versions of sections', (kind) => {
+  test('a change gives a new version to the sections that it touches, in the regions that it concerns', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const key = aKey(account)
+    const touched = (region: string, work: () => Promise<unknown>) => touchedBy(store, region, work)
+    expect(await touched('loc', () => applyChange(store, (db) => insertApiKey(db, key, t0)))).toEqual([])
+
+    const endpoint = await aStoredEndpoint(store, account, { region: 'fra' })
+    const endpointSection = `endpoints/${shardOf(endpoint.id)}`
+    const other = await anAccount(store)
+    let first = endpoint
+    expect(await touched('loc', async () => (first = await aStoredEndpoint(store, account)))).toEqual(
+      [`endpoints/${shardOf(first.id)}`, `keys/${shardOf(key.id)}`].toSorted(),
+    )
+    expect(await touched('fra', () => aStoredEndpoint(store, other))).toEqual([])
+
+    const second = aKey(account)
+    expect(await touched('fra', () => applyChange(store, (db) => insertApiKey(db, second, t0)))).toEqual([
+      `keys/${shardOf(second.id)}`,
+    ])
+    expect(await touched('fra', () => applyChange(store, (db) => revokeApiKey(db, account, second.id, t0)))).toEqual([
+      `keys/${shardOf(second.id)}`,
+    ])
+
+    const destination = await aStoredDestination(store, account)
+    const bind = { destination_id: destination.id }
+    expect(await touched('fra', () => applyChange(store, (db) => updateEndpoint(db, account, endpoint.id, bind)))).toEqual([
+      endpointSection,
+    ])
+    const update = (change: object) => () =>
+      applyChange(store, (db) => updateDestination(db, account, destination.id, change, t0))
+    expect(await touched('fra', update({ bucket: 'pond' }))).toEqual([endpointSection])
+    expect(await touched('fra', update({ name: 'pond' }))).toEqual([])
+    expect(await touched('loc', update({ bucket: 'sea' }))).toEqual([])
+
+    const view = await aPublishedView(store, account)
+    const viewSection = `views/${shardOf(view.id)}`
+    expect(await touched('fra', () => attach(store, account, endpoint.id, view.id))).toEqual(
+      [endpointSection, viewSection].toSorted(),
+    )
+    const sibling = await aStoredEndpoint(store, account, { region: 'fra' })
+    expect(await touched('fra', () => attach(store, account, sibling.id, view.id))).toEqual([`endpoints/${shardOf(sibling.id)}`])
+    expect(await touched('fra', () => applyChange(store, (db) => archiveView(db, account, view.id, t0)))).toEqual(
+      [...new Set([endpointSection, `endpoints/${shardOf(sibling.id)}`, viewSection])].toSorted(),
+    )
+
+    const drain = () => applyChange(store, (db, epoch) => drainEndpoint(db, account, first.id, { epoch, now: t0 }))
+    expect(await touched('loc', drain)).toEqual([`endpoints/${shardOf(first.id)}`])
+    expect(await touched('loc', () => applyChange(store, (db) => removeDrainedEndpoint(db, first.id, t0)))).toEqual(
+      [...new Set([`endpoints/${shardOf(first.id)}`, `keys/${shardOf(key.id)}`, `keys/${shardOf(second.id)}`])].toSorted(),
+    )
+  })
+
+  test('no version ever names two contents, and a reader at an epoch sees every change up to it', async () => {
+    await using store = await newStore(kind)
+    const seed = Number(process.env['INLET_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+    const accounts = [await anAccount(store), await anAccount(store)]
+    const regions = ['loc', 'fra']
+    const named = new Map<string, string>()
+    const seen: { readonly epoch: number; readonly keys: ReadonlySet<string> }[] = []
+    const created: { readonly epoch: number; readonly id: string }[] = []
+    let writing = true
+
+    const read = async (region: string) => {
+      const { epoch, versions, sections } = await readConsistently(store, async (db) => ({
+        epoch: await currentEpoch(db),
+        versions: versionsFor(region, await listSectionVersions(db, region)),
+        sections: await contents(db, region),
+      }))
+      for (const [section, content] of sections) {
+        const name = `${region} ${section} ${versions.get(section) ?? 'untouched'}`
+        expect(named.get(name) ?? content, `${name}, seed ${seed}`).toBe(content)
+        named.set(name, content)
+      }
+      return epoch
+    }
+    const watch = async () => {
+      for (let turn = 0; writing || turn < 4; turn += 1) {
+        await read(must(regions[turn % 2], 'a region'))
+        seen.push(
+          await readConsistently(store, async (db) => ({
+            epoch: await currentEpoch(db),
+            keys: new Set((await db.selectFrom('api_keys').select('id').execute()).map(({ id }) => id)),
+          })),
+        )
+      }
+    }
+    const write = async (random: readonly number[]) => {
+      for (const number of random) {
+        const account = must(accounts[number % 2], 'an account')
+        const region = must(regions[(number >> 1) % 2], 'a region')
+        await randomChange(store, number >> 2, account, region, created).catch((error: unknown) => {
+          if (!(error instanceof Error && 'code' in error)) throw error
+        })
+      }
+    }
+    const numbers = fc.sample(fc.array(fc.nat(), { minLength: 14, maxLength: 14 }), { seed, numRuns: 2 })
+    const writers = numbers.map((random) => write(random))
+    const watching = [watch(), watch()]
+    await Promise.all(writers).finally(() => (writing = false))
+    await Promise.all(watching)
+    for (const { epoch, keys } of seen) {
+      const missing = created.filter((key) => key.epoch <= epoch && !keys.has(key.id))
+      expect(missing, `seed ${seed}`).toEqual([])
+      expect(
+        created.some((key) => key.epoch > epoch && keys.has(key.id)),
+        `seed ${seed}`,
+      ).toBe(false)
+    }
+  }, 60_000)
+})
+
+async function randomChange(
+  store: Store,
+  number: number,
+  account: string,
+  region: string,
+  created: { readonly epoch: number; readonly id: string }[],
+): Promise<void> {
+  const pick = <T>(items: readonly T[]): T | undefined => items[(number >> 4) % Math.max(items.length, 1)]
+  const endpoint = pick(await endpointsOf(store.db, region))
+  switch (number % 10) {
+    case 0:
+    case 1: {
+      const key = aKey(account)
+      const epoch = await applyChange(store, async (db, epoch) => insertApiKey(db, key, t0).then(() => epoch))
+      created.push({ epoch, id: key.id })
+      return
+    }
+    case 2: {
+      const key = pick((await keysOf(store.db, region)).keys)
+      if (key !== undefined) await applyChange(store, (db) => revokeApiKey(db, key.account_id, key.id, t0 + number))
+      return
+    }
+    case 3:
+    case 4:
+      await aStoredEndpoint(store, account, { region })
+      return
+    case 5: {
+      const { id } = await aStoredDestination(store, account)
+      if (endpoint?.account_id !== account) return
+      await applyChange(store, (db) => updateEndpoint(db, account, endpoint.id, { destination_id: id }))
+      await applyChange(store, (db) => updateDestination(db, account, id, { prefix: `p${number}` }, t0))
+      return
+    }
+    case 6: {
+      if (endpoint === undefined) return
+      await applyChange(store, (db, epoch) => drainEndpoint(db, endpoint.account_id, endpoint.id, { epoch, now: t0 }))
+      await applyChange(store, (db) => removeDrainedEndpoint(db, endpoint.id, t0))
+      return
+    }
+    case 7: {
+      if (endpoint === undefined) return
+      const view = await aPublishedView(store, endpoint.account_id)
+      const binding = await attach(store, endpoint.account_id, endpoint.id, view.id)
+      if (number % 3 === 0) await applyChange(store, (db) => archiveView(db, endpoint.account_id, view.id, t0))
+      else if (number % 3 === 1)
+        await applyChange(store, (db) => detachBinding(db, endpoint.account_id, endpoint.id, binding.id, t0))
+      return
+    }
+    case 8: {
+      if (endpoint !== undefined)
+        await applyChange(store, (db) => setDesiredState(db, endpoint.account_id, endpoint.id, 'paused'))
+      return
+    }
+    default:
+      await applyChange(store, (db) => insertSigningKey(db, { kid: newId(), private_jwk: {}, created_at: iso(t0) }))
+  }
+}
