@@ -52,7 +52,7 @@ describeGateway('inlet commits rebuild', (gateway) => {
     // The control process runs meanwhile.
     expect(await rebuild(installation, '--endpoint', id, '--destination', destination.id)).toMatchObject({
       code: 0,
-      output: expect.stringContaining(`${before.commits.length} recorded, 0 already known, 0 refused`),
+      output: expect.stringContaining(`${before.commits.length} recorded, 0 already known, 0 rejected`),
     })
     expect(await shown()).toEqual(before)
     expect(await rebuild(installation, '--endpoint', id, '--destination', destination.id)).toMatchObject({

@@ -1,4 +1,4 @@
-/** `inlet commits rebuild` over buckets that are folders: what is recorded, what is refused, and that it may be done again. */
+/** `inlet commits rebuild` over directory buckets: what it records, what it rejects, and that it can be repeated. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -95,7 +95,7 @@ async function shown(store: TestStore, { account, endpoint, view }: Place) {
 }
 
 describeDatabases('inlet commits rebuild', (kind) => {
-  test('makes what live commits had made, and a second run changes nothing', async () => {
+  test('restores what live commits had recorded, and a second run changes nothing', async () => {
     await using store = await newStore(kind)
     const place = await aPlace(store)
     for (const seq of [1, 2, 3, 4]) {
@@ -109,27 +109,27 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect((await shown(store, place)).commits).toEqual([])
     expect(await rebuild(store)).toMatchObject({
       code: 0,
-      text: expect.stringContaining('4 recorded, 0 already known, 0 refused'),
+      text: expect.stringContaining('4 recorded, 0 already known, 0 rejected'),
     })
     expect(await shown(store, place)).toEqual(before)
     expect(await rebuild(store)).toMatchObject({
       code: 0,
-      text: expect.stringContaining('0 recorded, 4 already known, 0 refused'),
+      text: expect.stringContaining('0 recorded, 4 already known, 0 rejected'),
     })
     expect(await shown(store, place)).toEqual(before)
     const { seq } = await store.db.selectFrom('committed_seqs').select('seq').executeTakeFirstOrThrow()
     expect(seq).toBe(4)
   })
 
-  test('puts lost commits between those that are there, each at a time of its own', async () => {
+  test('inserts lost commits between known ones, each with its own time', async () => {
     await using store = await newStore(kind)
     const place = await aPlace(store)
     for (const seq of [1, 2, 3, 4, 5]) {
-      // The clock of the node stood still, and then went an hour ahead.
+      // The node's clock stood still, then jumped an hour ahead.
       const commit = await delivered(place, aCommit(place, seq, seq < 5 ? t0 : now + 3_600_000))
       if (seq > 1 && seq < 4) await transact(store, (db) => recordCommit(db, commit, t0 + (seq - 2)))
     }
-    expect((await rebuild(store)).text).toContain('3 recorded, 2 already known, 0 refused')
+    expect((await rebuild(store)).text).toContain('3 recorded, 2 already known, 0 rejected')
     const { items } = await listCommits(store.db, place.endpoint, { limit: 9 })
     const times = items.map(({ seq, uploaded_at }) => [seq, Date.parse(uploaded_at) - t0])
     expect(times.slice(0, 1)).toEqual([[5, now - t0]])
@@ -163,7 +163,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     ])
   })
 
-  test('refuses what no node of this endpoint wrote there, says so, and goes on', async () => {
+  test('rejects and reports markers that no node of this endpoint wrote, and continues', async () => {
     await using store = await newStore(kind)
     const place = await aPlace(store)
     const other = await aPlace(store)
@@ -176,24 +176,20 @@ describeDatabases('inlet commits rebuild', (kind) => {
     await put(place, at(3), encodeMarker(aCommit(other, 3)))
     await put(place, at(4), encodeMarker(aCommit(place, 5)))
     await put(place, at(6), changed(6, { views: [anOutcome(other.view.id)] }))
-    await put(
-      place,
-      at(7),
-      changed(7, { artifacts: { parquet: { ...good.artifacts['parquet'], key: 'another/place' } as never } }),
-    )
+    await put(place, at(7), changed(7, { artifacts: { parquet: { ...good.artifacts['parquet'], key: 'another/key' } as never } }))
     await put(place, at(8), changed(8, { destination: { id: newId(), bucket: 'elsewhere', region: 'eu-central-1' } }))
     await put(place, at(9), Buffer.alloc(5 * 1024 * 1024))
     await put(place, at(10), changed(10, { artifacts: { ...artifacts, 'dlq/other/v1': artifacts['dlq/events/v1'] as never } }))
     await put(place, `${folder}/notes.txt`, 'mine')
     const { code, text } = await rebuild(store)
     expect(code).toBe(1)
-    expect(text).toContain('1 recorded, 0 already known, 9 refused')
+    expect(text).toContain('1 recorded, 0 already known, 9 rejected')
     for (const reason of [
-      'damaged, or no marker of this program',
-      `it is of another endpoint, ${other.endpoint}`,
-      'it belongs at',
+      'damaged, or not a marker of Inlet',
+      `it belongs to another endpoint, ${other.endpoint}`,
+      'its key should be',
       `a view of another account: ${other.view.id}`,
-      'a file that no node writes: another/place',
+      'a file that no node writes: another/key',
       'another bucket, elsewhere',
       'too large for a marker: ',
       'not the name of a marker',
@@ -204,7 +200,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect((await shown(store, other)).commits).toEqual([])
   })
 
-  test('a dry run tells and records nothing; endpoint and destination narrow it', async () => {
+  test('a dry run reports and records nothing; --endpoint and --destination narrow the search', async () => {
     await using store = await newStore(kind)
     const place = await aPlace(store)
     const other = await aPlace(store)
@@ -221,7 +217,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect((await rebuild(store, '--all')).code).toBe(2)
   })
 
-  test('a commit whose destination is gone belongs to the one it was found through', async () => {
+  test('a commit whose destination is gone is recorded with the one it was found through', async () => {
     await using store = await newStore(kind)
     const place = await aPlace(store)
     const { id } = aDestination()

@@ -17,7 +17,7 @@ export const commitsCommands = buildRouteMap({
         brief: 'record commits that the database lost, from the markers in the buckets',
         fullDescription: `Records commits that the database lost, from the markers in the buckets: for example after a database was restored from an older copy.
 Known commits are left unchanged, so it may run again at any time, also while the service runs.
-Exits with 1 if something could not be read or was refused.`,
+Exits with 1 if something could not be read or was rejected.`,
       },
     }),
   },

@@ -1,8 +1,8 @@
 /**
- * A marker that was found in a bucket.
+ * Reads markers that were found in a bucket.
  *
- * Law: the bucket is the customer's, and anything may lie there. Only what a node of ours would have written under this very key, for
- * this endpoint and into this bucket, is taken; the rest is refused with its reason.
+ * Law: the bucket is the customer's, and anything may be stored there. A marker is accepted only if a node would have written it under this
+ * key, for this endpoint and into this bucket. Any other is rejected with a reason.
  */
 
 import { findForeignArtifact } from '#delivery/adopt/foreign-artifact.ts'
@@ -12,24 +12,27 @@ import { additionId, objectKey, type ViewVersion } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import type { MarkerFolder } from '#store/marker-folders.ts'
 
-export type FoundMarker =
-  | { readonly kind: 'segment'; readonly commit: SegmentCommit }
-  /** Of a backfill or a re-drive. */
-  | { readonly kind: 'addition'; readonly addition: UnitMarker }
+/** With the reason, in words. */
+export type Rejected = { readonly rejected: string }
 
-/** What the marker says, or why it is refused. */
-export function readMarker(key: string, bytes: Uint8Array, folder: MarkerFolder): FoundMarker | { readonly refused: string } {
+export type FoundMarker =
+  | { readonly type: 'segment'; readonly commit: SegmentCommit }
+  /** What a backfill or a re-drive added. */
+  | { readonly type: 'addition'; readonly addition: UnitMarker }
+
+/** Returns the content of a marker, or why it is rejected. */
+export function readMarker(key: string, bytes: Uint8Array, folder: MarkerFolder): FoundMarker | Rejected {
   const commit = decodeMarker(key, bytes)
   const addition = commit === undefined ? decodeUnitMarker(key, bytes) : undefined
   const marker = commit ?? addition
-  if (marker === undefined) return { refused: 'damaged, or no marker of this program' }
+  if (marker === undefined) return { rejected: 'damaged, or not a marker of Inlet' }
   const { endpoint_id, node_id, log, seq } = marker
-  if (endpoint_id !== folder.endpoint_id) return { refused: `it is of another endpoint, ${endpoint_id}` }
+  if (endpoint_id !== folder.endpoint_id) return { rejected: `it belongs to another endpoint, ${endpoint_id}` }
   const own = commitId(node_id, log, seq)
   const view = viewOf(addition)
   const id = view === undefined ? own : additionId(own, view)
   if (marker.id !== id || (addition !== undefined && addition.commit_id !== own)) {
-    return { refused: 'its id is not that of its node, log and seq' }
+    return { rejected: 'its id does not match its node, log and seq' }
   }
   const sealedAtMicros = Date.parse(marker.sealed_at) * 1000
   const name = { endpointId: endpoint_id, nodeId: node_id, log, seq, sealedAtMicros }
@@ -38,11 +41,11 @@ export function readMarker(key: string, bytes: Uint8Array, folder: MarkerFolder)
     name,
     view === undefined ? { type: 'marker' } : { type: 'addition-marker', ...view },
   )
-  if (key !== expected) return { refused: `it belongs at ${expected}` }
+  if (key !== expected) return { rejected: `its key should be ${expected}` }
   const foreign = findForeignArtifact(marker, name, folder.target)
-  if (foreign !== undefined) return { refused: foreign }
-  if (addition !== undefined) return { kind: 'addition', addition }
-  return commit === undefined ? { refused: 'no marker' } : { kind: 'segment', commit }
+  if (foreign !== undefined) return { rejected: foreign }
+  if (addition !== undefined) return { type: 'addition', addition }
+  return commit === undefined ? { rejected: 'not a marker' } : { type: 'segment', commit }
 }
 
 function viewOf(addition: UnitMarker | undefined): ViewVersion | undefined {

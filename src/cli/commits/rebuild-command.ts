@@ -42,7 +42,7 @@ async function rebuild(
   stores: ObjectStores,
 ): Promise<boolean> {
   const now = () => clock.now()
-  const tally: Tally = { recorded: 0, known: 0, refused: 0 }
+  const tally: Tally = { recorded: 0, known: 0, rejected: 0 }
   const problems: string[] = []
   const unreadable = new Set<string>()
   const reportUnreadable = ({ id, bucket }: MarkerFolder['target'], error: unknown) => {
@@ -74,14 +74,14 @@ async function rebuild(
           done += markers
           progress.show(done, `${done} of ${total}`)
         },
-        onRefused: (key, reason) => problems.push(`${bucket}/${key}: ${reason}`),
+        onRejected: (key, reason) => problems.push(`${bucket}/${key}: ${reason}`),
       })
     } catch (error) {
       reportUnreadable(folder.target, error)
     }
   }
   const what = dryRun ? 'to record' : 'recorded'
-  stdout.write(`${tally.recorded} ${what}, ${tally.known} already known, ${tally.refused} refused\n`)
+  stdout.write(`${tally.recorded} ${what}, ${tally.known} already known, ${tally.rejected} rejected\n`)
   for (const problem of problems.slice(0, problemLinesMax)) stdout.write(`  ${problem}\n`)
   if (problems.length > problemLinesMax) stdout.write(`  … and ${problems.length - problemLinesMax} more\n`)
   return problems.length === 0

@@ -1,7 +1,7 @@
 /**
  * Records lost commits again, from the markers in the buckets.
  *
- * Owns: reading the folders, accepting or refusing each marker. Does not own: what a commit changes in the database (the store).
+ * Owns: reading the folders, accepting or rejecting each marker. Does not own: what a commit changes in the database (the store).
  * Law: a known commit is left unchanged. So a second run changes nothing, and an interrupted run can be resumed.
  */
 import { setImmediate } from 'node:timers/promises'
@@ -15,7 +15,7 @@ import { restoreCommit } from '#store/commits.ts'
 import { findDestination } from '#store/destinations.ts'
 import { listKnownCommits, listViewsOfOthers, type MarkerFolder } from '#store/marker-folders.ts'
 import { type Store, transact } from '#store/store.ts'
-import { type FoundMarker, readMarker } from './found-marker.ts'
+import { type FoundMarker, type Rejected, readMarker } from './found-marker.ts'
 
 /** Markers per database lookup. */
 const batchMarkers = 200
@@ -31,11 +31,11 @@ export type RebuildOptions = {
   readonly dryRun: boolean
   /** Called with the number of markers processed since the last call. */
   readonly onProgress: (markers: number) => void
-  /** Called for each refused marker. */
-  readonly onRefused: (key: string, reason: string) => void
+  /** Called for each rejected marker. */
+  readonly onRejected: (key: string, reason: string) => void
 }
 
-export type Tally = { recorded: number; known: number; refused: number }
+export type Tally = { recorded: number; known: number; rejected: number }
 
 type Entry = { readonly key: string; readonly bytes: number; readonly commitId: string; readonly isAddition: boolean }
 
@@ -61,7 +61,7 @@ export async function rebuildFolder(
       const isAddition = marker?.kind.type === 'addition-marker'
       if (marker === undefined) {
         if (wantsAdditions) continue
-        refuse(tally, options, key, 'not the name of a marker')
+        reject(tally, options, key, 'not the name of a marker')
         options.onProgress(1)
       } else if (isAddition === wantsAdditions) {
         batch.push({ key, bytes, commitId: marker.commitId, isAddition })
@@ -94,34 +94,30 @@ async function rebuildBatch(
     const entries = unread.slice(at, at + readsParallel)
     const markers = await Promise.all(entries.map((entry) => read(store, folder, entry)))
     for (const [index, { key }] of entries.entries()) {
-      const marker = markers[index] ?? { refused: 'not read' }
-      const result = 'refused' in marker ? marker : await record(marker, folder, options)
+      const marker = markers[index] ?? { rejected: 'not read' }
+      const result = 'rejected' in marker ? marker : await record(marker, folder, options)
       if (typeof result === 'string') tally[result === 'new' ? 'recorded' : 'known'] += 1
-      else refuse(tally, options, key, result.refused)
+      else reject(tally, options, key, result.rejected)
     }
     options.onProgress(entries.length)
     await setImmediate()
   }
 }
 
-async function read(
-  store: ObjectStore,
-  folder: MarkerFolder,
-  { key, bytes }: Entry,
-): Promise<FoundMarker | { readonly refused: string }> {
-  if (bytes > markerBytesMax) return { refused: `too large for a marker: ${bytes} bytes` }
+async function read(store: ObjectStore, folder: MarkerFolder, { key, bytes }: Entry): Promise<FoundMarker | Rejected> {
+  if (bytes > markerBytesMax) return { rejected: `too large for a marker: ${bytes} bytes` }
   const body = await store.get(key)
-  return body === undefined ? { refused: 'removed in the meantime' } : readMarker(key, body, folder)
+  return body === undefined ? { rejected: 'removed in the meantime' } : readMarker(key, body, folder)
 }
 
-type Outcome = 'new' | 'known' | { readonly refused: string }
+type Outcome = 'new' | 'known' | Rejected
 
 async function record(marker: FoundMarker, folder: MarkerFolder, options: RebuildOptions): Promise<Outcome> {
-  const { views, artifacts } = marker.kind === 'segment' ? marker.commit : marker.addition
+  const { views, artifacts } = marker.type === 'segment' ? marker.commit : marker.addition
   const viewIds = [...views, ...Object.values(artifacts)].flatMap(({ view_id }) => (view_id === undefined ? [] : [view_id]))
   const foreign = await listViewsOfOthers(options.store.db, folder.account_id, viewIds)
-  if (foreign.length > 0) return { refused: `names a view of another account: ${foreign[0]}` }
-  return marker.kind === 'segment' ? recordCommit(marker.commit, folder, options) : recordAddition(marker.addition, options)
+  if (foreign.length > 0) return { rejected: `names a view of another account: ${foreign[0]}` }
+  return marker.type === 'segment' ? recordCommit(marker.commit, folder, options) : recordAddition(marker.addition, options)
 }
 
 async function recordCommit(
@@ -139,12 +135,12 @@ async function recordCommit(
 async function recordAddition(marker: UnitMarker, { store, now, dryRun }: RebuildOptions): Promise<Outcome> {
   const commit = await findCommit(store.db, marker.commit_id)
   // A dry run has not recorded the commit that it may belong to.
-  if (commit === undefined) return dryRun ? 'new' : { refused: 'its segment has no commit' }
+  if (commit === undefined) return dryRun ? 'new' : { rejected: 'its segment has no commit' }
   const view_id = marker.views[0]?.view_id
-  if (view_id === undefined) return { refused: 'names no view' }
+  if (view_id === undefined) return { rejected: 'names no view' }
   if (commit.added.includes(view_id)) return 'known'
   if (Object.values(commit.artifacts).some((artifact) => artifact.view_id === view_id)) {
-    return { refused: 'the segment already has output of that view version' }
+    return { rejected: 'the segment already has output of that view version' }
   }
   if (dryRun) return 'new'
   const addition = { commit, view_id, job_id: unknownJob, artifacts: marker.artifacts }
@@ -162,7 +158,7 @@ async function destinationOf(
   return delivered === undefined ? { id: target.id, bucket: target.bucket, region: target.region } : destination
 }
 
-function refuse(tally: Tally, { onRefused }: RebuildOptions, key: string, reason: string): void {
-  tally.refused += 1
-  onRefused(key, reason)
+function reject(tally: Tally, { onRejected }: RebuildOptions, key: string, reason: string): void {
+  tally.rejected += 1
+  onRejected(key, reason)
 }
