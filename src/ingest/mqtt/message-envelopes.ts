@@ -5,7 +5,7 @@ import type { MessageProperties } from './publish.ts'
 export class MessageEnvelopes {
   readonly #clientId: string
   #topic: string | undefined
-  #bytes: Uint8Array = new Uint8Array(0)
+  #bytes: Uint8Array | undefined
 
   constructor(clientId: string) {
     this.#clientId = clientId
@@ -13,7 +13,7 @@ export class MessageEnvelopes {
 
   encode(topic: string, properties: MessageProperties | undefined): Uint8Array {
     if (properties !== undefined) return this.#encode(topic, properties)
-    if (topic !== this.#topic) {
+    if (this.#bytes === undefined || topic !== this.#topic) {
       this.#bytes = this.#encode(topic, undefined)
       this.#topic = topic
     }
