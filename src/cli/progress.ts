@@ -4,7 +4,7 @@ export type Output = Pick<WriteStream, 'write'> & { readonly isTTY?: boolean }
 
 const width = 32
 
-/** A bar that is redrawn on a terminal, and a line at each tenth elsewhere. */
+/** A progress bar, redrawn on a terminal. Elsewhere it prints a line at every ten per cent. */
 export class Progress {
   readonly #output: Output
   readonly #label: string

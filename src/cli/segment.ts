@@ -60,7 +60,7 @@ async function cat(scan: SegmentScan, stdout: Writable): Promise<void> {
         const { seq: first, ...rest } = envelope
         lines += `${JSON.stringify({ seq: first, record_index: index++, ...rest, ...readable('payload', frame.payload.subarray(start, end)) })}\n`
       })
-      // A reader such as `head` may go at any time: then there is nobody left to print for.
+      // A reader such as `head` may close the pipe at any time.
       if (stdout.destroyed || stdout.closed) return
       if (!stdout.write(lines)) await drained(stdout)
     }
@@ -81,7 +81,7 @@ function readableEnvelope(bytes: Uint8Array): object {
   }
 }
 
-/** As text, or, under a name that says so, as base64. */
+/** Text if it is UTF-8, otherwise base64 under a name that says so. */
 function readable(name: string, bytes: Uint8Array): Readonly<Record<string, string>> {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return isUtf8(view) ? { [name]: view.toString('utf8') } : { [`${name}_base64`]: view.toString('base64') }
@@ -89,22 +89,22 @@ function readable(name: string, bytes: Uint8Array): Readonly<Record<string, stri
 
 async function check(scan: SegmentScan, path: string, stdout: Writable, stderr: Writable): Promise<void> {
   const found = { frames: 0, records: 0, payloadBytes: 0, miscounted: 0 }
-  let shownAt = performance.now()
+  let reportedAt = performance.now()
   const summary = () => `${found.frames} frames, ${found.records} records, ${found.payloadBytes} payload bytes`
   try {
     for await (const frames of scan.frames(BUFFER_BYTES)) {
       for (const frame of frames) count(found, frame)
-      if (performance.now() - shownAt > PROGRESS_INTERVAL_MS) {
-        shownAt = performance.now()
+      if (performance.now() - reportedAt > PROGRESS_INTERVAL_MS) {
+        reportedAt = performance.now()
         stderr.write(`${path}: ${summary()} so far\n`)
       }
     }
   } catch (error) {
-    stdout.write(`${describe(path, scan, undefined)}whole       ${summary()}\n`)
+    stdout.write(`${describe(path, scan, undefined)}intact      ${summary()}\n`)
     throw error
   }
   const footer = scan.footer()
-  stdout.write(`${describe(path, scan, footer)}whole       ${summary()}\n`)
+  stdout.write(`${describe(path, scan, footer)}intact      ${summary()}\n`)
   if (found.miscounted === 0) {
     stdout.write('ok          every checksum matches\n')
     return

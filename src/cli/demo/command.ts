@@ -1,25 +1,25 @@
-import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
+/** `inlet demo`: what a new user would do by hand, over the public interfaces of a server that lives as long as the demo. */
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
+import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
-import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { CliContext } from '../context.ts'
 import { type Output, Progress } from '../progress.ts'
 import { viewFor } from './definitions.ts'
 import { generateEvents } from './events.ts'
+import { inBatches, readLines } from './lines.ts'
 import { ManagementApi } from './management-api.ts'
 import { report } from './report.ts'
 import { send } from './send.ts'
 import { sendOverMqtt } from './send-mqtt.ts'
 import { type DemoServer, startServer } from './server.ts'
 
-const batchLines = 500
-const batchBytesMax = 4_000_000
-const fileBytesMax = 1024 ** 3
-/** Of the events, this share goes over MQTT. */
+/** Share of the events that is sent over MQTT. */
 const mqttShare = 0.25
+const waitMsMax = 120_000
+const pollMs = 100
+const bucket = 'demo-bucket'
+const prefix = 'demo'
 
 export type DemoFlags = {
   readonly file?: string
@@ -28,7 +28,9 @@ export type DemoFlags = {
   readonly keep: boolean
 }
 
-const Made = z.object({ id: z.string() })
+type Resources = { readonly endpointId: string; readonly viewName: string }
+
+const Created = z.object({ id: z.string() })
 const Status = z.object({ status: z.string(), status_reasons: z.array(z.string()) })
 const Commits = z.object({
   items: z.array(z.object({ node_id: z.string(), seq: z.number() })),
@@ -42,19 +44,34 @@ export async function runDemo(this: CliContext, { file, events, seed, keep }: De
 
   stdout.write('\n  Starting a separate server for the demo …\n')
   await using server = await startServer(this.program, { keep })
-  await run(server, lines, file === undefined, stdout)
+  const api = new ManagementApi({ url: server.apiUrl, apiKey: server.apiKey })
+  const resources = await createResources(api, lines, file === undefined, stdout)
+  const startedAt = performance.now()
+  const secondsSince = () => ((performance.now() - startedAt) / 1000).toFixed(1)
+  const segments = await sendAll(server, resources, lines, stdout)
+  const sentSeconds = secondsSince()
+  await waitForCommits(api, resources, segments, stdout)
+  stdout.write(
+    `\n  ${lines.length.toLocaleString('en-US')} records were acknowledged in ${sentSeconds} s and readable after ${secondsSince()} s\n\n`,
+  )
+  const directory = join(server.dataDirectory, 'buckets', bucket)
+  stdout.write(`${await report({ bucket: directory, prefix, ...resources })}\n`)
   if (keep) stdout.write(`The data stays in ${server.dataDirectory}\n\n`)
 }
 
-async function run(server: DemoServer, lines: readonly string[], isGenerated: boolean, stdout: Output): Promise<void> {
-  const api = new ManagementApi({ url: server.apiUrl, apiKey: server.apiKey })
-  const prefix = 'demo'
+/** Creates a destination, an endpoint and a view that suits the lines, and waits until the endpoint is active. */
+async function createResources(
+  api: ManagementApi,
+  lines: readonly string[],
+  isGenerated: boolean,
+  stdout: Output,
+): Promise<Resources> {
   const destination = await api.post(
     '/v1/destinations',
-    { name: 'demo', bucket: 'demo-bucket', prefix, region: 'local', role_arn: 'arn:aws:iam::000000000000:role/inlet-demo' },
-    Made,
+    { name: 'demo', bucket, prefix, region: 'local', role_arn: 'arn:aws:iam::000000000000:role/inlet-demo' },
+    Created,
   )
-  await api.post(`/v1/destinations/${destination.id}/validate`, undefined, Made)
+  await api.post(`/v1/destinations/${destination.id}/validate`, undefined, Created)
   const endpoint = await api.post(
     '/v1/endpoints',
     {
@@ -64,106 +81,84 @@ async function run(server: DemoServer, lines: readonly string[], isGenerated: bo
       output_formats: ['segments', 'parquet', 'parquet_views'],
       mqtt_config: {},
     },
-    Made,
+    Created,
   )
-  const { name, definition } = viewFor(
-    lines.slice(0, 1_000).map((line) => Buffer.from(line, 'latin1').toString('utf8')),
-    isGenerated,
-  )
-  const view = await api.post('/v1/views', { name, definition, description: 'made by the demo' }, Made)
-  await api.post(`/v1/views/${view.id}/publish`, undefined, Made)
-  await api.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id }, Made)
-  stdout.write(`  Made a destination, an endpoint and the view ${name} with ${definition.columns.length} columns\n\n`)
+  const samples = lines.slice(0, 1_000).map((line) => Buffer.from(line, 'latin1').toString('utf8'))
+  const { name, definition } = viewFor(samples, isGenerated)
+  const view = await api.post('/v1/views', { name, definition, description: 'created by the demo' }, Created)
+  await api.post(`/v1/views/${view.id}/publish`, undefined, Created)
+  await api.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id }, Created)
+  stdout.write(`  Created a destination, an endpoint and the view ${name} with ${definition.columns.length} columns\n\n`)
   await until('the endpoint to be active', async () => {
     const { status, status_reasons } = await api.get(`/v1/endpoints/${endpoint.id}`, Status)
     return status === 'active' ? undefined : [status, ...status_reasons].join(': ')
   })
+  return { endpointId: endpoint.id, viewName: name }
+}
 
-  const startedAt = performance.now()
+/**
+ * Returns the segments that the HTTP receipts name. MQTT has no receipts, so it goes first: segments are committed in order, so their
+ * commits come after all of MQTT.
+ */
+async function sendAll(
+  server: DemoServer,
+  { endpointId }: Resources,
+  lines: readonly string[],
+  stdout: Output,
+): Promise<ReadonlySet<string>> {
+  const { apiKey, ingestUrl } = server
   const mqttLines = lines.slice(0, Math.floor(lines.length * mqttShare))
+  const httpLines = lines.slice(mqttLines.length)
   const publishing = new Progress({ output: stdout, label: 'MQTT', total: mqttLines.length })
-  const shown = (messages: number) => publishing.show(messages, `${messages} messages acknowledged`)
-  // First: segments are committed in order, so the commits that the receipts of HTTP wait for come after those of all this.
   if (mqttLines.length > 0) {
     await sendOverMqtt({
-      url: `${server.ingestUrl.replace('http', 'ws')}/mqtt?endpoint=${endpoint.id}`,
-      apiKey: server.apiKey,
+      url: `${ingestUrl.replace('http', 'ws')}/mqtt?endpoint=${endpointId}`,
+      apiKey,
       topic: 'demo/events',
       lines: mqttLines,
-      onAcknowledged: shown,
+      onAcknowledged: (messages) => publishing.show(messages, `${messages} messages acknowledged`),
     })
   }
-  const sending = new Progress({ output: stdout, label: 'HTTP', total: lines.length - mqttLines.length })
-  const sent = await send({
-    url: `${server.ingestUrl}/v1/ingest?endpoint=${endpoint.id}`,
-    apiKey: server.apiKey,
-    batches: inBatches(lines.slice(mqttLines.length)),
+  const posting = new Progress({ output: stdout, label: 'HTTP', total: httpLines.length })
+  return send({
+    url: `${ingestUrl}/v1/ingest?endpoint=${endpointId}`,
+    apiKey,
+    batches: inBatches(httpLines),
     parallel: 4,
-    onSent: (records, bytes) => sending.show(records, `${(bytes / 1e6).toFixed(1)} MB acknowledged`),
+    onAcknowledged: (records, bytes) => posting.show(records, `${(bytes / 1e6).toFixed(1)} MB acknowledged`),
   })
-  sending.show(lines.length, `${(sent.bytes / 1e6).toFixed(1)} MB acknowledged`)
-  const sentSeconds = (performance.now() - startedAt) / 1000
+}
 
-  const delivering = new Progress({ output: stdout, label: 'delivering', total: sent.segments.size })
+async function waitForCommits(
+  api: ManagementApi,
+  { endpointId }: Resources,
+  segments: ReadonlySet<string>,
+  stdout: Output,
+): Promise<void> {
+  const delivering = new Progress({ output: stdout, label: 'delivering', total: segments.size })
   await until('the commits', async () => {
-    const missing = new Set(sent.segments)
+    const missing = new Set(segments)
     for (let cursor: string | null = ''; cursor !== null && missing.size > 0; ) {
       const page: z.output<typeof Commits> = await api.get(
-        `/v1/endpoints/${endpoint.id}/commits?limit=200${cursor && `&before=${cursor}`}`,
+        `/v1/endpoints/${endpointId}/commits?limit=200${cursor && `&before=${cursor}`}`,
         Commits,
       )
       for (const { node_id, seq } of page.items) missing.delete(`${node_id}/${seq}`)
       cursor = page.next_cursor
     }
-    delivering.show(
-      sent.segments.size - missing.size,
-      `${sent.segments.size - missing.size} of ${sent.segments.size} segments committed`,
-    )
+    const committed = segments.size - missing.size
+    delivering.show(committed, `${committed} of ${segments.size} segments committed`)
     return missing.size === 0 ? undefined : `${missing.size} segments are not committed yet`
   })
-  const allSeconds = (performance.now() - startedAt) / 1000
-  stdout.write(
-    `\n  ${(sent.records + mqttLines.length).toLocaleString('en-US')} records were acknowledged in ${sentSeconds.toFixed(1)} s and readable after ${allSeconds.toFixed(1)} s\n\n`,
-  )
-  const bucket = join(server.dataDirectory, 'buckets', 'demo-bucket')
-  stdout.write(`${await report({ bucket, prefix, endpointId: endpoint.id, viewName: name })}\n`)
 }
 
-/** Asks until nothing is left to wait for; the answer says what is. */
+/** Polls until `ask` returns undefined. Until then it returns what is missing. */
 async function until(what: string, ask: () => Promise<string | undefined>): Promise<void> {
-  const deadline = performance.now() + 120_000
+  const deadline = performance.now() + waitMsMax
   for (;;) {
-    const waitingFor = await ask()
-    if (waitingFor === undefined) return
-    if (performance.now() > deadline) throw new Error(`waited two minutes for ${what}: ${waitingFor}`)
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    const missing = await ask()
+    if (missing === undefined) return
+    if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}: ${missing}`)
+    await setTimeout(pollMs)
   }
-}
-
-function* inBatches(lines: readonly string[]): Iterable<readonly string[]> {
-  let batch: string[] = []
-  let bytes = 0
-  for (const line of lines) {
-    if (batch.length === batchLines || bytes + line.length > batchBytesMax) {
-      yield batch
-      batch = []
-      bytes = 0
-    }
-    batch.push(line)
-    bytes += line.length
-  }
-  if (batch.length > 0) yield batch
-}
-
-/** Lines as byte strings: latin1 keeps every byte as it is. */
-async function readLines(path: string): Promise<readonly string[]> {
-  const { size } = await stat(path).catch((error: unknown) => {
-    throw new UserError(`cannot read ${path}: ${errorCode(error) ?? String(error)}`)
-  })
-  if (size > fileBytesMax) throw new UserError(`${path} is too large for the demo, which takes files up to 1 GiB`)
-  const lines: string[] = []
-  for await (const line of createInterface({ input: createReadStream(path, 'latin1'), crlfDelay: Number.POSITIVE_INFINITY })) {
-    if (line.trim() !== '') lines.push(line)
-  }
-  return lines
 }

@@ -3,7 +3,7 @@ import type { Column, Definition } from '#model/definition.ts'
 
 export type DemoView = { readonly name: string; readonly definition: Definition }
 
-/** For the generated events. `value` is a word now and then: those rows go to the DLQ. */
+/** View for the generated events. `value` is sometimes a word; those rows go to the DLQ. */
 const generated: DemoView = {
   name: 'activity',
   definition: {
@@ -23,7 +23,7 @@ const generated: DemoView = {
   },
 }
 
-/** For events of the GitHub archive. An organisation without a picture has an empty id, which is no UUID. */
+/** View for events of the GitHub archive. An organisation without a picture has an empty id, which is not a UUID. */
 const github: DemoView = {
   name: 'github_events',
   definition: {
@@ -44,7 +44,7 @@ const github: DemoView = {
 
 const columnsMax = 24
 
-/** The view for these lines: ours, GitHub's, or one that takes the scalars it finds in the first of them. */
+/** Returns a view that suits the lines: the one above for generated or GitHub events, otherwise one with a column per scalar found. */
 export function viewFor(lines: readonly string[], isGenerated: boolean): DemoView {
   if (isGenerated) return generated
   const records = lines.map(parseJson).filter((record) => isObject(record))

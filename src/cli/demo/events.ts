@@ -1,4 +1,4 @@
-/** Lifelike web and sensor events. The same seed gives the same bytes. */
+/** Realistic web and sensor events. The same seed gives the same bytes. */
 
 const pages = ['/', '/pricing', '/docs/start', '/docs/api', '/blog/parquet', '/signup', '/cart', '/checkout']
 const referrers = [null, null, 'https://news.example', 'https://search.example/?q=ingest', 'https://social.example/p/1']
@@ -7,7 +7,7 @@ const browsers = ['Firefox 140', 'Chrome 142', 'Safari 19', 'Edge 142', 'HealthC
 const sites = ['berlin-1', 'berlin-2', 'lyon', 'porto', 'gdansk']
 const startMs = Date.UTC(2026, 10, 20, 8)
 
-/** NDJSON lines without their line breaks. About one in 2 000 is no JSON, as after a client that was cut off. */
+/** Yields NDJSON lines without line breaks. About one in 2 000 is cut off, and so is not valid JSON. */
 export function* generateEvents(count: number, seed: number): Iterable<string> {
   const random = mulberry32(seed)
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
@@ -43,7 +43,7 @@ function reading(id: string, at: string, random: () => number, pick: Pick): unkn
     type: 'reading',
     at,
     device: { id: `sensor-${Math.floor(random() * 40)}`, site: pick(sites), firmware: '2.4.1' },
-    // A sensor that has just started has no value yet, and says so in words.
+    // A sensor that has just started sends a word instead of a value.
     value: random() < 0.01 ? 'warming up' : celsius,
     battery: Math.round(random() * 100) / 100,
   }

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
-/** What the API answered when it wasn't what the demo needs. */
+/** The API returned an error. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
 }
 
 const AccessToken = z.object({ access_token: z.string(), expires_in: z.number() })
 
-/** A small client of the management API, as anyone would write it. Exchanges the key again before the token expires. */
+/** A minimal client of the management API, as any user might write it. Exchanges the key again before the token expires. */
 export class ManagementApi {
   readonly #url: string
   readonly #apiKey: string
@@ -29,8 +29,8 @@ export class ManagementApi {
 
   async #authorization(): Promise<Record<string, string>> {
     if (performance.now() > this.#tokenUntilMs) {
-      const answer = await this.#call('POST', '/v1/token/exchange', {}, { api_key: this.#apiKey, scope: 'admin' })
-      const { access_token, expires_in } = AccessToken.parse(answer)
+      const token = await this.#call('POST', '/v1/token/exchange', {}, { api_key: this.#apiKey, scope: 'admin' })
+      const { access_token, expires_in } = AccessToken.parse(token)
       this.#token = access_token
       this.#tokenUntilMs = performance.now() + (expires_in - 60) * 1000
     }
@@ -45,7 +45,7 @@ export class ManagementApi {
       signal: AbortSignal.timeout(30_000),
     })
     const text = await response.text()
-    if (!response.ok) throw new ApiError(`${method} ${path} was answered with ${response.status}: ${text}`)
+    if (!response.ok) throw new ApiError(`${method} ${path} failed with ${response.status}: ${text}`)
     return text === '' ? undefined : JSON.parse(text)
   }
 }

@@ -5,22 +5,22 @@ export type SendMqttOptions = {
   readonly url: string
   readonly apiKey: string
   readonly topic: string
-  /** Lines as byte strings (latin1). Each is a message. */
+  /** Lines as byte strings (latin1). Each is sent as one message. */
   readonly lines: readonly string[]
   readonly onAcknowledged: (messages: number) => void
 }
 
-/** PUBACKs that are waited for at once. */
+/** Messages in flight. */
 const window = 500
 const silentMsMax = 30_000
 
-/** Publishes with QoS 1 over one WebSocket and resolves when each message is acknowledged. A small client, as anyone would write it. */
+/** Publishes with QoS 1 over one WebSocket. Resolves when every message is acknowledged. A minimal client, as any user might write it. */
 export async function sendOverMqtt({ url, apiKey, topic, lines, onAcknowledged }: SendMqttOptions): Promise<void> {
   const socket = new WebSocket(url, 'mqtt')
   socket.binaryType = 'arraybuffer'
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const fail = (why: string) => reject(new Error(`MQTT at ${url}: ${why}`))
-  const timer = setTimeout(() => fail('no answer came'), silentMsMax)
+  const timer = setTimeout(() => fail(`no response within ${silentMsMax / 1000} s`), silentMsMax)
   let sent = 0
   let acknowledged = 0
   const send = (packet: Packet) => socket.send(new Uint8Array(generate(packet)))
@@ -30,11 +30,11 @@ export async function sendOverMqtt({ url, apiKey, topic, lines, onAcknowledged }
       send({ cmd: 'publish', topic, payload, qos: 1, messageId: (sent % 0xffff) + 1, dup: false, retain: false })
     }
   }
-  const answers = parser({ protocolVersion: 4 })
-  answers.on('error', (error) => fail(error.message))
-  answers.on('packet', (packet) => {
+  const packets = parser({ protocolVersion: 4 })
+  packets.on('error', (error) => fail(error.message))
+  packets.on('packet', (packet) => {
     timer.refresh()
-    if (packet.cmd === 'connack' && packet.returnCode !== 0) fail(`the connection was refused with ${packet.returnCode}`)
+    if (packet.cmd === 'connack' && packet.returnCode !== 0) fail(`connection refused with code ${packet.returnCode}`)
     if (packet.cmd === 'puback') onAcknowledged(++acknowledged)
     if (acknowledged === lines.length) resolve()
     else sendMore()
@@ -50,9 +50,9 @@ export async function sendOverMqtt({ url, apiKey, topic, lines, onAcknowledged }
       username: 'demo',
       password: Buffer.from(apiKey),
     })
-  socket.onmessage = ({ data }) => void answers.parse(Buffer.from(data))
-  socket.onerror = () => fail('the connection failed')
-  socket.onclose = () => fail('the connection was closed')
+  socket.onmessage = ({ data }) => void packets.parse(Buffer.from(data))
+  socket.onerror = () => fail('connection failed')
+  socket.onclose = () => fail('connection closed')
   try {
     await promise
     send({ cmd: 'disconnect' })

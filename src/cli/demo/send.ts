@@ -10,21 +10,17 @@ const Receipt = z.object({
 export type SendOptions = {
   readonly url: string
   readonly apiKey: string
-  /** Lines as byte strings (latin1): what a file holds is sent byte for byte. */
+  /** Lines as byte strings (latin1), sent byte for byte. */
   readonly batches: Iterable<readonly string[]>
   readonly parallel: number
-  readonly onSent: (records: number, bytes: number) => void
+  readonly onAcknowledged: (records: number, bytes: number) => void
 }
 
-export type Sent = {
-  readonly records: number
-  readonly bytes: number
-  /** `<node>/<seq>` of every segment that took something: what the commits list must come to show. */
-  readonly segments: ReadonlySet<string>
-}
-
-/** Posts batches of NDJSON, some at a time, and waits when the server asks for it. */
-export async function send({ url, apiKey, batches, parallel, onSent }: SendOptions): Promise<Sent> {
+/**
+ * Posts batches of NDJSON, several in parallel, and waits when the server asks for it. Returns `<node>/<seq>` of every segment that
+ * received a batch.
+ */
+export async function send({ url, apiKey, batches, parallel, onAcknowledged }: SendOptions): Promise<ReadonlySet<string>> {
   const segments = new Set<string>()
   let records = 0
   let bytes = 0
@@ -35,11 +31,11 @@ export async function send({ url, apiKey, batches, parallel, onSent }: SendOptio
       segments.add(`${receipt.node_id}/${receipt.segment_seq}`)
       records += receipt.accepted_records
       bytes += receipt.accepted_bytes
-      onSent(records, bytes)
+      onAcknowledged(records, bytes)
     }
   }
   await Promise.all(Array.from({ length: parallel }, worker))
-  return { records, bytes, segments }
+  return segments
 }
 
 const attemptsMax = 60
@@ -53,8 +49,8 @@ async function post(url: string, apiKey: string, body: Uint8Array<ArrayBuffer>):
       signal: AbortSignal.timeout(30_000),
     })
     if (response.ok) return response.json()
-    const answer = await response.text()
-    if (response.status !== 503 || attempt === attemptsMax) throw new Error(`the server answered ${response.status}: ${answer}`)
+    const text = await response.text()
+    if (response.status !== 503 || attempt === attemptsMax) throw new Error(`POST ${url} failed with ${response.status}: ${text}`)
     await new Promise((resolve) => setTimeout(resolve, Number(response.headers.get('retry-after') ?? 1) * 1000))
   }
 }

@@ -4,9 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { newApiKey } from '#auth/secrets.ts'
 import { environment } from '#config.ts'
-import { sleep, systemClock } from '#lib/clock.ts'
 
 export type DemoServer = AsyncDisposable & {
   readonly apiUrl: string
@@ -15,7 +15,10 @@ export type DemoServer = AsyncDisposable & {
   readonly dataDirectory: string
 }
 
-/** Starts a whole Inlet of the demo's own: free ports, a key of its own, a data directory in the system's temporary folder. */
+const readyMsMax = 30_000
+const pollMs = 50
+
+/** Starts a separate Inlet with free ports, its own API key, and a temporary data directory. */
 export async function startServer(program: string, { keep }: { readonly keep: boolean }): Promise<DemoServer> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'inlet-demo-'))
   const [control, ingest] = [await freePort(), await freePort()]
@@ -47,7 +50,7 @@ export async function startServer(program: string, { keep }: { readonly keep: bo
   try {
     await Promise.race([
       ready([server.apiUrl, server.ingestUrl]),
-      exited.then(() => Promise.reject(new Error('the server of the demo ended while it started; what it said stands above'))),
+      exited.then(() => Promise.reject(new Error('the demo server exited during startup; its messages are above'))),
     ])
   } catch (error) {
     await server[Symbol.asyncDispose]()
@@ -57,17 +60,14 @@ export async function startServer(program: string, { keep }: { readonly keep: bo
 }
 
 async function ready(urls: readonly string[]): Promise<void> {
-  const deadline = performance.now() + 30_000
+  const deadline = performance.now() + readyMsMax
   for (const url of urls) {
     for (;;) {
       const response = await fetch(`${url}/readyz`).catch(() => undefined)
       await response?.body?.cancel()
       if (response?.ok === true) break
-      if (performance.now() > deadline) throw new Error(`${url} did not get ready in 30 seconds`)
-      // Nothing here holds the process but this wait.
-      const held = setTimeout(() => undefined, 1_000)
-      await sleep(systemClock, 50)
-      clearTimeout(held)
+      if (performance.now() > deadline) throw new Error(`${url} was not ready after 30 seconds`)
+      await setTimeout(pollMs)
     }
   }
 }
@@ -77,6 +77,6 @@ async function freePort(): Promise<number> {
   await once(server, 'listening')
   const address = server.address()
   server.close()
-  if (address === null || typeof address === 'string') throw new Error('a TCP server without a port')
+  if (address === null || typeof address === 'string') throw new Error('the system assigned no port')
   return address.port
 }

@@ -1,8 +1,8 @@
 const cellMax = 28
-/** The last columns have the line's end to themselves. */
+/** The last two columns may be wider: no column has to line up after them. */
 const lastCellMax = 56
 
-/** Rows as an aligned text table, cells cut to a readable width. */
+/** Formats rows as an aligned text table, with long cells cut off. */
 export function table(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const cells = [columns, ...rows].map((row) =>
     row.map((value, index) => cell(value, index >= row.length - 2 ? lastCellMax : cellMax)),

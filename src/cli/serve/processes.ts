@@ -46,14 +46,14 @@ async function supervise(name: string, children: readonly ChildName[], context: 
   const { program, clock } = context
   const config = await context.readConfig()
   const { environment } = await import('#config.ts')
-  const { startProcesses } = await import('./supervise.ts')
+  const { superviseProcesses } = await import('./supervise.ts')
   const logger = createLogger(name, config.logLevel)
   const print = (text: string) => void context.process.stdout.write(`${text}\n`)
   context.process.exitCode = await runApp({
     name,
-    // A little longer than the processes give themselves: only what hangs is killed.
+    // A little longer than the processes take themselves, so that only a hanging one is killed.
     shutdownSeconds: config.shutdownSeconds + 5,
     logger,
-    start: () => startProcesses({ config, environment, program, children, print, clock, logger }),
+    start: () => superviseProcesses({ config, environment, program, children, print, clock, logger }),
   })
 }

@@ -11,14 +11,14 @@ export type RunAppOptions = {
 }
 
 /**
- * Runs an app until the process is told to stop, and answers the exit code. SIGTERM, SIGINT or the end of the supervisor
- * drain; a second signal exits at once. What nobody catches ends the process: its supervisor starts it anew from what is on disk.
+ * Runs an app until the process is asked to stop, and returns the exit code. SIGTERM, SIGINT or the end of the supervisor drain it; a
+ * second signal exits at once. An uncaught error ends the process: its supervisor restarts it from what is on disk.
  */
 export async function runApp({ name, shutdownSeconds, logger, start }: RunAppOptions): Promise<number> {
-  const supervised = process.channel !== undefined
-  const told = Promise.withResolvers<string>()
+  const isSupervised = process.channel !== undefined
+  const stopRequested = Promise.withResolvers<string>()
   const crash = (error: unknown) => {
-    logger.fatal({ err: error }, 'a broken invariant ends the process')
+    logger.fatal({ err: error }, 'unexpected error, exiting')
     process.exit(70)
   }
   process.on('uncaughtException', crash)
@@ -28,31 +28,28 @@ export async function runApp({ name, shutdownSeconds, logger, start }: RunAppOpt
   const onSignal = (reason: string) => {
     signals += 1
     if (signals > 1) process.exit(1)
-    told.resolve(reason)
+    stopRequested.resolve(reason)
   }
   process.on('SIGTERM', () => onSignal('SIGTERM'))
-  // Ctrl-C reaches the whole process group; the supervisor passes it on in the right order.
-  process.on('SIGINT', () => (supervised ? undefined : onSignal('SIGINT')))
-  process.on('disconnect', () => told.resolve('the supervisor ended'))
+  // Ctrl-C reaches the whole process group. The supervisor stops its children in the right order.
+  process.on('SIGINT', () => (isSupervised ? undefined : onSignal('SIGINT')))
+  process.on('disconnect', () => stopRequested.resolve('supervisor exited'))
 
-  // Timers of ours don't hold the process; while it serves, this one does.
+  // Our own timers do not keep the process alive. This one does while the app runs.
   const alive = setInterval(() => undefined, 0x7fffffff)
   try {
     const app = await start()
-    if (supervised) process.send?.({ type: 'ready' })
-    logger.info({}, `${name} is up`)
-    logger.info({ reason: await told.promise }, `${name} is stopping`)
+    if (isSupervised) process.send?.({ type: 'ready' })
+    logger.info({}, `${name} started`)
+    logger.info({ reason: await stopRequested.promise }, `${name} stopping`)
     await app.stop(AbortSignal.timeout(shutdownSeconds * 1000))
     return 0
   } catch (error) {
-    logger.fatal(
-      { reason: errorMessage(error), err: error },
-      signals > 0 ? `${name} did not stop cleanly` : `${name} could not start`,
-    )
+    logger.fatal({ reason: errorMessage(error), err: error }, signals > 0 ? `${name} failed to stop` : `${name} failed to start`)
     return 1
   } finally {
     clearInterval(alive)
-    // An open channel to the supervisor would hold the process, too.
+    // An open channel to the supervisor would keep the process alive as well.
     if (process.connected) process.disconnect?.()
   }
 }

@@ -1,32 +1,27 @@
-import { request } from 'node:http'
-import { request as requestSecurely } from 'node:https'
-import { z } from 'zod'
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
 import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import { type Config, httpUrl } from '#config.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
+import { banner, ingestUrl } from './banner.ts'
+import { Bootstrapped } from './bootstrapped.ts'
 import type { App } from './run-app.ts'
-
-/** What control says when it made the first account. */
-export const Bootstrapped = z.object({
-  type: z.literal('bootstrapped'),
-  /** Null where the operator brought a key. */
-  api_key: z.string().nullable(),
-  endpoint_id: z.string(),
-})
-export type Bootstrapped = z.infer<typeof Bootstrapped>
 
 export type ChildName = 'control' | 'delivery' | 'ingest'
 
-/** Delivery turns records into short-lived strings: more room for them is no faster. */
-const flags: Partial<Record<ChildName, readonly string[]>> = { delivery: ['--max-semi-space-size=2'] }
+/** Delivery turns records into short-lived strings. A larger young generation makes it no faster. */
+const nodeFlags: Partial<Record<ChildName, readonly string[]>> = { delivery: ['--max-semi-space-size=2'] }
 
-/** For glibc: DuckDB works in few threads, so one heap does for all, and what is large goes back to the system once it is freed. */
+/** For glibc: DuckDB runs few threads, so one arena is enough, and large blocks return to the system when they are freed. */
 const memoryBound = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: String(MiB) }
 
-export type StartOptions = {
+const readyPollMs = 100
+const readyTimeoutMs = 2_000
+
+export type SuperviseOptions = {
   readonly config: Config
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Path of the program, to start the children with. */
@@ -38,10 +33,10 @@ export type StartOptions = {
 }
 
 /**
- * Starts the processes under one supervisor. They are stopped in reverse: ingest seals, delivery works off what it can, and
- * control is there to the end to take the commits.
+ * Starts the processes under one supervisor, and prints the banner once they are ready. They stop in reverse order: ingest seals,
+ * delivery uploads what it can, and control runs to the end to record the commits.
  */
-export async function startProcesses(options: StartOptions): Promise<App> {
+export async function superviseProcesses(options: SuperviseOptions): Promise<App> {
   const { config, environment, program, children, clock, logger, print } = options
   const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
   let bootstrapped: Bootstrapped | undefined
@@ -49,7 +44,7 @@ export async function startProcesses(options: StartOptions): Promise<App> {
     (name): ChildSpec => ({
       name,
       command: process.execPath,
-      args: [...(flags[name] ?? []), program, name],
+      args: [...(nodeFlags[name] ?? []), program, name],
       environment: {
         ...(name === 'delivery' ? memoryBound : {}),
         UV_THREADPOOL_SIZE: '8',
@@ -69,96 +64,41 @@ export async function startProcesses(options: StartOptions): Promise<App> {
     ...(children.includes('control') ? [httpUrl(config.controlListen)] : []),
     ...(children.includes('ingest') ? [ingestUrl(config)] : []),
   ]
-  const announced = announce(urls, clock, stopping.signal, () => print(banner(config, bootstrapped)))
+  const printed = allReady(urls, clock, stopping.signal).then((ready) => {
+    if (ready) print(banner(config, bootstrapped))
+  })
   return {
     async stop(signal) {
       stopping.abort()
-      await announced
+      await printed
       await supervisor.stop(signal)
     },
   }
 }
 
-/** Calls once when all of them say that they serve. */
-async function announce(urls: readonly string[], clock: Clock, signal: AbortSignal, ready: () => void): Promise<void> {
+/** Waits until all of them are ready. Returns false if the signal aborts first. */
+async function allReady(urls: readonly string[], clock: Clock, signal: AbortSignal): Promise<boolean> {
   for (const url of urls) {
     while (!(await isReady(url, signal))) {
-      if (signal.aborted) return
-      await sleep(clock, 100, signal)
+      if (signal.aborted) return false
+      await sleep(clock, readyPollMs, signal)
     }
   }
-  ready()
+  return true
 }
 
 async function isReady(url: string, signal: AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
-  const patience = AbortSignal.any([signal, AbortSignal.timeout(2_000)])
-  // It is ours whatever name its certificate has, and nothing is told to it.
-  const ask = url.startsWith('https:')
-    ? requestSecurely(`${url}/readyz`, { agent: false, signal: patience, rejectUnauthorized: false })
-    : request(`${url}/readyz`, { agent: false, signal: patience })
-  ask.on('response', (response) => {
+  const options = { agent: false, signal: AbortSignal.any([signal, AbortSignal.timeout(readyTimeoutMs)]) }
+  // This process started the server and sends it no secret, so its certificate need not match the address.
+  const request = url.startsWith('https:')
+    ? requestHttps(`${url}/readyz`, { ...options, rejectUnauthorized: false })
+    : requestHttp(`${url}/readyz`, options)
+  request.on('response', (response) => {
     response.resume()
     resolve(response.statusCode === 200)
   })
-  ask.on('error', () => resolve(false))
-  ask.end()
+  request.on('error', () => resolve(false))
+  request.end()
   return promise
-}
-
-function ingestUrl(config: Config): string {
-  return httpUrl(config.ingestListen, config.tlsCertificateFile === null ? 'http' : 'https')
-}
-
-function mqttUrls(config: Config): readonly string[] {
-  const secure = config.tlsCertificateFile !== null
-  const direct = config.mqttListen === null ? [] : [httpUrl(config.mqttListen).replace('http', secure ? 'mqtts' : 'mqtt')]
-  return [`${ingestUrl(config).replace('http', 'ws')}/mqtt`, ...direct]
-}
-
-function banner(config: Config, bootstrapped: Bootstrapped | undefined): string {
-  const control = httpUrl(config.controlListen)
-  const ingest = ingestUrl(config)
-  const lines = [
-    '',
-    '  Inlet is running.',
-    '',
-    `  Management API   ${control}/v1      described at ${control}/openapi/openapi.json`,
-    `  Ingest           ${ingest}/v1/ingest`,
-    `  MQTT             ${mqttUrls(config).join(', ')}      any user name, an API key as the password`,
-    `  Data             ${config.paths.data}`,
-    '',
-  ]
-  if (bootstrapped === undefined) {
-    lines.push('  API key          the one that the first start showed; `npm run inlet -- keys create` makes another', '')
-    return lines.join('\n')
-  }
-  const key = bootstrapped.api_key ?? '$INLET_BOOTSTRAP_API_KEY'
-  lines.push(
-    bootstrapped.api_key === null
-      ? '  API key          yours, from INLET_BOOTSTRAP_API_KEY'
-      : `  API key          ${key}   (shown this once)`,
-    '',
-    '  Send a first event:',
-    '',
-    `    curl -X POST '${ingest}/v1/ingest?endpoint=${bootstrapped.endpoint_id}' \\`,
-    `      -H ${bootstrapped.api_key === null ? `"X-API-Key: ${key}"` : `'X-API-Key: ${key}'`} -H 'Content-Type: application/x-ndjson' \\`,
-    `      --data-binary '{"event":"signup","user":{"id":"u-1"},"amount":12.5,"at":"2026-11-20T08:15:30Z"}'`,
-    '',
-    ...whatNext(config, bootstrapped.endpoint_id),
-    '',
-  )
-  return lines.join('\n')
-}
-
-/** A bucket elsewhere takes a role that only its owner can make. */
-function whatNext({ objectStore, paths }: Config, endpointId: string): readonly string[] {
-  if (objectStore === 'directory') return [`  Within seconds it is Parquet under ${paths.buckets}/local`]
-  return [
-    '  It is kept on this machine until the endpoint has a destination. docs/destinations.md shows each step:',
-    '',
-    '    POST  /v1/destinations                  your bucket; the answer has the policies for its role',
-    '    POST  /v1/destinations/{id}/validate',
-    `    PATCH /v1/endpoints/${endpointId}   {"destination_id": …}`,
-  ]
 }
