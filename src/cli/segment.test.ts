@@ -36,7 +36,7 @@ describe('segment cat', () => {
 
   test.each([
     ['damaged.wal', 2, 'is damaged at byte 214'],
-    ['torn.open', 4, 'ends inside a frame that starts at byte 289'],
+    ['torn.open', 4, 'ends inside the frame that starts at byte 289'],
   ])('prints what is whole in %s, and what is wrong', async (name, records, problem) => {
     const { code, out, err } = await run('cat', name)
     expect({ code, records: out.trimEnd().split('\n').length }).toEqual({ code: 1, records })

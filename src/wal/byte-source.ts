@@ -1,11 +1,11 @@
-/** Where a scan gets its bytes from, one after the other: a plain segment file or a zstd-compressed one. */
+/** Sequential bytes for a scan: a plain segment file, or a zstd-compressed one, decompressed. */
 import { Buffer } from 'node:buffer'
 import { Readable } from 'node:stream'
 import { createZstdDecompress } from 'node:zlib'
 import type { OpenFile } from '#lib/files.ts'
 
 export interface ByteSource {
-  /** Fills `into` as far as there are bytes. Fewer only at the end. */
+  /** Fills `into` and returns the number of bytes; fewer than its size only at the end. */
   read(into: Uint8Array): Promise<number>
   close(): Promise<void>
 }
@@ -18,7 +18,7 @@ export async function isZstd(file: OpenFile): Promise<boolean> {
   return (await file.read(magic, 0)) === 4 && magic.readUInt32LE(0) === ZSTD_MAGIC
 }
 
-/** The file from `position` on, up to `end` if there is one. Closing it leaves the file open. */
+/** Reads the file from `position` up to `end`. Closing the source leaves the file open. */
 export function plainSource(file: OpenFile, position: number, end = Number.POSITIVE_INFINITY): ByteSource {
   let at = position
   return {
@@ -31,12 +31,12 @@ export function plainSource(file: OpenFile, position: number, end = Number.POSIT
   }
 }
 
-/** What a zstd file unpacks to. */
+/** Decompresses a zstd file. */
 export function zstdSource(file: OpenFile): ByteSource {
   const input = Readable.from(fileChunks(file), { objectMode: false })
-  const unpacked = createZstdDecompress()
-  input.on('error', (error) => unpacked.destroy(error))
-  const chunks = input.pipe(unpacked)[Symbol.asyncIterator]()
+  const decompressed = createZstdDecompress()
+  input.on('error', (error) => decompressed.destroy(error))
+  const chunks = input.pipe(decompressed)[Symbol.asyncIterator]()
   let rest: Uint8Array = Buffer.alloc(0)
   return {
     async read(into) {
@@ -56,7 +56,7 @@ export function zstdSource(file: OpenFile): ByteSource {
     },
     close() {
       input.destroy()
-      unpacked.destroy()
+      decompressed.destroy()
       return Promise.resolve()
     },
   }

@@ -1,7 +1,4 @@
-/**
- * Bytes of the WAL on disk, cheaply: what this process writes it counts as it goes, and what delivery deletes it notices by the names
- * that are missing, without asking for sizes again.
- */
+/** Size of the WAL on disk, kept cheaply: writes are counted as they happen, and removed segments are noticed by their missing names. */
 import { basename, dirname } from 'node:path'
 import type { Files } from '#lib/files.ts'
 import { listLogSegments } from './directory.ts'
@@ -32,15 +29,15 @@ export class DiskUsage {
     this.#forget(dirname(path), basename(path))
   }
 
-  /** Counts all that lies in the directory of a log. */
+  /** Counts the segments in the directory of a log. */
   async count(walDirectory: string, logName: string): Promise<void> {
     for (const { path, bytes } of await listLogSegments(this.#files, walDirectory, logName)) this.set(path, bytes)
   }
 
-  /** Forgets files that are gone. Reads only the directories of logs that have files. */
-  async look(): Promise<void> {
+  /** Forgets files that are gone. Lists only the directories of logs that have files. */
+  async refresh(): Promise<void> {
     for (const [directory, sizes] of this.#directories) {
-      // Taken before the listing: a file that is made meanwhile isn't missed.
+      // Copied before the listing: a file created meanwhile must not count as gone.
       const known = [...sizes.keys()]
       if (known.length === 0) continue
       const present = new Set((await this.#files.list(directory)).map(({ name }) => name))

@@ -1,7 +1,7 @@
 /**
- * Frames one after the other from a source, with bounded memory.
+ * Reads frames from a source one after the other, in bounded memory.
  *
- * Owns: the buffer, and where the run of whole frames ends. Does not own: what that end means (segment-reader.ts, recovery.ts).
+ * Owns: the buffer, and where the run of intact frames ends. Does not own: what that end means (segment-reader.ts, recovery.ts).
  */
 import { Buffer } from 'node:buffer'
 import type { ByteSource } from './byte-source.ts'
@@ -10,13 +10,13 @@ import { decodeFooter, FOOTER_BYTES, type FooterRecord, startsFooter } from './s
 
 export type FrameRunEnd =
   | { readonly kind: 'footer'; readonly offset: number; readonly footer: FooterRecord; readonly trailing: boolean }
-  /** The bytes end inside a frame, or (then `bytes` is 0) behind one. */
+  /** The source ends inside a frame, `bytes` after its start; or right after a frame, then `bytes` is 0. */
   | { readonly kind: 'end'; readonly offset: number; readonly bytes: number }
   | { readonly kind: 'corrupt'; readonly offset: number }
 
 /**
- * Yields the frames of each filled buffer; they are views, valid until the next step. `offset` is where the source starts in
- * the file. A frame larger than `bufferBytesMax` gets a buffer of its own size.
+ * Yields the frames of each filled buffer. They are views, valid until the next step. `offset` is where the source starts in the file. A
+ * frame larger than `bufferBytesMax` gets a buffer of its own size.
  */
 export async function* readFrames(
   source: ByteSource,
@@ -57,7 +57,7 @@ export async function* readFrames(
     }
     const wanted = stop === 'footer' ? FOOTER_BYTES + 1 : peekFrameBytes(bytes, at, salt)
     const next =
-      typeof wanted === 'number' && wanted > buffer.byteLength ? Buffer.allocUnsafe(wanted) : ofUsualSize(buffer, usualBytes)
+      typeof wanted === 'number' && wanted > buffer.byteLength ? Buffer.allocUnsafe(wanted) : withUsualSize(buffer, usualBytes)
     buffer.copy(next, 0, at, filled)
     base += at
     buffer = next
@@ -67,7 +67,7 @@ export async function* readFrames(
   }
 }
 
-/** Back to the usual size after a frame that needed a larger buffer; such a buffer ends where its frame ends. */
-function ofUsualSize(buffer: Buffer, usualBytes: number): Buffer {
+/** Returns to the usual size after a frame that needed a larger buffer; such a buffer ends where its frame ends. */
+function withUsualSize(buffer: Buffer, usualBytes: number): Buffer {
   return buffer.byteLength > usualBytes ? Buffer.allocUnsafe(usualBytes) : buffer
 }

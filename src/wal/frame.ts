@@ -1,5 +1,5 @@
 /**
- * Bytes of one frame: one request, all or nothing. Numbers are little-endian, as every machine we run on has them.
+ * The bytes of one frame: one request, all or nothing. Numbers are little-endian, as on every machine that we run on.
  *
  *    0  length            u32  bytes of the frame from offset 12 to its end
  *    4  check             u32  ~length ^ salt: tells a damaged length from a frame that is cut short
@@ -13,41 +13,41 @@
  *   28  envelope bytes    u32
  *   32  envelope (opaque), then the payload as it was sent
  *
- * The salt belongs to the segment (segment-file.ts), so bytes that a client sends can't pass for a frame of ours.
+ * The salt belongs to the segment (segment-file.ts), so bytes that a client sends cannot pass for a frame.
  *
  * Owns: this layout. Does not own: files, fsync, or what a record is (records.ts).
- * Law: decoding any prefix of a frame says 'short', decoding anything damaged says 'corrupt'; never a wrong frame.
+ * Law: decoding any prefix of a frame returns 'short', decoding damaged bytes returns 'corrupt'; never a wrong frame.
  */
 import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import { assert } from '#lib/assert.ts'
 
-/** `lines`: the payload is records separated by line feeds. `single`: the payload is one record as it is. */
+/** `lines`: the payload is records separated by line feeds. `single`: the payload is one record. */
 export type Layout = 'lines' | 'single'
 
 type FrameFields = {
   readonly layout: Layout
   readonly receivedAtMicros: number
   readonly recordCount: number
-  /** Opaque bytes that travel with the payload. */
+  /** Opaque bytes that are stored before the payload. */
   readonly envelope: Uint8Array
 }
 
-/** A frame to append. The payload's chunks must not change until the append is answered. */
+/** A frame to append. Envelope and payload must not change until the append has settled. */
 export type FrameInput = FrameFields & { readonly payload: readonly Uint8Array[] }
 
 export type Frame = FrameFields & { readonly payload: Uint8Array }
 
 export type DecodedFrame = {
   readonly frame: Frame
-  /** Bytes of the whole frame. */
+  /** Size of the whole frame. */
   readonly bytes: number
   readonly crc: number
   readonly startsGroup: boolean
 }
 
 const FRAME_HEADER_BYTES = 32
-/** A length above this is damage, not a frame. */
+/** A greater length is damage, not a frame. */
 const FRAME_BYTES_MAX = 0x3fff_ffff
 
 const CRC_AT = 8
@@ -62,17 +62,17 @@ export function payloadBytes(frame: FrameInput): number {
   return bytes
 }
 
-/** Bytes that a frame takes in a segment. A frame that its header can't describe is a broken invariant of the caller's. */
+/** Returns the size of the frame in a segment. Asserts that the frame's header can describe it. */
 export function encodedBytes(frame: FrameInput): number {
-  assert(frame.recordCount >= 0 && frame.recordCount <= 0xffff_ffff, 'a record count is no u32')
+  assert(frame.recordCount >= 0 && frame.recordCount <= 0xffff_ffff, 'the record count must be a u32')
   const bytes = FRAME_HEADER_BYTES + frame.envelope.byteLength + payloadBytes(frame)
-  assert(bytes <= FRAME_BYTES_MAX, 'a frame is larger than a segment can hold')
+  assert(bytes <= FRAME_BYTES_MAX, 'the frame must not be larger than 1 GiB')
   return bytes
 }
 
 /**
- * Writes a frame to `into` at `offset`, and answers where what it wrote ends. Without its payload, that is only read: the caller writes it
- * behind.
+ * Writes a frame to `into` at `offset` and returns where it ends. Without `withPayload`, the payload goes into the checksum only, and the
+ * caller writes its bytes right behind.
  */
 export function encodeInto(
   into: Buffer,
@@ -102,26 +102,26 @@ export function encodeInto(
   into.writeUInt32LE(frame.recordCount, offset + 24)
   into.writeUInt32LE(payloadAt - envelopeAt, offset + 28)
 
-  // A call costs more than the bytes of a small frame: one for all of it.
+  // For a small frame a call costs more than its bytes: one call for all of it.
   let crc = crc32c(into.subarray(offset + PREFIX_BYTES, end), salt)
   if (!withPayload) for (const chunk of frame.payload) crc = crc32c(chunk, crc)
   into.writeUInt32LE(crc, offset + CRC_AT)
   return end
 }
 
-/** The crc of a frame that was written at `offset`. */
+/** Returns the crc of the frame that was written at `offset`. */
 export function crcAt(bytes: Buffer, offset: number): number {
   return bytes.readUInt32LE(offset + CRC_AT)
 }
 
-/** The whole frame in one piece. */
+/** Returns the whole frame in one piece. */
 export function encodeFrame(frame: FrameInput, salt: number, startsGroup: boolean): Buffer {
   const bytes = Buffer.alloc(encodedBytes(frame))
   encodeInto(bytes, 0, frame, { salt, startsGroup, withPayload: true })
   return bytes
 }
 
-/** Bytes of the frame that starts at `offset`, as far as its first bytes can tell. */
+/** Returns the size of the frame that starts at `offset`, from its first eight bytes. */
 export function peekFrameBytes(bytes: Buffer, offset: number, salt: number): number | 'short' | 'corrupt' {
   if (bytes.byteLength - offset < 8) return 'short'
   const length = bytes.readUInt32LE(offset)
@@ -130,7 +130,7 @@ export function peekFrameBytes(bytes: Buffer, offset: number, salt: number): num
   return whole >= FRAME_HEADER_BYTES && whole <= FRAME_BYTES_MAX ? whole : 'corrupt'
 }
 
-/** The frame at `offset`. Its envelope and payload are views of `bytes`. */
+/** Decodes the frame at `offset`. Its envelope and payload are views of `bytes`. */
 export function decodeFrame(bytes: Buffer, offset: number, salt: number): DecodedFrame | 'short' | 'corrupt' {
   const whole = peekFrameBytes(bytes, offset, salt)
   if (typeof whole === 'string') return whole
@@ -153,7 +153,7 @@ export function decodeFrame(bytes: Buffer, offset: number, salt: number): Decode
   return { frame, bytes: whole, crc, startsGroup: ((bytes[offset + 14] ?? 0) & STARTS_GROUP) !== 0 }
 }
 
-/** A number up to 2^53 as eight bytes. Twice as fast as going through a BigInt. */
+/** Writes a number up to 2^53 as eight bytes. Twice as fast as going through a BigInt. */
 export function writeUInt64(into: Buffer, value: number, offset: number): void {
   into.writeUInt32LE(value % 0x1_0000_0000, offset)
   into.writeUInt32LE(Math.floor(value / 0x1_0000_0000), offset + 4)

@@ -1,14 +1,14 @@
 /**
  * The highest seq that a log may have used, in a file beside its segments: `<seq>\n`.
  *
- * Law: it is durable before a segment with that seq takes a frame, so a seq never comes again although its segment was deleted.
+ * Law: it is durable before a segment with that seq takes a frame, so a seq is never used twice, even if its segment was removed.
  */
 import { Buffer } from 'node:buffer'
 import { join } from 'node:path'
 import { type Files, writeDurably } from '#lib/files.ts'
 import { highWaterName } from './directory.ts'
 
-/** `undefined` where there is none; 'damaged' where it can't be read as a number. */
+/** Returns undefined if there is none, 'damaged' if it is not a number. */
 export async function readHighWater(files: Files, logDirectory: string): Promise<number | undefined | 'damaged'> {
   const bytes = await files.read(join(logDirectory, highWaterName))
   if (bytes === undefined) return undefined
@@ -16,7 +16,7 @@ export async function readHighWater(files: Files, logDirectory: string): Promise
   return digits === undefined ? 'damaged' : Number(digits)
 }
 
-/** Makes the names of other files that were just created in this directory durable as well. */
+/** Syncs the directory too, which makes the names of other new files in it durable. */
 export async function writeHighWater(files: Files, logDirectory: string, seq: number): Promise<void> {
   await writeDurably(files, join(logDirectory, highWaterName), Buffer.from(`${seq}\n`))
 }

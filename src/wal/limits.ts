@@ -1,22 +1,24 @@
-/** Bounds of the log's own work. Those that an operator or a customer moves are handed in (WalOptions, LogSettings). */
+/** Tuning of the log. Bounds that an operator or a customer sets are passed in (WalOptions, LogSettings). */
+import { GiB, KiB, MiB } from '#lib/bytes.ts'
+
 export const walLimits = {
-  /** One group commit: what one writev and one fdatasync make durable. A single larger frame goes alone. */
-  groupBytesMax: 8 * 1024 * 1024,
+  /** One group commit: what one writev and one fdatasync make durable. A larger frame is a group of its own. */
+  groupBytesMax: 8 * MiB,
   groupFramesMax: 4_096,
-  /** Frames that wait for the disk, over all logs. Beyond it an append is answered `overloaded`. */
-  waitingBytesMax: 256 * 1024 * 1024,
-  /** Payload chunks up to this size are copied beside their header: cheaper than one more entry of the writev (measured). */
-  copiedPayloadBytesMax: 4 * 1024,
-  /** How often files that delivery deleted are looked for, and what failed is tried again. */
-  lookIntervalMs: 1_000,
+  /** Frames waiting for the disk, over all logs. Beyond it an append is rejected as `overloaded`. */
+  waitingBytesMax: 256 * MiB,
+  /** Payload chunks up to this size are copied behind their header: cheaper than one more entry of the writev (measured). */
+  copiedPayloadBytesMax: 4 * KiB,
+  /** How often removed segments are noticed, and what failed is retried. */
+  upkeepIntervalMs: 1_000,
   /** Logs that are recovered at the same time. */
   recoveryParallel: 4,
   /** Buffer of a recovery scan; a larger frame gets a buffer of its own. */
-  scanBufferBytes: 4 * 1024 * 1024,
-  /** Bytes that a recovery reads to try what looks like a frame behind damage; a hostile payload can be full of such places. */
-  searchBytesMax: 2 * 1024 * 1024 * 1024,
-  /** What a disk that failed must take durably before it is believed again. */
-  probeBytes: 64 * 1024,
+  scanBufferBytes: 4 * MiB,
+  /** Bytes that a recovery may read to try candidates for a frame behind damage: a hostile payload can be full of them. */
+  searchBytesMax: 2 * GiB,
+  /** Bytes that a failed disk must take durably before it counts as recovered. */
+  probeBytes: 64 * KiB,
 } as const
 
 export type WalLimits = { readonly [Name in keyof typeof walLimits]: number }

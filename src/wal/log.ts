@@ -1,9 +1,10 @@
 /**
- * One log: frames in, in order; a row of sealed segments out.
+ * One log: takes frames in order and produces sealed segments.
  *
- * Owns: the queue, the group commit, rotation by size and by age. Does not own: bytes of a segment (segment-writer.ts), and what
- * becomes of a file it had to let go (wal.ts).
- * Law: one group is in work at a time, and while its fdatasync runs the next one gathers. Frames of one group share one fate.
+ * Owns: the queue, the group commit, rotation by size and by age. Does not own: the bytes of a segment (segment-writer.ts), and files that
+ * it had to abandon (log-recovery.ts).
+ * Law: one group is written at a time; while its fdatasync runs, the next one gathers. All frames of a group become durable or fail
+ * together.
  */
 import { join } from 'node:path'
 import { InvariantError } from '#lib/assert.ts'
@@ -20,11 +21,11 @@ import { SegmentWriter } from './segment-writer.ts'
 import { toWalError, WalError } from './wal-error.ts'
 
 export type LogSettings = {
-  /** A segment is sealed before it grows beyond this. Only one that holds a single group may be larger. */
+  /** A segment is sealed before it grows beyond this. Only a segment of a single group may be larger. */
   readonly segmentBytes: number
   /** A segment is sealed when its first frame is this old. Both apply from the next segment on. */
   readonly segmentMaxAgeMs: number
-  /** A seq that was used before, whatever the disk says; -1 for none. */
+  /** A seq known to be used, whatever the disk says; -1 for none. */
   readonly seqAbove: number
 }
 
@@ -34,7 +35,7 @@ type LogEvents = {
   readonly onGrown: (path: string, bytes: number) => void
   readonly onSealed: (segment: SegmentFile, openPath: string) => void
   readonly onOrphan: (orphan: Orphan) => void
-  /** After every group: why it failed, or undefined when it became durable. */
+  /** Called after every group: why it failed, or undefined if it became durable. */
   readonly onOutcome: (failure: WalError | undefined) => void
 }
 
@@ -42,20 +43,20 @@ export type LogOptions = LogEvents & {
   readonly logName: string
   readonly directory: string
   readonly incarnation: string
-  /** The highest seq that is known of, -1 for none. Asked before the first segment; throws while it can't be known. */
+  /** Returns the highest known seq, -1 for none. Called before the first segment; throws while it cannot be known. */
   readonly lastSeq: () => Promise<number>
   readonly settings: LogSettings
   readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
   readonly limits: WalLimits
-  /** Bytes that wait for the disk, over all logs. */
+  /** Bytes waiting for the disk, over all logs. */
   readonly waiting: { bytes: number }
 }
 
 class Group {
   readonly frames: FrameInput[] = []
-  readonly answer = Promise.withResolvers<Appended>()
+  readonly durable = Promise.withResolvers<Appended>()
   bytes = 0
 }
 
@@ -67,7 +68,7 @@ export class Log {
   #lastSeq: number | undefined
   #segment: { readonly writer: SegmentWriter; readonly settings: LogSettings; cancelTimer: () => void } | undefined
   #sealIsDue = false
-  #isAwake = false
+  #isWorking = false
   #isStopping = false
   #sealsAtStop = false
 
@@ -85,7 +86,7 @@ export class Log {
     this.#settings = settings
   }
 
-  /** Resolves when the frame is durable. All frames of a group are answered by one and the same promise. */
+  /** Resolves when the frame is durable. All frames of a group share one promise. */
   append(frame: FrameInput): Promise<Appended> {
     const { limits, waiting } = this.#options
     const bytes = encodedBytes(frame)
@@ -101,15 +102,15 @@ export class Log {
     group.frames.push(frame)
     group.bytes += bytes
     waiting.bytes += bytes
-    this.#wake()
-    return group.answer.promise
+    this.#scheduleWork()
+    return group.durable.promise
   }
 
-  /** Finishes what was accepted and, unless the signal has aborted, seals. Never throws: what isn't sealed is recovered. */
+  /** Commits what was accepted and, unless the signal has aborted, seals. Never throws: an unsealed segment is recovered later. */
   async stop(signal: AbortSignal): Promise<void> {
     this.#isStopping = true
     this.#sealsAtStop = !signal.aborted
-    this.#wake()
+    this.#scheduleWork()
     const aborted = Promise.withResolvers<void>()
     signal.addEventListener('abort', () => aborted.resolve(), { once: true })
     await Promise.race(signal.aborted ? [this.#stopped.promise] : [this.#stopped.promise, aborted.promise])
@@ -119,10 +120,10 @@ export class Log {
     return Math.min(this.#options.limits.groupBytesMax, this.#settings.segmentBytes - HEADER_BYTES - FOOTER_BYTES)
   }
 
-  /** On the check phase: whatever else arrives in this turn of the event loop joins the first group. */
-  #wake(): void {
-    if (this.#isAwake) return
-    this.#isAwake = true
+  /** Starts on the check phase: everything else that arrives in this turn of the event loop joins the first group. */
+  #scheduleWork(): void {
+    if (this.#isWorking) return
+    this.#isWorking = true
     setImmediate(() => void this.#work())
   }
 
@@ -133,10 +134,10 @@ export class Log {
       if (this.#sealIsDue) await this.#sealWhenDue()
       if (group === undefined && this.#groups.length === 0 && !this.#sealIsDue) break
     }
-    this.#isAwake = false
+    this.#isWorking = false
     if (!this.#isStopping) return
     if (this.#sealsAtStop) await this.#sealWhenDue()
-    await this.#letGo()
+    await this.#abandonSegment()
     this.#stopped.resolve()
   }
 
@@ -147,21 +148,21 @@ export class Log {
       await writer.append(group.frames)
       onGrown(writer.path, writer.durableBytes)
       onOutcome(undefined)
-      group.answer.resolve({ seq: writer.header.seq })
+      group.durable.resolve({ seq: writer.header.seq })
       if (writer.durableBytes + FOOTER_BYTES >= settings.segmentBytes) this.#sealIsDue = true
     } catch (error) {
       if (error instanceof InvariantError) throw error
       const failure = toWalError(error)
       onOutcome(failure)
-      group.answer.reject(failure)
+      group.durable.reject(failure)
       if (this.#segment !== undefined && (this.#segment.writer.state !== 'open' || this.#segment.writer.frames === 0))
-        await this.#letGo()
+        await this.#abandonSegment()
     } finally {
       waiting.bytes -= group.bytes
     }
   }
 
-  /** The open segment, or a new one where the group doesn't fit. */
+  /** Returns the open segment, or a new one if the group does not fit. */
   async #segmentFor(bytes: number): Promise<{ readonly writer: SegmentWriter; readonly settings: LogSettings }> {
     const open = this.#segment
     if (open !== undefined) {
@@ -169,7 +170,7 @@ export class Log {
       try {
         await this.#seal()
       } catch (error) {
-        // A full disk leaves the segment as it was. If the seal was let go, the next segment decides whether the disk still works.
+        // A full disk leaves the segment open. If it was abandoned instead, the next segment shows whether the disk still works.
         if (this.#segment !== undefined) throw error
       }
     }
@@ -183,11 +184,11 @@ export class Log {
     const seq = Math.max(this.#lastSeq, settings.seqAbove) + 1
     const header = { logName, incarnation, seq, createdAtMicros: clock.now() * 1_000 }
     const path = join(directory, segmentName(header, 'open'))
-    const file = await createIn(files, directory, path)
+    const file = await createWithDirectory(files, directory, path)
     try {
       await writeHighWater(files, directory, seq)
     } catch (error) {
-      // Nothing was written under this seq, so it may come again; unless the file stays, then creating it would fail for ever.
+      // Nothing was written under this seq, so it may be used again. If the file stays, creating it again would fail for ever.
       await file.close().catch(() => undefined)
       await files.remove(path).catch(() => {
         this.#lastSeq = seq
@@ -202,10 +203,10 @@ export class Log {
 
   #onAge(): void {
     this.#sealIsDue = true
-    this.#wake()
+    this.#scheduleWork()
   }
 
-  /** A seal that fails here has no caller to tell: the segment stays open, or is let go, and nothing in it is lost. */
+  /** No caller waits for this seal. If it fails, the segment stays open or is abandoned, and nothing in it is lost. */
   async #sealWhenDue(): Promise<void> {
     this.#sealIsDue = false
     const { clock, limits, onOutcome } = this.#options
@@ -214,7 +215,7 @@ export class Log {
     } catch (error) {
       if (error instanceof InvariantError) throw error
       onOutcome(toWalError(error))
-      if (this.#segment !== undefined) this.#segment.cancelTimer = clock.setTimer(() => this.#onAge(), limits.lookIntervalMs)
+      if (this.#segment !== undefined) this.#segment.cancelTimer = clock.setTimer(() => this.#onAge(), limits.upkeepIntervalMs)
     }
   }
 
@@ -232,13 +233,13 @@ export class Log {
       this.#sealIsDue = false
       onSealed({ logName, incarnation, seq, path, bytes, state: 'sealed' }, writer.path)
     } catch (error) {
-      if (writer.state !== 'open') await this.#letGo()
+      if (writer.state !== 'open') await this.#abandonSegment()
       throw error
     }
   }
 
-  /** Closes a segment that can't go on. With acknowledged frames it is an orphan, else it is removed. */
-  async #letGo(): Promise<void> {
+  /** Closes a segment that cannot be written to any more. It becomes an orphan, or is removed if it has no acknowledged frame. */
+  async #abandonSegment(): Promise<void> {
     const { files, directory, onOrphan, logger } = this.#options
     const segment = this.#segment
     if (segment === undefined) return
@@ -250,7 +251,7 @@ export class Log {
     if (frames === 0) {
       await files
         .remove(writer.path)
-        .catch((error: unknown) => logger.warn({ err: error, path: writer.path }, 'an empty segment stays'))
+        .catch((error: unknown) => logger.warn({ err: error, path: writer.path }, 'empty segment not removed'))
       return
     }
     const { logName, incarnation, seq } = header
@@ -259,8 +260,8 @@ export class Log {
   }
 }
 
-/** A log's directory is made with its first segment. */
-async function createIn(files: Files, directory: string, path: string): Promise<OpenFile> {
+/** Creates the file, and with a log's first segment its directory. */
+async function createWithDirectory(files: Files, directory: string, path: string): Promise<OpenFile> {
   try {
     return await files.open(path, 'create')
   } catch (error) {

@@ -1,4 +1,4 @@
-/** A segment file that nobody writes any more and that isn't sealed yet. */
+/** A segment file that is no longer written to and not sealed yet. */
 import { join } from 'node:path'
 import type { Files } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -6,16 +6,16 @@ import { type SegmentIdentity, segmentName } from './segment-file.ts'
 
 export type Orphan = SegmentIdentity & {
   readonly path: string
-  /** Frames behind it were never acknowledged, where that is known. */
+  /** Frames beyond it were never acknowledged. Absent if that is not known. */
   readonly durableBytes?: number
   /**
-   * The disk failed while it was written or synced. The kernel may take its bytes for written, so that another fdatasync would succeed
-   * and prove nothing: what it holds has to be copied.
+   * The disk failed while it was written or synced. The kernel may believe that its bytes are on disk: another fdatasync would succeed and
+   * prove nothing. So its frames have to be copied.
    */
   readonly isPoisoned: boolean
 }
 
-/** Marks it, in its name as well: then a recovery after a restart knows. Failing to rename it costs only that. */
+/** Marks it as poisoned, also in its name, for a recovery after a restart. If the rename fails, only that is lost. */
 export async function poison(files: Files, logger: Logger, directory: string, orphan: Orphan): Promise<Orphan> {
   if (orphan.isPoisoned) return orphan
   const path = join(directory, segmentName(orphan, 'poisoned'))

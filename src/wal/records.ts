@@ -1,8 +1,8 @@
 /**
- * The one definition of what the records of a frame are.
+ * The one definition of the records of a frame.
  *
- * `single`: the payload, as it is. `lines`: what stands between line feeds, without one carriage return at its end; a line
- * of nothing but spaces, tabs and carriage returns is no record.
+ * `single`: the payload is one record. `lines`: each line is a record, without its line feed and without one carriage return before it;
+ * lines of only spaces, tabs and carriage returns are skipped.
  *
  * Owns: this rule; ingest counts by it and delivery splits by it. Does not own: whether a record is JSON.
  */
@@ -14,7 +14,7 @@ const CARRIAGE_RETURN = 0x0d
 const SPACE = 0x20
 const TAB = 0x09
 
-/** Calls with the start and the end (exclusive) of every record, in order. Answers how many there were. */
+/** Calls `visit` with the start and the end (exclusive) of every record, in order. Returns the number of records. */
 export function forEachRecord(
   { layout, payload }: { readonly layout: Layout; readonly payload: Uint8Array },
   visit: (start: number, end: number, index: number) => void,
@@ -39,7 +39,7 @@ export function countRecords(frame: { readonly layout: Layout; readonly payload:
   return forEachRecord(frame, () => undefined)
 }
 
-/** Whether nothing stands between `start` and `end` but spaces, tabs and carriage returns. */
+/** Whether there are only spaces, tabs and carriage returns between `start` and `end`. */
 export function isBlank(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) {
     const byte = bytes[at]

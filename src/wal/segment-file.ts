@@ -18,7 +18,7 @@
  *                                                                                 76 bytes before
  *
  * Owns: these layouts and the names. Does not own: reading and writing files.
- * Law: the salt is a pure function of log name, seq and incarnation, so a segment whose header is damaged can still be read.
+ * Law: the salt depends on log name, seq and incarnation only, so a segment with a damaged header can still be read.
  */
 import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
@@ -27,7 +27,7 @@ import { readUInt64, writeUInt64 } from './frame.ts'
 
 export type SegmentIdentity = {
   readonly logName: string
-  /** Ten lowercase letters and digits at random, new for each log at every start of the process, and no two logs have the same. */
+  /** Ten random lowercase letters and digits, new for each log at each start of the process. */
   readonly incarnation: string
   readonly seq: number
 }
@@ -38,14 +38,14 @@ export type SegmentFooter = {
   readonly frames: number
   readonly records: number
   readonly payloadBytes: number
-  /** The earliest and the latest receive time among the frames. */
+  /** The earliest and the latest receive time of a frame. */
   readonly firstReceivedAtMicros: number
   readonly lastReceivedAtMicros: number
   readonly sealedAtMicros: number
 }
 
 export type FooterRecord = SegmentFooter & {
-  /** Where the footer starts: the end of the frames. */
+  /** Where the footer starts and the frames end. */
   readonly offset: number
   readonly chain: number
 }
@@ -62,8 +62,8 @@ const incarnationPattern = /^[a-z0-9]{10}$/
 const SEQ_DIGITS = 12
 
 /**
- * `open` is being written. `poisoned` was being written when the disk failed: what it holds is copied, never synced again.
- * `wal` is sealed. `quarantine` is damaged and kept for a person to look at. `salvage` is a copy in the making.
+ * `open` is being written. `poisoned` was being written when the disk failed: it is copied, never synced again. `wal` is sealed.
+ * `quarantine` is kept for a person to look at. `salvage` is an unfinished copy.
  */
 export const segmentSuffixes = ['open', 'poisoned', 'wal', 'quarantine', 'salvage'] as const
 export type SegmentSuffix = (typeof segmentSuffixes)[number]
@@ -86,7 +86,7 @@ export function parseSegmentName(
   return { seq: Number(seq), incarnation, suffix: suffix as SegmentSuffix }
 }
 
-/** Never all ones: then a run of zero bytes can't look like a frame's length and its check. */
+/** Never all ones, so that zero bytes cannot look like a frame's length and its check. */
 export function segmentSalt({ logName, seq, incarnation }: SegmentIdentity): number {
   const salt = crc32c(`${logName}/${seq}-${incarnation}`)
   return salt === 0xffff_ffff ? 0 : salt

@@ -88,7 +88,7 @@ describe('damage is found', () => {
     await expect(readAll(await kept(Buffer.concat([bytes.subarray(0, 500), bytes.subarray(600)])))).rejects.toThrow('damaged')
     await expect(readAll(await kept(bytes.subarray(0, -1)))).rejects.toThrow('no footer')
     await expect(readAll(await kept(Buffer.concat([bytes, Buffer.from('x')])))).rejects.toThrow('no footer')
-    await expect(scanned(await kept(Buffer.concat([bytes, Buffer.from('x')])))).rejects.toThrow('bytes behind its footer')
+    await expect(scanned(await kept(Buffer.concat([bytes, Buffer.from('x')])))).rejects.toThrow('bytes after its footer')
     await expect(readAll(await kept(bytes.subarray(0, 100)))).rejects.toThrow('inside the header')
     await expect(readAll(await kept(Buffer.alloc(0)))).rejects.toThrow('inside the header')
   })
@@ -97,7 +97,7 @@ describe('damage is found', () => {
     const bytes = await readFile(path)
     const first = bytes.readUInt32LE(HEADER_BYTES) + 12
     const cut = Buffer.concat([bytes.subarray(0, HEADER_BYTES), bytes.subarray(HEADER_BYTES + first)])
-    await expect(readAll(await kept(cut))).rejects.toThrow('the footer tells of other frames')
+    await expect(readAll(await kept(cut))).rejects.toThrow('the footer does not match')
   })
 
   test.each([

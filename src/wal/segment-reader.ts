@@ -1,9 +1,9 @@
 /**
  * Reads sealed segments, plain or zstd-compressed.
  *
- * Owns: the check that a segment is whole: every frame's crc, the footer's counts and its chain. Does not own: what to do with a
- * damaged one (recovery.ts repairs only files that were never sealed).
- * Law: frames() ends without an error only if every frame that was sealed was yielded, in order.
+ * Owns: the check that a segment is intact: every frame's crc, the footer's counts and its chain. Does not own: what to do with a damaged
+ * segment (recovery.ts repairs only files that were never sealed).
+ * Law: frames() ends without an error only after it has yielded every sealed frame, in order.
  */
 import { Buffer } from 'node:buffer'
 import type { Files, OpenFile } from '#lib/files.ts'
@@ -24,7 +24,7 @@ import {
 import { SegmentTally } from './segment-tally.ts'
 
 export type SegmentProblem =
-  /** Not a segment, or of a version this program doesn't know. */
+  /** Not a segment, or of a format version that this program cannot read. */
   | 'foreign'
   /** Not sealed: it has no footer. */
   | 'unsealed'
@@ -34,7 +34,7 @@ export class SegmentError extends Error {
   override readonly name = 'SegmentError'
   readonly path: string
   readonly problem: SegmentProblem
-  /** Where in the (unpacked) file. */
+  /** Byte offset in the decompressed file. */
   readonly offset: number
 
   constructor(path: string, problem: SegmentProblem, offset: number, message: string) {
@@ -48,7 +48,7 @@ export class SegmentError extends Error {
 export interface SegmentReader {
   readonly header: SegmentHeader
   readonly footer: SegmentFooter
-  /** Bytes of the file. */
+  /** Size of the file. */
   readonly bytes: number
   /**
    * All frames in order, in groups that fill a buffer of `bufferBytesMax` (a larger frame gets a buffer of its own). Payloads and
@@ -60,7 +60,7 @@ export interface SegmentReader {
   close(): Promise<void>
 }
 
-/** Opens a sealed segment. Throws SegmentError where the file isn't one. */
+/** Opens a sealed segment. Throws SegmentError if the file is not one. */
 export async function openSegment(files: Files, path: string): Promise<SegmentReader> {
   const file = await files.open(path, 'read')
   try {
@@ -71,7 +71,7 @@ export async function openSegment(files: Files, path: string): Promise<SegmentRe
       header,
       footer,
       bytes,
-      frames: (bufferBytesMax) => wholeFrames(path, plainSource(file, HEADER_BYTES), header, bufferBytesMax, footer),
+      frames: (bufferBytesMax) => intactFrames(path, plainSource(file, HEADER_BYTES), header, bufferBytesMax, footer),
       content: () => fileChunks(file),
       close: () => file.close(),
     }
@@ -83,14 +83,14 @@ export async function openSegment(files: Files, path: string): Promise<SegmentRe
 
 export interface SegmentScan {
   readonly header: SegmentHeader
-  /** Known once frames() has come to its end without an error. */
+  /** Defined once frames() has ended without an error. */
   footer(): SegmentFooter | undefined
-  /** As with a reader. Throws SegmentError 'unsealed' after the last whole frame of a segment that has no footer. */
+  /** Like SegmentReader.frames. Throws SegmentError 'unsealed' after the last intact frame of a segment without a footer. */
   frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
   close(): Promise<void>
 }
 
-/** Any segment, sealed or not, plain or zstd, read once from its beginning: for people who look into one. */
+/** Opens a segment file of any kind, sealed or not, plain or zstd, to be read once from its start. */
 export async function scanSegment(files: Files, path: string): Promise<SegmentScan> {
   const file = await files.open(path, 'read')
   const source = (await isZstd(file)) ? zstdSource(file) : plainSource(file, 0)
@@ -105,7 +105,7 @@ export async function scanSegment(files: Files, path: string): Promise<SegmentSc
       header,
       footer: () => footer,
       async *frames(bufferBytesMax) {
-        footer = yield* wholeFrames(path, source, header, bufferBytesMax, undefined)
+        footer = yield* intactFrames(path, source, header, bufferBytesMax, undefined)
       },
       close,
     }
@@ -138,16 +138,16 @@ function otherVersion(version: number): string {
   return `has format version ${version}, written by ${writer}; this one reads version ${SEGMENT_VERSION}: use the version that wrote it`
 }
 
-/** A damaged zstd stream is damage like any other. */
+/** Reports a damaged zstd stream as damage like any other. */
 async function readSource(path: string, source: ByteSource, into: Uint8Array): Promise<number> {
   try {
     return await source.read(into)
   } catch (error) {
-    throw unpackingError(path, error)
+    throw decompressionError(path, error)
   }
 }
 
-function unpackingError(path: string, error: unknown): unknown {
+function decompressionError(path: string, error: unknown): unknown {
   if (!(error instanceof Error) || !('code' in error) || !/^Z(STD)?_/.test(String(error.code))) return error
   return new SegmentError(path, 'damaged', 0, `the zstd compression is damaged: ${error.message}`)
 }
@@ -163,7 +163,7 @@ async function readFooter(file: OpenFile, bytes: number, header: SegmentHeader):
   return footer
 }
 
-async function* wholeFrames(
+async function* intactFrames(
   path: string,
   source: ByteSource,
   header: SegmentHeader,
@@ -175,7 +175,7 @@ async function* wholeFrames(
   const run = readFrames(source, { salt, offset: HEADER_BYTES, bufferBytesMax })
   for (;;) {
     const step = await run.next().catch((error: unknown) => {
-      throw unpackingError(path, error)
+      throw decompressionError(path, error)
     })
     if (step.done === true) return checkEnd(path, step.value, tally, expected)
     const frames: Frame[] = []
@@ -190,13 +190,13 @@ async function* wholeFrames(
 function checkEnd(path: string, end: FrameRunEnd, tally: SegmentTally, expected: FooterRecord | undefined): FooterRecord {
   if (end.kind === 'corrupt') throw new SegmentError(path, 'damaged', end.offset, `is damaged at byte ${end.offset}`)
   if (end.kind === 'end') {
-    const torn = end.bytes === 0 ? '' : `, and ends inside a frame that starts at byte ${end.offset}`
+    const torn = end.bytes === 0 ? '' : `, and ends inside the frame that starts at byte ${end.offset}`
     const problem = expected === undefined ? 'unsealed' : 'damaged'
-    throw new SegmentError(path, problem, end.offset, `has no footer after its ${tally.frames} whole frames${torn}`)
+    throw new SegmentError(path, problem, end.offset, `has no footer after its ${tally.frames} intact frames${torn}`)
   }
-  if (end.trailing) throw new SegmentError(path, 'damaged', end.offset, `has bytes behind its footer at byte ${end.offset}`)
+  if (end.trailing) throw new SegmentError(path, 'damaged', end.offset, `has bytes after its footer at byte ${end.offset}`)
   if (!tally.matches(end.footer, end.offset)) {
-    throw new SegmentError(path, 'damaged', end.offset, 'is damaged: the footer tells of other frames than those before it')
+    throw new SegmentError(path, 'damaged', end.offset, 'is damaged: the footer does not match the frames before it')
   }
   return end.footer
 }

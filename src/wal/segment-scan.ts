@@ -1,9 +1,9 @@
 /**
- * What is whole in a segment file that was never sealed, or only half.
+ * Finds the intact frames of a segment file that was never sealed, or whose seal was not finished.
  *
- * Owns: finding every whole frame, also behind damage. Does not own: what becomes of the file (recovery.ts).
- * Law: a hole is `proven` damage only if something behind it says that it was durable once: a later group (a group is written only
- * after the one before it was durable), or a footer. Without that it may be the torn group of a crash, which nobody was answered.
+ * Owns: finding every intact frame, also behind damage. Does not own: what becomes of the file (recovery.ts).
+ * Law: a hole is `proven` damage only if something behind it shows that it was durable once: a later group (a group is written only after
+ * the one before it is durable), or a footer. Otherwise it may be the torn group of a crash, which was never acknowledged.
  */
 import { Buffer } from 'node:buffer'
 import type { OpenFile } from '#lib/files.ts'
@@ -23,27 +23,27 @@ import { SegmentTally } from './segment-tally.ts'
 
 export type SegmentScanned = {
   readonly createdAtMicros: number | undefined
-  /** Runs of whole frames, in order: [start, end). */
+  /** Runs of intact frames, in order: [start, end). */
   readonly runs: readonly { readonly start: number; readonly end: number }[]
   readonly tally: SegmentTally
-  /** Everything is whole and sealed: only the rename is missing. */
+  /** The file is intact and has its footer: only the rename is missing. */
   readonly sealed: boolean
-  /** Where the last group starts: all before it was durable before it was written. 0 if it is the first, which has the header. */
+  /** Where the last group starts: everything before it was durable before it was written. 0 for the first group, which includes the header. */
   readonly lastGroupStart: number
-  /** One run, right behind a good header. */
+  /** There is one run, right behind an intact header. */
   readonly contiguous: boolean
   readonly provenDamage: boolean
-  /** Bytes that belong to no whole frame, header or footer. */
+  /** Bytes that belong to no intact frame, header or footer. */
   readonly lostBytes: number
 }
 
 type ScanLimits = {
   readonly scanBufferBytes: number
-  /** Bytes that may be read to try what looks like a frame behind damage: hostile payloads can be full of such places. */
+  /** Bytes that may be read to try candidates for a frame behind damage: a hostile payload can be full of them. */
   readonly searchBytesMax: number
 }
 
-/** Looks at the first `end` bytes. `'other version'` for a file of a format version that this program cannot read. */
+/** Scans the first `end` bytes. Returns `'other version'` for a file of a format version that this program cannot read. */
 export async function scanOpenSegment(
   file: OpenFile,
   identity: SegmentIdentity,
@@ -54,7 +54,7 @@ export async function scanOpenSegment(
   const head = Buffer.alloc(HEADER_BYTES)
   const header = decodeHeader(head.subarray(0, await file.read(head.subarray(0, Math.min(end, HEADER_BYTES)), 0)))
   if (header === 'other version') return header
-  const headerIsGood = typeof header === 'object' && segmentSalt(header) === salt
+  const headerIsIntact = typeof header === 'object' && segmentSalt(header) === salt
   const closing = await footerAtEnd(file, end, salt)
 
   const search = { bytesLeft: limits.searchBytesMax }
@@ -64,7 +64,7 @@ export async function scanOpenSegment(
   let groupsBehindHole = false
   let footer: FooterRecord | undefined
   let at = Math.min(HEADER_BYTES, end)
-  let lostBytes = headerIsGood ? 0 : at
+  let lostBytes = headerIsIntact ? 0 : at
   while (at < end) {
     const start = at
     const run = readFrames(plainSource(file, start, end), { salt, offset: start, bufferBytesMax: limits.scanBufferBytes })
@@ -76,7 +76,7 @@ export async function scanOpenSegment(
       }
       for (const { frame, bytes, crc, startsGroup } of step.value) {
         tally.add(frame, frame.payload.byteLength, crc)
-        // The first group starts right behind the header and became durable with it: it proves nothing about that.
+        // The first group became durable together with the header before it, so it proves nothing about the header.
         if (startsGroup && at > HEADER_BYTES) {
           lastGroupStart = at
           groupsBehindHole ||= lostBytes > 0
@@ -87,20 +87,20 @@ export async function scanOpenSegment(
     if (at > start) runs.push({ start, end: at })
     if (footer !== undefined || at >= end) break
     const otherwise = closing === undefined ? end : Math.max(at + 1, end - FOOTER_BYTES)
-    const next = (await nextWhole(file, at + 1, end, salt, search)) ?? otherwise
+    const next = (await findNextIntact(file, at + 1, end, salt, search)) ?? otherwise
     lostBytes += next - at
     at = next
   }
   const matches = footer !== undefined && tally.matches(footer, end - FOOTER_BYTES)
   return {
-    createdAtMicros: headerIsGood ? header.createdAtMicros : undefined,
+    createdAtMicros: headerIsIntact ? header.createdAtMicros : undefined,
     runs,
     tally,
-    sealed: matches && headerIsGood && lostBytes === 0,
+    sealed: matches && headerIsIntact && lostBytes === 0,
     lastGroupStart,
-    contiguous: headerIsGood && (runs.length === 0 || (runs.length === 1 && runs[0]?.start === HEADER_BYTES)),
-    // A search that was given up may have left whole frames behind: then the file is kept as well.
-    provenDamage: groupsBehindHole || search.bytesLeft <= 0 || (closing !== undefined && !(matches && headerIsGood)),
+    contiguous: headerIsIntact && (runs.length === 0 || (runs.length === 1 && runs[0]?.start === HEADER_BYTES)),
+    // A search that gave up may have missed intact frames: then the file is kept as well.
+    provenDamage: groupsBehindHole || search.bytesLeft <= 0 || (closing !== undefined && !(matches && headerIsIntact)),
     lostBytes,
   }
 }
@@ -115,8 +115,8 @@ async function footerAtEnd(file: OpenFile, end: number, salt: number): Promise<F
 const SEARCH_BYTES = 1024 * 1024
 const PREFIX_BYTES = 8
 
-/** Where the next whole frame starts at or behind `from`, if one is found. */
-async function nextWhole(
+/** Returns where the next intact frame at or behind `from` starts, if one is found. */
+async function findNextIntact(
   file: OpenFile,
   from: number,
   end: number,
@@ -132,13 +132,13 @@ async function nextWhole(
       if (typeof frameBytes === 'string' || base + at + frameBytes > end) continue
       if (search.bytesLeft <= 0) return undefined
       search.bytesLeft -= frameBytes
-      if (await isWhole(file, base + at, frameBytes, salt)) return base + at
+      if (await isIntact(file, base + at, frameBytes, salt)) return base + at
     }
   }
   return undefined
 }
 
-async function isWhole(file: OpenFile, at: number, frameBytes: number, salt: number): Promise<boolean> {
+async function isIntact(file: OpenFile, at: number, frameBytes: number, salt: number): Promise<boolean> {
   const bytes = Buffer.allocUnsafe(frameBytes)
   const got = await file.read(bytes, at)
   return got === frameBytes && typeof decodeFrame(bytes, 0, salt) === 'object'

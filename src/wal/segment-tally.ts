@@ -1,9 +1,9 @@
-/** What a footer says about the frames before it, counted frame by frame. */
+/** Counts frame by frame what a footer says about the frames before it. */
 import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import type { FooterRecord } from './segment-file.ts'
 
-/** Crcs of frames that are chained in one call: a call costs more than the four bytes of a frame. */
+/** Number of frame crcs that are chained in one call: a call costs more than the four bytes of a crc. */
 const CRCS_AT_ONCE = 256
 
 export class SegmentTally {
@@ -48,7 +48,7 @@ export class SegmentTally {
     }
   }
 
-  /** Whether the footer tells of exactly these frames, ending at `offset`. */
+  /** Whether the footer describes exactly these frames, ending at `offset`. */
   matches(footer: FooterRecord, offset: number): boolean {
     const own = this.footer(offset, footer.sealedAtMicros)
     return (Object.keys(own) as (keyof FooterRecord)[]).every((field) => own[field] === footer[field])

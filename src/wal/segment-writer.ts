@@ -1,9 +1,9 @@
 /**
- * One open segment: groups of frames in, a sealed file out.
+ * One open segment: takes groups of frames and becomes a sealed file.
  *
  * Owns: the file, and how far it is durable. Does not own: when to rotate (log.ts), nor the repair of a poisoned file (recovery.ts).
- * Law: `append` resolves after fdatasync. When it fails, either the file was cut back to its last durable frame and goes on, or the
- * segment is poisoned and nothing is ever written to it or synced again.
+ * Law: `append` resolves after fdatasync. If it fails, either the file was cut back to its last durable frame and stays open, or the
+ * segment is poisoned and never written to or synced again.
  */
 import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
@@ -15,13 +15,13 @@ import { isDiskFull } from './wal-error.ts'
 
 export type SegmentWriterOptions = {
   readonly files: Files
-  /** An empty file, whose name is durable. */
+  /** An empty file whose name is durable. */
   readonly file: OpenFile
   readonly header: SegmentHeader
   readonly copiedPayloadBytesMax: number
 }
 
-/** `poisoned`: the disk failed, what is behind the last durable frame is unknown. `closed`: sealed, or let go of. */
+/** `poisoned`: the disk failed, and what follows the last durable frame is unknown. `closed`: sealed or abandoned. */
 export type SegmentWriterState = 'open' | 'poisoned' | 'closed'
 
 export class SegmentWriter {
@@ -51,7 +51,7 @@ export class SegmentWriter {
     return this.#tally.frames
   }
 
-  /** Bytes that survive a crash. The header comes with the first group. */
+  /** Bytes that survive a crash. The header is written with the first group. */
   get durableBytes(): number {
     return this.#durableBytes
   }
@@ -60,7 +60,7 @@ export class SegmentWriter {
     return this.#state
   }
 
-  /** Writes the frames, one group. All are durable, or an error is thrown and none is acknowledged. */
+  /** Writes the frames as one group. Either all become durable, or it throws and none may be acknowledged. */
   async append(frames: readonly FrameInput[]): Promise<void> {
     const group = this.#encode(frames)
     await this.#write(group.chunks)
@@ -68,11 +68,11 @@ export class SegmentWriter {
     for (const [index, frame] of frames.entries()) this.#tally.add(frame, payloadBytes(frame), group.crcs[index] ?? 0)
   }
 
-  /** Footer, fdatasync, rename, directory fsync. Answers the bytes of the sealed file. Not for a segment without frames. */
+  /** Footer, fdatasync, rename, directory fsync. Returns the size of the sealed file. Not for a segment without frames. */
   async seal(path: string, sealedAtMicros: number): Promise<number> {
     await this.#write([encodeFooter(this.#tally.footer(this.#durableBytes, sealedAtMicros), this.#salt)])
     this.#durableBytes += FOOTER_BYTES
-    // From here on the file is whole: whatever fails now, a recovery finds the footer and only has to rename it.
+    // The file is complete now: whatever fails from here on, a recovery finds the footer and only renames it.
     this.#state = 'closed'
     await this.#file.close()
     await this.#files.rename(this.#file.path, path)
@@ -80,7 +80,7 @@ export class SegmentWriter {
     return this.#durableBytes
   }
 
-  /** Lets go of a file that is not sealed. */
+  /** Closes a file that is not sealed. */
   async close(): Promise<void> {
     if (this.#state === 'closed') return
     this.#state = 'closed'
@@ -111,7 +111,7 @@ export class SegmentWriter {
     }
   }
 
-  /** Headers, and payloads that are small, in one buffer; larger payloads as they came. */
+  /** Puts headers and small payloads into one buffer; larger payloads are written from where they are. */
   #encode(frames: readonly FrameInput[]): { readonly chunks: Uint8Array[]; readonly bytes: number; readonly crcs: Uint32Array } {
     const header = this.#durableBytes === 0 ? HEADER_BYTES : 0
     let bytes = header

@@ -1,8 +1,8 @@
 import { errorCode } from '#lib/files.ts'
 
 /**
- * Why a frame was not taken. `disk_full` and `io_error`: the disk; `stopping`: the process drains; `overloaded`: too many bytes wait.
- * After `disk_full` and `io_error` the frame may still come to light: it was sent, so it may be delivered.
+ * Why a frame was rejected. `disk_full` and `io_error`: the disk failed. `stopping`: the log is being closed. `overloaded`: too many bytes
+ * wait for the disk. After `disk_full` and `io_error` the frame may still end up in a sealed segment: it was sent, so it may be delivered.
  */
 export type WalErrorReason = 'disk_full' | 'io_error' | 'stopping' | 'overloaded'
 
@@ -23,7 +23,7 @@ export function isDiskFull(error: unknown): boolean {
 
 export function toWalError(error: unknown): WalError {
   if (error instanceof WalError) return error
-  // The text may reach a person far from this machine: paths stay in the cause.
+  // Clients may see the message, so paths stay in the cause.
   const detail = errorCode(error) ?? 'no error code'
   return isDiskFull(error)
     ? new WalError('disk_full', `the disk is full (${detail})`, { cause: error })

@@ -1,0 +1,84 @@
+/**
+ * What earlier runs and failed disks left behind: recovery of all logs at the start, and of single segments later.
+ *
+ * Owns: the last known seq of each log, and which segments still have to be recovered. Does not own: how one is recovered (recovery.ts).
+ * Law: a directory that cannot be read does not stop the others. Its log has no last seq, and takes no frame, until it can be read.
+ */
+import { join } from 'node:path'
+import type { SegmentFile } from './directory.ts'
+import type { DiskUsage } from './disk-usage.ts'
+import type { Orphan } from './orphan.ts'
+import { type RecoveryOptions, recoverLog, recoverSegment } from './recovery.ts'
+
+export type LogRecoveryOptions = RecoveryOptions & {
+  readonly directory: string
+  readonly usage: DiskUsage
+  /** `openPath` was the segment's file before. */
+  readonly onSealed: (segment: SegmentFile, openPath: string) => void
+}
+
+export class LogRecovery {
+  readonly #options: LogRecoveryOptions
+  readonly #lastSeqs = new Map<string, number>()
+  readonly #unreadable = new Set<string>()
+  #orphans: readonly Orphan[] = []
+
+  constructor(options: LogRecoveryOptions) {
+    this.#options = options
+  }
+
+  /** Recovers some logs at a time. Sealed segments are only counted. */
+  async recoverAll(logNames: readonly string[]): Promise<void> {
+    const left = [...logNames]
+    const worker = async () => {
+      for (let logName = left.shift(); logName !== undefined; logName = left.shift()) await this.#recoverIfReadable(logName)
+    }
+    await Promise.all(Array.from({ length: this.#options.limits.recoveryParallel }, worker))
+  }
+
+  /** Whether the log exists, or did since the start. */
+  isKnown(logName: string): boolean {
+    return this.#lastSeqs.has(logName)
+  }
+
+  noteSeq(logName: string, seq: number): void {
+    this.#lastSeqs.set(logName, Math.max(seq, this.#lastSeqs.get(logName) ?? -1))
+  }
+
+  /** Returns the highest seq that the log is known to have used, -1 for none. Throws while its directory cannot be read. */
+  async lastSeq(logName: string): Promise<number> {
+    if (this.#unreadable.has(logName)) await this.#recover(logName)
+    return this.#lastSeqs.get(logName) ?? -1
+  }
+
+  addOrphan(orphan: Orphan): void {
+    this.#orphans = [...this.#orphans, orphan]
+  }
+
+  async retryOrphans(): Promise<void> {
+    const { directory, onSealed } = this.#options
+    for (const orphan of this.#orphans) {
+      const { segment, retry } = await recoverSegment(this.#options, join(directory, orphan.logName), orphan)
+      this.#orphans = this.#orphans.flatMap((other) => (other !== orphan ? [other] : retry === undefined ? [] : [retry]))
+      if (segment !== undefined) onSealed(segment, orphan.path)
+    }
+  }
+
+  async #recoverIfReadable(logName: string): Promise<void> {
+    try {
+      await this.#recover(logName)
+    } catch (error) {
+      this.#unreadable.add(logName)
+      this.#options.logger.error({ err: error, log: logName }, 'log directory unreadable')
+    }
+  }
+
+  async #recover(logName: string): Promise<void> {
+    const { directory, usage } = this.#options
+    const { lastSeq, orphans } = await recoverLog(this.#options, join(directory, logName), logName)
+    await usage.count(directory, logName)
+    this.#unreadable.delete(logName)
+    this.noteSeq(logName, lastSeq)
+    this.#orphans = [...this.#orphans, ...orphans]
+  }
+}
