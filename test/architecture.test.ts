@@ -209,3 +209,23 @@ describe('the search for circles', () => {
     expect(findCircles(graph)).toEqual(['b → c → b', 'd → e → f → d', 'g → g'])
   })
 })
+
+describe('black-box tests', () => {
+  test('test/e2e and what it imports of test/support import nothing of the program', () => {
+    const folder = join(root, 'test/e2e')
+    const queue = readdirSync(folder).map((name) => join(folder, name))
+    const seen = new Set(queue)
+    const offenders: string[] = []
+    for (const path of queue) {
+      const text = readFileSync(path, 'utf8')
+      for (const [, specifier = ''] of text.matchAll(/(?:\bfrom\s+|\bimport\s*\(\s*|^import\s+)['"]([#.][^'"]+)['"]/gm)) {
+        const file = specifier.startsWith('#') ? join(source, specifier.slice(1)) : resolve(dirname(path), specifier)
+        if (file.startsWith(source)) offenders.push(`${relative(root, path)} imports ${specifier}`)
+        else if (!seen.has(file)) queue.push(file)
+        seen.add(file)
+      }
+    }
+    expect(queue.length).toBeGreaterThan(15)
+    expect(offenders).toEqual([])
+  })
+})

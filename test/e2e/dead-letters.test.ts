@@ -1,11 +1,11 @@
-/** The way of a dead letter back, over HTTP alone: refused, listed, downloaded, repaired, posted again, accepted. */
+/** The life of a dead letter, over HTTP alone: rejected, listed, downloaded, repaired, posted again, accepted. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Installation } from '../support/installation.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { useDeployment } from '../support/deployment.ts'
 
 type Dead = {
   readonly error_code: string
@@ -36,21 +36,22 @@ const refused: readonly (readonly [code: string, record: Buffer, repair: (text: 
   ['invalid_utf8', Buffer.from(Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => byte !== 10)), () => '{"id":7}'],
 ]
 
+const deployment = useDeployment()
+
 describe('a dead letter', () => {
-  let installation: Installation
   let id = ''
   let path = ''
   const seqs: number[] = []
 
   const send = async (body: string | Uint8Array<ArrayBuffer>, type = 'application/x-ndjson') => {
-    const receipt = await installation.ingest(id, body, { 'content-type': type })
+    const receipt = await deployment().ingest(id, body, { 'content-type': type })
     expect(receipt.status, JSON.stringify(receipt.body)).toBe(202)
     seqs.push(receipt.body.segment_seq)
-    await installation.committed(id, [receipt.body.segment_seq])
+    await deployment().committed(id, [receipt.body.segment_seq])
     return receipt.body.accepted_records as number
   }
-  const counters = async () => (await installation.ok('GET', `/v1/views/${path.split('/')[3]}/metrics`)).aggregated.all_time
-  const listed = async (query = '') => (await installation.ok('GET', `${path}${query}`)).files
+  const counters = async () => (await deployment().ok('GET', `/v1/views/${path.split('/')[3]}/metrics`)).aggregated.all_time
+  const listed = async (query = '') => (await deployment().ok('GET', `${path}${query}`)).files
   const readAll = async (): Promise<readonly Dead[]> => {
     const rows: Dead[] = []
     for (const { download_url, bytes, rows: count } of (await listed()).toReversed()) {
@@ -68,9 +69,7 @@ describe('a dead letter', () => {
     Buffer.from(record ?? record_base64 ?? '', record === null ? 'base64' : 'utf8')
 
   beforeAll(async () => {
-    installation = await Installation.create()
-    await installation.start('start')
-    const made = await installation.endpoint({ bucket: 'dead', view })
+    const made = await deployment().endpoint({ bucket: 'dead', view })
     id = made.id
     path = `/v1/views/${made.viewId}/dlq-files`
     await send(
@@ -82,9 +81,8 @@ describe('a dead letter', () => {
     )
     await send(pretty, 'application/json')
   }, 120_000)
-  afterAll(() => installation[Symbol.asyncDispose]())
 
-  test('is listed with its file, newest first, by endpoint and by time', async () => {
+  test('is listed with its file, newest first, and can be filtered by endpoint and time', async () => {
     const files = await listed()
     expect(files.map(({ rows }: { rows: number }) => rows)).toEqual([1, refused.length])
     expect(files.map(({ segment_seq }: { segment_seq: number }) => segment_seq)).toEqual(seqs.toReversed())
@@ -93,16 +91,18 @@ describe('a dead letter', () => {
     expect(await listed(`?created_before=${files[1].created_at}`)).toHaveLength(0)
   })
 
-  test('is downloaded by a link that ends after an hour and is good for nothing else', async () => {
+  test('is downloaded through a link that expires after an hour and cannot be altered', async () => {
     const [{ download_url }] = await listed()
-    const expires = Number(new URL(download_url).searchParams.get('expires'))
-    expect(Math.abs(expires - Date.now() / 1000 - 3_600)).toBeLessThan(60)
-    const withExpiry = (seconds: number) => download_url.replace(`expires=${expires}`, `expires=${seconds}`)
+    // A link to a local file names the end, a link to S3 the time until then.
+    const [name, start] = /[?&]expires=/.test(download_url) ? ['expires', Date.now() / 1000] : (['X-Amz-Expires', 0] as const)
+    const expires = Number(new URL(download_url).searchParams.get(name))
+    expect(Math.abs(expires - start - 3_600)).toBeLessThan(60)
+    const withExpiry = (seconds: number) => download_url.replace(`${name}=${expires}`, `${name}=${seconds}`)
     for (const url of [withExpiry(expires + 1), withExpiry(1)]) expect((await fetch(url)).status).toBe(403)
     expect((await fetch(download_url)).status).toBe(200)
   })
 
-  test('is what was sent, byte for byte', async () => {
+  test('equals what was sent, byte for byte', async () => {
     const dead = await readAll()
     expect(dead.map(({ error_code }) => error_code)).toEqual([...refused.map(([code]) => code), 'cast_failed'])
     const sent = [...refused.map(([, record]) => record), Buffer.from(pretty)]
@@ -111,11 +111,11 @@ describe('a dead letter', () => {
       expect(record === null).toBe(record_base64 !== undefined && record_base64 !== null)
   })
 
-  test('repaired and posted again is accepted, and the counts say so', async () => {
+  test('is accepted once it is repaired and posted again, and counted', async () => {
     expect(await counters()).toEqual({ processed: 8, accepted: 1, dropped: 0, dlq: 7 })
     const dead = await readAll()
     const repaired = dead.slice(0, refused.length).map((row, index) => {
-      // What is no UTF-8 is in the encoding that its sender knows: here Latin-1.
+      // Only the sender knows the encoding of text that is not UTF-8: here Latin-1.
       const text = bytesOf(row).toString(row.record === null ? 'latin1' : 'utf8')
       return refused[index]?.[2](text)
     })
@@ -125,7 +125,7 @@ describe('a dead letter', () => {
     expect(await listed()).toHaveLength(2)
   })
 
-  test('posted again as it is comes to the same end', async () => {
+  test('is rejected again when it is posted unchanged', async () => {
     const dead = await readAll()
     const before = await counters()
     expect(
@@ -148,20 +148,18 @@ const tools = ['bash', 'curl', 'jq', 'gunzip', 'base64', 'iconv']
 const missing = tools.filter((tool) => spawnSync(tool, ['--version']).error !== undefined)
 
 describe.skipIf(missing.length > 0)(`the commands of docs/views.md${missing.map((tool) => `, without ${tool}`).join('')}`, () => {
-  test('repair what they say, as pasted', async () => {
-    await using installation = await Installation.create()
-    await installation.start('start')
-    const { id, viewId } = await installation.endpoint({ bucket: 'docs', view })
+  test('repair the dead letters when pasted as they are', async () => {
+    const { id, viewId } = await deployment().endpoint({ bucket: 'docs', view })
     const lines = [`{"id":${big},"amount":"12,50"}`, '{"id":2,"amount":"1.5"}', '{"id":3,"name":"M\xfcller"}', '{"id":']
     const body = new Uint8Array(Buffer.from(`${lines.join('\n')}\n`, 'latin1'))
-    const receipts = [await installation.ingest(id, body)]
-    receipts.push(await installation.ingest(id, pretty, { 'content-type': 'application/json' }))
-    await installation.committed(
+    const receipts = [await deployment().ingest(id, body)]
+    receipts.push(await deployment().ingest(id, pretty, { 'content-type': 'application/json' }))
+    await deployment().committed(
       id,
       receipts.map(({ body: { segment_seq } }) => segment_seq),
     )
-    const { access_token } = await installation.ok('POST', '/v1/token/exchange', {
-      api_key: installation.apiKey,
+    const { access_token } = await deployment().ok('POST', '/v1/token/exchange', {
+      api_key: deployment().apiKey,
       scope: 'metrics',
     })
     const docs = readFileSync(resolve(import.meta.dirname, '../../docs/views.md'), 'utf8')
@@ -172,8 +170,8 @@ describe.skipIf(missing.length > 0)(`the commands of docs/views.md${missing.map(
         cwd: directory,
         encoding: 'utf8',
         env: {
-          ...{ PATH: process.env['PATH'], INLET: installation.apiUrl, INGEST: installation.ingestUrl },
-          ...{ TOKEN: access_token, KEY: installation.apiKey, ENDPOINT: id, VIEW: viewId },
+          ...{ PATH: process.env['PATH'], INLET: deployment().apiUrl, INGEST: deployment().ingestUrl },
+          ...{ TOKEN: access_token, KEY: deployment().apiKey, ENDPOINT: id, VIEW: viewId },
         },
       })
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
@@ -181,8 +179,8 @@ describe.skipIf(missing.length > 0)(`the commands of docs/views.md${missing.map(
       expect(stdout).toContain('"success": true')
       const seqs = [...stdout.matchAll(/"segment_seq":(\d+)/g)].map(([, seq]) => Number(seq))
       expect(seqs).toHaveLength(3)
-      await installation.committed(id, seqs)
-      const { aggregated } = await installation.ok('GET', `/v1/views/${viewId}/metrics`)
+      await deployment().committed(id, seqs)
+      const { aggregated } = await deployment().ok('GET', `/v1/views/${viewId}/metrics`)
       expect(aggregated.all_time).toEqual({ processed: 8, accepted: 4, dropped: 0, dlq: 4 })
     } finally {
       rmSync(directory, { recursive: true, force: true })

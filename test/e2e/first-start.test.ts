@@ -1,9 +1,10 @@
-/** What a new user does: one command, one pasted line, and a look into the folder. */
+/** What a new user does: run one command, paste one line, look into the folder. */
 import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { realLines } from '../support/real-documents.ts'
@@ -12,79 +13,81 @@ import { until } from '../support/until.ts'
 const run = promisify(execFile)
 const program = resolve(import.meta.dirname, '../../src/main.ts')
 
-test('the banner’s curl line works as pasted, and within seconds its data is Parquet', async () => {
-  await using installation = await Installation.create({ environment: { INLET_BOOTSTRAP_API_KEY: '' } })
-  await installation.start('start')
-  await until('the banner', () => installation.log.includes('Within seconds'))
-  expect(installation.log).toMatch(/MQTT +ws:\/\/127\.0\.0\.1:\d+\/mqtt/)
-  const curl = /curl -X POST [\s\S]*?}'\n/.exec(installation.log)?.[0] ?? ''
-  const { stdout } = await run('bash', ['-c', `${curl.trimEnd()} -s -w '\\n%{http_code}'`])
-  const [receipt = '', status] = stdout.split('\n')
-  expect(status).toBe('202')
-  expect(JSON.parse(receipt)).toEqual({
-    accepted_records: 1,
-    accepted_bytes: expect.any(Number),
-    node_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-    segment_seq: 0,
+describeWith('processes', 'the first start', () => {
+  test('the banner’s curl line works as pasted, and within seconds its data is Parquet', async () => {
+    await using installation = await Installation.create({ environment: { INLET_BOOTSTRAP_API_KEY: '' } })
+    await installation.start('start')
+    await until('the banner', () => installation.log.includes('Within seconds'))
+    expect(installation.log).toMatch(/MQTT +ws:\/\/127\.0\.0\.1:\d+\/mqtt/)
+    const curl = /curl -X POST [\s\S]*?}'\n/.exec(installation.log)?.[0] ?? ''
+    const { stdout } = await run('bash', ['-c', `${curl.trimEnd()} -s -w '\\n%{http_code}'`])
+    const [receipt = '', status] = stdout.split('\n')
+    expect(status).toBe('202')
+    expect(JSON.parse(receipt)).toEqual({
+      accepted_records: 1,
+      accepted_bytes: expect.any(Number),
+      node_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      segment_seq: 0,
+    })
+
+    const files = () => readdirSync(join(installation.buckets, 'local'), { recursive: true, encoding: 'utf8' })
+    await until('the marker', () => files().some((name) => /\/commits\/dt=[\d-]+\/.*\.json$/.test(name)), 20_000)
+    const views = files().filter((name) => /\/views\/events\/v1\/.*\.parquet$/.test(name))
+    expect(views).toHaveLength(1)
+    expect(files().some((name) => /\/parquet\/.*\.parquet$/.test(name))).toBe(true)
+    expect(files().some((name) => /\/segments\/.*\.wal\.zst$/.test(name))).toBe(true)
+    const rows = await readWithDuckDb(views.map((name) => join(installation.buckets, 'local', name)))
+    expect(rows).toMatchObject([{ event: 'signup', user_id: 'u-1', amount: 12.5, at: '2026-11-20T08:15:30.000Z' }])
+
+    // The key is shown once: a second start does not show it.
+    const key = /ing_live_\w{32}/.exec(installation.log)?.[0] ?? ''
+    await installation.end('start', 'SIGTERM')
+    const before = installation.log.length
+    await installation.start('start')
+    await until('the second banner', () => installation.log.slice(before).includes('Inlet is running'))
+    expect(installation.log.slice(before)).not.toContain(key)
   })
 
-  const files = () => readdirSync(join(installation.buckets, 'local'), { recursive: true, encoding: 'utf8' })
-  await until('the marker', () => files().some((name) => /\/commits\/dt=[\d-]+\/.*\.json$/.test(name)), 20_000)
-  const views = files().filter((name) => /\/views\/events\/v1\/.*\.parquet$/.test(name))
-  expect(views).toHaveLength(1)
-  expect(files().some((name) => /\/parquet\/.*\.parquet$/.test(name))).toBe(true)
-  expect(files().some((name) => /\/segments\/.*\.wal\.zst$/.test(name))).toBe(true)
-  const rows = await readWithDuckDb(views.map((name) => join(installation.buckets, 'local', name)))
-  expect(rows).toMatchObject([{ event: 'signup', user_id: 'u-1', amount: 12.5, at: '2026-11-20T08:15:30.000Z' }])
+  test('the demo shows rows, dead letters and counters that add up', async () => {
+    const { stdout } = await run(process.execPath, [program, 'demo', '--events', '3000', '--seed', '7'])
+    expect(stdout).toMatch(/MQTT .* 100 % .*750 messages/)
+    expect(stdout).toMatch(/HTTP .* 100 %/)
+    expect(stdout).toMatch(/delivering .* 100 %/)
+    expect(stdout).toMatch(/3,000 records were acknowledged/)
+    expect(stdout).toMatch(/cast_failed +value/)
+    const [, processed, accepted, dropped, dlq] = /activity +(\d+) +(\d+) +(\d+) +(\d+)/.exec(stdout)?.map(Number) ?? []
+    expect(processed).toBe(3000)
+    expect(Number(accepted) + Number(dropped) + Number(dlq)).toBe(3000)
+    expect(stdout).toContain(`Typed Parquet: ${Number(accepted).toLocaleString('en-US')} rows`)
+  })
 
-  // The key was shown once: a second start shows none.
-  const key = /ing_live_\w{32}/.exec(installation.log)?.[0] ?? ''
-  await installation.end('start', 'SIGTERM')
-  const before = installation.log.length
-  await installation.start('start')
-  await until('the second banner', () => installation.log.slice(before).includes('Inlet is running'))
-  expect(installation.log.slice(before)).not.toContain(key)
-})
+  const github = realLines('github-events.ndjson')
 
-test('the demo shows rows, dead letters and counters that add up', async () => {
-  const { stdout } = await run(process.execPath, [program, 'demo', '--events', '3000', '--seed', '7'])
-  expect(stdout).toMatch(/MQTT .* 100 % .*750 messages/)
-  expect(stdout).toMatch(/HTTP .* 100 %/)
-  expect(stdout).toMatch(/delivering .* 100 %/)
-  expect(stdout).toMatch(/3,000 records were acknowledged/)
-  expect(stdout).toMatch(/cast_failed +value/)
-  const [, processed, accepted, dropped, dlq] = /activity +(\d+) +(\d+) +(\d+) +(\d+)/.exec(stdout)?.map(Number) ?? []
-  expect(processed).toBe(3000)
-  expect(Number(accepted) + Number(dropped) + Number(dlq)).toBe(3000)
-  expect(stdout).toContain(`Typed Parquet: ${Number(accepted).toLocaleString('en-US')} rows`)
-})
-
-const github = realLines('github-events.ndjson')
-
-test.skipIf(github === undefined)('the demo takes a file of real events', async () => {
-  const events = github?.map((line) => JSON.parse(line)) ?? []
-  const kept = events.filter(({ type }) => type !== 'WatchEvent')
-  const dead = kept.filter(({ org }) => org?.gravatar_id === '')
-  const path = resolve(
-    process.env['INLET_TEST_DATA'] ?? resolve(import.meta.dirname, '../../../shared/data'),
-    'github-events.ndjson',
-  )
-  const { stdout } = await run(process.execPath, [program, 'demo', '--file', path])
-  const counters = [events.length, kept.length - dead.length, events.length - kept.length, dead.length]
-  expect(stdout.replaceAll(/ +/g, ' ')).toContain(`github_events ${counters.join(' ')} 0`)
-  expect(stdout).toMatch(/cast_failed +org_picture/)
-})
-
-test('explains a wrong option, an unknown command and a missing file', async () => {
-  const failing = (args: readonly string[]) =>
-    run(process.execPath, [program, ...args]).then(
-      () => Promise.reject(new Error('it did not fail')),
-      ({ code, stdout, stderr }) => ({ code, said: `${stdout}${stderr}` }),
+  test.skipIf(github === undefined)('the demo takes a file of real events', async () => {
+    const events = github?.map((line) => JSON.parse(line)) ?? []
+    const kept = events.filter(({ type }) => type !== 'WatchEvent')
+    const dead = kept.filter(({ org }) => org?.gravatar_id === '')
+    const path = resolve(
+      process.env['INLET_TEST_DATA'] ?? resolve(import.meta.dirname, '../../../shared/data'),
+      'github-events.ndjson',
     )
-  expect(await failing(['demo', '--evnts', '5'])).toMatchObject({ code: 2, said: expect.stringContaining('--evnts') })
-  expect(await failing(['strat'])).toMatchObject({ code: 2, said: expect.stringContaining('did you mean start?') })
-  expect(await failing(['demo', '--file', '/no/such/file'])).toMatchObject({
-    code: 1,
-    said: expect.stringContaining('/no/such/file'),
+    const { stdout } = await run(process.execPath, [program, 'demo', '--file', path])
+    const counters = [events.length, kept.length - dead.length, events.length - kept.length, dead.length]
+    expect(stdout.replaceAll(/ +/g, ' ')).toContain(`github_events ${counters.join(' ')} 0`)
+    expect(stdout).toMatch(/cast_failed +org_picture/)
+  })
+
+  test('explains a wrong option, an unknown command and a missing file', async () => {
+    const failing = (args: readonly string[]) =>
+      run(process.execPath, [program, ...args]).then(
+        () => Promise.reject(new Error('it did not fail')),
+        ({ code, stdout, stderr }) => ({ code, said: `${stdout}${stderr}` }),
+      )
+    expect(await failing(['demo', '--evnts', '5'])).toMatchObject({ code: 2, said: expect.stringContaining('--evnts') })
+    expect(await failing(['strat'])).toMatchObject({ code: 2, said: expect.stringContaining('did you mean start?') })
+    expect(await failing(['demo', '--file', '/no/such/file'])).toMatchObject({
+      code: 1,
+      said: expect.stringContaining('/no/such/file'),
+    })
   })
 })

@@ -1,15 +1,17 @@
-/** A version that is published after the fact, run over what was committed before: as if it had been live, and never twice. */
+/** A new version of a view runs over segments that were committed before: the result equals live delivery, without duplicates. */
 import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb, readWithHyparquet } from '../support/parquet.ts'
+import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const bucket = 'bucket'
-/** `amount` is refused where it is no integer. */
+/** Rejects an `amount` that is not an integer. */
 const strict = {
   columns: [
     { name: 'n', type: 'INTEGER', path: '$.n', required: true },
@@ -19,13 +21,13 @@ const strict = {
   ],
   filters: [{ condition: 'n % 10 <> 9' }],
 }
-/** The repair: some of those amounts are but large. */
+/** The repaired version: some of those amounts are merely large. */
 const lenient = {
   ...strict,
   columns: strict.columns.map((column) => ({ ...column, ...(column.name === 'amount' ? { type: 'BIGINT' } : {}) })),
 }
 
-/** Of ten records one is dropped, one has a large integer, one is no number at all, one is not JSON, one is not UTF-8. */
+/** Of ten records one is dropped, one has a large integer, one has text for a number, one is not JSON, one is not UTF-8. */
 function record(n: number): Buffer {
   if (n % 10 === 3) return Buffer.from(`{"n":${n},"amount":"${3e9 + n}","text":"\u2028ü"}`)
   if (n % 10 === 5) return Buffer.from(`{"n":${n},"amount":"many"}`)
@@ -49,7 +51,7 @@ class Lab {
     this.first = first
   }
 
-  /** Version 1, strict, is bound; `segments` of ten records each are committed. */
+  /** Attaches version 1, which is strict, and commits `segments` segments of ten records each. */
   static async create(installation: Installation, segments: number, output_formats: readonly string[]): Promise<Lab> {
     const view = { name: 'numbers', definition: strict }
     const { id, viewId } = await installation.endpoint({ bucket, view, output_formats })
@@ -81,7 +83,7 @@ class Lab {
     return this.installation.ok('GET', `/v1/jobs/${id}`)
   }
 
-  async finished(id: string): Promise<Loose> {
+  async untilFinished(id: string): Promise<Loose> {
     await until(
       'the end of the job',
       async () => (await this.job(id).catch(() => ({ finished_at: null }))).finished_at !== null,
@@ -90,7 +92,7 @@ class Lab {
     return this.job(id)
   }
 
-  /** Files of an artifact kind, as readers find them that follow the markers alone. */
+  /** Files of an artifact kind, found through the markers alone, as readers do. */
   files(kind: string): readonly string[] {
     return this.installation.artifacts(bucket, this.endpointId, kind)
   }
@@ -136,62 +138,66 @@ const byN = (rows: readonly Loose[]) => rows.toSorted((a, b) => Number(a.n) - Nu
 const byIndex = (rows: readonly Loose[]) =>
   rows.toSorted((a, b) => a.segment_seq - b.segment_seq || a.record_index - b.record_index)
 
-describe.each([[['segments', 'parquet_views']], [['parquet', 'parquet_views']]])('backfill of %j', (formats) => {
-  test('makes what a live view would have made, whatever dies meanwhile, and nothing twice', async () => {
-    await using installation = await Installation.create()
-    await installation.start('control', 'ingest')
-    installation.spawn('delivery')
-    const segments = 6
-    const lab = await Lab.create(installation, segments, formats)
+describeWith('processes', 'backfill', () => {
+  test.each([[['segments', 'parquet_views']], [['parquet', 'parquet_views']]])(
+    'of %j equals live delivery through crashes, without duplicates',
+    async (formats) => {
+      await using installation = await Installation.create()
+      await installation.start('control', 'ingest')
+      installation.spawn('delivery')
+      const segments = runs(3, 6)
+      const lab = await Lab.create(installation, segments, formats)
 
-    // The same definition as the live one, so that every value can be compared; then the repaired one.
-    const same = await lab.publish(strict)
-    const { id } = await lab.start('backfill', same)
-    await until('the first segment', async () => (await lab.job(id)).segments.done > 0)
-    await installation.kill('delivery')
-    installation.spawn('delivery')
-    await installation.kill('control')
-    await installation.start('control')
-    const job = await lab.finished(id)
-    expect(job).toMatchObject({ status: 'succeeded', segments: { total: segments, done: segments, skipped: 0, failed: 0 } })
+      // The same definition as the live version, so that every value can be compared.
+      const same = await lab.publish(strict)
+      const { id } = await lab.start('backfill', same)
+      await until('the first segment', async () => (await lab.job(id)).segments.done > 0)
+      await installation.kill('delivery')
+      installation.spawn('delivery')
+      await installation.kill('control')
+      await installation.start('control')
+      const job = await lab.untilFinished(id)
+      expect(job).toMatchObject({ status: 'succeeded', segments: { total: segments, done: segments, skipped: 0, failed: 0 } })
 
-    for (const read of [readWithDuckDb, readWithHyparquet]) {
-      const live = byN(await read(lab.files('views/numbers/v1')))
-      expect(live).toHaveLength(segments * 5)
-      expect(byN(await read(lab.files('views/numbers/v2')))).toEqual(live)
-    }
-    const refused = byIndex(lab.dlq('dlq/numbers/v1'))
-    expect(refused).toHaveLength(segments * 4)
-    expect(byIndex(lab.dlq('dlq/numbers/v2'))).toEqual(refused.map((row) => ({ ...row, view_version: 2 })))
-    const counters = { processed: segments * 10, accepted: segments * 5, dropped: segments, dlq: segments * 4 }
-    expect(job.counters).toEqual(counters)
-    const metrics = async (version: string) => (await installation.ok('GET', `/v1/views/${version}/metrics`)).aggregated.all_time
-    expect(await metrics(lab.first)).toEqual(counters)
-    expect(await metrics(same)).toEqual({ processed: 0, accepted: 0, dropped: 0, dlq: 0 })
-    for (const commit of (await installation.ok('GET', `/v1/endpoints/${lab.endpointId}/commits`)).items) {
-      expect(Object.keys(commit.artifacts)).toEqual(
-        expect.arrayContaining(['views/numbers/v1', 'views/numbers/v2', 'dlq/numbers/v2']),
-      )
-    }
-    expect((await installation.ok('GET', `/v1/views/${same}/dlq-files`)).total).toBe(segments)
+      for (const read of [readWithDuckDb, readWithHyparquet]) {
+        const live = byN(await read(lab.files('views/numbers/v1')))
+        expect(live).toHaveLength(segments * 5)
+        expect(byN(await read(lab.files('views/numbers/v2')))).toEqual(live)
+      }
+      const refused = byIndex(lab.dlq('dlq/numbers/v1'))
+      expect(refused).toHaveLength(segments * 4)
+      expect(byIndex(lab.dlq('dlq/numbers/v2'))).toEqual(refused.map((row) => ({ ...row, view_version: 2 })))
+      const counters = { processed: segments * 10, accepted: segments * 5, dropped: segments, dlq: segments * 4 }
+      expect(job.counters).toEqual(counters)
+      const metrics = async (version: string) =>
+        (await installation.ok('GET', `/v1/views/${version}/metrics`)).aggregated.all_time
+      expect(await metrics(lab.first)).toEqual(counters)
+      expect(await metrics(same)).toEqual({ processed: 0, accepted: 0, dropped: 0, dlq: 0 })
+      for (const commit of (await installation.ok('GET', `/v1/endpoints/${lab.endpointId}/commits`)).items) {
+        expect(Object.keys(commit.artifacts)).toEqual(
+          expect.arrayContaining(['views/numbers/v1', 'views/numbers/v2', 'dlq/numbers/v2']),
+        )
+      }
+      expect((await installation.ok('GET', `/v1/views/${same}/dlq-files`)).total).toBe(segments)
 
-    const before = ['views', 'dlq', 'commits'].map((folder) => lab.objects(folder))
-    expect(before[2]).toHaveLength(2 * segments)
-    const again = await lab.finished((await lab.start('backfill', same)).id)
-    expect(again).toMatchObject({ status: 'succeeded', segments: { done: 0, skipped: segments }, counters: { processed: 0 } })
-    expect(['views', 'dlq', 'commits'].map((folder) => lab.objects(folder))).toEqual(before)
-  })
+      const before = ['views', 'dlq', 'commits'].map((folder) => lab.objects(folder))
+      expect(before[2]).toHaveLength(2 * segments)
+      const again = await lab.untilFinished((await lab.start('backfill', same)).id)
+      expect(again).toMatchObject({ status: 'succeeded', segments: { done: 0, skipped: segments }, counters: { processed: 0 } })
+      expect(['views', 'dlq', 'commits'].map((folder) => lab.objects(folder))).toEqual(before)
+    },
+  )
 })
 
-describe('redrive', () => {
-  test('the repaired version takes the refused rows, with their envelope and index, and nothing twice', async () => {
+describeWith('processes', 'redrive', () => {
+  test('the repaired version takes the rejected rows with their envelope and index, without duplicates', async () => {
     await using installation = await Installation.create()
     await installation.start('start')
     const segments = 3
     const lab = await Lab.create(installation, segments, ['parquet', 'parquet_views'])
     const fixed = await lab.publish(lenient)
     const { id } = await lab.start('redrive', fixed)
-    const job = await lab.finished(id)
+    const job = await lab.untilFinished(id)
     expect(job).toMatchObject({ kind: 'redrive', from_version: 1, status: 'succeeded', segments: { done: segments } })
     expect(job.counters).toEqual({ processed: segments * 4, accepted: segments, dropped: 0, dlq: segments * 3 })
 
@@ -212,21 +218,21 @@ describe('redrive', () => {
     )
     expect(lab.objects('views/numbers/v2').every((name) => name.endsWith('.redrive-v1.parquet'))).toBe(true)
 
-    // As the documentation tells readers to do it.
+    // The query from the documentation.
     const query = documentedQuery(join(installation.buckets, bucket), lab.endpointId, 'views/numbers/v2')
     expect(await queryDuckDb(query)).toHaveLength(segments)
 
-    // What was re-driven has an output of this version: neither a second re-drive nor a backfill doubles it.
+    // A segment that was re-driven has its output: neither another re-drive nor a backfill repeats it.
     for (const again of ['redrive', 'backfill'] as const) {
       const { id } = await lab.start(again, fixed)
-      expect(await lab.finished(id)).toMatchObject({ segments: { total: segments, done: 0, skipped: segments } })
+      expect(await lab.untilFinished(id)).toMatchObject({ segments: { total: segments, done: 0, skipped: segments } })
     }
     expect(lab.objects('views/numbers/v2')).toHaveLength(segments)
 
-    // And what is left can be re-driven on, by a version that takes it.
+    // The rows that are left can be re-driven by a version that accepts them.
     const last = await lab.publish({ columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] })
     const { id: next } = await lab.start('redrive', last)
-    expect(await lab.finished(next)).toMatchObject({
+    expect(await lab.untilFinished(next)).toMatchObject({
       from_version: 2,
       counters: { processed: segments * 3, accepted: segments, dlq: segments * 2 },
     })
@@ -234,12 +240,12 @@ describe('redrive', () => {
   })
 })
 
-describe('the life of a job', () => {
-  test('paused it rests and resumed it ends; canceled it leaves what it made, and another takes the rest', async () => {
+describeWith('processes', 'the life of a job', () => {
+  test('a paused job waits, a resumed one finishes, and another continues where a canceled one stopped', async () => {
     await using installation = await Installation.create()
     await installation.start('control', 'ingest')
     installation.spawn('delivery')
-    const segments = 5
+    const segments = runs(3, 5)
     const lab = await Lab.create(installation, segments, ['segments', 'parquet_views'])
     const same = await lab.publish(strict)
     await installation.end('delivery', 'SIGTERM')
@@ -247,7 +253,7 @@ describe('the life of a job', () => {
     const to = (verb: string) => installation.api('POST', `/v1/jobs/${id}/${verb}`)
     expect(await to('pause')).toMatchObject({ status: 200, body: { status: 'paused' } })
     installation.spawn('delivery')
-    // Data that is new goes out, so delivery works; the job rests.
+    // New data is delivered, so delivery works, but the job is paused.
     const { body } = await installation.ingest(lab.endpointId, '{"n":100}')
     await installation.committed(lab.endpointId, [body.segment_seq])
     expect(await lab.job(id)).toMatchObject({ status: 'paused', segments: { total: segments, done: 0 }, started_at: null })
@@ -255,10 +261,10 @@ describe('the life of a job', () => {
     await until('some progress', async () => (await lab.job(id)).segments.done > 0)
     const { status } = await to('cancel')
     const { id: rest } = await lab.start('backfill', same)
-    const end = await lab.finished(rest)
+    const end = await lab.untilFinished(rest)
     const { segments: made } = await lab.job(id)
     expect(end.status).toBe('succeeded')
-    // With the segment that came later, which the first job never had.
+    // Includes the segment that came later, which the first job does not cover.
     expect(made.done + end.segments.done).toBe(segments + 1)
     if (status === 200) expect(end.segments.skipped).toBe(made.done)
     expect(lab.files('views/numbers/v2')).toHaveLength(segments + 1)
@@ -266,7 +272,7 @@ describe('the life of a job', () => {
     expect(byN(await readWithDuckDb(lab.files('views/numbers/v2')))).toEqual(live)
   })
 
-  test('an object that is gone or was changed fails its segment, and the job says so', async () => {
+  test('an object that is missing or changed fails its segment, and the job reports why', async () => {
     await using installation = await Installation.create()
     await installation.start('start')
     const lab = await Lab.create(installation, 3, ['parquet', 'parquet_views'])
@@ -274,7 +280,7 @@ describe('the life of a job', () => {
     rmSync(gone)
     appendFileSync(longer, 'x')
     writeFileSync(changed, readFileSync(changed).fill('x', 10, 11))
-    const job = await lab.finished((await lab.start('backfill', await lab.publish(strict))).id)
+    const job = await lab.untilFinished((await lab.start('backfill', await lab.publish(strict))).id)
     expect(job).toMatchObject({ status: 'failed', segments: { failed: 3 } })
     const reasons: string[] = job.reasons.map(({ reason }: { reason: string }) => reason)
     for (const why of [/not in the bucket/, /bytes, not \d/, /SHA-256 differs/])

@@ -1,20 +1,18 @@
 /**
- * What a preview says of records is what delivery makes of them: random definitions over random records, by HTTP and the files alone.
- * INLET_TEST_SEED runs a failure again.
+ * A preview agrees with what delivery makes of the same records: random definitions over random records, through HTTP and files alone.
+ * INLET_TEST_SEED replays a failure.
  */
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Installation } from '../support/installation.ts'
-import { until } from '../support/until.ts'
+import { describeWith, useDeployment } from '../support/deployment.ts'
+import { runs } from '../support/thorough.ts'
 
 const seed = Number(process.env['INLET_TEST_SEED'] ?? Date.now() % 2 ** 31)
-const viewCount = 20
+const viewCount = runs(8, 20)
 const recordCount = 100
-const bucket = 'agrees'
 
 const keys = ['a', 'b', 'c d', "e'f", 'order']
 const numbers = [
@@ -84,7 +82,7 @@ const { value } = fc.letrec<{ value: string }>((tie) => ({
 const document = fc
   .array(fc.tuple(fc.constantFrom(...keys), value), { maxLength: 6 })
   .map((fields) => `{${fields.map(([key, inner]) => `${JSON.stringify(key)}:${inner}`).join(', ')}}`)
-// A record of white space alone is none at ingest.
+// Ingest does not count white space alone as a record.
 const record = fc.oneof(
   { weight: 12, arbitrary: document },
   { weight: 1, arbitrary: fc.constantFrom('{', '[1', 'nope', '42', '"x"', '{"a":1}}', '\ufeff{}') },
@@ -140,57 +138,66 @@ const definition = fc
     filters: conditions.map((each) => ({ condition: each })),
   }))
 
-test(`preview and delivery agree on random records (seed ${seed})`, async () => {
-  const definitions = fc.sample(definition, { seed, numRuns: viewCount })
-  const records = fc.sample(record, { seed, numRuns: recordCount })
-  await using installation = await Installation.create()
-  await installation.start('start')
-  const { id } = await installation.endpoint({ bucket })
-  for (const [index, each] of definitions.entries()) {
-    const { id: view_id } = await installation.ok('POST', '/v1/views', { name: `view_${index}`, definition: each })
-    await installation.ok('POST', `/v1/views/${view_id}/publish`)
-    await installation.ok('POST', `/v1/endpoints/${id}/views`, { view_id })
-  }
-  const snapshot = join(installation.directory, 'node/delivery-snapshot.ndjson')
-  await until('delivery to know the views', () => readFileSync(snapshot, 'utf8').includes(`view_${viewCount - 1}`), 30_000)
-  const receipt = await installation.ingest(id, `${records.join('\n')}\n`)
-  expect(receipt).toMatchObject({ status: 202, body: { accepted_records: recordCount } })
-  await installation.committed(id, [receipt.body.segment_seq])
+describeWith('objects', 'random records', () => {
+  const deployment = useDeployment()
 
-  const outcomes = installation.markers(bucket, id).flatMap(({ views }) => views)
-  for (const fate of ['accepted', 'dlq'] as const)
-    expect(
-      outcomes.some((outcome) => outcome[fate] > 0),
-      fate,
-    ).toBe(true)
-  for (const [index, each] of definitions.entries()) {
-    const said = await installation.ok('POST', '/v1/views/preview', { definition: each, samples: records })
-    const where = `seed ${seed}, view ${index} ${JSON.stringify(each)}`
-    const rows = await readAsJson(installation.artifacts(bucket, id, `views/view_${index}/v1`))
-    expect(comparable(said.rows.map(Object.values)), where).toEqual(comparable(rows))
-    const dead = installation
-      .artifacts(bucket, id, `dlq/view_${index}/v1`)
-      .flatMap((path) => gunzipSync(readFileSync(path)).toString().trimEnd().split('\n'))
-      .map((line) => JSON.parse(line))
-    const fates = dead.map(({ error_code, column, message, record_index }) => [Number(record_index), error_code, column, message])
-    expect(
-      said.errors.map((error: Issue) => [error.sample_index, error.code, error.column, error.message]),
-      where,
-    ).toEqual(fates)
-    const outcome = outcomes.find(({ view_name }) => view_name === `view_${index}`)
-    expect(outcome, where).toMatchObject({ processed: recordCount, accepted: said.rowCount, dlq: said.errors.length })
-  }
+  test(`preview and delivery agree (seed ${seed})`, async () => {
+    const definitions = fc.sample(definition, { seed, numRuns: viewCount })
+    const records = fc.sample(record, { seed, numRuns: recordCount })
+    const { id } = await deployment().endpoint({ bucket: 'agrees' })
+    const names: string[] = []
+    let view_id = ''
+    for (const each of definitions) {
+      const name = deployment().unique('view')
+      names.push(name)
+      view_id = await deployment().publishedView({ name, definition: each })
+      await deployment().ok('POST', `/v1/endpoints/${id}/views`, { view_id })
+    }
+    await deployment().untilConfigured(id, view_id)
+    const receipt = await deployment().ingest(id, `${records.join('\n')}\n`)
+    expect(receipt).toMatchObject({ status: 202, body: { accepted_records: recordCount } })
+    await deployment().committed(id, [receipt.body.segment_seq])
+
+    const outcomes = (await deployment().markers(id)).flatMap(({ views }) => views)
+    for (const fate of ['accepted', 'dlq'] as const)
+      expect(
+        outcomes.some((outcome) => outcome[fate] > 0),
+        fate,
+      ).toBe(true)
+    for (const [index, each] of definitions.entries()) {
+      const name = names[index] ?? ''
+      const previewed = await deployment().ok('POST', '/v1/views/preview', { definition: each, samples: records })
+      const where = `seed ${seed}, view ${index} ${JSON.stringify(each)}`
+      const rows = await readAsJson(await deployment().artifacts(id, `views/${name}/v1`))
+      expect(comparable(previewed.rows.map(Object.values)), where).toEqual(comparable(rows))
+      const dead = (await deployment().artifacts(id, `dlq/${name}/v1`))
+        .flatMap((path) => gunzipSync(readFileSync(path)).toString().trimEnd().split('\n'))
+        .map((line) => JSON.parse(line))
+      const fates = dead.map(({ error_code, column, message, record_index }) => [
+        Number(record_index),
+        error_code,
+        column,
+        message,
+      ])
+      expect(
+        previewed.errors.map((error: Issue) => [error.sample_index, error.code, error.column, error.message]),
+        where,
+      ).toEqual(fates)
+      const outcome = outcomes.find(({ view_name }) => view_name === name)
+      expect(outcome, where).toMatchObject({ processed: recordCount, accepted: previewed.rowCount, dlq: previewed.errors.length })
+    }
+  })
 })
 
 type Issue = { readonly sample_index: number; readonly code: string; readonly column: string | null; readonly message: string }
 
-/** Where an integer fits in a double, the one has it as a number and the other as a text. */
+/** Integers that fit in a double are numbers on one side and text on the other. */
 function comparable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(comparable)
   return Number.isInteger(value) ? String(value) : value
 }
 
-/** Rows as lists of their values, in the JSON form that previews have too. */
+/** Reads rows as lists of values, in the JSON form that previews use. */
 async function readAsJson(paths: readonly string[]): Promise<readonly unknown[]> {
   const instance = await DuckDBInstance.create(':memory:')
   const connection = await instance.connect()

@@ -1,9 +1,10 @@
-/** One process dies, the others go on: whatever is acknowledged meanwhile is committed in the end, once. */
+/** One process dies and the others continue: every record that is acknowledged meanwhile is committed exactly once. */
 import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { until } from '../support/until.ts'
@@ -13,11 +14,11 @@ const program = resolve(import.meta.dirname, '../../src/main.ts')
 const bucket = 'bucket'
 const view = { name: 'numbers', definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }] } }
 
-/** Posts one record after the other until told to stop, and remembers what was acknowledged. */
+/** Posts one record after the other until stopped, and keeps what was acknowledged. */
 class Sender {
   readonly acknowledged: number[] = []
   readonly seqs = new Set<number>()
-  readonly refused: (number | string)[] = []
+  readonly rejected: (number | string)[] = []
   #next = 0
   #stopping = false
   #done: Promise<void>
@@ -39,9 +40,9 @@ class Sender {
         if (status === 202) {
           this.acknowledged.push(n)
           this.seqs.add(body.segment_seq)
-        } else this.refused.push(status)
+        } else this.rejected.push(status)
       } catch (error) {
-        this.refused.push(String(error))
+        this.rejected.push(String(error))
         await new Promise((resolve) => setTimeout(resolve, 10))
       }
     }
@@ -53,7 +54,7 @@ async function committedNumbers(installation: Installation, id: string): Promise
   return raw.map(({ payload }) => JSON.parse(String(payload)).n)
 }
 
-/** Process id of a child of the supervisor. */
+/** Returns the process id of a child of the supervisor. */
 async function childOf(supervisor: number | undefined, name: string): Promise<number> {
   const { stdout } = await run('pgrep', ['-P', String(supervisor), '-f', `main.ts ${name}$`])
   return Number(stdout.trim())
@@ -68,8 +69,8 @@ function isAlive(pid: number): boolean {
   }
 }
 
-describe('under the supervisor', () => {
-  test('kill -9 of delivery is never noticed by ingest', async () => {
+describeWith('processes', 'under the supervisor', () => {
+  test('ingest does not notice kill -9 of delivery', async () => {
     await using installation = await Installation.create()
     await installation.start('start')
     const { id } = await installation.endpoint({ bucket, view })
@@ -86,12 +87,12 @@ describe('under the supervisor', () => {
       )
     }
     await sender.stop()
-    expect(sender.refused).toEqual([])
+    expect(sender.rejected).toEqual([])
     await installation.committed(id, sender.seqs)
     expect(await committedNumbers(installation, id)).toEqual(sender.acknowledged)
   })
 
-  test('kill -9 of ingest: it is back by itself, delivery goes on, nothing acknowledged is lost', async () => {
+  test('after kill -9 of ingest it is restarted, delivery continues, and nothing acknowledged is lost', async () => {
     await using installation = await Installation.create()
     await installation.start('start')
     const { id } = await installation.endpoint({ bucket, view })
@@ -107,13 +108,13 @@ describe('under the supervisor', () => {
     expect(await childOf(installation.pid('start'), 'delivery')).toBe(delivery)
     await installation.committed(id, sender.seqs)
     const committed = await committedNumbers(installation, id)
-    // What was in flight at a kill may be there without an acknowledgement; nothing is there twice.
+    // A record that was in flight at a kill may be stored without an acknowledgement. None is stored twice.
     expect(new Set(committed).size).toBe(committed.length)
     expect(sender.acknowledged.filter((n) => !new Set(committed).has(n))).toEqual([])
     expect(committed.length - sender.acknowledged.length).toBeLessThanOrEqual(3)
   })
 
-  test('SIGTERM drains: everything acknowledged is committed before the end', async () => {
+  test('SIGTERM drains: everything acknowledged is committed before the processes end', async () => {
     await using installation = await Installation.create()
     await installation.start('start')
     const { id } = await installation.endpoint({ bucket, view, segment_max_age_seconds: 3600 })
@@ -129,30 +130,32 @@ describe('under the supervisor', () => {
   })
 })
 
-test('kill -9 of the supervisor: its processes drain and end, and a new one takes over', async () => {
-  await using installation = await Installation.create()
-  await installation.start('start')
-  const { id } = await installation.endpoint({ bucket, view, segment_max_age_seconds: 3600 })
-  const { body } = await installation.ingest(id, '{"n":1}')
-  const supervisor = installation.pid('start')
-  const children = await Promise.all(['control', 'ingest', 'delivery'].map((name) => childOf(supervisor, name)))
-  await installation.kill('start')
-  await installation.start('start')
-  await until('the old ones to be gone', () => children.every((pid) => !isAlive(pid)), 30_000)
-  await installation.committed(id, [body.segment_seq])
-  expect(await committedNumbers(installation, id)).toEqual([1])
-  expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
+describeWith('processes', 'the supervisor', () => {
+  test('after kill -9 of the supervisor its processes drain and end, and a new one takes over', async () => {
+    await using installation = await Installation.create()
+    await installation.start('start')
+    const { id } = await installation.endpoint({ bucket, view, segment_max_age_seconds: 3600 })
+    const { body } = await installation.ingest(id, '{"n":1}')
+    const supervisor = installation.pid('start')
+    const children = await Promise.all(['control', 'ingest', 'delivery'].map((name) => childOf(supervisor, name)))
+    await installation.kill('start')
+    await installation.start('start')
+    await until('the old ones to be gone', () => children.every((pid) => !isAlive(pid)), 30_000)
+    await installation.committed(id, [body.segment_seq])
+    expect(await committedNumbers(installation, id)).toEqual([1])
+    expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
+  })
 })
 
-describe('without control', () => {
-  test('ingest and delivery go on, commits wait, and go out in order when it is back', async () => {
+describeWith('processes', 'without control', () => {
+  test('ingest and delivery continue, commits wait and are sent in order when control is back', async () => {
     await using installation = await Installation.create()
     await installation.start('control', 'ingest', 'delivery')
     const { id } = await installation.endpoint({ bucket, view })
     await installation.kill('control')
     const sender = new Sender(installation, id)
     await until('three markers in the bucket', () => installation.markers(bucket, id).length >= 3, 30_000)
-    // The whole node starts anew, with nobody to ask: it works from the snapshot on its disk.
+    // The node restarts while control is down: it works from the snapshot on its disk.
     await installation.kill('ingest')
     await installation.kill('delivery')
     await installation.start('ingest', 'delivery')
@@ -174,7 +177,7 @@ describe('without control', () => {
     expect(new Set(seqs).size).toBe(seqs.length)
   })
 
-  test('a node that never met control says so, and serves as soon as it is there', async () => {
+  test('a node that never reached control reports it, and is ready as soon as control is up', async () => {
     await using installation = await Installation.create()
     installation.spawn('ingest')
     await until('a listener', () =>
@@ -183,42 +186,44 @@ describe('without control', () => {
         () => false,
       ),
     )
-    const refused = await installation.ingest('11111111-1111-4111-8111-111111111111', '{}')
-    expect(refused).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
-    expect(refused.headers.get('retry-after')).toMatch(/^\d+$/)
+    const rejected = await installation.ingest('11111111-1111-4111-8111-111111111111', '{}')
+    expect(rejected).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
+    expect(rejected.headers.get('retry-after')).toMatch(/^\d+$/)
     await installation.start('control')
     await until('ingest to be ready', () => fetch(`${installation.ingestUrl}/readyz`).then(({ ok }) => ok), 20_000)
   })
 })
 
-test('a revoked key stops at the node with the next epoch', async () => {
-  await using installation = await Installation.create()
-  await installation.start('start')
-  const { id } = await installation.endpoint({ bucket })
-  const keys = async (...args: readonly string[]) =>
-    (await run(process.execPath, [program, 'keys', ...args], { env: { INLET_DATA_DIR: installation.directory } })).stdout
-  const made = await keys('create', '--name', 'device', '--scope', 'ingest')
-  const key = /ing_live_\w{32}/.exec(made)?.[0] ?? ''
-  const keyId = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(made)?.[0] ?? ''
-  const post = async () => (await installation.ingest(id, '{"n":1}', { 'x-api-key': key })).status
-  await until('the key to work', async () => (await post()) === 202)
-  await keys('revoke', keyId)
-  const revokedAt = performance.now()
-  await until('the key to be refused', async () => (await post()) === 401, 30_000)
-  // Usually within two seconds; the promise is 30.
-  expect(performance.now() - revokedAt).toBeLessThan(30_000)
-  expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
-})
+describeWith('processes', 'one data directory', () => {
+  test('a revoked key stops at the node with the next epoch', async () => {
+    await using installation = await Installation.create()
+    await installation.start('start')
+    const { id } = await installation.endpoint({ bucket })
+    const keys = async (...args: readonly string[]) =>
+      (await run(process.execPath, [program, 'keys', ...args], { env: { INLET_DATA_DIR: installation.directory } })).stdout
+    const made = await keys('create', '--name', 'device', '--scope', 'ingest')
+    const key = /ing_live_\w{32}/.exec(made)?.[0] ?? ''
+    const keyId = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(made)?.[0] ?? ''
+    const post = async () => (await installation.ingest(id, '{"n":1}', { 'x-api-key': key })).status
+    await until('the key to work', async () => (await post()) === 202)
+    await keys('revoke', keyId)
+    const revokedAt = performance.now()
+    await until('the key to be rejected', async () => (await post()) === 401, 30_000)
+    // Usually within two seconds. The promise is 30.
+    expect(performance.now() - revokedAt).toBeLessThan(30_000)
+    expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
+  })
 
-test('a second installation on the same data directory refuses to touch it', async () => {
-  await using installation = await Installation.create()
-  await installation.start('control', 'ingest', 'delivery')
-  for (const name of ['ingest', 'delivery']) {
-    const env = { INLET_DATA_DIR: installation.directory, INLET_INGEST_LISTEN: '127.0.0.1:0' }
-    const failed = await run(process.execPath, [program, name], { env }).then(
-      () => Promise.reject(new Error('it started')),
-      (error: { code: number; stderr: string }) => error,
-    )
-    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining('another Inlet running on this data directory') })
-  }
+  test('a second installation refuses to start', async () => {
+    await using installation = await Installation.create()
+    await installation.start('control', 'ingest', 'delivery')
+    for (const name of ['ingest', 'delivery']) {
+      const env = { INLET_DATA_DIR: installation.directory, INLET_INGEST_LISTEN: '127.0.0.1:0' }
+      const failed = await run(process.execPath, [program, name], { env }).then(
+        () => Promise.reject(new Error('it started')),
+        (error: { code: number; stderr: string }) => error,
+      )
+      expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining('another Inlet running on this data directory') })
+    }
+  })
 })

@@ -1,8 +1,8 @@
 /** Real GitHub events and nginx status documents: in over HTTP, out as Parquet, every value compared. */
 import { readFileSync } from 'node:fs'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Installation } from '../support/installation.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { describeWith, type TestEndpoint, useDeployment } from '../support/deployment.ts'
 import { type Row, readWithDuckDb, readWithHyparquet } from '../support/parquet.ts'
 import { realLines } from '../support/real-documents.ts'
 
@@ -16,7 +16,7 @@ type Case = {
     readonly name: string
     readonly definition: { readonly columns: readonly object[]; readonly filters?: readonly object[] }
   }
-  /** What the view must make of a document. */
+  /** The row that the view must make of a document, or its other outcome. */
   readonly expected: (document: Document) => Row | 'dropped' | 'dlq'
 }
 
@@ -104,57 +104,56 @@ const cases: readonly Case[] = [
   },
 ]
 
-describe.each(cases)('$file', ({ file, linesPerRequest, view, expected }) => {
+for (const { file, linesPerRequest, view, expected } of cases) {
+  describeWith('objects', file, () => testDocuments({ file, linesPerRequest, view, expected }))
+}
+
+function testDocuments({ file, linesPerRequest, view, expected }: Case): void {
   const lines = realLines(file)
   if (lines === undefined) {
-    test.skip('is not on this machine: set INLET_TEST_DATA to the folder that has it', () => undefined)
+    test.skip('(skipped: the file is missing, set INLET_TEST_DATA to its folder)', () => undefined)
     return
   }
-  const bucket = view.name
-  let installation: Installation
-  let endpointId = ''
+  const deployment = useDeployment()
+  let endpoint: TestEndpoint
 
   beforeAll(async () => {
-    installation = await Installation.create()
-    await installation.start('start')
-    endpointId = (await installation.endpoint({ bucket, view })).id
+    endpoint = await deployment().endpoint({ bucket: view.name, view })
     const seqs = new Set<number>()
     for (let at = 0; at < lines.length; at += linesPerRequest) {
       const batch = lines.slice(at, at + linesPerRequest)
-      const { status, body } = await installation.ingest(endpointId, `${batch.join('\n')}\n`)
+      const { status, body } = await deployment().ingest(endpoint.id, `${batch.join('\n')}\n`)
       expect(status, JSON.stringify(body)).toBe(202)
       expect(body.accepted_records).toBe(batch.length)
       seqs.add(body.segment_seq)
     }
-    await installation.committed(endpointId, seqs)
+    await deployment().committed(endpoint.id, seqs)
   }, 120_000)
-  afterAll(() => installation[Symbol.asyncDispose]())
 
   const outcomes = lines.map((line) => expected(JSON.parse(line)))
   const rows = outcomes.filter((outcome) => typeof outcome === 'object')
 
   test('raw Parquet has every line, in order, for both readers', async () => {
-    const paths = installation.artifacts(bucket, endpointId, 'parquet')
+    const paths = await deployment().artifacts(endpoint.id, 'parquet')
     for (const read of [readWithDuckDb, readWithHyparquet]) {
       const raw = await read(paths)
       expect(raw.map(({ payload }) => payload)).toEqual(lines)
       expect(raw.map(({ protocol, payload_bytes }) => [protocol, payload_bytes])).toEqual(lines.map(() => ['http', null]))
     }
     const raw = await readWithDuckDb(paths)
-    const positions = installation
-      .markers(bucket, endpointId)
-      .flatMap(({ seq, records }) => Array.from({ length: records }, (_, index) => [seq, index]))
+    const markers = await deployment().markers(endpoint.id)
+    const positions = markers.flatMap(({ seq, records }) => Array.from({ length: records }, (_, index) => [seq, index]))
     expect(raw.map(({ segment_seq, record_index }) => [Number(segment_seq), Number(record_index)])).toEqual(positions)
   })
 
   test('the view has every value, for both readers', async () => {
-    const paths = installation.artifacts(bucket, endpointId, `views/${view.name}/v1`)
+    const paths = await deployment().artifacts(endpoint.id, `views/${endpoint.viewName}/v1`)
     expect(await readWithDuckDb(paths)).toEqual(rows)
     expect(await readWithHyparquet(paths)).toEqual(rows)
   })
 
-  test('what was not accepted is accounted for', () => {
-    const counted = installation.markers(bucket, endpointId).flatMap(({ views }) => views)
+  test('the counters add up', async () => {
+    const counted = (await deployment().markers(endpoint.id)).flatMap(({ views }) => views)
     const sum = (of: 'processed' | 'accepted' | 'dropped' | 'dlq') => counted.reduce((total, outcome) => total + outcome[of], 0)
     expect([sum('processed'), sum('accepted'), sum('dropped'), sum('dlq')]).toEqual([
       lines.length,
@@ -164,18 +163,18 @@ describe.each(cases)('$file', ({ file, linesPerRequest, view, expected }) => {
     ])
   })
 
-  test('the DLQ has the records that it names, as they were sent', () => {
-    const dead = installation
-      .artifacts(bucket, endpointId, `dlq/${view.name}/v1`)
+  test('the DLQ has the rejected records as they were sent', async () => {
+    const paths = await deployment().artifacts(endpoint.id, `dlq/${endpoint.viewName}/v1`)
+    const dead = paths
       .flatMap((path) => gunzipSync(readFileSync(path)).toString().trimEnd().split('\n'))
       .map((line) => JSON.parse(line).record)
     expect(dead).toEqual(lines.filter((_, index) => outcomes[index] === 'dlq'))
   })
 
-  test('the segment artifact is the log: every line stands in it', () => {
+  test('the segment artifact contains every line', async () => {
     const log = Buffer.concat(
-      installation.artifacts(bucket, endpointId, 'segment').map((path) => zstdDecompressSync(readFileSync(path))),
+      (await deployment().artifacts(endpoint.id, 'segment')).map((path) => zstdDecompressSync(readFileSync(path))),
     )
     for (const line of lines) expect(log.includes(line)).toBe(true)
   })
-})
+}

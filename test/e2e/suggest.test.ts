@@ -1,6 +1,6 @@
-/** From nothing but data: what an endpoint was sent becomes a definition, the definition a view, and the view rows. */
+/** A definition is suggested from the records that an endpoint received, and it works on them. */
 import { expect, test } from 'vitest'
-import { Installation } from '../support/installation.ts'
+import { useDeployment } from '../support/deployment.ts'
 import { until } from '../support/until.ts'
 
 const records = Array.from({ length: 300 }, (_, n) =>
@@ -12,13 +12,13 @@ const records = Array.from({ length: 300 }, (_, n) =>
   }),
 )
 
-test('a view is made of what an endpoint was sent', async () => {
-  await using installation = await Installation.create()
-  await installation.start('start')
-  const { id } = await installation.endpoint({ bucket: 'suggested' })
-  expect(await installation.ingest(id, `${records.join('\n')}\n`)).toMatchObject({ status: 202 })
-  await until('the commit', async () => (await installation.commits(id)).length > 0, 30_000)
-  const { definition, warnings, sample_count } = await installation.ok('POST', '/v1/views/suggest', { endpoint_id: id })
+const deployment = useDeployment()
+
+test('a view is suggested from the data of an endpoint', async () => {
+  const { id } = await deployment().endpoint({ bucket: 'suggested' })
+  expect(await deployment().ingest(id, `${records.join('\n')}\n`)).toMatchObject({ status: 202 })
+  await until('the commit', async () => (await deployment().commits(id)).length > 0, 30_000)
+  const { definition, warnings, sample_count } = await deployment().ok('POST', '/v1/views/suggest', { endpoint_id: id })
   expect({ warnings, sample_count }).toEqual({ warnings: [], sample_count: 100 })
   expect(definition.columns).toEqual([
     { name: 'id', type: 'UUID', path: '$.id', required: true },
@@ -28,6 +28,6 @@ test('a view is made of what an endpoint was sent', async () => {
     { name: 'order_items_count', type: 'BIGINT[]', path: '$.order.items[*].count', required: true },
     { name: 'note', type: 'VARCHAR', path: '$.note' },
   ])
-  const preview = await installation.ok('POST', '/v1/views/preview', { definition, samples: records.slice(0, 100) })
+  const preview = await deployment().ok('POST', '/v1/views/preview', { definition, samples: records.slice(0, 100) })
   expect(preview).toMatchObject({ success: true, rowCount: 100, warnings: [] })
 })

@@ -1,7 +1,9 @@
-/** What views a segment is made with: on two nodes, with versions beside each other, from a canary's moment on; and that commit and marker say so. */
+/** The views that apply to a segment: on two nodes, with two versions at once, from the start of a canary on. Commit and marker list them. */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
+import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 type SealedMarker = {
@@ -16,14 +18,14 @@ const bucket = 'life'
 const columns = [{ name: 'n', type: 'BIGINT', path: '$.n' }]
 const isOfView = (kind: string) => kind.startsWith('views/')
 
-describe('views on two nodes', () => {
+describeWith('processes', 'views on two nodes', () => {
   let control: Installation
   let other: Installation
   let id = ''
   let versions: readonly string[] = []
   const ids: string[] = []
 
-  /** One record to a node, and the kinds of view files in the commit of its segment. */
+  /** Sends one record to a node. Returns the kinds of view files in the commit of its segment. */
   const deliver = async (node: Installation): Promise<{ readonly commit: string; readonly kinds: readonly string[] }> => {
     const response = await fetch(`${node.ingestUrl}/v1/ingest?endpoint=${id}`, {
       method: 'POST',
@@ -49,8 +51,8 @@ describe('views on two nodes', () => {
         .toSorted(),
     }
   }
-  /** Every node comes to it by itself, at a segment of its own, and stays there. */
-  const bothCome = (kinds: readonly string[]) =>
+  /** Each node reaches this state by itself, at a segment of its own, and stays there. */
+  const bothDeliver = (kinds: readonly string[]) =>
     Promise.all(
       [control, other].map(async (node) => {
         await until(`segments with ${kinds.join()}`, async () => String((await deliver(node)).kinds) === String(kinds), 30_000)
@@ -107,15 +109,15 @@ describe('views on two nodes', () => {
     await control[Symbol.asyncDispose]()
   }, 60_000)
 
-  test('a binding takes effect on each of them at a next segment', async () => {
-    await bothCome([])
+  test('a binding takes effect on each node with a later segment', async () => {
+    await bothDeliver([])
     ids.push(await attach(versions[0], { is_required: true }))
-    await bothCome(['views/life/v1'])
+    await bothDeliver(['views/life/v1'])
   })
 
-  test('two versions stand beside each other, and commit and marker say which', async () => {
+  test('two versions apply at once, and commit and marker name them', async () => {
     ids.push(await attach(versions[1]))
-    await bothCome(['views/life/v1', 'views/life/v2'])
+    await bothDeliver(['views/life/v1', 'views/life/v2'])
     for (const node of [control, other]) {
       const { commit } = await deliver(node)
       const { artifacts, views } = marker(commit)
@@ -126,15 +128,15 @@ describe('views on two nodes', () => {
     }
   })
 
-  test('detached it is gone from each at a next segment; the other version stays', async () => {
+  test('a detached version disappears from each node with a later segment, the other stays', async () => {
     await detach(ids.shift() ?? '')
-    await bothCome(['views/life/v2'])
+    await bothDeliver(['views/life/v2'])
   })
 
-  test('a canary is in the segments that are sealed from its moment on, and in no other', async () => {
+  test('a canary applies to exactly the segments that are sealed from its start on', async () => {
     await detach(ids.shift() ?? '')
-    await bothCome([])
-    const start = new Date(Date.now() + 6_000).toISOString()
+    await bothDeliver([])
+    const start = new Date(Date.now() + runs(3_000, 6_000)).toISOString()
     await attach(versions[0], { canary_start_ts: start })
     const watch = async (node: Installation): Promise<boolean[]> => {
       const { commit, kinds } = await deliver(node)
@@ -147,8 +149,8 @@ describe('views on two nodes', () => {
     }
   })
 
-  test('archived it is detached from each', async () => {
+  test('archiving a view detaches it from each node', async () => {
     await control.ok('POST', `/v1/views/${versions[0]}/archive`)
-    await bothCome([])
+    await bothDeliver([])
   })
 })

@@ -1,6 +1,7 @@
 /** Records that are sent one request at a time, each with a number of its own, and what became of them in the bucket. */
 import { expect } from 'vitest'
-import type { Installation, Marker } from './installation.ts'
+import type { Installation } from './installation.ts'
+import type { Marker } from './markers.ts'
 import type { Customer, CustomerDestination } from './object-gateway.ts'
 import { readWithDuckDb } from './parquet.ts'
 

@@ -1,7 +1,4 @@
-/**
- * An Inlet of the tests' own: real processes on free ports and a data directory that goes away. Imports nothing of the program,
- * so what it shows is what a user gets.
- */
+/** An Inlet that belongs to one test: real processes on free ports, with a data directory that is removed afterwards. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -10,50 +7,32 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { ApiClient } from './api-client.ts'
+import { artifactPaths, type Marker, readMarkers } from './markers.ts'
 import { until } from './until.ts'
 
 const root = resolve(import.meta.dirname, '../..')
+/** Prefix of the objects in each bucket. */
+const prefix = 'in/let'
 const program = join(root, 'src/main.ts')
-
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-export type Answer = { readonly status: number; readonly body: any; readonly headers: Headers }
-
-export type Marker = {
-  readonly id: string
-  readonly seq: number
-  readonly log: string
-  readonly records: number
-  readonly artifacts: Readonly<
-    Record<string, { readonly key: string; readonly bytes: number; readonly rows: number; readonly sha256: string }>
-  >
-  readonly views: readonly {
-    readonly view_name: string
-    readonly processed: number
-    readonly accepted: number
-    readonly dropped: number
-    readonly dlq: number
-  }[]
-}
 
 type Options = {
   readonly environment?: Readonly<Record<string, string>>
 }
 
-export class Installation implements AsyncDisposable {
+export class Installation extends ApiClient implements AsyncDisposable {
   readonly directory: string
-  readonly apiKey: string
-  readonly apiUrl: string
-  readonly ingestUrl: string
   #environment: Readonly<Record<string, string | undefined>>
   readonly #running = new Map<string, ChildProcess>()
   readonly #log: string[] = []
-  #token: string | undefined
 
   private constructor(directory: string, ports: readonly number[], { environment = {} }: Options) {
+    super({
+      apiUrl: `http://127.0.0.1:${ports[0]}`,
+      ingestUrl: `http://127.0.0.1:${ports[1]}`,
+      apiKey: `ing_live_${randomBytes(16).toString('hex')}`,
+    })
     this.directory = directory
-    this.apiKey = `ing_live_${randomBytes(16).toString('hex')}`
-    this.apiUrl = `http://127.0.0.1:${ports[0]}`
-    this.ingestUrl = `http://127.0.0.1:${ports[1]}`
     this.#environment = {
       PATH: process.env['PATH'],
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
@@ -69,36 +48,36 @@ export class Installation implements AsyncDisposable {
     }
   }
 
-  /** A data directory and ports; nothing runs yet. */
+  /** Creates the data directory and picks ports. Starts nothing. */
   static async create(options: Options = {}): Promise<Installation> {
     const directory = await mkdtemp(join(tmpdir(), 'inlet-test-'))
     return new Installation(directory, [await freePort(), await freePort()], options)
   }
 
-  /** For processes that start from now on. */
+  /** Changes the environment of processes that start later. */
   configure(environment: Readonly<Record<string, string>>): void {
     this.#environment = { ...this.#environment, ...environment }
   }
 
-  /** Starts `inlet <command>`, or another program in the place of it. Resolves at once. */
+  /** Starts `inlet <command>`, or another program instead of it, without waiting until it is ready. */
   spawn(
     command: string,
     { instead, args = [] }: { readonly instead?: string; readonly args?: readonly string[] } = {},
   ): ChildProcess {
-    const what = instead === undefined ? [program, command] : [instead]
-    const child = spawn(process.execPath, [...what, ...args], { env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
+    const script = instead === undefined ? [program, command] : [instead]
+    const child = spawn(process.execPath, [...script, ...args], { env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [child.stdout, child.stderr]) stream?.on('data', (text: Buffer) => this.#log.push(text.toString()))
     this.#running.set(command, child)
     return child
   }
 
-  /** Starts processes and waits until they serve. */
+  /** Starts processes and waits until they are ready. */
   async start(...commands: readonly string[]): Promise<void> {
     for (const command of commands) this.spawn(command)
     for (const command of commands) {
       const child = this.#running.get(command)
       await until(
-        `${command} to serve`,
+        `${command} to be ready`,
         async () => {
           if (child?.exitCode !== null) throw new Error(`${command} ended:\n${this.log}`)
           return this.#isUp(command)
@@ -108,7 +87,7 @@ export class Installation implements AsyncDisposable {
     }
   }
 
-  /** Sends the signal and waits for the end. */
+  /** Sends the signal and waits until the process has ended. */
   async end(command: string, signal: NodeJS.Signals): Promise<void> {
     const child = this.#running.get(command)
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
@@ -125,49 +104,17 @@ export class Installation implements AsyncDisposable {
     return this.#running.get(command)?.pid
   }
 
-  /** All that the processes said. */
+  /** Everything the processes printed. */
   get log(): string {
     return this.#log.join('')
   }
 
-  async api(method: string, path: string, body?: unknown): Promise<Answer> {
-    this.#token ??= await this.#exchange()
-    const response = await fetch(`${this.apiUrl}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${this.#token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
-    const text = await response.text()
-    return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
-  }
-
-  /** The body of an answer that must be a success. */
-  // biome-ignore lint/suspicious/noExplicitAny: see Answer
-  async ok(method: string, path: string, body?: unknown): Promise<any> {
-    const answer = await this.api(method, path, body)
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
-    return answer.body
-  }
-
-  async ingest(
-    endpointId: string,
-    body: string | Uint8Array<ArrayBuffer>,
-    headers: Readonly<Record<string, string>> = {},
-  ): Promise<Answer> {
-    const response = await fetch(`${this.ingestUrl}/v1/ingest?endpoint=${endpointId}`, {
-      method: 'POST',
-      headers: { 'x-api-key': this.apiKey, 'content-type': 'application/x-ndjson', ...headers },
-      body,
-    })
-    return { status: response.status, headers: response.headers, body: await response.json() }
-  }
-
-  /** A destination unless one is given, an endpoint that seals after a second, and a published view bound to it. */
+  /** Creates an endpoint that seals after a second, with a destination unless one is given, and attaches a published view. */
   async endpoint({
     bucket,
     view,
     ...settings
-  }: EndpointWish): Promise<{ readonly id: string; readonly viewId: string | undefined }> {
+  }: EndpointSettings): Promise<{ readonly id: string; readonly viewId: string | undefined }> {
     const endpoint = await this.ok('POST', '/v1/endpoints', {
       region: 'loc',
       ...(settings.destination_id === undefined ? { destination_id: await this.#validDestination(bucket) } : {}),
@@ -181,8 +128,8 @@ export class Installation implements AsyncDisposable {
       await this.ok('POST', `/v1/views/${viewId}/publish`)
       await this.ok('POST', `/v1/endpoints/${endpoint.id}/views`, { view_id: viewId })
     }
-    await this.#known(endpoint.id, viewId)
-    // Without a delivery process it is degraded, and takes data all the same.
+    await this.untilConfigured(endpoint.id, viewId)
+    // Without a delivery process it is degraded, but accepts data.
     await until(
       'the endpoint to be deployed',
       async () => (await this.ok('GET', `/v1/endpoints/${endpoint.id}`)).status !== 'deploying',
@@ -191,48 +138,18 @@ export class Installation implements AsyncDisposable {
     return { id: endpoint.id, viewId }
   }
 
-  /** Every commit of the endpoint, newest first, over all pages. */
-  async commits(endpointId: string): Promise<readonly { readonly id: string; readonly node_id: string; readonly seq: number }[]> {
-    const all = []
-    for (let before = ''; ; ) {
-      const page = await this.ok('GET', `/v1/endpoints/${endpointId}/commits?limit=200${before && `&before=${before}`}`)
-      all.push(...page.items)
-      if (page.next_cursor === null) return all
-      before = page.next_cursor
-    }
-  }
-
-  /** Waits until control has the commits of these segments. */
-  async committed(endpointId: string, seqs: Iterable<number>, timeoutMs = 60_000): Promise<void> {
-    const wanted = new Set(seqs)
-    await until(
-      `the commits of ${[...wanted].join(', ')}`,
-      async () => {
-        const seen = new Set((await this.commits(endpointId)).map(({ seq }) => seq))
-        return [...wanted].every((seq) => seen.has(seq))
-      },
-      timeoutMs,
-    )
-  }
-
   get buckets(): string {
     return join(this.directory, 'buckets')
   }
 
-  /** The markers of an endpoint, in order of their names within a log. */
+  /** The markers of an endpoint, by sequence number. */
   markers(bucket: string, endpointId: string): readonly Marker[] {
-    const folder = join(this.buckets, bucket, 'in/let', endpointId, 'commits')
-    if (!existsSync(folder)) return []
-    const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.json'))
-    return names.map((name): Marker => JSON.parse(readFileSync(join(folder, name), 'utf8'))).toSorted((a, b) => a.seq - b.seq)
+    return readMarkers(join(this.buckets, bucket), prefix, endpointId)
   }
 
   /** Paths of the artifacts of a kind that markers list. */
   artifacts(bucket: string, endpointId: string, kind: string): readonly string[] {
-    return this.markers(bucket, endpointId).flatMap(({ artifacts }) => {
-      const artifact = artifacts[kind]
-      return artifact === undefined ? [] : [join(this.buckets, bucket, artifact.key)]
-    })
+    return artifactPaths(join(this.buckets, bucket), this.markers(bucket, endpointId), kind)
   }
 
   /** Files of the write-ahead log, sealed and open. */
@@ -246,13 +163,13 @@ export class Installation implements AsyncDisposable {
     await rm(this.directory, { recursive: true, force: true })
   }
 
-  /** Waits until the processes that run work by a configuration with the endpoint and its view in it. */
-  async #known(endpointId: string, viewId: string | undefined): Promise<void> {
+  /** Waits until the running processes have applied a configuration that contains the endpoint and its view. */
+  async untilConfigured(endpointId: string, viewId: string | undefined): Promise<void> {
     const all = this.#running.has('start')
     for (const plane of ['ingest', 'delivery'].filter((name) => all || this.#running.has(name))) {
       const path = join(this.directory, 'node', `${plane}-snapshot.ndjson`)
       await until(
-        `${plane} to know the endpoint`,
+        `${plane} to apply the configuration`,
         () => {
           const snapshot = existsSync(path) ? readFileSync(path, 'utf8') : ''
           return snapshot.includes(endpointId) && snapshot.includes(viewId ?? '')
@@ -266,7 +183,7 @@ export class Installation implements AsyncDisposable {
     const destination = await this.ok('POST', '/v1/destinations', {
       name: bucket,
       bucket,
-      prefix: 'in/let',
+      prefix,
       region: 'local',
       role_arn: 'arn:aws:iam::000000000000:role/inlet-test',
     })
@@ -274,18 +191,8 @@ export class Installation implements AsyncDisposable {
     return destination.id
   }
 
-  async #exchange(): Promise<string> {
-    const response = await fetch(`${this.apiUrl}/v1/token/exchange`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ api_key: this.apiKey, scope: 'admin', ttl: '1h' }),
-    })
-    const { access_token } = (await response.json()) as { access_token: string }
-    return access_token
-  }
-
   async #isUp(command: string): Promise<boolean> {
-    // delivery has no listener; what it does shows.
+    // Delivery has no listener.
     const urls = { start: [this.apiUrl, this.ingestUrl], control: [this.apiUrl], ingest: [this.ingestUrl] }[command] ?? []
     for (const url of urls) {
       const response = await fetch(`${url}/readyz`).catch(() => undefined)
@@ -296,8 +203,8 @@ export class Installation implements AsyncDisposable {
   }
 }
 
-export type EndpointWish = {
-  /** Of the destination that is made where none is given. */
+export type EndpointSettings = {
+  /** Name and bucket of the destination that is created unless one is given. */
   readonly bucket: string
   readonly destination_id?: string
   readonly view?: { readonly name: string; readonly definition: unknown }

@@ -24,7 +24,8 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3'
 import { describe } from 'vitest'
-import type { Installation, Marker } from './installation.ts'
+import type { Installation } from './installation.ts'
+import type { Marker } from './markers.ts'
 
 type GatewayUser = {
   readonly account: string

@@ -38,7 +38,7 @@ export class ProgressReporter implements Reporter {
   readonly #projects = new Map<string, Progress>()
   readonly #running = new Map<string, { readonly file: string; readonly at: number }>()
   readonly #times: FileTime[] = []
-  /** Tests that were skipped, by the reason they give. */
+  /** Number of skipped tests by file and reason. */
   readonly #skipped = new Map<string, number>()
   #otherFailures = 0
   #timer: NodeJS.Timeout | undefined
@@ -73,8 +73,9 @@ export class ProgressReporter implements Reporter {
       this.#printFailure(`${nameOf(test.module)} > ${test.fullName}`, result.errors, test.project)
     } else if (result.state === 'skipped') {
       progress.skipped += 1
-      const reason = `${nameOf(test.module)}: ${result.note ?? test.name}`
-      this.#skipped.set(reason, (this.#skipped.get(reason) ?? 0) + 1)
+      const reason = result.note ?? /\((skipped: [^)]*)\)/.exec(test.fullName)?.[1] ?? 'skipped'
+      const where = `${nameOf(test.module)}: ${reason.replace(/^skipped: /, '')}`
+      this.#skipped.set(where, (this.#skipped.get(where) ?? 0) + 1)
     } else {
       progress.passed += 1
       if (this.#fileCount <= fewFiles)

@@ -10,7 +10,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
-import { must } from '#lib/assert.ts'
 import { type ErrorAnswer, element, errorBody, s3Errors, stsErrorBody, stsErrors, xml } from './answers.ts'
 import { readSignature, type Signed } from './signature.ts'
 
@@ -453,4 +452,9 @@ function sha256(body: Buffer): Buffer {
 
 function etagOf(body: Buffer): string {
   return `"${createHash('md5').update(body).digest('hex')}"`
+}
+
+function must<T>(value: T | undefined, name: string): T {
+  if (value === undefined) throw new Error(`${name} is missing`)
+  return value
 }
