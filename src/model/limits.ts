@@ -48,7 +48,7 @@ export const definitionLimits = {
   filtersMax: 100,
   conditionCharsMax: 4_096,
   pathCharsMax: 1_024,
-  /** Of a definition that comes as text: its length, the words and marks in it, what is nested in it, and what aliases repeat. */
+  /** For a definition sent as text: its length, words and punctuation marks, indentation, nesting, and repetitions by aliases. */
   textCharsMax: 256 * KiB,
   textTokensMax: 100_000,
   textIndentMax: 256,

@@ -14,7 +14,7 @@ import { previewLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
 import { type ColumnType, descriptorOf } from '#model/types/column-type.ts'
 import { dlqSql } from '#records/dlq.ts'
-import { cutToFit, orIfOutOfMemory, type Piece, recordsOf } from '#records/pieces.ts'
+import { cutToFit, fallBackIfOutOfMemory, type Piece, recordsSql } from '#records/pieces.ts'
 import { encodingOf, type LoadedSlice, LoadingSlice } from '#records/slice.ts'
 import { Sources } from '#records/sources.ts'
 import type { CompiledColumn, CompiledView, ViewRules } from '#views/compiled-view.ts'
@@ -107,7 +107,7 @@ class SampleDecider {
   /** A single sample that does not fit in memory together with its texts is decided without them. */
   async #extract(piece: Piece): Promise<void> {
     const extract = (rules: readonly ViewRules[]) => this.#collect(extractionSql(rules, { guarded: true, ...recordsIn(piece) }))
-    await orIfOutOfMemory(
+    await fallBackIfOutOfMemory(
       () => extract([this.#view, this.#texts]),
       (error) => {
         if (piece.to - piece.from > 1) throw error
@@ -160,8 +160,8 @@ async function load(connection: Connection, samples: readonly string[], nowMs: n
   return slice.finish()
 }
 
-function recordsIn(piece: Piece): { readonly records: string; readonly handOn: readonly string[] } {
-  return { records: `(${recordsOf([piece])})`, handOn: ['record_index'] }
+function recordsIn(piece: Piece): { readonly records: string; readonly passThrough: readonly string[] } {
+  return { records: `(${recordsSql([piece])})`, passThrough: ['record_index'] }
 }
 
 /** The column with its path read as text, which never fails. */

@@ -1,5 +1,5 @@
 /**
- * A definition for samples: a column for every place that has values, in the narrowest type that takes them all.
+ * A definition for samples: a column for every node that has values, in the narrowest type that takes them all.
  *
  * Owns: which columns there are, their types and names. Does not own: what is in the samples (sample-profile.ts).
  * Law: what is suggested compiles, and no sample that DuckDB takes for JSON fails by it: DuckDB itself is asked before it is handed
@@ -11,7 +11,7 @@ import type { Column, Definition } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
 import type { SuggestedColumn, Suggestion } from '#model/suggestion.ts'
-import { type Place, profileLimits, profileSamples } from '#records/sample-profile.ts'
+import { type ProfileNode, profileLimits, profileSamples } from '#records/sample-profile.ts'
 import { compileView } from '#views/compile.ts'
 import { PathError, parsePath, printPath, type Step } from '#views/json-path.ts'
 import { tryView } from './preview.ts'
@@ -25,7 +25,7 @@ const WARNINGS_MAX = 200
 
 export type SuggestOptions = { readonly clock: Clock; readonly timeoutMs: number }
 
-type Candidate = { readonly place: Place; readonly steps: readonly Step[]; readonly path: string; readonly type: string }
+type Candidate = { readonly node: ProfileNode; readonly steps: readonly Step[]; readonly path: string; readonly type: string }
 
 export async function suggestView(samples: readonly string[], { clock, timeoutMs }: SuggestOptions): Promise<Suggestion> {
   const endsAt = clock.monotonic() + timeoutMs
@@ -34,7 +34,7 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
     warning('invalid_json', `the sample is left out: ${message}`, { sample_index: index }),
   )
   if (profile.isCut) {
-    warnings.push(warning('too_many_paths', `only the first ${profileLimits.placesMax} paths of the samples were looked at`))
+    warnings.push(warning('too_many_paths', `only the first ${profileLimits.nodesMax} paths of the samples were looked at`))
   }
   const found = candidates(profile.root, warnings)
   const chosen = mostFrequent(found)
@@ -43,14 +43,14 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
     warnings.push(warning('too_many_columns', `a view has at most ${definitionLimits.columnsMax} columns: ${left}`))
   }
   const names = namesOf(chosen)
-  const columns = chosen.map(({ place, path, type }, index): Column => {
-    const isRequired = profile.samples >= REQUIRED_SAMPLES_MIN && place.found === profile.samples
+  const columns = chosen.map(({ node, path, type }, index): Column => {
+    const isRequired = profile.samples >= REQUIRED_SAMPLES_MIN && node.found === profile.samples
     return { name: names[index] ?? '', type, path, ...(isRequired ? { required: true } : {}) }
   })
   const readable = samples.filter((_, index) => profile.unreadable.every((sample) => sample.index !== index))
-  const sound = columns.length === 0 ? [] : await proven(columns, readable, clock, endsAt, warnings)
+  const sound = columns.length === 0 ? [] : await verified(columns, readable, clock, endsAt, warnings)
   const stats = sound.map(({ name, path, type }, index): SuggestedColumn => {
-    const { found: count = 0, nulls = 0 } = chosen[index]?.place ?? {}
+    const { found: count = 0, nulls = 0 } = chosen[index]?.node ?? {}
     return { name, path, type, found: count, nulls, missing: profile.samples - count - nulls }
   })
   return {
@@ -62,7 +62,7 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
 }
 
 /** The columns, of which those that DuckDB finds fault with are text, and required no more. */
-async function proven(
+async function verified(
   columns: readonly Column[],
   samples: readonly string[],
   clock: Clock,
@@ -81,50 +81,50 @@ async function proven(
 }
 
 /** In the order in which the samples have them. */
-function candidates(root: Place, warnings: PreviewIssue[]): readonly Candidate[] {
+function candidates(root: ProfileNode, warnings: PreviewIssue[]): readonly Candidate[] {
   const found: Candidate[] = []
-  const add = (place: Place, type: string, steps: readonly Step[] = place.steps): void => {
+  const add = (node: ProfileNode, type: string, steps: readonly Step[] = node.steps): void => {
     const path = pathTo(steps)
     if (path === undefined) {
       warnings.push(warning('not_addressable', `no path can name ${shown(steps)}`))
-    } else found.push({ place, steps, path, type })
+    } else found.push({ node, steps, path, type })
   }
-  const visit = (place: Place, isInList: boolean): void => {
-    if (place.found === 0) {
-      if (place.steps.length > 0) warnings.push(warning('always_null', `${shown(place.steps)} is null wherever it is there`))
+  const visit = (node: ProfileNode, isInList: boolean): void => {
+    if (node.found === 0) {
+      if (node.steps.length > 0) warnings.push(warning('always_null', `${shown(node.steps)} is null wherever it is there`))
       return
     }
-    const [kind, ...others] = place.kinds
-    if (others.length === 0 && kind === 'object' && place.names.size > 0 && !isMap(place)) {
+    const [kind, ...others] = node.kinds
+    if (others.length === 0 && kind === 'object' && node.names.size > 0 && !isMap(node)) {
       const { length: before } = found
-      for (const inner of place.names.values()) visit(inner, isInList)
+      for (const inner of node.names.values()) visit(inner, isInList)
       // Deeper than was looked at.
-      if (found.length === before && place.steps.length === profileLimits.depthMax) add(place, jsonOf(isInList))
+      if (found.length === before && node.steps.length === profileLimits.depthMax) add(node, jsonOf(isInList))
       return
     }
     const isList = others.length === 0 && kind === 'list'
-    if (isList && !isInList && place.items !== undefined && isPlainObject(place.items)) {
-      visit(place.items, true)
+    if (isList && !isInList && node.items !== undefined && isPlainObject(node.items)) {
+      visit(node.items, true)
       return
     }
-    const type = isList ? listOf(place) : scalarOf(place)
+    const type = isList ? listOf(node) : scalarOf(node)
     if (type === undefined) {
       if (!isList && !others.every((other) => other === kind)) {
-        warnings.push(warning('mixed_types', `${shown(place.steps)} is ${[...place.kinds].join(' and ')}: it is taken as JSON`))
+        warnings.push(warning('mixed_types', `${shown(node.steps)} is ${[...node.kinds].join(' and ')}: it is taken as JSON`))
       }
-      add(place, jsonOf(isInList))
-    } else add(place, isInList ? `${type}[]` : type)
+      add(node, jsonOf(isInList))
+    } else add(node, isInList ? `${type}[]` : type)
   }
   visit(root, false)
   return found
 }
 
-function isPlainObject(place: Place): boolean {
-  return place.kinds.size === 1 && place.kinds.has('object') && place.names.size > 0 && !isMap(place)
+function isPlainObject(node: ProfileNode): boolean {
+  return node.kinds.size === 1 && node.kinds.has('object') && node.names.size > 0 && !isMap(node)
 }
 
 /** Names that are data: many of them, and each in few samples. */
-function isMap({ names, found }: Place): boolean {
+function isMap({ names, found }: ProfileNode): boolean {
   if (names.size < MAP_NAMES_MIN) return false
   const all = [...names.values()].reduce((sum, inner) => sum + inner.found + inner.nulls, 0)
   return all / names.size <= MAP_SHARE_MAX * Math.max(found, 1)
@@ -135,8 +135,8 @@ function jsonOf(isInList: boolean): string {
 }
 
 /** The type of a list of scalars, or of lists of them. */
-function listOf(place: Place, depth = 1): string | undefined {
-  const { items } = place
+function listOf(node: ProfileNode, depth = 1): string | undefined {
+  const { items } = node
   if (items === undefined || items.found === 0) return undefined
   const isList = items.kinds.size === 1 && items.kinds.has('list')
   if (isList) return depth < 3 ? append(listOf(items, depth + 1)) : undefined
@@ -150,7 +150,7 @@ function append(type: string | undefined): string | undefined {
 const ofTexts = { uuid: 'UUID', date: 'DATE', timestamp: 'TIMESTAMP', other: 'VARCHAR' } as const
 
 /** The narrowest type that takes all of them; undefined where only JSON does. */
-function scalarOf({ kinds, texts, digits, fitsBigint, fitsDouble }: Place): string | undefined {
+function scalarOf({ kinds, texts, digits, fitsBigint, fitsDouble }: ProfileNode): string | undefined {
   const is = (...kind: string[]) => [...kinds].every((one) => kind.includes(one))
   if (is('boolean')) return 'BOOLEAN'
   if (is('text')) return ofTexts[texts ?? 'other']
@@ -162,7 +162,7 @@ function scalarOf({ kinds, texts, digits, fitsBigint, fitsDouble }: Place): stri
 
 /** The most frequent ones, in their own order. */
 function mostFrequent(found: readonly Candidate[]): readonly Candidate[] {
-  const byFrequency = [...found.entries()].toSorted(([at, a], [bt, b]) => b.place.found - a.place.found || at - bt)
+  const byFrequency = [...found.entries()].toSorted(([at, a], [bt, b]) => b.node.found - a.node.found || at - bt)
   const kept = byFrequency.slice(0, definitionLimits.columnsMax).toSorted(([at], [bt]) => at - bt)
   return kept.map(([, candidate]) => candidate)
 }

@@ -1,11 +1,10 @@
 /**
- * What the columns of a view got in one segment.
+ * Measures the columns of a view in one segment: nulls, minimum and maximum.
  *
- * Owns: how nulls, minimum and maximum are found, and their canonical text. Does not own: what became of rows (observer.ts), how segments
- * are added up (model/view-quality.ts).
- * The Parquet that was just written has most of it in its footer, so that no value is looked at again. Some it has not: of floating point
- * numbers nothing where one is NaN or infinite, of long texts at times nothing of use, of lists only what is in them. Only those columns are
- * read.
+ * Owns: finding them. Does not own: their order and canonical text (model/types/), the outcome of rows (observer.ts), sums over segments
+ * (model/view-quality.ts).
+ * The footer of the Parquet file that was just written has most of it, so that no value is read again. It lacks floating point numbers if
+ * one is NaN or infinite, some long texts, and lists as a whole. Only those columns are read.
  */
 import type { Rows, Value } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
@@ -17,7 +16,7 @@ import type { Tally } from './tally.ts'
 
 export type ColumnQualitiesOptions = {
   readonly columns: readonly CompiledColumn[]
-  /** The Parquet of the accepted rows, and their number. */
+  /** The Parquet file of the accepted rows, and their number. */
   readonly path: string
   readonly rows: number
   readonly tallies: Tally['ofColumns']
@@ -25,19 +24,19 @@ export type ColumnQualitiesOptions = {
 }
 
 type Range = Pick<ColumnQuality, 'min' | 'max'>
-type Found = Range & { readonly nulls: number; readonly isWhole: boolean }
+type Found = Range & { readonly nulls: number; readonly isComplete: boolean }
 
-/** In definition order. */
+/** Returns the quality of each column, in definition order. */
 export async function columnQualities({ columns, path, rows, tallies, query }: ColumnQualitiesOptions): Promise<ColumnQuality[]> {
   const found = rows === 0 ? [] : await readFooter(columns, path, query)
-  const unsure = columns.flatMap((column, index) => (found[index]?.isWhole === false ? [{ column, index }] : []))
-  if (unsure.length > 0) {
+  const incomplete = columns.flatMap((column, index) => (found[index]?.isComplete === false ? [{ column, index }] : []))
+  if (incomplete.length > 0) {
     const values = await readValues(
-      unsure.map(({ column }) => column),
+      incomplete.map(({ column }) => column),
       path,
       query,
     )
-    for (const [at, { index }] of unsure.entries()) found[index] = { ...nothing, ...values[at], isWhole: true }
+    for (const [at, { index }] of incomplete.entries()) found[index] = { ...nothing, ...values[at], isComplete: true }
   }
   return columns.map(({ name, type }, index) => {
     const { nulls, min, max } = found[index] ?? nothing
@@ -47,12 +46,12 @@ export async function columnQualities({ columns, path, rows, tallies, query }: C
   })
 }
 
-const nothing: Found = { nulls: 0, min: null, max: null, isWhole: true }
+const nothing: Found = { nulls: 0, min: null, max: null, isComplete: true }
 
 async function readFooter(columns: readonly CompiledColumn[], path: string, query: ColumnQualitiesOptions['query']) {
-  // Every column has one leaf, a list too.
+  // Every column has one leaf, also a list.
   const { rows } = await query(
-    `SELECT column_id, num_values, stats_null_count, ${whole('min')}, ${whole('max')} FROM parquet_metadata(${quoteLiteral(path)})`,
+    `SELECT column_id, num_values, stats_null_count, ${usable('min')}, ${usable('max')} FROM parquet_metadata(${quoteLiteral(path)})`,
   )
   const found: Found[] = columns.map(() => nothing)
   for (const [id, values, nulls, min, max] of rows) {
@@ -65,10 +64,10 @@ async function readFooter(columns: readonly CompiledColumn[], path: string, quer
 }
 
 /**
- * NULL where it tells too little of the value. DuckDB cuts long texts, and of a maximum raises the last character that it can raise, which is
- * what comes before it that is of the value.
+ * SQL for a minimum or maximum in the footer; NULL if too little of the value is there. DuckDB cuts long texts, and increments a character
+ * at the end of a cut maximum: only the text before it belongs to the value.
  */
-function whole(end: 'min' | 'max'): string {
+function usable(end: 'min' | 'max'): string {
   const text = `stats_${end}_value`
   return `CASE WHEN ${end}_is_exact OR length(${text}) > ${qualityLimits.textCharsMax} THEN ${text} END`
 }
@@ -79,12 +78,12 @@ function addGroup(before: Found, type: ColumnType, { values, nulls, min, max }: 
   const order = orderOf(type)
   const hasValues = Number(nulls) < values
   const lacks = nulls === null || type.depth > 0 || (hasValues && order !== undefined && (min === null || max === null))
-  if (lacks) return { ...before, isWhole: false }
+  if (lacks) return { ...before, isComplete: false }
   return {
     nulls: before.nulls + Number(nulls),
     min: order && hasValues ? extreme(order, before.min, canonicalText(min, type), -1) : before.min,
     max: order && hasValues ? extreme(order, before.max, canonicalText(max, type), 1) : before.max,
-    isWhole: before.isWhole,
+    isComplete: before.isComplete,
   }
 }
 
@@ -93,7 +92,7 @@ async function readValues(
   path: string,
   query: ColumnQualitiesOptions['query'],
 ): Promise<readonly Partial<Found>[]> {
-  const asked = columns.flatMap(({ name, type }) => {
+  const selected = columns.flatMap(({ name, type }) => {
     const column = quoteIdentifier(name)
     const nulls = `count(*) - count(${column})`
     const order = orderOf(type)
@@ -102,7 +101,9 @@ async function readValues(
     const filter = excluded === undefined ? '' : ` FILTER (WHERE NOT ${excluded})`
     return [nulls, ...['min', 'max'].map((end) => `CAST(${end}(${column})${filter} AS VARCHAR)`)]
   })
-  const { rows } = await query(`SELECT ${asked.join(', ')} FROM read_parquet(${quoteLiteral(path)}, hive_partitioning = false)`)
+  const { rows } = await query(
+    `SELECT ${selected.join(', ')} FROM read_parquet(${quoteLiteral(path)}, hive_partitioning = false)`,
+  )
   const [row = []] = rows
   return columns.map(({ type }, at) => {
     const [nulls, min, max] = row.slice(3 * at, 3 * at + 3)

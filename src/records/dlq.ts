@@ -2,11 +2,11 @@ import { quoteLiteral } from '#duckdb/quote.ts'
 import { printType } from '#model/types/column-type.ts'
 import type { NamedView } from '#views/compiled-view.ts'
 import { verdicts } from '#views/extraction.ts'
-import { type Piece, recordsOf } from './pieces.ts'
+import { type Piece, recordsSql } from './pieces.ts'
 
 /**
- * The rows of a view that are neither accepted nor filtered out, as the DLQ shows them, in the order of the records.
- * `refused` is a table, or a subquery in parentheses: record_index, verdict, failed (the text whose cast failed).
+ * SQL for the DLQ's rows of a view, in the order of the records.
+ * `refused` is a table or a subquery in parentheses with record_index, verdict and failed (the text whose cast failed).
  */
 export function dlqSql(
   { name, version, compiled }: NamedView,
@@ -20,18 +20,18 @@ export function dlqSql(
   const unreadable = `verdict = ${verdicts.unreadable}`
   const isMissing = 'verdict % 2 = 1'
   const column = (texts: readonly string[]): string => `[${texts.map(quoteLiteral).join(', ')}][(verdict + 1) // 2]`
-  // The records are on the left, so that it is the few refused that are hashed. What only counts the rows is not to carry their payloads.
-  const judged = `SELECT records.*, verdict, failed FROM (SELECT *, payload IS NULL AS is_binary FROM (${recordsOf(pieces)})) AS records
+  // With the records on the left, the few refused rows are hashed. `is_binary` keeps payloads out of statements that only count rows.
+  const judged = `SELECT records.*, verdict, failed FROM (SELECT *, payload IS NULL AS is_binary FROM (${recordsSql(pieces)})) AS records
      JOIN ${refused} AS refused ON refused.record_index = records.record_index`
   return `SELECT
       CASE WHEN ${tooComplex} THEN 'too_complex'
            WHEN ${unreadable} THEN CASE WHEN is_binary THEN 'invalid_utf8' ELSE 'invalid_json' END
            WHEN ${isMissing} THEN 'missing_required' ELSE 'cast_failed' END AS error_code,
       CASE WHEN verdict > 0 THEN ${column(names)} END AS "column",
-      CASE WHEN ${tooComplex} THEN 'the columns of the record take more memory than there is for one record'
-           WHEN ${unreadable} THEN CASE WHEN is_binary THEN 'the record is not UTF-8' ELSE 'the record is not JSON' END
-           WHEN ${isMissing} THEN concat('the required column ', to_json(${column(names)}), ' has no value in the record')
-           ELSE concat('the value ', to_json(failed), ' of the column ', to_json(${column(names)}), ' is not of type ', ${column(types)})
+      CASE WHEN ${tooComplex} THEN 'the columns of the record need more memory than one record may use'
+           WHEN ${unreadable} THEN CASE WHEN is_binary THEN 'the record is not valid UTF-8' ELSE 'the record is not valid JSON' END
+           WHEN ${isMissing} THEN concat('required column ', to_json(${column(names)}), ' has no value in the record')
+           ELSE concat('the value ', to_json(failed), ' of column ', to_json(${column(names)}), ' is not of type ', ${column(types)})
       END AS message,
       payload AS record, to_base64(payload_bytes) AS record_base64, ${segmentSeq} AS segment_seq, record_index,
       strftime(make_timestamp(received_at), '%Y-%m-%dT%H:%M:%S.%fZ') AS ingested_at, protocol, topic, client_id,

@@ -46,7 +46,7 @@ describe('many records', () => {
       castNulls: accepted.filter((text) => text.includes('"x"')).length,
     })
     expect(counts.lastError?.message).toBe(
-      `the value ${JSON.stringify(JSON.parse(refused.at(-1)?.record ?? '').a)} of the column "a" is not of type INTEGER`,
+      `the value ${JSON.stringify(JSON.parse(refused.at(-1)?.record ?? '').a)} of column "a" is not of type INTEGER`,
     )
   })
 

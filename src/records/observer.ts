@@ -1,15 +1,15 @@
 /**
- * Sees the rows that a view doesn't simply accept, while the statement that writes the others runs: counts them, and keeps the refused.
+ * Counts the rows that a view does not simply accept, and keeps the refused ones, while the statement that writes the others runs.
  *
- * Owns: the function `observed` in DuckDB, the tables of refused rows. Does not own: the verdicts (extraction.ts), what the DLQ shows.
- * Law: each row is seen once. RecordTable asserts it: rows written, dropped and refused are as many as there are records.
+ * Owns: the function `observed` in DuckDB, the tables of refused rows. Does not own: the verdicts (views/extraction.ts), the DLQ (dlq.ts).
+ * Law: each row is observed once. RecordTable asserts it: rows written, dropped and refused add up to the number of records.
  */
 import type { Connection, RowAppender } from '#duckdb/database.ts'
 import { assert } from '#lib/assert.ts'
 import { verdicts } from '#views/extraction.ts'
 import { Counts, type Tally } from './tally.ts'
 
-/** SQL that is true for the rows that are accepted. Most rows of most views are sound, and don't leave DuckDB for that. */
+/** SQL that is true for accepted rows. Most rows of most views have no failed cast, and never leave DuckDB. */
 export function isAccepted(view: number): string {
   const [verdict, castNulls, more] = [`verdict_${view}`, `cast_nulls_${view}`, `more_cast_nulls_${view}`]
   return `CASE WHEN ${verdict} = ${verdicts.accepted} AND ${castNulls} = 0 AND ${more} = 0 THEN true
@@ -17,7 +17,7 @@ export function isAccepted(view: number): string {
 }
 
 export class Observer {
-  /** A connection of its own: the other one is busy when rows are seen. */
+  /** A separate connection: the other one is busy while rows are observed. */
   readonly #connection: Connection
   #refused: RowAppender | undefined
   #counts = new Counts()
@@ -27,11 +27,11 @@ export class Observer {
     connection.register({
       name: 'observed',
       parameters: ['SMALLINT', 'BIGINT', 'BIGINT', 'BIGINT', 'VARCHAR'],
-      decide: (argument) => this.#see(argument),
+      decide: (argument) => this.#observe(argument),
     })
   }
 
-  /** Counts what the statement of `write` asks about, and keeps its refused rows in a new table: record_index, verdict, failed. */
+  /** Counts the rows that the statement of `write` observes, and keeps the refused ones in a new table: record_index, verdict, failed. */
   async observe(refused: string, write: () => Promise<number>): Promise<{ readonly written: number; readonly tally: Tally }> {
     await this.#connection.run(`CREATE OR REPLACE TABLE ${refused} (record_index BIGINT, verdict SMALLINT, failed VARCHAR)`)
     const appender = await this.#connection.appender(refused)
@@ -47,10 +47,10 @@ export class Observer {
     }
   }
 
-  #see(argument: (position: number) => unknown): boolean {
+  #observe(argument: (position: number) => unknown): boolean {
     const verdict = argument(0) as number
     const isDropped = verdict === verdicts.filteredOut || verdict === verdicts.filterUnknown
-    // A value became NULL only where the row was not sent elsewhere for other reasons.
+    // A value only became NULL if the row was not rejected for another reason.
     if (verdict === verdicts.accepted || verdict === verdicts.filterUnknown) {
       this.#counts.addCastNulls(argument(1) as bigint, argument(2) as bigint)
     }

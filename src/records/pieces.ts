@@ -1,10 +1,10 @@
 /**
- * Rows that a statement takes at once.
+ * The rows that one statement processes.
  *
- * DuckDB works on 2048 rows at once, and each JSON expression keeps what it parsed of all of them: of dense JSON many times the bytes of
- * the records. So where that was too much, the records are asked for in smaller pieces.
+ * DuckDB works on 2048 rows at once, and each JSON expression keeps everything that it parsed from them: for dense JSON, many times the
+ * size of the records. A statement that runs out of memory is therefore repeated with smaller pieces.
  *
- * Law: a piece is of whole vectors or of a part of one, so that rows keep their order; each row of the pieces given is in exactly one of those that come out, in the same order.
+ * Law: a piece consists of whole vectors, or of a part of one, so that rows keep their order. Cutting keeps every row, once, in order.
  */
 import { OutOfMemory } from '#duckdb/database.ts'
 
@@ -13,22 +13,22 @@ export type Piece = {
   readonly records: string
   /** The index of the table's first record in the segment. */
   readonly first: number
-  /** Rows of the table, the last one excluded. */
+  /** Range of rows; `to` is not included. */
   readonly from: number
   readonly to: number
-  /** All rows of the table: a piece that has them is read faster. */
+  /** All rows of the table. A piece that has all of them is read faster. */
   readonly rows: number
 }
 
-/** Rows that DuckDB works on at once. */
+/** Rows that DuckDB processes at once. */
 export const VECTOR_ROWS = 2_048
 
-/** Where a piece didn't fit in memory, the next is this part of it; after one that did, twice as large. */
+/** A piece that did not fit in memory is cut to this part; after a piece that fitted, the size doubles. */
 const SMALLER = 1 / 8
 const LARGER = 2
 
-/** The records of the pieces, each with the index that it has in the segment. */
-export function recordsOf(pieces: readonly Piece[]): string {
+/** SQL for the records of the pieces, with their index in the segment. */
+export function recordsSql(pieces: readonly Piece[]): string {
   const of = ({ records, first, from, to, rows }: Piece): string => {
     const where = from === 0 && to === rows ? '' : ` WHERE rowid BETWEEN ${from} AND ${to - 1}`
     return `SELECT *, ${first} + rowid AS record_index FROM ${records}${where}`
@@ -36,7 +36,7 @@ export function recordsOf(pieces: readonly Piece[]): string {
   return pieces.map(of).join(' UNION ALL ')
 }
 
-/** Cuts the pieces until `work` has memory for each. A row for which there is none is handed to `tooComplex`. */
+/** Cuts the pieces until `work` has enough memory for each. Calls `tooComplex` for a row that does not fit by itself. */
 export async function cutToFit(
   pieces: readonly Piece[],
   work: (piece: Piece) => Promise<unknown>,
@@ -48,7 +48,7 @@ export async function cutToFit(
     for (let { from } = whole; from < whole.to; ) {
       const piece = { ...whole, from, to: endOf(whole, from, rowsMax) }
       const rows = piece.to - from
-      const isDone = await orIfOutOfMemory(
+      const isProcessed = await fallBackIfOutOfMemory(
         async () => {
           await work(piece)
           fitting.push(piece)
@@ -61,24 +61,27 @@ export async function cutToFit(
           return rows === 1
         },
       )
-      if (isDone) from = piece.to
+      if (isProcessed) from = piece.to
     }
   }
   return fitting
 }
 
-/** Whole vectors, or a part of one. */
+/** Returns the end of the next piece: after whole vectors, or after a part of one. */
 function endOf({ to }: Piece, from: number, rowsMax: number): number {
   const before = from % VECTOR_ROWS
   const rows = before > 0 || rowsMax < VECTOR_ROWS ? Math.min(rowsMax, VECTOR_ROWS - before) : rowsMax
   return rows === Number.POSITIVE_INFINITY ? to : Math.min(to, from + rows - (rows > VECTOR_ROWS ? rows % VECTOR_ROWS : 0))
 }
 
-export async function orIfOutOfMemory<T>(work: () => Promise<T>, otherwise: (error: OutOfMemory) => Promise<T> | T): Promise<T> {
+export async function fallBackIfOutOfMemory<T>(
+  work: () => Promise<T>,
+  fallback: (error: OutOfMemory) => Promise<T> | T,
+): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof OutOfMemory)) throw error
-    return otherwise(error)
+    return fallback(error)
   }
 }

@@ -7,9 +7,9 @@ export const SAMPLES_BYTES_MAX = 256 * KiB
 export const SAMPLE_BYTES_MAX = 64 * KiB
 
 /**
- * Some of the records that come by, spread evenly over all of them, however many come.
+ * Keeps a sample of the records, spread evenly over all of them, however many there are.
  *
- * Law: those kept are every n-th of those offered, but for the large ones; when they become too many, every other one goes and n doubles.
+ * Law: it keeps every n-th record except for large ones; when there are too many, every other one is removed and n doubles.
  */
 export class RecordSampler {
   #kept: { readonly index: number; readonly bytes: Buffer }[] = []
@@ -17,7 +17,7 @@ export class RecordSampler {
   #every = 1
   #next = 0
 
-  /** Cheap for a record that is not taken. The bytes are copied. */
+  /** Copies the bytes of a record that is sampled; costs next to nothing for others. */
   offer(index: number, payload: Buffer, start: number, end: number): void {
     if (index < this.#next) return
     this.#next = index + this.#every
@@ -27,7 +27,7 @@ export class RecordSampler {
     while (this.#kept.length > qualityLimits.samplesMax || this.#bytes > SAMPLES_BYTES_MAX) this.#thin()
   }
 
-  /** Those that are texts, in their order. */
+  /** Returns the samples that are UTF-8, in order. */
   texts(): readonly string[] {
     return this.#kept.filter(({ bytes }) => isUtf8(bytes)).map(({ bytes }) => bytes.toString('utf8'))
   }

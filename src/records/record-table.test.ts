@@ -264,9 +264,9 @@ describe('the rules of a row', () => {
       `{"a":"${'x'.repeat(1000)}"}`,
     ])
     expect(dlq.map(({ message }) => message)).toEqual([
-      'the value "it\'s \\"long\\"" of the column "a" is not of type DECIMAL(4,2)',
-      'the required column "a" has no value in the record',
-      `the value "${'x'.repeat(200)}" of the column "a" is not of type DECIMAL(4,2)`,
+      'the value "it\'s \\"long\\"" of column "a" is not of type DECIMAL(4,2)',
+      'required column "a" has no value in the record',
+      `the value "${'x'.repeat(200)}" of column "a" is not of type DECIMAL(4,2)`,
     ])
   })
 

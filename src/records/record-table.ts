@@ -1,24 +1,25 @@
 /**
- * The records of one segment, loaded once into DuckDB, and what is made of them: raw Parquet, and for each view Parquet and DLQ.
+ * Loads the records of one segment into DuckDB once, and writes their files: raw Parquet, and Parquet and DLQ for each view.
  *
- * Owns: the tables. Does not own: where records come from, which files are wanted, where they go.
- * DuckDB reads 2048 rows at once, so a table of large records would need gigabytes of memory: then the records are cut into slices of
- * some megabytes, each in tables of its own. What is still too much for the memory is done again in smaller pieces (pieces.ts).
+ * Owns: the tables. Does not own: where records come from, which files are needed, where they go.
+ * DuckDB reads 2048 rows at once, so a table of large records would need gigabytes of memory. Such records are split into slices of a few
+ * megabytes, each in tables of its own. A statement that still runs out of memory is repeated in smaller pieces (pieces.ts).
  *
- * Law: the tables of records and of what was extracted have the same rows in the same order.
+ * Law: the tables of records and of extracted values have the same rows in the same order.
  */
 import type { Buffer } from 'node:buffer'
 import { type Connection, Database, type OutOfMemory } from '#duckdb/database.ts'
-import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
+import { quoteLiteral } from '#duckdb/quote.ts'
 import { assert } from '#lib/assert.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import type { CompiledView, NamedView } from '#views/compiled-view.ts'
-import { type Extraction, extractionSql, undecidedSql, verdicts } from '#views/extraction.ts'
+import { extractionSql, undecidedSql, verdicts } from '#views/extraction.ts'
 import { columnQualities } from './column-quality.ts'
 import { dlqSql } from './dlq.ts'
+import { acceptedSql, type DecidedView, type ExtractedViews, type RowCounts, valuesOf } from './extracted-views.ts'
 import { buildLimits } from './limits.ts'
 import { isAccepted, Observer } from './observer.ts'
-import { cutToFit, orIfOutOfMemory, type Piece, recordsOf } from './pieces.ts'
+import { cutToFit, fallBackIfOutOfMemory, type Piece, recordsSql } from './pieces.ts'
 import { RecordSampler } from './record-sampler.ts'
 import { type Profile, profileKinds } from './sample-profile.ts'
 import { encodingOf, type LoadedSlice, type LoadingFrame, LoadingSlice } from './slice.ts'
@@ -27,24 +28,12 @@ import type { Tally } from './tally.ts'
 import { unmappedPaths } from './unmapped-paths.ts'
 
 export type RecordTableOptions = {
-  /** The only directory that is written to, spilled memory included. */
+  /** The only directory that is written to, also by spilling. */
   readonly directory: string
   readonly memoryBytes: number
   readonly segmentSeq: number
   readonly signal: AbortSignal
   readonly statementTimeoutMs: number
-}
-
-/** Law: processed = accepted + dropped + dlq. */
-export type RowCounts = {
-  readonly processed: number
-  readonly accepted: number
-  readonly dropped: number
-  readonly dlq: number
-  readonly castNulls: number
-  /** DLQ rows by error code. */
-  readonly errors: Readonly<Record<string, number>>
-  readonly lastError: { readonly code: string; readonly message: string } | undefined
 }
 
 export class RecordTable {
@@ -56,10 +45,10 @@ export class RecordTable {
   readonly #slices: LoadedSlice[] = []
   #loading: LoadingSlice
   #recordCount = 0
-  /** Once something was no JSON, all later statements ask first. */
+  /** Set once a record was not valid JSON: later statements check each record. */
   #guarded = false
   readonly #sampler = new RecordSampler()
-  /** Of the samples, once it was asked for. */
+  /** Profile of the samples, computed on first use. */
   #profile: Profile | undefined
 
   private constructor(
@@ -93,7 +82,7 @@ export class RecordTable {
     }
   }
 
-  /** Starts a frame. The answer appends its records: those bytes of the payload. The bytes are copied. */
+  /** Starts a frame. Returns a function that appends a record, which is a range of the payload. The bytes are copied. */
   addFrame(
     origin: { readonly receivedAtMicros: number } & (RecordSource | { readonly envelope: Uint8Array }),
     payload: Buffer,
@@ -108,12 +97,12 @@ export class RecordTable {
     }
   }
 
-  /** Then `flush` must come before the next record. */
+  /** If true, call `flush` before appending the next record. */
   get isFull(): boolean {
     return this.#loading.isFull
   }
 
-  /** Hands on what was appended. To be called now and then, so that little is held outside DuckDB's memory limit. */
+  /** Passes appended records on to DuckDB. Call it regularly, so that little memory is used outside DuckDB's limit. */
   async flush(): Promise<void> {
     this.#options.signal.throwIfAborted()
     this.#sources.flush()
@@ -123,59 +112,59 @@ export class RecordTable {
     this.#loading = await LoadingSlice.create(this.#connection, this.#slices.length, this.#recordCount)
   }
 
-  /** To be called after the last record. */
+  /** Call it after the last record. */
   finish(): void {
     this.#sources.finish()
     this.#slices.push(this.#loading.finish())
   }
 
-  /** Every record as it was sent. */
+  /** Writes every record as it was sent. */
   async writeRaw(path: string): Promise<void> {
     await this.#inPieces((pieces) =>
       this.#copy(
         `SELECT make_timestamp(received_at) AS ingested_at, protocol, topic, client_id,
            CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, CAST(record_index AS BIGINT) AS record_index, payload, payload_bytes, attributes
-         FROM (${recordsOf(pieces)}) AS records JOIN sources ON sources.rowid = records.source`,
+         FROM (${recordsSql(pieces)}) AS records JOIN sources ON sources.rowid = records.source`,
         path,
       ),
     )
   }
 
   /**
-   * Makes the views ready to be written. Several share one parse: what it gives is kept in tables, which replace those there were.
-   * One alone is extracted while it is written. Throws OutOfMemory where a record is too much for several: each alone may take it.
+   * Prepares views for writing. Several views share one parse, whose results replace those of the last call. A single view is
+   * extracted while it is written. Throws OutOfMemory if a record does not fit in memory for all views together: try each alone.
    */
   async extract(views: readonly NamedView[]): Promise<ExtractedViews> {
     const compiled = views.map((view) => view.compiled)
     if (views.length === 1) return { views, values: valuesOf(compiled), rows: () => this.#extractionSql(compiled, this.#pieces) }
     for (const { piece, extracted } of this.#slices) {
-      const make = (sql: () => string): Promise<void> =>
-        this.#unguardedFirst(() => this.#run(`CREATE OR REPLACE TABLE ${extracted} AS ${sql()}`))
-      await orIfOutOfMemory(
-        () => make(() => this.#extractionSql(compiled, [piece])),
+      const createTable = (sql: () => string): Promise<void> =>
+        this.#tryUnguarded(() => this.#run(`CREATE OR REPLACE TABLE ${extracted} AS ${sql()}`))
+      await fallBackIfOutOfMemory(
+        () => createTable(() => this.#extractionSql(compiled, [piece])),
         async () => {
-          await make(() => `SELECT * FROM (${this.#extractionSql(compiled, [piece])}) LIMIT 0`)
-          const add = (part: Piece) =>
-            this.#unguardedFirst(() => this.#run(`INSERT INTO ${extracted} ${this.#extractionSql(compiled, [part])}`))
-          await cutToFit([piece], add, rethrow)
+          await createTable(() => `SELECT * FROM (${this.#extractionSql(compiled, [piece])}) LIMIT 0`)
+          const insert = (part: Piece) =>
+            this.#tryUnguarded(() => this.#run(`INSERT INTO ${extracted} ${this.#extractionSql(compiled, [part])}`))
+          await cutToFit([piece], insert, rethrow)
         },
       )
     }
-    const kept = this.#slices.map(({ extracted }) => `SELECT * FROM ${extracted}`)
-    return { views, values: valuesOf(compiled), rows: () => kept.join(' UNION ALL ') }
+    const tables = this.#slices.map(({ extracted }) => `SELECT * FROM ${extracted}`)
+    return { views, values: valuesOf(compiled), rows: () => tables.join(' UNION ALL ') }
   }
 
-  /** Writes the rows that one of the views accepts, a file without rows where there are none, and says what became of all. */
+  /** Writes the rows that one of the views accepts, also if there are none. Returns the outcome for all records. */
   async writeAccepted(extracted: ExtractedViews, view: number, path: string): Promise<DecidedView> {
     const named = extracted.views[view]
-    assert(named !== undefined, 'the view is among those extracted')
+    assert(named !== undefined, 'the view was extracted')
     const refused = `refused_${view}`
     const write = (from: ExtractedViews, at: number, rowGroupBytes?: number) =>
       this.#observer.observe(refused, () => this.#copy(acceptedSql(from, at, isAccepted(at)), path, rowGroupBytes))
-    const { written, tally } = await this.#unguardedFirst(() =>
-      orIfOutOfMemory(
+    const { written, tally } = await this.#tryUnguarded(() =>
+      fallBackIfOutOfMemory(
         () => write(extracted, view),
-        async () => write(await this.#fitted(named, path), 0, buildLimits.rowGroupBytesFitted),
+        async () => write(await this.#extractFitting(named, path), 0, buildLimits.rowGroupBytesFitted),
       ),
     )
     const processed = written + tally.dropped + tally.dlq
@@ -187,7 +176,7 @@ export class RecordTable {
     return { counts: { ...counts, ...(await this.#errors(dlqSqlOf(this.#pieces), tally.dlq)) }, quality, dlqSqlOf }
   }
 
-  /** One JSON object per row, gzipped. */
+  /** Writes one JSON object per row, gzipped. */
   async writeDlq(decided: DecidedView, path: string): Promise<void> {
     await this.#inPieces((pieces) =>
       this.#run(`COPY (${decided.dlqSqlOf(pieces)}) TO ${quoteLiteral(path)} (FORMAT json, COMPRESSION gzip)`),
@@ -217,16 +206,16 @@ export class RecordTable {
   }
 
   /**
-   * The view alone, in pieces that are small enough for the memory. Each is tried, up to a file at `path`, with a parse more than it takes to
-   * write all of them in the end. A record that is too much by itself is one that the view cannot decide.
+   * Extracts one view in pieces that fit in memory. Each piece is tried first, including a file at `path`, which costs an additional
+   * parse. A record that does not fit by itself is too complex for the view.
    */
-  async #fitted(view: NamedView, path: string): Promise<ExtractedViews> {
+  async #extractFitting(view: NamedView, path: string): Promise<ExtractedViews> {
     const views = [view]
     const values = valuesOf([view.compiled])
     const accepted = `json_valid(record) AND verdict_0 = ${verdicts.accepted}`
     const attempt = (piece: Piece): Promise<unknown> => {
-      const records = `(SELECT *, payload AS record FROM (${recordsOf([piece])}))`
-      const { sql } = extractionSql([view.compiled], { guarded: this.#guarded, records, handOn: ['record'] })
+      const records = `(SELECT *, payload AS record FROM (${recordsSql([piece])}))`
+      const { sql } = extractionSql([view.compiled], { guarded: this.#guarded, records, passThrough: ['record'] })
       return this.#copy(acceptedSql({ views, values, rows: () => sql }, 0, accepted), path)
     }
     const tooComplex: Piece[] = []
@@ -235,17 +224,18 @@ export class RecordTable {
     const undecided =
       tooComplex.length === 0
         ? []
-        : [undecidedSql(view.compiled, { records: `(${recordsOf(tooComplex)})`, handOn: ['record_index'] })]
+        : [undecidedSql(view.compiled, { records: `(${recordsSql(tooComplex)})`, passThrough: ['record_index'] })]
     return { views, values, rows: () => [...decided, ...undecided].join(' UNION ALL ') }
   }
 
   #extractionSql(compiled: readonly CompiledView[], pieces: readonly Piece[]): string {
-    return extractionSql(compiled, { guarded: this.#guarded, records: `(${recordsOf(pieces)})`, handOn: ['record_index'] }).sql
+    return extractionSql(compiled, { guarded: this.#guarded, records: `(${recordsSql(pieces)})`, passThrough: ['record_index'] })
+      .sql
   }
 
-  /** Of all records, in smaller pieces where that is too much for the memory. */
+  /** Copies all records, in smaller pieces if they do not fit in memory. */
   async #inPieces(copy: (pieces: readonly Piece[]) => Promise<unknown>): Promise<void> {
-    await orIfOutOfMemory(
+    await fallBackIfOutOfMemory(
       () => copy(this.#pieces),
       async () => copy(await cutToFit(this.#pieces, (piece) => copy([piece]), rethrow)),
     )
@@ -255,8 +245,8 @@ export class RecordTable {
     return this.#slices.map(({ piece }) => piece)
   }
 
-  /** Does it again if a record is no JSON. */
-  async #unguardedFirst<T>(work: () => Promise<T>): Promise<T> {
+  /** Runs the work again, guarded, if a record is not valid JSON. */
+  async #tryUnguarded<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
@@ -266,7 +256,7 @@ export class RecordTable {
     }
   }
 
-  /** The number of rows written. */
+  /** Returns the number of rows written. */
   async #copy(select: string, path: string, rowGroupBytes: number = buildLimits.rowGroupBytes): Promise<number> {
     const { rows } = await this.#query(
       `COPY (${select}) TO ${quoteLiteral(path)} (FORMAT parquet, COMPRESSION zstd,
@@ -286,29 +276,6 @@ export class RecordTable {
   get #statement() {
     return { signal: this.#options.signal, timeoutMs: this.#options.statementTimeoutMs }
   }
-}
-
-export type ExtractedViews = {
-  readonly views: readonly NamedView[]
-  readonly values: Extraction['values']
-  /** The statement that gives the rows of all views. */
-  readonly rows: () => string
-}
-
-export type DecidedView = {
-  readonly counts: RowCounts
-  readonly quality: ViewQuality
-  readonly dlqSqlOf: (pieces: readonly Piece[]) => string
-}
-
-function valuesOf(compiled: readonly CompiledView[]): ExtractedViews['values'] {
-  return extractionSql(compiled, { guarded: true, records: 'records' }).values
-}
-
-function acceptedSql({ views, values, rows }: ExtractedViews, view: number, condition: string): string {
-  const names = views[view]?.compiled.columns ?? []
-  const columns = names.map(({ name }, index) => `${values[view]?.[index]} AS ${quoteIdentifier(name)}`)
-  return `SELECT ${columns.join(', ')} FROM (${rows()}) WHERE ${condition}`
 }
 
 function rethrow(_: Piece, error: OutOfMemory): void {

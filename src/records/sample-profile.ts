@@ -1,40 +1,40 @@
 /**
- * What is in some samples, place by place.
+ * Profiles samples: a tree of the paths in them, with the kinds of values at each.
  *
- * Owns: how samples are read, and what is counted of each place. Does not own: which column is made of it (suggest.ts).
- * Law: samples are hostile. The places are bounded in number and in depth, and numbers are judged by their own text, never by the
- * double that JavaScript makes of it.
+ * Owns: reading samples, and what is counted for each node. Does not own: which column it becomes (preview/suggest.ts).
+ * Law: samples are hostile. The tree is bounded in size and depth, and numbers are judged by their text, never by the double that
+ * JavaScript makes of it.
  */
 import type { Step } from '#views/json-path.ts'
 
 export const profileLimits = {
-  /** Places in the samples that are profiled, and how deep they may be nested. */
-  placesMax: 20_000,
+  /** Nodes of the tree, and its depth. */
+  nodesMax: 20_000,
   depthMax: 16,
 } as const
 
-/** What the values of a place are. A number is `integer` if it is written without fraction and exponent. */
+/** Kinds of values. A number is an `integer` if it is written without fraction and exponent. */
 export type Kind = 'boolean' | 'integer' | 'fraction' | 'text' | 'object' | 'list'
 
-export type Place = {
+export type ProfileNode = {
   readonly steps: readonly Step[]
-  /** Samples that have a value there that is not null, and those that have only null. */
+  /** Samples with a value other than null at this path, and samples with only null. */
   found: number
   nulls: number
-  /** Samples that have something else there than objects and lists. */
+  /** Samples with a value that is neither an object nor a list. */
   scalars: number
   readonly kinds: Set<Kind>
-  /** What every text there is, and the longest integer. */
+  /** The form that all texts have, and the digits of the longest integer. */
   texts: TextForm | undefined
   digits: number
-  /** Whether every integer is one of 64 bits, and one that a double has exactly. */
+  /** Whether every integer fits in 64 bits, and whether a double represents every integer exactly. */
   fitsBigint: boolean
   fitsDouble: boolean
-  /** Of objects: what is under each name. */
-  readonly names: Map<string, Place>
-  /** Of lists: what is in them. */
-  items: Place | undefined
-  /** The last sample that was counted. */
+  /** Children of objects, by name. */
+  readonly names: Map<string, ProfileNode>
+  /** The elements of lists. */
+  items: ProfileNode | undefined
+  /** The last sample that each counter counted. */
   lastFound: number
   lastNull: number
   lastScalar: number
@@ -43,15 +43,15 @@ export type Place = {
 export type TextForm = 'uuid' | 'date' | 'timestamp' | 'other'
 
 export type Profile = {
-  readonly root: Place
-  /** Samples that are JSON. */
+  readonly root: ProfileNode
+  /** Number of samples that are valid JSON. */
   readonly samples: number
   readonly unreadable: readonly { readonly index: number; readonly message: string }[]
-  /** There is more than was looked at. */
+  /** Whether some paths were left out. */
   readonly isCut: boolean
 }
 
-/** A number as it is written. */
+/** A number as it was written. */
 class NumberText {
   readonly text: string
   constructor(text: string) {
@@ -63,7 +63,7 @@ export function profileSamples(samples: readonly string[]): Profile {
   return profile(samples, parse, new Profiler({ looksIntoTexts: true }))
 }
 
-/** Of which only `found`, `scalars` and `kinds` are wanted: numbers without their texts, and texts by no form. */
+/** Profiles only `found`, `scalars` and `kinds`, which is faster: without the text of numbers and the form of texts. */
 export function profileKinds(samples: readonly string[]): Profile {
   return profile(samples, JSON.parse, new Profiler({ looksIntoTexts: false }))
 }
@@ -74,7 +74,7 @@ function profile(samples: readonly string[], parse: (sample: string) => unknown,
     try {
       profiler.add(parse(sample), index)
     } catch (error) {
-      // A RangeError: deeper than the stack.
+      // A RangeError means that the nesting exceeds the stack.
       const message = error instanceof SyntaxError ? error.message : 'it is nested too deep'
       unreadable.push({ index, message })
     }
@@ -91,10 +91,10 @@ function parse(sample: string): unknown {
 }
 
 class Profiler {
-  readonly root = newPlace([])
+  readonly root = newNode([])
   isCut = false
   readonly #looksIntoTexts: boolean
-  #places = 1
+  #nodes = 1
 
   constructor({ looksIntoTexts }: { readonly looksIntoTexts: boolean }) {
     this.#looksIntoTexts = looksIntoTexts
@@ -104,52 +104,52 @@ class Profiler {
     this.#visit(this.root, value, sample)
   }
 
-  #visit(place: Place, value: unknown, sample: number): void {
+  #visit(node: ProfileNode, value: unknown, sample: number): void {
     if (value === null || value === undefined) {
-      if (place.lastFound !== sample && place.lastNull !== sample) {
-        place.nulls += 1
-        place.lastNull = sample
+      if (node.lastFound !== sample && node.lastNull !== sample) {
+        node.nulls += 1
+        node.lastNull = sample
       }
       return
     }
-    if (place.lastFound !== sample) {
-      place.found += 1
-      place.lastFound = sample
-      if (place.lastNull === sample) place.nulls -= 1
+    if (node.lastFound !== sample) {
+      node.found += 1
+      node.lastFound = sample
+      if (node.lastNull === sample) node.nulls -= 1
     }
-    place.kinds.add(kindOf(value))
-    if ((typeof value !== 'object' || value instanceof NumberText) && place.lastScalar !== sample) {
-      place.scalars += 1
-      place.lastScalar = sample
+    node.kinds.add(kindOf(value))
+    if ((typeof value !== 'object' || value instanceof NumberText) && node.lastScalar !== sample) {
+      node.scalars += 1
+      node.lastScalar = sample
     }
     if (typeof value === 'string') {
-      if (this.#looksIntoTexts) place.texts = both(place.texts, formOf(value))
-    } else if (value instanceof NumberText) countNumber(place, value.text)
+      if (this.#looksIntoTexts) node.texts = both(node.texts, formOf(value))
+    } else if (value instanceof NumberText) countNumber(node, value.text)
     else if (Array.isArray(value)) {
-      place.items ??= this.#newPlace([...place.steps, 'each'])
-      if (place.items !== undefined) for (const item of value) this.#visit(place.items, item, sample)
+      node.items ??= this.#newNode([...node.steps, 'each'])
+      if (node.items !== undefined) for (const item of value) this.#visit(node.items, item, sample)
     } else if (typeof value === 'object') {
       for (const [key, inner] of Object.entries(value)) {
-        const known = place.names.get(key) ?? this.#newPlace([...place.steps, { key }])
+        const known = node.names.get(key) ?? this.#newNode([...node.steps, { key }])
         if (known === undefined) continue
-        place.names.set(key, known)
+        node.names.set(key, known)
         this.#visit(known, inner, sample)
       }
     }
   }
 
-  #newPlace(steps: readonly Step[]): Place | undefined {
+  #newNode(steps: readonly Step[]): ProfileNode | undefined {
     if (steps.length > profileLimits.depthMax) return undefined
-    if (this.#places >= profileLimits.placesMax) {
+    if (this.#nodes >= profileLimits.nodesMax) {
       this.isCut = true
       return undefined
     }
-    this.#places += 1
-    return newPlace(steps)
+    this.#nodes += 1
+    return newNode(steps)
   }
 }
 
-function newPlace(steps: readonly Step[]): Place {
+function newNode(steps: readonly Step[]): ProfileNode {
   return {
     ...{
       steps,
@@ -177,14 +177,14 @@ function kindOf(value: unknown): Kind {
 const bigintMin = -(2n ** 63n)
 const bigintMax = 2n ** 63n - 1n
 
-function countNumber(place: Place, text: string): void {
+function countNumber(node: ProfileNode, text: string): void {
   if (!/^-?\d+$/.test(text)) return
   const digits = text.replace('-', '').length
-  place.digits = Math.max(place.digits, digits)
-  // Reading an integer of any length takes time that grows with its square.
+  node.digits = Math.max(node.digits, digits)
+  // Parsing an integer takes time that grows with the square of its length.
   const value = digits > 19 ? undefined : BigInt(text)
-  place.fitsBigint &&= value !== undefined && value >= bigintMin && value <= bigintMax
-  place.fitsDouble &&= Number.isSafeInteger(Number(text))
+  node.fitsBigint &&= value !== undefined && value >= bigintMin && value <= bigintMax
+  node.fitsDouble &&= Number.isSafeInteger(Number(text))
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
@@ -198,7 +198,7 @@ function formOf(text: string): TextForm {
   return hour === undefined ? 'date' : 'timestamp'
 }
 
-/** Not 30 February. */
+/** Whether the date exists: 30 February does not. */
 function isDay(day: string): boolean {
   const moment = new Date(`${day}T00:00:00Z`)
   return !Number.isNaN(moment.getTime()) && moment.toISOString().startsWith(day)

@@ -13,7 +13,7 @@ type Slice = {
   readonly first: number
 }
 
-/** With the piece that has all of its rows. */
+/** `piece` has all rows of the slice. */
 export type LoadedSlice = Slice & { readonly rows: number; readonly piece: Piece }
 
 export type LoadingFrame = {
@@ -21,11 +21,11 @@ export type LoadingFrame = {
   /** A row id of the table `sources`. */
   readonly source: number
   readonly payload: Buffer
-  /** What the whole payload is in; undefined where it isn't UTF-8 throughout. */
+  /** Encoding of the whole payload; undefined if it is not valid UTF-8. */
   readonly encoding: 'latin1' | 'utf8' | undefined
 }
 
-/** ASCII is read as latin1, which is faster. */
+/** ASCII is decoded as latin1, which is faster. */
 export function encodingOf(payload: Buffer): LoadingFrame['encoding'] {
   return isAscii(payload) ? 'latin1' : isUtf8(payload) ? 'utf8' : undefined
 }
@@ -35,7 +35,7 @@ export class LoadingSlice {
   readonly #slice: Slice
   readonly #records: RowAppender
   #rows = 0
-  /** Of the records that DuckDB will have in memory at once. */
+  /** Size of the records that DuckDB will hold in memory at once. */
   #vectorBytes = 0
   #isFull = false
 
@@ -46,7 +46,7 @@ export class LoadingSlice {
 
   static async create(connection: Connection, index: number, first: number): Promise<LoadingSlice> {
     const slice = { records: `records_${index}`, extracted: `extracted_${index}`, first }
-    // A payload that is no UTF-8 is in the column for bytes, and `payload` is NULL.
+    // A payload that is not UTF-8 goes into the column for bytes, and `payload` is NULL.
     await connection.run(
       `CREATE TABLE ${slice.records} (received_at BIGINT, source INTEGER, payload VARCHAR, payload_bytes BLOB)`,
     )
@@ -61,12 +61,12 @@ export class LoadingSlice {
     return this.#isFull
   }
 
-  /** Appends bytes of the frame's payload as a record. */
+  /** Appends a range of the frame's payload as a record. */
   add({ receivedAt, source, payload, encoding }: LoadingFrame, start: number, end: number): void {
     this.#records.appendBigInt(receivedAt)
     this.#records.appendInteger(source)
     if (encoding !== undefined || isUtf8(payload.subarray(start, end))) {
-      // Nothing is faster than a string of one byte per character.
+      // A latin1 string is the fastest to append.
       this.#records.appendVarchar(payload.toString(encoding ?? 'utf8', start, end))
       this.#records.appendNull()
     } else {

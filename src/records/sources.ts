@@ -2,17 +2,17 @@ import { Buffer } from 'node:buffer'
 import type { Connection, RowAppender } from '#duckdb/database.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
 
-/** Where a record comes from. */
+/** The origin of a record. */
 export type RecordSource = {
   readonly protocol: string
   readonly topic: string
   readonly clientId: string
-  /** JSON of what else the envelope has (model/record-envelope.ts), or empty. */
+  /** The other fields of the envelope as JSON (model/record-envelope.ts), or ''. */
   readonly attributes: string
 }
 
-/** The number of a source is found again among this many; beyond them a source may get another number, which is as good. */
-const REMEMBERED_MAX = 65_536
+/** Sources that are deduplicated. Beyond that, a source may get a second number, which does no harm. */
+const KNOWN_MAX = 65_536
 
 /** The table `sources`: a record names its source by the row id there. */
 export class Sources {
@@ -50,7 +50,7 @@ export class Sources {
       else this.#appender.appendVarchar(text)
     }
     this.#appender.endRow()
-    if (this.#known.size >= REMEMBERED_MAX) this.#known.clear()
+    if (this.#known.size >= KNOWN_MAX) this.#known.clear()
     this.#known.set(key, this.#count)
     this.#count += 1
     return this.#count - 1
@@ -60,7 +60,7 @@ export class Sources {
     this.#appender.flushSync()
   }
 
-  /** After the last source. */
+  /** Call it after the last source. */
   finish(): void {
     this.#appender.closeSync()
   }

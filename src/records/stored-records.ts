@@ -1,8 +1,8 @@
 /**
  * Reads raw Parquet back into records.
  *
- * Law: every record once, in the order it had in the segment, with the bytes that were sent. It is read a row group at a time, which is as
- * much as whoever wrote it held in memory, and handed on in parts of that.
+ * Law: every record is returned once, in the order of the segment, with the bytes that were sent. One row group is read at a time, which
+ * is what its writer held in memory, and is returned in batches.
  */
 import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
@@ -14,15 +14,15 @@ import type { RecordSource } from './sources.ts'
 export type StoredRecord = RecordSource & { readonly receivedAtMicros: number; readonly payload: Buffer }
 
 export type StoredRecordsOptions = {
-  /** The directory of the file is the only one that is read. */
+  /** The file. Nothing outside its directory is read. */
   readonly path: string
   readonly memoryBytes: number
-  /** Bytes of a part, as far as records are of like size. */
+  /** Approximate size of a batch. */
   readonly batchBytes: number
   readonly signal: AbortSignal
 }
 
-/** Indexes of records, both of them included. */
+/** Indexes of records; both ends are included. */
 type Range = { readonly first: number; readonly last: number; readonly bytes: number }
 
 export async function* readStoredRecords(options: StoredRecordsOptions): AsyncGenerator<readonly StoredRecord[]> {
@@ -38,8 +38,8 @@ export async function* readStoredRecords(options: StoredRecordsOptions): AsyncGe
       statement,
     )
     const ranges = groups.rows.map(([first, last, bytes]) => ({ first: Number(first), last: Number(last), bytes: Number(bytes) }))
-    for (const range of apart(ranges)) {
-      for (const { first, last } of parts(range, batchBytes)) {
+    for (const range of mergeOverlapping(ranges)) {
+      for (const { first, last } of split(range, batchBytes)) {
         const { rows } = await connection.query(
           `SELECT record_index, epoch_us(ingested_at), protocol, topic, client_id, payload, to_base64(payload_bytes), attributes
            FROM read_parquet(${quoteLiteral(path)}, hive_partitioning = false) WHERE record_index BETWEEN ${first} AND ${last}`,
@@ -53,8 +53,8 @@ export async function* readStoredRecords(options: StoredRecordsOptions): AsyncGe
   }
 }
 
-/** The file has the records nearly in order: row groups whose indexes overlap are taken together. */
-function apart(ranges: readonly Range[]): readonly Range[] {
+/** Merges row groups whose record indexes overlap: the records of a file are only nearly in order. */
+function mergeOverlapping(ranges: readonly Range[]): readonly Range[] {
   const merged: Range[] = []
   for (const range of ranges) {
     const before = merged.at(-1)
@@ -67,7 +67,7 @@ function apart(ranges: readonly Range[]): readonly Range[] {
   return merged
 }
 
-function* parts({ first, last, bytes }: Range, batchBytes: number): Generator<{ readonly first: number; readonly last: number }> {
+function* split({ first, last, bytes }: Range, batchBytes: number): Generator<{ readonly first: number; readonly last: number }> {
   const step = Math.ceil((last - first + 1) / Math.max(1, Math.ceil(bytes / batchBytes)))
   for (let at = first; at <= last; at += step) yield { first: at, last: Math.min(last, at + step - 1) }
 }

@@ -1,19 +1,19 @@
-/** What became of the rows of a view that it doesn't simply accept. */
+/** Counts of the rows that a view does not simply accept. */
 import { columnOf, isMissing, MASK_COLUMNS } from '#views/extraction.ts'
 
 export type Tally = {
   readonly dropped: number
   readonly dlq: number
   readonly castNulls: number
-  /** By column; one that had none of it may be absent. */
+  /** By column index; columns without any may be missing. */
   readonly ofColumns: ReadonlyMap<number, ColumnTally>
 }
-/** Values that became NULL because their cast failed; DLQ rows by their error. */
+/** Values that became NULL because their cast failed, and DLQ rows by error. */
 export type ColumnTally = { readonly castNulls: number; readonly castDlq: number; readonly missing: number }
 
-/** Masks of bits that are told apart before they are added to the columns: hostile records may have each another. */
+/** Distinct bit masks that are held before they are added to the columns: hostile records may each have another one. */
 const MASKS_MAX = 1_024
-/** Bits that JavaScript has in a number that it works on bit by bit. */
+/** Bits of a number in JavaScript's bitwise operations. */
 const WORD_BITS = 31
 
 export class Counts {
@@ -27,12 +27,12 @@ export class Counts {
     this.#dropped += 1
   }
 
-  /** A row of the DLQ. */
+  /** Counts a row of the DLQ. */
   addRefused(verdict: number): void {
     count(this.#verdicts, verdict, 1)
   }
 
-  /** The columns whose cast failed and became NULL, a bit each, as the extraction has them. */
+  /** Counts the columns whose cast failed and became NULL: one bit each, as in the extraction. */
   addCastNulls(mask: bigint, moreMask: bigint): void {
     if (mask !== 0n) count(this.#masks, mask, 1)
     if (moreMask !== 0n) count(this.#moreMasks, moreMask, 1)
@@ -63,7 +63,7 @@ export class Counts {
 
   #addWord(word: number, first: number, rows: number): void {
     for (let left = word; left !== 0; left &= left - 1) {
-      // Of the lowest bit that is set.
+      // The position of the lowest set bit.
       const position = WORD_BITS - Math.clz32(left & -left)
       count(this.#castNulls, first + position, rows)
     }

@@ -1,23 +1,23 @@
 /**
- * Which paths of the records no column of a view takes: so a schema that drifts shows.
+ * Finds the paths of the records that no column of a view takes, which reveals schema drift.
  *
- * Owns: what a column takes. Does not own: what is in the samples (sample-profile.ts).
- * Law: a path is the topmost place of which nothing is taken: of an object that no column reaches into, the object itself. Names are hostile:
- * the number of paths and the length of each are bounded.
+ * Owns: which parts of a record a column takes. Does not own: the contents of the samples (sample-profile.ts).
+ * Law: only the topmost path is reported: for an object that no column reads from, the object itself. Names are hostile: the number of
+ * paths and their length are bounded.
  */
 import { qualityLimits } from '#model/limits.ts'
 import { descriptorOf } from '#model/types/column-type.ts'
 import { byFrequency, JsonKind, type SeenPath } from '#model/view-quality.ts'
 import type { CompiledColumn } from '#views/compiled-view.ts'
 import { printPath } from '#views/json-path.ts'
-import type { Kind, Place, Profile } from './sample-profile.ts'
+import type { Kind, Profile, ProfileNode } from './sample-profile.ts'
 
-/** What columns take of a place and of what is under it. */
+/** What the columns take from a node and from the nodes below it. */
 type Taken = {
   takesAll: boolean
   takesScalars: boolean
   readonly names: Map<string, Taken>
-  /** Of the elements of a list: an index is as good as all of them. */
+  /** The elements of a list. A column that takes one index counts as taking all. */
   items: Taken | undefined
 }
 
@@ -30,27 +30,27 @@ const kinds = {
   list: 'array',
 } as const satisfies Record<Kind, JsonKind>
 
-/** The most frequent first. */
+/** Returns the unmapped paths, the most frequent first. */
 export function unmappedPaths({ root }: Profile, columns: readonly CompiledColumn[]): readonly SeenPath[] {
   const found = new Map<string, SeenPath>()
-  const report = (place: Place, records: number, which: (kind: Kind) => boolean): void => {
-    const path = shownPath(place)
+  const report = (node: ProfileNode, records: number, which: (kind: Kind) => boolean): void => {
+    const path = shortenedPath(node)
     const before = found.get(path)
-    const types = new Set([...place.kinds].filter(which).map((kind) => kinds[kind]))
+    const types = new Set([...node.kinds].filter(which).map((kind) => kinds[kind]))
     for (const type of before?.types ?? []) types.add(type)
-    // Names that are too long may look alike.
+    // Shortened names may be equal.
     const most = Math.max(records, before?.records ?? 0)
     found.set(path, { path, types: JsonKind.options.filter((type) => types.has(type)), records: most })
   }
-  const visit = (place: Place, taken: Taken | undefined): void => {
-    if (place.found === 0 || taken?.takesAll) return
+  const visit = (node: ProfileNode, taken: Taken | undefined): void => {
+    if (node.found === 0 || taken?.takesAll) return
     if (taken === undefined) {
-      report(place, place.found, () => true)
+      report(node, node.found, () => true)
       return
     }
-    if (place.scalars > 0 && !taken.takesScalars) report(place, place.scalars, (kind) => kind !== 'object' && kind !== 'list')
-    for (const [name, inner] of place.names) visit(inner, taken.names.get(name))
-    if (place.items !== undefined) visit(place.items, taken.items)
+    if (node.scalars > 0 && !taken.takesScalars) report(node, node.scalars, (kind) => kind !== 'object' && kind !== 'list')
+    for (const [name, inner] of node.names) visit(inner, taken.names.get(name))
+    if (node.items !== undefined) visit(node.items, taken.items)
   }
   visit(root, takenBy(columns))
   return [...found.values()].toSorted(byFrequency).slice(0, qualityLimits.pathsMax)
@@ -62,7 +62,7 @@ function takenBy(columns: readonly CompiledColumn[]): Taken {
     if (path.from === 'envelope') continue
     let at = root
     for (const step of path.steps) at = step === 'each' || 'index' in step ? itemsOf(at) : nameOf(at, step.key)
-    // The list that [*] makes is none in the record.
+    // The list that [*] creates is not a list in the record.
     for (let depth = path.hasEach ? 1 : 0; depth < type.depth; depth += 1) at = itemsOf(at)
     at.takesScalars = true
     if (descriptorOf(type.scalar).takesAnyText) at.takesAll = true
@@ -85,7 +85,7 @@ function nothing(): Taken {
   return { takesAll: false, takesScalars: false, names: new Map(), items: undefined }
 }
 
-function shownPath({ steps }: Place): string {
+function shortenedPath({ steps }: ProfileNode): string {
   const path = printPath(steps).toWellFormed()
   if (path.length <= qualityLimits.pathCharsMax) return path
   return `${path.slice(0, qualityLimits.pathCharsMax - 1).toWellFormed()}…`

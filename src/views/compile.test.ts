@@ -98,8 +98,8 @@ describe('conditions that are taken', () => {
 
 describe('conditions that are refused, naming what is wrong', () => {
   test.each([
-    ['amount', 'it is BIGINT'],
-    ['NULL', 'must be true or false'],
+    ['amount', 'is of type BIGINT'],
+    ['NULL', 'must be a BOOLEAN expression'],
     ['nope = 1', '"nope" is not a column'],
     ['records.amount = 1', '"records.amount" is not a column'],
     ['payload IS NULL', '"payload" is not a column'],

@@ -1,8 +1,8 @@
 /**
- * Definition → compiled view: everything checked, every path and type parsed, the filters read into conditions.
+ * Compiles a view definition: checks everything, parses paths and types, turns filters into conditions.
  *
- * Owns: what a definition may say. Does not own: the statements (extraction.ts), the rows (record-table.ts).
- * Law: definitions are hostile. Every problem is an AppError that names its place; what compiles here runs in delivery.
+ * Owns: what a definition may contain. Does not own: the statement (extraction.ts), the rows (records/).
+ * Law: definitions are hostile. Every problem is reported with its path in an AppError; what compiles here runs in delivery.
  */
 import { type Connection, Database } from '#duckdb/database.ts'
 import { quoteIdentifier } from '#duckdb/quote.ts'
@@ -21,22 +21,22 @@ import { PathError, parsePath } from './json-path.ts'
 const COMPILER_MEMORY_BYTES = 64 * MiB
 
 let compiler: Promise<Database> | undefined
-const known = new WeakMap<Definition, Promise<CompiledView>>()
+const compiledByDefinition = new WeakMap<Definition, Promise<CompiledView>>()
 
-/** Throws AppError validation_error with every problem in `errors`. A definition object that compiled is remembered. */
+/** Throws AppError validation_error with every problem in `errors`. Caches the result by definition object. */
 export function compileView(definition: Definition): Promise<CompiledView> {
-  const remembered = known.get(definition)
-  if (remembered !== undefined) return remembered
+  const cached = compiledByDefinition.get(definition)
+  if (cached !== undefined) return cached
   const compiled = compile(definition)
   if (typeof definition !== 'object' || definition === null) return compiled
-  known.set(definition, compiled)
-  compiled.catch(() => known.delete(definition))
+  compiledByDefinition.set(definition, compiled)
+  compiled.catch(() => compiledByDefinition.delete(definition))
   return compiled
 }
 
 async function compile(input: unknown): Promise<CompiledView> {
   const parsed = Definition.safeParse(input)
-  if (!parsed.success) throw refused(fieldErrorsOf(parsed.error))
+  if (!parsed.success) throw invalid(fieldErrorsOf(parsed.error))
   const definition = parsed.data
   const errors: FieldError[] = []
   const columns = definition.columns.map((column, index): CompiledColumn | undefined => {
@@ -50,16 +50,16 @@ async function compile(input: unknown): Promise<CompiledView> {
     if (path.from === 'envelope' && (type.depth > 0 || descriptorOf(type.scalar).readsJson)) {
       errors.push({
         path: `${at}.type`,
-        message: 'must be a scalar such as VARCHAR or TIMESTAMP, because the path is of the envelope',
+        message: 'must be a scalar such as VARCHAR or TIMESTAMP, because the path names a field of the envelope',
       })
     }
     return { name: column.name, path, type, required: column.required ?? false, castFailures: column.cast_failures ?? 'null' }
   })
-  const sound = columns.filter((column) => column !== undefined)
-  const conditions = await readConditions(definition, errors.length === 0 ? sound : undefined, errors)
-  if (errors.length > 0) throw refused(errors)
+  const valid = columns.filter((column) => column !== undefined)
+  const conditions = await readConditions(definition, errors.length === 0 ? valid : undefined, errors)
+  if (errors.length > 0) throw invalid(errors)
   const view = {
-    columns: sound,
+    columns: valid,
     condition:
       conditions.length === 0
         ? undefined
@@ -70,19 +70,19 @@ async function compile(input: unknown): Promise<CompiledView> {
 
 async function readConditions(
   { columns, filters = [] }: Definition,
-  sound: readonly CompiledColumn[] | undefined,
+  valid: readonly CompiledColumn[] | undefined,
   errors: FieldError[],
 ): Promise<readonly Condition[]> {
   if (filters.length === 0) return []
   compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES })
   const connection = await (await compiler).connect()
   const conditions: Condition[] = []
-  const named = columns.map(({ name }, index) => ({ name, type: sound?.[index]?.type }))
+  const named = columns.map(({ name }, index) => ({ name, type: valid?.[index]?.type }))
   try {
     for (const [index, { condition: text }] of filters.entries()) {
       try {
         const parsed = await parseCondition(connection, text, named, definitionLimits.compileTimeoutMs)
-        if (sound !== undefined) await mustFit(connection, parsed, sound)
+        if (valid !== undefined) await assertTypechecks(connection, parsed, valid)
         conditions.push(parsed.condition)
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error)
@@ -96,13 +96,13 @@ async function readConditions(
   return conditions
 }
 
-/** DuckDB itself says whether the types fit, by working out the constants, and the condition on one row of NULLs. */
-async function mustFit(
+/** Lets DuckDB check the types, by evaluating the constants, and the condition on one row of NULLs. */
+async function assertTypechecks(
   connection: Connection,
   { condition, constants }: ParsedCondition,
   columns: readonly CompiledColumn[],
 ): Promise<void> {
-  const ask = (sql: string): Promise<unknown> =>
+  const evaluate = (sql: string): Promise<unknown> =>
     connection.query(sql, { timeoutMs: definitionLimits.compileTimeoutMs }).then(
       ({ rows }) => rows[0]?.[0],
       (error: unknown) => {
@@ -110,11 +110,11 @@ async function mustFit(
         throw new ConditionError(`does not fit the columns: ${line}`)
       },
     )
-  if (constants.length > 0) await ask(`SELECT ${constants.join(', ')}`)
+  if (constants.length > 0) await evaluate(`SELECT ${constants.join(', ')}`)
   const nulls = columns.map(({ name, type }) => `CAST(NULL AS ${printType(storedType(type))}) AS ${quoteIdentifier(name)}`)
   const sql = condition((index) => quoteIdentifier(columns[index]?.name ?? ''))
-  const type = await ask(`SELECT typeof(${sql}) FROM (SELECT ${nulls.join(', ')})`)
-  if (type !== 'BOOLEAN') throw new ConditionError(`must be true or false for a row, such as amount > 5; it is ${type}`)
+  const type = await evaluate(`SELECT typeof(${sql}) FROM (SELECT ${nulls.join(', ')})`)
+  if (type !== 'BOOLEAN') throw new ConditionError(`must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`)
 }
 
 function attempt<T>(errors: FieldError[], path: string, kind: new (message: string) => Error, parse: () => T): T | undefined {
@@ -127,6 +127,6 @@ function attempt<T>(errors: FieldError[], path: string, kind: new (message: stri
   }
 }
 
-function refused(errors: readonly FieldError[]): AppError {
+function invalid(errors: readonly FieldError[]): AppError {
   return new AppError('validation_error', 'the view definition cannot be compiled', { errors })
 }

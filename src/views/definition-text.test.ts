@@ -77,8 +77,8 @@ describe('YAML', () => {
   })
 
   test.each<[string, string, string, number | undefined, number | undefined]>([
-    ['a syntax error', 'columns:\n  - name: "id\n', 'is no YAML', 3, 1],
-    ['a tab', 'columns:\n\t- a', 'is no YAML', 2, 1],
+    ['a syntax error', 'columns:\n  - name: "id\n', 'is not valid YAML', 3, 1],
+    ['a tab', 'columns:\n\t- a', 'is not valid YAML', 2, 1],
     ['a key twice', 'columns: []\nfilters: []\ncolumns: []\n', 'keys must be unique', 3, 1],
     ['a tag', 'columns: !!js/function "x"', 'must not have tags', 1, 10],
     ['a tag of bytes', 'columns: !!binary aGk=', 'must not have tags', 1, 10],
@@ -133,9 +133,9 @@ describe('JSON', () => {
   })
 
   test('must be JSON, not YAML', () => {
-    expect(problem('columns: []', 'json')?.message).toMatch(/is no JSON: .* unless format is yaml/)
+    expect(problem('columns: []', 'json')?.message).toMatch(/is not valid JSON: .* set format to yaml if it is YAML/)
     expect(problem('{\n "a": 1,\n}', 'json')).toMatchObject({ line: 3, column: 1 })
-    expect(problem('', 'json')?.message).toContain('is no JSON')
+    expect(problem('', 'json')?.message).toContain('is not valid JSON')
   })
 
   test('a key twice is refused', () => {

@@ -1,9 +1,9 @@
 /**
- * A definition from text, YAML or JSON, and the places of its parts there.
+ * Parses a definition from YAML or JSON, and finds the line and column of its parts.
  *
- * Owns: how text becomes a value, and where in the text a path of the value is. Does not own: what a definition may say.
- * Law: the text is hostile. It is bounded before a parser that recurses sees it, tags make nothing of it but the plain types of
- * YAML's core schema, and what aliases repeat is counted.
+ * Owns: turning text into a value, and paths of the value into positions in the text. Does not own: what a definition may contain.
+ * Law: the text is hostile. Its size and nesting are bounded before a recursive parser sees it, only the plain types of YAML's core
+ * schema are allowed, and the repetitions of aliases are counted.
  */
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, Lexer, LineCounter, type Node, parseDocument } from 'yaml'
 import { AppError, type FieldError } from '#errors.ts'
@@ -16,11 +16,11 @@ export type DefinitionText = {
   readonly located: (errors: readonly FieldError[]) => readonly FieldError[]
 }
 
-/** Throws AppError validation_error with the place where the text cannot be read. */
+/** Throws AppError validation_error with the line and column at which the text cannot be parsed. */
 export function parseDefinitionText(text: string, format: DefinitionFormat): DefinitionText {
   const value = format === 'json' ? parseJson(text) : undefined
-  const tooMuch = excess(text)
-  if (tooMuch !== undefined) throw unreadable(tooMuch)
+  const excess = findExcess(text)
+  if (excess !== undefined) throw unreadable(excess)
   const lines = new LineCounter()
   const document = parseDocument(text, {
     lineCounter: lines,
@@ -35,8 +35,8 @@ export function parseDefinitionText(text: string, format: DefinitionFormat): Def
     const { line, col } = lines.linePos(offset)
     return { line, column: col }
   }
-  // A tag that is not of the schema is but a warning to the parser. JSON has been read: of a text that YAML has other rules for, only
-  // keys that are there twice matter, which JSON.parse passes over.
+  // The parser only warns about a tag outside of the schema. Text that JSON.parse accepted may break rules of YAML: there, only duplicate
+  // keys matter, which JSON.parse ignores.
   const [problem] = [...document.errors, ...document.warnings].filter(({ code }) => format === 'yaml' || code === 'DUPLICATE_KEY')
   if (problem !== undefined) throw unreadable(messageOf(problem), locate(problem.pos[0]))
   if (format === 'yaml' && document.directives?.yaml.explicit === true)
@@ -51,28 +51,31 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    const hint = 'text is read as JSON unless format is yaml'
+    const hint = 'set format to yaml if it is YAML'
     const message = error instanceof Error ? error.message : String(error)
     const at = /\(line (\d+) column (\d+)\)/.exec(message)
-    throw unreadable(`is no JSON: ${message} (${hint})`, at === null ? undefined : { line: Number(at[1]), column: Number(at[2]) })
+    throw unreadable(
+      `is not valid JSON: ${message} (${hint})`,
+      at === null ? undefined : { line: Number(at[1]), column: Number(at[2]) },
+    )
   }
 }
 
-/** What is too much for the parser, whose time and stack grow faster than the text where it is nested. */
-function excess(text: string): string | undefined {
+/** Returns what makes the text too large for the parser, whose time and stack grow faster than the nesting; undefined if nothing does. */
+function findExcess(text: string): string | undefined {
   const { textTokensMax, textIndentMax, textNestingMax } = definitionLimits
-  const nested = `is nested too deep: at most ${textNestingMax} levels`
+  const nested = `is nested too deep: at most ${textNestingMax} levels are allowed`
   let tokens = 0
   let depth = 0
-  /** Marks on the line that each nest what follows, as in `- - a`. */
-  let marks = 0
+  /** Indicators on the line that each nest what follows, as in `- - a`. */
+  let indicators = 0
   for (const token of new Lexer().lex(text)) {
     tokens += 1
-    if (tokens > textTokensMax) return `has too many parts: at most ${textTokensMax} words and marks`
+    if (tokens > textTokensMax) return `has too many parts: at most ${textTokensMax} words and punctuation marks are allowed`
     switch (token[0]) {
       case '\n':
       case '\r':
-        marks = 0
+        indicators = 0
         break
       case ' ':
         if (token.length > textIndentMax && token.trim() === '') return `must not be indented by more than ${textIndentMax}`
@@ -88,10 +91,10 @@ function excess(text: string): string | undefined {
       case '-':
       case '?':
       case ':':
-        if (token.length === 1 && depth <= 0) marks += 1
+        if (token.length === 1 && depth <= 0) indicators += 1
         break
     }
-    if (depth > textNestingMax || marks > textNestingMax) return nested
+    if (depth > textNestingMax || indicators > textNestingMax) return nested
   }
   return undefined
 }
@@ -100,12 +103,12 @@ function toValue(document: Document.Parsed): unknown {
   try {
     return document.toJS({ maxAliasCount: definitionLimits.textAliasesMax })
   } catch (error) {
-    // Of the library: an alias without its anchor, or too many of them.
+    // The library's errors: an alias without an anchor, or too many aliases.
     throw unreadable(error instanceof Error ? error.message : String(error))
   }
 }
 
-/** Where the part at a dotted path begins, or the deepest part on the way there. */
+/** Returns the offset of the part at a dotted path, or of the deepest part on the way to it. */
 function offsetOf(document: Document.Parsed, path: string): number {
   let node: Node | null = document.contents
   let offset = node?.range?.[0] ?? 0
@@ -119,7 +122,7 @@ function offsetOf(document: Document.Parsed, path: string): number {
     if (item === undefined || item === null) return offset
     const { key, value }: { key?: unknown; value?: unknown } = isNode(item) ? { value: item } : item
     node = isNode(value) ? value : null
-    // A value that is left out has no place of its own.
+    // An omitted value has no position of its own.
     offset = node?.range?.[0] ?? (isNode(key) ? key.range?.[0] : undefined) ?? offset
   }
   return offset
@@ -129,9 +132,11 @@ function messageOf({ code, message }: { readonly code: string; readonly message:
   if (code === 'TAG_RESOLVE_FAILED') return 'must not have tags'
   if (code === 'MULTIPLE_DOCS') return 'must be one document'
   const [first = ''] = message.split('\n')
-  return `is no YAML: ${first}`
+  return `is not valid YAML: ${first}`
 }
 
-function unreadable(message: string, place: { line?: number; column?: number } = {}): AppError {
-  return new AppError('validation_error', 'the view definition cannot be read', { errors: [{ path: '', message, ...place }] })
+function unreadable(message: string, position: { line?: number; column?: number } = {}): AppError {
+  return new AppError('validation_error', 'the view definition cannot be parsed', {
+    errors: [{ path: '', message, ...position }],
+  })
 }

@@ -1,10 +1,10 @@
 /**
  * The statement that turns records into typed columns and a verdict per view.
  *
- * One parse gives all paths of all views; a column that two views share is made once. Layers of subqueries keep every expression
- * to one place: DuckDB evaluates each layer once per row.
+ * All views share one parse, and a column that two views have in common is extracted once. Each step is a subquery of its own, so that
+ * DuckDB evaluates every expression once per row:
  *
- *   records → payload (NULL where it is no JSON) → texts at the paths → values of the types → conditions → verdicts
+ *   records → payload (NULL if it is not JSON) → texts at the paths → values of the types → conditions → verdicts
  *
  * Law: exactly one row out for every record in, in the same order.
  */
@@ -14,44 +14,44 @@ import { castList, castText, portable, takesAnyText } from './cast-sql.ts'
 import type { CompiledColumn, ViewRules } from './compiled-view.ts'
 import { duckDbPath, type Path } from './json-path.ts'
 
-/** What became of a row. Positive: an error of column `i`, `missing(i)` or `castFailed(i)`. */
+/** The outcome for a row. Positive numbers are errors of column `i`: `missing(i)` or `castFailed(i)`. */
 export const verdicts = { accepted: 0, filteredOut: -1, filterUnknown: -2, unreadable: -3, tooComplex: -4 } as const
 export const missing = (column: number): number => 2 * column + 1
 export const castFailed = (column: number): number => 2 * column + 2
-/** The column that an error's verdict is of. */
+/** The index of the column that a positive verdict names. */
 export const columnOf = (verdict: number): number => Math.floor((verdict - 1) / 2)
 export const isMissing = (verdict: number): boolean => verdict % 2 === 1
-/** A row goes to the DLQ. `verdict` is SQL. */
+/** SQL that is true if the row goes to the DLQ. `verdict` is SQL. */
 export const isDlq = (verdict: string): string => `(${verdict} > 0 OR ${verdict} <= ${verdicts.unreadable})`
 
 export type Extraction = {
   /**
-   * Has for each view the columns `verdict_<n>`, `cast_nulls_<n>` and `more_cast_nulls_<n>` (the columns whose cast failed and became NULL,
-   * a bit each), `failed_<n>` (the text whose cast failed), and the values.
+   * Returns for each view the columns `verdict_<n>`, `cast_nulls_<n>` and `more_cast_nulls_<n>` (one bit for each column whose cast
+   * failed and became NULL), `failed_<n>` (the text whose cast failed), and the values.
    */
   readonly sql: string
-  /** The name of the value of each view's columns, in definition order. */
+  /** The names of the values of each view, in definition order. */
   readonly values: readonly (readonly string[])[]
 }
 
 export type ExtractionOptions = {
-  /** Ask first whether a payload is JSON. Unguarded, the statement fails at the first that is not, and is an eighth faster. */
+  /** Check that each payload is JSON. An unguarded statement fails at the first that is not, and is an eighth faster. */
   readonly guarded: boolean
   /** The table of records, or a subquery in parentheses that has its columns. */
   readonly records: string
-  /** Columns of the records that the statement hands on. */
-  readonly handOn?: readonly string[]
+  /** Columns of the records that the statement returns unchanged. */
+  readonly passThrough?: readonly string[]
 }
 
-/** How much of a value a message shows. */
+/** Characters of a value that a message quotes. */
 const FAILED_TEXT_CHARS_MAX = 200
 
-/** A value that is made once, however many columns show it. */
+/** A value that is extracted once, however many columns have it. */
 type Slot = { readonly value: string; readonly text: string; readonly make: string; readonly type: ColumnType }
 
 export function extractionSql(
   views: readonly ViewRules[],
-  { guarded, records: table, handOn = [] }: ExtractionOptions,
+  { guarded, records: table, passThrough = [] }: ExtractionOptions,
 ): Extraction {
   const found = new Texts()
   const slots = new Map<string, Slot>()
@@ -63,19 +63,19 @@ export function extractionSql(
   }
   const columnSlots = views.map(({ columns }) => columns.map(slotOf))
   const all = [...slots.values()]
-  // Text of the envelope says nothing about the payload, so then the payload has to be asked.
+  // A view that reads only the envelope never parses the payload, so the check must be explicit.
   const guard = guarded || !found.readsPayload
   const payload = guard ? 'CASE WHEN json_valid(payload) THEN payload END AS payload' : 'payload'
-  const handedOn = handOn.map((name) => `${name}, `).join('')
-  const records = `SELECT ${handedOn}${payload}, received_at, source FROM ${table}`
+  const passedThrough = passThrough.map((name) => `${name}, `).join('')
+  const records = `SELECT ${passedThrough}${payload}, received_at, source FROM ${table}`
   const envelope = found.readsEnvelope ? ' JOIN sources ON sources.rowid = records.source' : ''
-  const read = `SELECT ${handedOn}payload IS NOT NULL AS readable${found.sql()} FROM (${records}) AS records${envelope}`
+  const read = `SELECT ${passedThrough}payload IS NOT NULL AS readable${found.sql()} FROM (${records}) AS records${envelope}`
   const texts = `SELECT *${found.replaceEmptyLists()} FROM (${read})`
   const values = `SELECT *, ${all.map(({ make, value }) => `${make} AS ${value}`).join(', ')} FROM (${texts})`
   const kept = `SELECT * REPLACE (${all.map(({ value, type }) => `${portable(value, type)} AS ${value}`).join(', ')}) FROM (${values})`
   const conditions = views.map(({ condition }, view) => {
     const sql = condition?.((index) => columnSlots[view]?.[index]?.value ?? '')
-    // An error in a row, such as an overflow, makes the condition unknown there.
+    // An error in a row, such as an overflow, makes the condition unknown for that row.
     return sql === undefined ? '' : `, TRY(${sql}) AS condition_${view}`
   })
   const decided = `SELECT *${conditions.join('')} FROM (${kept})`
@@ -87,24 +87,24 @@ export function extractionSql(
     return `verdict_${index}, ${nulls}, ${failedText(view, index, slots)} AS failed_${index}`
   })
   return {
-    sql: `SELECT ${handedOn}${[...outcome, ...all.map(({ value }) => value)].join(', ')} FROM (${judged})`,
+    sql: `SELECT ${passedThrough}${[...outcome, ...all.map(({ value }) => value)].join(', ')} FROM (${judged})`,
     values: columnSlots.map((view) => view.map(({ value }) => value)),
   }
 }
 
-/** The same for one view and records that cannot be decided in the memory there is: nothing is parsed. */
-export function undecidedSql(view: ViewRules, { records, handOn = [] }: Omit<ExtractionOptions, 'guarded'>): string {
+/** The statement for one view and records that need more memory than there is: nothing is parsed. */
+export function undecidedSql(view: ViewRules, { records, passThrough = [] }: Omit<ExtractionOptions, 'guarded'>): string {
   const emptied = `(SELECT * REPLACE (CAST(NULL AS VARCHAR) AS payload) FROM ${records})`
-  const { sql } = extractionSql([view], { guarded: true, records: emptied, handOn })
+  const { sql } = extractionSql([view], { guarded: true, records: emptied, passThrough })
   return `SELECT * REPLACE (CAST(${verdicts.tooComplex} AS SMALLINT) AS verdict_0) FROM (${sql})`
 }
 
-/** The texts that are read from a record, each once. */
+/** The texts that a statement reads from a record, each once. */
 class Texts {
   readonly #texts: string[] = []
   readonly #jsons: string[] = []
   readonly #lists = new Map<string, string>()
-  /** What the envelope's parts are named by, and how each is read. */
+  /** Names of the envelope's fields by the SQL that reads them. */
   readonly #envelope = new Map<string, string>()
 
   get readsPayload(): boolean {
@@ -137,7 +137,7 @@ class Texts {
     return name
   }
 
-  /** A list in which nothing was found is a value that is missing. */
+  /** A list in which nothing was found is a missing value. */
   replaceEmptyLists(): string {
     const lists = [...this.#lists.values()].map((name) => `CASE WHEN len(${name}) > 0 THEN ${name} END AS ${name}`)
     return lists.length === 0 ? '' : ` REPLACE (${lists.join(', ')})`
@@ -152,7 +152,7 @@ class Texts {
   }
 }
 
-/** The columns of `sources`, `attributes` among them, which is JSON. */
+/** SQL for a field of the envelope. In the table `sources`, `attributes` is JSON. */
 function envelopeSql(path: Path & { readonly from: 'envelope' }): string {
   const attribute = (...names: string[]): string =>
     `json_extract_string(attributes, ${quoteLiteral(duckDbPath(names.map((key) => ({ key }))))})`
@@ -180,32 +180,32 @@ function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: 
     const text = texts.envelope(path)
     return { text, make: castText(text, type) }
   }
-  const place = duckDbPath(path.steps)
+  const location = duckDbPath(path.steps)
   const { readsJson = false } = descriptorOf(type.scalar)
   if (path.hasEach) {
-    const text = texts.list(place, readsJson ? 'json_extract' : 'json_extract_string')
+    const text = texts.list(location, readsJson ? 'json_extract' : 'json_extract_string')
     return { text, make: castList(text, readsJson ? 'JSON[]' : 'VARCHAR[]', type) }
   }
   if (type.depth > 0) {
-    const text = texts.text(place)
+    const text = texts.text(location)
     return { text, make: castList(`CAST(${text} AS JSON)`, 'JSON', type) }
   }
   if (readsJson) {
-    const json = texts.json(place)
+    const json = texts.json(location)
     return { text: json, make: `CASE WHEN ${json} <> 'null' THEN ${json} END` }
   }
-  const text = texts.text(place)
+  const text = texts.text(location)
   return { text, make: castText(text, type) }
 }
 
-/** The rules of a row, in their order. */
+/** SQL for the verdict: the rules of a row, in order. */
 function verdict({ columns, condition }: ViewRules, view: number, slots: readonly Slot[]): string {
   const cases = [`WHEN NOT readable THEN ${verdicts.unreadable}`]
   if (condition !== undefined) cases.push(`WHEN NOT condition_${view} THEN ${verdicts.filteredOut}`)
   for (const [index, { required, castFailures, type }] of columns.entries()) {
     const { value = '', text = '' } = slots[index] ?? {}
     const canFail = !takesAnyText(type)
-    // A value that is there and is none of its type is no missing one, so that comes first.
+    // A value that is present but of another type is a failed cast, not a missing value: that rule comes first.
     if (canFail && (required || castFailures === 'dlq')) {
       cases.push(`WHEN ${value} IS NULL AND ${text} IS NOT NULL THEN ${castFailed(index)}`)
     }
@@ -215,22 +215,22 @@ function verdict({ columns, condition }: ViewRules, view: number, slots: readonl
   return `CAST(CASE ${cases.join(' ')} ELSE ${verdicts.accepted} END AS SMALLINT)`
 }
 
-/** Columns in one mask of bits. */
+/** Columns in one bit mask. */
 export const MASK_COLUMNS = 62
 
-/** Which values of the row became NULL because their cast failed: a bit for each column of the mask. */
+/** SQL for the values that became NULL because their cast failed: one bit for each column of the mask. */
 function castNulls({ columns }: ViewRules, slots: readonly Slot[], mask: number): string {
   const bits = columns.flatMap(({ required, castFailures, type }, index) => {
     const { value = '', text = '' } = slots[index] ?? {}
     if (required || castFailures === 'dlq' || takesAnyText(type) || Math.floor(index / MASK_COLUMNS) !== mask) return []
     const bit = 2n ** BigInt(index % MASK_COLUMNS)
-    // Most values are there, and a CASE looks at the text only where one is not.
+    // Most values are present, and the inner CASE reads the text only for those that are not.
     return [`CASE WHEN ${value} IS NULL THEN CASE WHEN ${text} IS NULL THEN 0 ELSE CAST(${bit} AS BIGINT) END ELSE 0 END`]
   })
   return bits.length === 0 ? 'CAST(0 AS BIGINT)' : bits.join(' + ')
 }
 
-/** The beginning of the text that is none of its column's type, in a row that the verdict says so of. */
+/** SQL for the beginning of the text whose cast failed, in rows with such a verdict. */
 function failedText({ columns }: ViewRules, view: number, slots: readonly Slot[]): string {
   const cases = columns.flatMap(({ type, required, castFailures }, index) =>
     (required || castFailures === 'dlq') && !takesAnyText(type)
@@ -241,7 +241,7 @@ function failedText({ columns }: ViewRules, view: number, slots: readonly Slot[]
   return `CASE WHEN verdict_${view} > 0 THEN CASE verdict_${view} ${cases.join(' ')} END END`
 }
 
-/** The place of the text in the list, from 1, as DuckDB counts. */
+/** Returns the position of the text in the list, counted from 1 as DuckDB does; adds it if it is new. */
 function position(texts: string[], text: string): number {
   const at = texts.indexOf(text)
   return at === -1 ? texts.push(text) : at + 1

@@ -1,6 +1,6 @@
 /**
- * The functions that a condition may call: pure, of one row, and in time and memory linear in their arguments. So nothing that
- * repeats, pads, replaces or joins text is here.
+ * The functions that a condition may call: pure functions of one row that take time and memory linear in their arguments. Functions that
+ * repeat, pad, replace or join text are therefore missing.
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
 
@@ -23,7 +23,7 @@ export type Pattern = {
 const like = { syntax: 'like', negated: false, ignoresCase: false, takesEscape: false } as const
 const regex = { negated: false, ignoresCase: false, takesEscape: false } as const
 
-/** As DuckDB's parser names LIKE, ILIKE, SIMILAR TO and ~. */
+/** LIKE, ILIKE, SIMILAR TO and ~ under the names that DuckDB's parser gives them. */
 export const patternFunctions: Readonly<Record<string, Pattern>> = {
   '~~': like,
   '!~~': { ...like, negated: true },
@@ -37,7 +37,7 @@ export const patternFunctions: Readonly<Record<string, Pattern>> = {
   regexp_full_match: { ...regex, syntax: 'regex-whole' },
 }
 
-/** SQL that matches `subject`. RE2 takes linear time; DuckDB's own LIKE does so only for patterns of texts and %. */
+/** SQL that matches `subject`. RE2 takes linear time; DuckDB's LIKE does so only for patterns without _. */
 export function patternSql(
   { syntax, negated, ignoresCase }: Pattern,
   subject: string,
@@ -53,9 +53,9 @@ export function patternSql(
   return `(${not}regexp_full_match(${subject}, ${quoteLiteral(likeToRegex(pattern, escapeWith))}, '${options}'))`
 }
 
-/** How many parts a regular expression has with its counted repetitions written out, as RE2 has them: each costs time at every character. */
+/** Returns the number of parts of a regular expression with counted repetitions written out, as RE2 does: each part costs time at every character. */
 export function expandedSize(pattern: string): number {
-  // The sizes of the sequences that are open, and of the last part of the innermost one.
+  // Sizes of the open groups, and of the last part of the innermost group.
   const sizes = [0]
   let last = 0
   const add = (size: number) => {

@@ -51,7 +51,7 @@ describe('paths', () => {
     ["$['a'", 'expected an index'],
     ['$."a', 'expected a name'],
     ['$.""', 'must not be empty'],
-    ["$['a*'][0]", 'with * in it'],
+    ["$['a*'][0]", 'a name that contains *'],
     ['$[9999999999]', 'at most'],
     ['$$', 'must be one of'],
     ['$$.payload', 'must be one of $$.topic'],

@@ -1,7 +1,7 @@
 /**
  * The JSONPath subset of a column: `$.a.b`, `$['a']`, `$."a b"`, `$.a[0]`, `$.a[*].b`, and the record's envelope at `$$`.
  *
- * Owns: which paths there are, and how DuckDB is told of them. Law: a name reaches DuckDB in quotes, so it is always a name.
+ * Owns: parsing, and printing for people and for DuckDB. Law: names reach DuckDB in quotes, so that they are always read as names.
  */
 export type Step = { readonly key: string } | { readonly index: number } | 'each'
 
@@ -12,7 +12,7 @@ const userProperties = '$$.user_properties'
 export type Path =
   | { readonly from: 'record'; readonly steps: readonly Step[]; readonly hasEach: boolean }
   | { readonly from: 'envelope'; readonly field: EnvelopeField }
-  /** A property that an MQTT 5 client gave its message. */
+  /** A user property of an MQTT 5 message. */
   | { readonly from: 'envelope'; readonly field: 'user_property'; readonly name: string }
 
 export class PathError extends Error {
@@ -26,7 +26,7 @@ const bareName = /[^\s.[\]"'*()?@,:$\\]+|[$@][^\s.[\]"'*()?@,:$\\]+/y
 const index = /\[\s*(\d{1,10}|\*)\s*\]/y
 const quotedName = /"((?:[^"\\]|\\["'\\/])*)"|'((?:[^'\\]|\\["'\\/])*)'/y
 
-/** Throws PathError with a message that says what to write instead. */
+/** Parses the text of a path. Throws PathError with a message that says what to write instead. */
 export function parsePath(text: string): Path {
   if (text.startsWith(userProperties)) return userProperty(text)
   if (text.startsWith('$$')) return envelope(text)
@@ -75,8 +75,8 @@ function parseSteps(text: string, start: number): readonly Step[] {
 }
 
 /**
- * The path as DuckDB takes it. A JSON pointer is found in less than half the time of DuckDB's own JSONPath, but can't tell an index
- * from a name of digits, and has no wildcards.
+ * Prints the path for DuckDB: as a JSON pointer if possible, which takes less than half the time of its JSONPath. A pointer cannot tell
+ * an index from a name of digits, and has no wildcards.
  */
 export function duckDbPath(steps: readonly Step[]): string {
   if (steps.length > 0 && steps.every(isPlainName)) return steps.map(({ key }) => `/${escapePointer(key)}`).join('')
@@ -88,7 +88,7 @@ export function duckDbPath(steps: readonly Step[]): string {
   return `$${parts.join('')}`
 }
 
-/** The path as people write it, whether or not `parsePath` takes it. */
+/** Prints the path as people write it. The result may be a path that `parsePath` rejects. */
 export function printPath(steps: readonly Step[]): string {
   return `$${steps.map(printStep).join('')}`
 }
@@ -137,9 +137,9 @@ function check(steps: readonly Step[]): void {
     if ('index' in step) {
       if (step.index > INDEX_MAX) throw new PathError(`an index must be at most ${INDEX_MAX}`)
     } else if (step.key === '') throw new PathError('a name must not be empty')
-    // DuckDB's JSONPath reads a * as a wildcard, in quotes too.
+    // DuckDB's JSONPath reads * as a wildcard, even in quotes.
     else if (!isPointer && step.key.includes('*')) {
-      throw new PathError('a name with * in it cannot stand beside an index, [*] or a name that begins with a digit')
+      throw new PathError('a name that contains * cannot be combined with an index, [*] or a name that begins with a digit')
     } else if (step.key.includes('\0') || !step.key.isWellFormed())
       throw new PathError('a name must be well-formed text without NUL')
   }

@@ -72,7 +72,7 @@ test('a record that is too much by itself is a dead letter, and the others are n
   ])
   expect(dlq[0]).toMatchObject({
     column: null,
-    message: 'the columns of the record take more memory than there is for one record',
+    message: 'the columns of the record need more memory than one record may use',
     record: from[count / 2],
   })
   expect(rows.map(([id]) => Number(id))).toEqual(small.map((_, id) => id))

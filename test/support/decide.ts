@@ -10,7 +10,8 @@ import { MiB } from '#lib/bytes.ts'
 import type { Definition } from '#model/definition.ts'
 import { groupProperties } from '#model/record-envelope.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
-import { RecordTable, type RowCounts } from '#records/record-table.ts'
+import type { RowCounts } from '#records/extracted-views.ts'
+import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 
 export type Decided = {

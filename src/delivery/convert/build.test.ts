@@ -193,7 +193,7 @@ describe('the files of a segment', () => {
       dlq: 2,
       cast_nulls: 0,
       errors: { invalid_json: 1, missing_required: 1 },
-      last_error: { code: 'invalid_json', message: 'the record is not JSON', at: expect.any(String) },
+      last_error: { code: 'invalid_json', message: 'the record is not valid JSON', at: expect.any(String) },
       quality: {
         columns: [
           { name: 'id', type: 'BIGINT', values: 2, nulls: 0, cast_nulls: 0, cast_dlq: 0, missing: 1, min: '1', max: '3' },

@@ -88,7 +88,7 @@ export const descriptors = {
 
 export type ScalarName = keyof typeof descriptors
 
-/** A number if JavaScript has it exactly. */
+/** Returns a number if JavaScript represents it exactly. */
 function numberIfExact(text: string): number | string {
   const number = Number(text)
   return Number.isSafeInteger(number) ? number : text
