@@ -10,7 +10,7 @@ export const ArtifactFile = z.object({
   bytes: z.int().min(0),
   rows: z.int().min(0),
   sha256: z.string(),
-  /** Only on artifacts of a view. */
+  /** Only of files of a view. */
   view_id: Id.optional(),
   view_version: z.int().optional(),
 })
@@ -20,7 +20,7 @@ export type ArtifactFile = z.infer<typeof ArtifactFile>
 export const ArtifactFiles = z.record(z.string(), ArtifactFile)
 export type ArtifactFiles = z.infer<typeof ArtifactFiles>
 
-/** What one view version did with the records of one segment. Law: processed = accepted + dropped + dlq. */
+/** The outcome of one view version for one segment. Law: processed = accepted + dropped + dlq. */
 export const ViewOutcome = z.object({
   view_id: Id,
   view_name: z.string(),
@@ -31,18 +31,18 @@ export const ViewOutcome = z.object({
   dlq: z.int().min(0),
   /** Values that became NULL because their cast failed. */
   cast_nulls: z.int().min(0),
-  /** The DLQ rows by their code; with a failed optional view, `view_failed`. */
+  /** DLQ rows by code. An optional view that failed as a whole has `view_failed`. */
   errors: z.record(z.string(), z.int().min(0)),
-  /** One message as an example of what went wrong, or null. */
+  /** One message as an example, or null. */
   last_error: z.object({ code: z.string(), message: z.string(), at: Timestamp }).nullable(),
-  /** Not of a view that failed as a whole, nor of nodes of older releases. */
+  /** Missing if the view failed as a whole, and in commits from older nodes. */
   quality: ViewQuality.optional(),
 })
 export type ViewOutcome = z.infer<typeof ViewOutcome>
 
-/** A delivered segment, as its node reports it and as the marker in the bucket keeps it. */
+/** A delivered segment, as its node reports it and as its marker stores it. */
 export const SegmentCommit = z.object({
-  /** `<node>-<log>-<seq>`: a pure function of the segment, so a repeated report is recognised. */
+  /** `<node>-<log>-<seq>`: a pure function of the segment, so that repeated reports are recognized. */
   id: z.string(),
   endpoint_id: Id,
   node_id: Id,
@@ -61,12 +61,12 @@ export const SegmentCommit = z.object({
 })
 export type SegmentCommit = z.infer<typeof SegmentCommit>
 
-/** `<node>-<log>-<seq>`, seq with leading zeros so that names sort. */
+/** Returns `<node>-<log>-<seq>`, with leading zeros in seq so that ids sort. */
 export function commitId(nodeId: string, log: string, seq: number): string {
   return `${nodeId}-${log}-${String(seq).padStart(12, '0')}`
 }
 
-/** A commit as the API shows it. */
+/** A commit as the API returns it. */
 export const Commit = z.object({
   id: z.string(),
   node_id: Id,

@@ -7,22 +7,22 @@ import { jobLimits } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
- * How nodes work off jobs, beside what `node-protocol.ts` has. A unit is one segment of one job; a lease is the right to work on it.
+ * How nodes run jobs, in addition to `node-protocol.ts`. A unit is one segment of one job. A lease is the right to work on it.
  *
- *   POST /internal/v1/jobs/lease    LeaseRequest  → 200 Leases. Renews what is held, gives back what is not, takes up to `max` more.
+ *   POST /internal/v1/jobs/lease    LeaseRequest  → 200 Leases. Renews the named leases, returns the node's others, and leases up to `max` more units.
  *   POST /internal/v1/jobs/report   UnitReports   → 200 UnitsReported. Idempotent.
  */
 export const LeaseRequest = z.strictObject({
   node_id: Id,
-  /** New at every start of the process: what an earlier one held, it held when it died. */
+  /** New at each start of the process. A unit that is leased to an earlier one was running when that process died. */
   incarnation: z.string().max(64),
   max: z.int().min(0).max(jobLimits.leasesPerRequestMax),
-  /** The leases that the process works on. */
+  /** Leases of the units that are running. */
   holding: z.array(Id).max(jobLimits.leasesPerNodeMax),
 })
 export type LeaseRequest = z.infer<typeof LeaseRequest>
 
-/** What a unit is made from: `segment`, `parquet`, or `dlq`, the rows that version `from_version` refused. */
+/** The file that a unit reads: `segment`, `parquet`, or `dlq`, the DLQ rows of version `from_version`. */
 export const UnitSource = z.object({
   kind: z.enum(['segment', 'parquet', 'dlq']),
   artifact: ArtifactFile,
@@ -32,7 +32,7 @@ export type UnitSource = z.infer<typeof UnitSource>
 
 export const Unit = z.object({
   lease_id: Id,
-  /** How long the lease is good unless it is renewed. */
+  /** How long the lease is valid unless it is renewed. */
   lease_ms: z.int(),
   job_id: Id,
   account_id: Id,
@@ -46,16 +46,16 @@ export const Unit = z.object({
   }),
   view: z.object({ id: Id, name: z.string(), version: z.int(), definition: Definition }),
   source: UnitSource,
-  /** The bucket that the segment was committed to, and the prefix that it has there. */
+  /** The bucket and the prefix that the segment was committed to. */
   target: DestinationTarget,
 })
 export type Unit = z.infer<typeof Unit>
 
 export const Leases = z.object({
   units: z.array(Unit),
-  /** Of those held, the ones that are still good. */
+  /** Those of the named leases that are still valid. */
   held: z.array(Id),
-  /** There may be more to take at once. */
+  /** More units may be available right now. */
   more: z.boolean(),
 })
 export type Leases = z.infer<typeof Leases>
@@ -66,11 +66,11 @@ const unitName = { lease_id: Id, job_id: Id, commit_id: z.string() }
 export const UnitReport = z.discriminatedUnion('outcome', [
   /** The artifacts and their marker are in the bucket. */
   z.strictObject({ ...unitName, outcome: z.literal('done'), artifacts: ArtifactFiles, view: ViewOutcome }),
-  /** It would fail again. */
+  /** A retry would fail too. */
   z.strictObject({ ...unitName, outcome: z.literal('failed'), reason }),
-  /** It may pass by itself. */
+  /** A retry may succeed. */
   z.strictObject({ ...unitName, outcome: z.literal('retry'), reason }),
-  /** Nothing was wrong; the process stops. */
+  /** The process is stopping. */
   z.strictObject({ ...unitName, outcome: z.literal('released') }),
 ])
 export type UnitReport = z.infer<typeof UnitReport>
@@ -82,7 +82,7 @@ export const UnitReports = z.strictObject({
 export type UnitReports = z.infer<typeof UnitReports>
 
 export const UnitsReported = z.object({
-  /** `stale`: the lease was no longer good, and nothing was recorded. */
+  /** `stale`: the lease was no longer valid, and nothing was recorded. */
   results: z.array(z.object({ lease_id: Id, result: z.enum(['recorded', 'known', 'stale']) })),
 })
 export type UnitsReported = z.infer<typeof UnitsReported>

@@ -4,19 +4,19 @@ import { PageQuery } from './page.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 
 /**
- * - `backfill`: a view version over segments that were committed without it
- * - `redrive`: a view version over the rows that another version of the view refused
+ * - `backfill`: applies a view version to segments that were committed without it
+ * - `redrive`: applies a view version to the DLQ rows of another version of the view
  */
 export const JobKind = z.enum(['backfill', 'redrive'])
 export type JobKind = z.infer<typeof JobKind>
 
-/** `failed`: it came to its end, and some segments failed. */
+/** `failed`: the job ended, and some of its segments failed. */
 export const JobStatus = z.enum(['running', 'paused', 'succeeded', 'failed', 'canceled'])
 export type JobStatus = z.infer<typeof JobStatus>
 
 const range = {
-  from: TimestampInput.optional().meta({ description: 'segments sealed at this moment or later' }),
-  to: TimestampInput.optional().meta({ description: 'segments sealed before this moment' }),
+  from: TimestampInput.optional().meta({ description: 'only segments sealed at or after this time' }),
+  to: TimestampInput.optional().meta({ description: 'only segments sealed before this time' }),
 }
 
 export const Backfill = z.strictObject({ endpoint_id: Id, ...range })
@@ -26,7 +26,7 @@ export const Redrive = z.strictObject({
   endpoint_id: Id,
   ...range,
   from_version: z.int().min(1).optional().meta({
-    description: 'whose refused rows; by default the latest other version that has some of this endpoint',
+    description: 'the version whose DLQ rows are read; default: the latest other version with DLQ rows of this endpoint',
   }),
 })
 export type Redrive = z.infer<typeof Redrive>
@@ -38,19 +38,19 @@ export const Job = z.object({
   view_id: Id,
   view_name: z.string(),
   view_version: z.int(),
-  from_version: z.int().nullable().meta({ description: 'of a redrive: the version whose refused rows it takes' }),
+  from_version: z.int().nullable().meta({ description: 'redrive only: the version whose DLQ rows are read' }),
   endpoint_id: Id,
   from: Timestamp.nullable(),
   to: Timestamp.nullable(),
   segments: z
     .object({ total: z.int(), done: z.int(), skipped: z.int(), failed: z.int() })
-    .meta({ description: 'skipped: nothing was to be done, or nothing could be read; `reasons` says which' }),
+    .meta({ description: 'skipped: there was nothing to do or nothing to read; `reasons` says which' }),
   counters: z
     .object({ processed: z.int(), accepted: z.int(), dropped: z.int(), dlq: z.int() })
-    .meta({ description: 'of this job alone: the metrics of the view count what was delivered live' }),
+    .meta({ description: 'rows of this job alone; the metrics of the view count live delivery only' }),
   created_by: z.string(),
   created_at: Timestamp,
-  started_at: Timestamp.nullable().meta({ description: 'when a node took the first segment' }),
+  started_at: Timestamp.nullable().meta({ description: 'when a node leased the first segment' }),
   finished_at: Timestamp.nullable(),
   last_error: z.string().nullable(),
 })

@@ -15,7 +15,7 @@ async function segments(node: DeliveryNode, endpointId: string): Promise<readonl
 }
 
 describe('a destination that fails', () => {
-  test('everything waits, says why, and is delivered in order when it is back', async () => {
+  test('segments wait, report why, and are delivered in order once it recovers', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}', '{"n":4}', '{"n":5}')
@@ -33,7 +33,7 @@ describe('a destination that fails', () => {
     await until('the lag to be gone', () => node.lag(endpoint.id) === undefined)
   })
 
-  test('a role that may only write delivers all the same, and after a restart again under the same names', async () => {
+  test('a write-only role still delivers, and after a restart delivers again under the same keys', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
     node.stores.isUnreadable = true
@@ -51,7 +51,7 @@ describe('a destination that fails', () => {
     expect(new Set(node.stores.done).size).toBe(4)
   })
 
-  test('an answer that is lost makes no second commit', async () => {
+  test('a lost response causes no second commit', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}')
@@ -67,7 +67,7 @@ describe('a destination that fails', () => {
     expect(lost.size).toBe(2)
   })
 
-  test('a segment that uploads slowly holds the markers of those behind it, not their uploads', async () => {
+  test('a slow upload delays the markers of later segments, not their uploads', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
@@ -82,38 +82,38 @@ describe('a destination that fails', () => {
     expect(markers.map((key) => Number(/-(\d{12})\.json$/.exec(key)?.[1]))).toEqual([0, 1, 2])
   })
 
-  test('only the first segment of a log is built while its destination is in trouble, and all say why', async () => {
+  test('only the first segment of a log is converted during an outage of its destination, and every log reports why', async () => {
     const [one, two] = [anEndpointTo(aDestination('lake')), anEndpointTo(null)]
     const both = [one, { ...two, destination: one.destination }]
     await using node = await DeliveryNode.create(one, two)
     await node.sealAll([one, two].flatMap(({ id }) => [1, 2, 3, 4].map((n) => [id, `{"n":${n}}`] as const)))
     node.stores.fault = () => 'refused'
     await node.start()
-    await until('the trouble', () => node.lag(one.id)?.blocked_by?.includes('SlowDown') === true)
+    await until('the outage', () => node.lag(one.id)?.blocked_by?.includes('SlowDown') === true)
     const built = async () => (await readdir(node.config.paths.scratch)).length
     node.configure(...both)
     await until('the other to know', () => node.lag(two.id)?.blocked_by?.includes('SlowDown') === true)
     await until('attempts', () => node.stores.attempts > 12)
-    // Three of the one were begun before the trouble.
+    // Three segments of the first log were started before the outage.
     expect(await built()).toBeLessThanOrEqual(4)
     node.stores.fault = () => undefined
     await until('all commits', () => node.commits.length === 8)
   })
 
-  test('one endpoint’s broken destination does not hold another’s', async () => {
-    const broken = anEndpointTo(aDestination('broken'))
-    const sound = anEndpointTo(aDestination('sound'))
-    await using node = await DeliveryNode.create(broken, sound)
-    await node.seal(broken.id, ...Array.from({ length: 8 }, (_, n) => `{"n":${n}}`))
-    await node.seal(sound.id, '{"n":1}', '{"n":2}', '{"n":3}', '{"n":4}')
-    node.stores.fault = (_, bucket) => (bucket === 'broken' ? 'refused' : undefined)
+  test('a failing destination does not delay other endpoints', async () => {
+    const failing = anEndpointTo(aDestination('failing'))
+    const healthy = anEndpointTo(aDestination('healthy'))
+    await using node = await DeliveryNode.create(failing, healthy)
+    await node.seal(failing.id, ...Array.from({ length: 8 }, (_, n) => `{"n":${n}}`))
+    await node.seal(healthy.id, '{"n":1}', '{"n":2}', '{"n":3}', '{"n":4}')
+    node.stores.fault = (_, bucket) => (bucket === 'failing' ? 'refused' : undefined)
     await node.start()
-    await until('the sound one', () => node.commits.length === 4)
-    expect(node.commits.every(({ endpoint_id }) => endpoint_id === sound.id)).toBe(true)
+    await until('the healthy one', () => node.commits.length === 4)
+    expect(node.commits.every(({ endpoint_id }) => endpoint_id === healthy.id)).toBe(true)
   })
 })
 
-test('segments of the same seq of two endpoints are two segments', async () => {
+test('equal seqs of two endpoints are different segments', async () => {
   const [one, two] = [anEndpointTo(aDestination('one')), anEndpointTo(aDestination('two'))]
   await using node = await DeliveryNode.create(one, two)
   await node.sealAll([
@@ -131,17 +131,17 @@ test('segments of the same seq of two endpoints are two segments', async () => {
   }
 })
 
-describe('what is in the bucket is its owner’s', () => {
-  test('files that are gone when their marker is to be put go up again', async () => {
+describe('the bucket belongs to the customer', () => {
+  test('files that were deleted before their marker was written are uploaded again', async () => {
     const endpoint = anEndpointTo(aDestination('lake'))
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
     const { promise, resolve } = Promise.withResolvers<void>()
-    // The others have gone up and wait for it.
+    // The others are uploaded and wait for their turn.
     node.stores.delay = (key) => (key.includes('-000000000000.parquet') ? promise : undefined)
     await node.start()
     await until('the uploads of the others', () => node.stores.done.length === 2)
-    // Deleted and made anew, and no request met that.
+    // The bucket is deleted and created again between two requests.
     await rm(join(node.config.paths.buckets, 'lake'), { recursive: true })
     resolve()
     await until('the commits', () => node.commits.length === 3)
@@ -152,7 +152,7 @@ describe('what is in the bucket is its owner’s', () => {
     expect(node.commits.map(({ seq }) => seq)).toEqual([0, 1, 2])
   })
 
-  /** Two endpoints, of which one has delivered, and what its markers say is not known to anybody but its bucket. */
+  /** Two endpoints. One has delivered, and only its bucket knows. */
   async function withMarkers() {
     const [mine, other] = [anEndpointTo(aDestination('mine')), anEndpointTo(aDestination('other'))]
     const node = await DeliveryNode.create(mine, other)
@@ -168,7 +168,7 @@ describe('what is in the bucket is its owner’s', () => {
     return { node, mine, other, paths: markers.map((key) => join(node.config.paths.buckets, 'mine', key)) }
   }
 
-  test('markers of an earlier run are taken as they are, however many', async () => {
+  test('markers of an earlier run are adopted unchanged', async () => {
     const at = await withMarkers()
     await using node = at.node
     const before = await Promise.all(at.paths.map((path) => readFile(path, 'utf8')))
@@ -177,7 +177,7 @@ describe('what is in the bucket is its owner’s', () => {
     await node.start()
     await until('all commits', () => node.commits.length === 6)
     expect(await Promise.all(at.paths.map((path) => readFile(path, 'utf8')))).toEqual(before)
-    // Those of the other endpoint alone.
+    // Only the other endpoint's file and marker.
     expect(node.stores.done.length).toBe(puts + 2)
   })
 
@@ -192,13 +192,13 @@ describe('what is in the bucket is its owner’s', () => {
       (marker: Marker) => ({ ...marker, artifacts: { parquet: { ...marker.artifacts['parquet'], key: 'x' } } }),
     ],
     [
-      'a view that is not the endpoint’s',
+      'a view that is not bound to the endpoint',
       (marker: Marker) => {
         const counts = { processed: 1, accepted: 1, dropped: 0, dlq: 0, cast_nulls: 0, errors: {}, last_error: null }
         return { ...marker, views: [{ view_id: newId(), view_name: 'v', view_version: 1, ...counts }] }
       },
     ],
-  ])('a marker that somebody else wrote counts for nothing: %s', async (_, forge) => {
+  ])('a marker that this node would not have written is ignored: %s', async (_, forge) => {
     const at = await withMarkers()
     await using node = at.node
     const [first = '', ...others] = at.paths
@@ -218,15 +218,15 @@ describe('what is in the bucket is its owner’s', () => {
     })
     expect(others).toHaveLength(4)
     await until('the log to be empty', async () => (await segments(node, at.mine.id)).length === 0)
-    // Nobody else's data was taken for delivered.
+    // The other endpoint's segment is not treated as delivered.
     expect(await segments(node, at.other.id)).toHaveLength(1)
     node.stores.fault = () => undefined
     await until('the other’s commit', () => node.commits.length === 6)
   })
 })
 
-describe('the destination as bound now', () => {
-  test('without one everything waits, and goes when one is bound', async () => {
+describe('the bound destination', () => {
+  test('segments wait without one, and are delivered once one is bound', async () => {
     const endpoint = anEndpointTo(null)
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}')
@@ -237,11 +237,11 @@ describe('the destination as bound now', () => {
     expect(node.commits[0]?.destination.bucket).toBe('late')
   })
 
-  test('a change while segments wait moves them whole', async () => {
+  test('a change while segments wait moves all of their files', async () => {
     const endpoint = anEndpointTo(aDestination('old'), { output_formats: ['parquet', 'segments'] })
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
-    // The first artifact of each gets into the old bucket, the second never does.
+    // The first file of each segment reaches the old bucket, the second never does.
     node.stores.fault = (key, bucket) => (bucket === 'old' && !key.includes('/parquet/') ? 'refused' : undefined)
     await node.start()
     await until('attempts', () => node.stores.attempts > 6)
@@ -255,7 +255,7 @@ describe('the destination as bound now', () => {
 })
 
 describe('views', () => {
-  test('a required view that fails as a whole holds the log until it is detached', async () => {
+  test('a required view that fails as a whole blocks the log until it is detached', async () => {
     const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'] })
     const view = aBoundView({ ...brokenView, is_required: true })
     await using node = await DeliveryNode.create({ ...endpoint, views: [view] })
@@ -267,7 +267,7 @@ describe('views', () => {
     await until('both commits', () => node.commits.length === 2)
   })
 
-  test('an optional one that fails is left out, counted, and its records land as raw Parquet even where nobody asked for it', async () => {
+  test('an optional view that fails is left out and counted, and its records are delivered as raw Parquet even if that format is off', async () => {
     const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet_views'] })
     const views = [aBoundView(brokenView), aBoundView({ name: 'sound' })]
     await using node = await DeliveryNode.create({ ...endpoint, views })
@@ -283,7 +283,7 @@ describe('views', () => {
     })
   })
 
-  test('where no view applies the records land as raw Parquet; a canary waits for its time', async () => {
+  test('records become raw Parquet if no view applies, and a canary waits for its start', async () => {
     const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet_views'] })
     const canary = aBoundView({ canary_start_ts: '2999-01-01T00:00:00.000Z' })
     await using node = await DeliveryNode.create({ ...endpoint, views: [canary] })
@@ -300,7 +300,7 @@ describe('views', () => {
 })
 
 describe('a segment that cannot be converted', () => {
-  test('is parked with its reason, those behind it go on; retry and skip are the operator’s', async () => {
+  test('is parked with its reason without blocking later segments; the operator retries or skips it', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
@@ -323,7 +323,7 @@ describe('a segment that cannot be converted', () => {
     expect([code, out]).toEqual([0, expect.stringMatching(/-000000000001 .*parked/)])
     const id = out.split(' ')[0] ?? ''
 
-    // Still damaged: parked again. Mended: delivered.
+    // Still damaged: parked again. Repaired: delivered.
     expect((await parked('retry', 'no-such-segment')).code).toBe(1)
     await flip()
     expect((await parked('retry', id)).code).toBe(0)
@@ -332,7 +332,7 @@ describe('a segment that cannot be converted', () => {
     expect(await parked('list')).toMatchObject({ code: 0, out: 'no segment is parked\n' })
   })
 
-  test('one that is given up stays as .quarantine', async () => {
+  test('a skipped segment is kept as .quarantine', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}')
@@ -354,7 +354,7 @@ describe('a segment that cannot be converted', () => {
   })
 })
 
-test('what lies in scratch from a run that died is cleared at the start', async () => {
+test('scratch files of a crashed run are removed at the start', async () => {
   const endpoint = anEndpointTo(aDestination())
   await using node = await DeliveryNode.create(endpoint)
   await systemFiles.makeDirectory(join(node.config.paths.scratch, 'build-dead'))

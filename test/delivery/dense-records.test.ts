@@ -1,4 +1,4 @@
-/** Records that take far more memory than they have bytes. A failure prints its seed. */
+/** Records that need far more memory than their size. A failure prints its seed. */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
@@ -49,14 +49,14 @@ describe('dense records fit in the memory of a conversion', () => {
     60_000,
   )
 
-  test('of several views at once', async () => {
+  test('with several views at once', async () => {
     const from = records(2_000, 3_000, '"ab"')
     const { counts } = await inLittle(jsons, from, defaultMemory, [[column('id', 'BIGINT'), ...jsons]])
     expect(counts).toMatchObject({ processed: from.length, accepted: from.length })
   }, 60_000)
 })
 
-test('a record that is too much by itself is a dead letter, and the others are not', async () => {
+test('only a record that does not fit by itself goes to the DLQ', async () => {
   const each = Array.from({ length: 19 }, (_, index) => column(`e${index}`, `DECIMAL(18,${Math.min(index, 18)})[]`, '$.v[*]'))
   const count = runs(1_000, 5_000)
   const small = records(count, 200, '1')
@@ -98,11 +98,11 @@ test.each([
   60_000,
 )
 
-/** By id, since rows of very different sizes may change places; and as failures that can be read. */
+/** Sorted by id, since rows of very different sizes may be reordered, and printed so that failures are readable. */
 const short = (rows: readonly (readonly unknown[])[]): readonly string[] =>
   rows.map((row) => `${row[0]} ${createHash('sha256').update(JSON.stringify(row)).digest('hex').slice(0, 8)}`).sort()
 
-test('whatever the records are, little memory decides as much does, but for those that are too complex', async () => {
+test('rows are decided the same with little memory as with much, except records that are too complex', async () => {
   const leaf = fc.constantFrom(
     '1',
     '-12.5',

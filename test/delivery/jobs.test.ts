@@ -49,7 +49,7 @@ function aUnit(change: Partial<Unit> = {}): Unit {
   }
 }
 
-/** A unit whose segment, of so many records, is in the bucket. */
+/** A unit whose segment is in the bucket with the given number of records. */
 async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyStores; options: UnitRunOptions }> {
   const unit = aUnit()
   const walDirectory = join(directory, 'wal')
@@ -85,7 +85,7 @@ async function building(): Promise<boolean> {
 }
 
 describe('a unit', () => {
-  test('gives its slot back as soon as live delivery wants it, and is done afterwards', async () => {
+  test('returns its build permit as soon as live delivery wants it, and finishes afterwards', async () => {
     const { unit, options } = await furnished(300_000)
     let ended: UnitEnd | undefined
     const end = runUnit(unit, options, never).then((made) => {
@@ -102,7 +102,7 @@ describe('a unit', () => {
     expect((await readdir(directory)).filter((name) => name.startsWith('job-'))).toEqual([])
   })
 
-  test('that is done again writes the same names, the marker last', async () => {
+  test('that is repeated writes the same keys, the marker last', async () => {
     const { unit, stores, options } = await furnished(10)
     const first = await runUnit(unit, options, never)
     const { endpoint_id, id } = unit.commit
@@ -121,7 +121,7 @@ describe('a unit', () => {
     })
   })
 
-  test('may be tried again when the bucket fails; a view that fails does not pass by itself', async () => {
+  test('reports retry if the bucket fails, and failed if the view fails', async () => {
     const { unit, stores, options } = await furnished(10)
     stores.fault = (key) => (key.endsWith('.json') ? 'refused' : undefined)
     expect(await runUnit(unit, options, never)).toMatchObject({ outcome: 'retry', reason: expect.stringContaining('SlowDown') })
@@ -134,7 +134,7 @@ describe('a unit', () => {
     })
   })
 
-  test('takes nothing for its segment that is not what was delivered, and copies nothing that is larger', async () => {
+  test('rejects a source that has changed since its delivery, and never downloads a larger one', async () => {
     const { unit, stores, options } = await furnished(10)
     const { key, bytes } = unit.source.artifact
     const store = stores.open(unit.target)
@@ -148,7 +148,7 @@ describe('a unit', () => {
     })
   })
 
-  test('throws only when it is told to end, and leaves nothing behind', async () => {
+  test('throws only when it is aborted, and leaves no files behind', async () => {
     const { unit, options } = await furnished(10)
     using _slot = await options.builds.acquire(1, never)
     const abort = new AbortController()
@@ -162,13 +162,13 @@ describe('a unit', () => {
   })
 })
 
-/** Control, as a process that leases units sees it. */
+/** The part of control that leases units. */
 class LeasingControl {
   readonly requests: LeaseRequest[] = []
   readonly reports: UnitReport[] = []
   units: Unit[] = []
   away = false
-  /** Whether a lease that is named is still good. */
+  /** Whether leases can be renewed. */
   good = true
 
   async leaseUnits(request: LeaseRequest): Promise<Leases> {
@@ -185,7 +185,7 @@ class LeasingControl {
 }
 
 describe('the worker', () => {
-  /** Units are in work until they are told to end, or `finish` is called. */
+  /** Each unit runs until it is aborted or its `running` entry is called. */
   function working(units: readonly Unit[]) {
     const control = new LeasingControl()
     control.units = [...units]
@@ -215,7 +215,7 @@ describe('the worker', () => {
     return { control, clock, worker, running, put, polls }
   }
 
-  test('takes no more units than it works on at once, names them, and reports each', async () => {
+  test('leases only as many units as it runs at once, renews their leases, and reports each', async () => {
     const units = Array.from({ length: jobWorkerLimits.unitsParallel + 1 }, () => aUnit())
     const { control, worker, running, polls } = working(units)
     await worker.start()
@@ -228,7 +228,7 @@ describe('the worker', () => {
     await worker.stop()
   })
 
-  test('puts down what control says is another’s', async () => {
+  test('abandons a unit whose lease control does not renew', async () => {
     const unit = aUnit()
     const { control, worker, put, polls } = working([unit])
     await worker.start()
@@ -241,7 +241,7 @@ describe('the worker', () => {
     expect(control.reports).toEqual([])
   })
 
-  test('goes on while control is away, and puts down what it could not renew in time', async () => {
+  test('continues while control is unreachable, and abandons a unit whose lease was not renewed in time', async () => {
     const unit = aUnit()
     const { control, clock, worker, put, polls } = working([unit])
     await worker.start()
@@ -254,7 +254,7 @@ describe('the worker', () => {
     await worker.stop()
   })
 
-  test('gives back what it has in hand when it stops', async () => {
+  test('releases its leases when it stops', async () => {
     const units = [aUnit(), aUnit()]
     const { control, worker, put, polls } = working(units)
     await worker.start()

@@ -1,4 +1,4 @@
-/** The examples of docs/readers.md, beside files that are not committed. */
+/** Runs the examples of docs/readers.md in a bucket that also has uncommitted files. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -57,7 +57,7 @@ describe('the examples of docs/readers.md', () => {
     await until('the commits', () => node.commits.length === wanted)
   }
 
-  /** As a delivery leaves it that dies before its marker: a copy of a file under the name of another segment. */
+  /** Leaves what a delivery leaves that crashes before its marker: a copy of a file under the key of another segment. */
   async function deliverHalf(): Promise<void> {
     const { key } = must(node.commits[0]?.artifacts['views/orders/v1'], 'a file of the view')
     await copyFile(join(bucket, key), join(bucket, key.replace(/\d{12}\.parquet$/, '999999999999.parquet')))
@@ -79,11 +79,11 @@ describe('the examples of docs/readers.md', () => {
   const text = (found: readonly Readonly<Record<string, unknown>>[]) =>
     found.map(({ id, amount }) => ({ id: String(id), amount })).toSorted((a, b) => Number(a.id) - Number(b.id))
 
-  test('DuckDB reads what is committed', async () => {
+  test('DuckDB reads committed files only', async () => {
     expect(text(await run(example('sql duckdb')))).toEqual(rows(1, 2, 3, 4))
   })
 
-  test('DuckDB takes each row once, in any number of runs', async () => {
+  test('DuckDB reads each row once, in any number of runs', async () => {
     const database = join(directory, 'orders.db')
     const incremental = example('sql duckdb-incremental')
     await run(incremental, database)
@@ -102,13 +102,13 @@ describe('the examples of docs/readers.md', () => {
     expect(await inbox()).toEqual(before)
     await deliver(orders(7))
     expect(await inbox()).toEqual([...before, ...rows(7, 8)])
-    // It was cut short before it noted what it had done.
+    // A run that was interrupted before it recorded its progress.
     const [marker] = await readdir(join(directory, 'done'))
     await rm(join(directory, 'done', must(marker, 'what is done')))
     expect(await inbox()).toEqual([...before, ...rows(7, 8)])
   })
 
-  /** The script in a folder of its own, with an `aws` that copies from the bucket's folder. Each call runs it and reads its inbox. */
+  /** Puts the script into its own directory, with an `aws` that copies from the directory bucket. Each call runs it and reads its inbox. */
   async function shell() {
     const script = join(directory, 'read.sh')
     await writeFile(script, example('sh'))
@@ -125,7 +125,7 @@ describe('the examples of docs/readers.md', () => {
   }
 })
 
-/** Knows `aws s3 sync|cp --only-show-errors FROM TO`, from one bucket. */
+/** Stands in for `aws s3 sync|cp --only-show-errors FROM TO`, from one bucket. */
 function awsStandIn(bucket: string): string {
   return `#!/bin/sh
 from=$(echo "$4" | sed 's|^s3://my-bucket|${bucket}|')

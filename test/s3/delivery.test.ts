@@ -1,4 +1,4 @@
-/** A whole installation that delivers to a real S3: what is promised about objects, links, validation and commits. */
+/** A whole installation that delivers to a real S3: objects, download links, validation and commits. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { S3Stores } from '#objects/s3.ts'
@@ -25,7 +25,7 @@ describeGateway('on S3', (gateway) => {
     await installation?.[Symbol.asyncDispose]()
   })
 
-  test('every artifact of a segment is in the bucket as its marker says, and readable', async () => {
+  test('every file of a segment is in the bucket as its marker lists it, and readable', async () => {
     const destination = await customer.destination(installation)
     expect(await installation.ok('POST', `/v1/destinations/${destination.id}/validate`)).toMatchObject({
       status: 'valid',
@@ -67,7 +67,7 @@ describeGateway('on S3', (gateway) => {
     expect((await fetch(url)).status).toBe(403)
   })
 
-  test('a link is good until its time, and for one object', async () => {
+  test('a download link expires on time and covers one object', async () => {
     const { id } = await customer.destination(installation)
     const destination = await installation.ok('GET', `/v1/destinations/${id}`)
     const { accessKeyId, secretAccessKey } = gateway.service
@@ -88,7 +88,7 @@ describeGateway('on S3', (gateway) => {
     stores.close()
   })
 
-  test('with a KMS key of its own', async () => {
+  test('delivers with a KMS key', async () => {
     const destination = await customer.destination(installation, { kms_key_arn: gateway.kmsKeyArn })
     expect(await installation.ok('POST', `/v1/destinations/${destination.id}/validate`)).toMatchObject({ last_error: null })
     const { bucket } = destination
@@ -103,7 +103,7 @@ describeGateway('on S3', (gateway) => {
     }
   })
 
-  describe('a validation that fails says what to do when', () => {
+  describe('a failed validation says what to do if', () => {
     test.each([
       ['there is no such role', async (role: string) => customer.deleteRole(role), /assuming the role .*no such role/],
       [
@@ -145,7 +145,7 @@ describeGateway('on S3', (gateway) => {
       for (const secret of [gateway.service.secretAccessKey, gateway.url]) expect(destination.last_error).not.toContain(secret)
     })
 
-    test('S3 is not to be reached', async () => {
+    test('S3 is unreachable', async () => {
       const environment = gatewayEnvironment(gateway, { s3Url: 'http://127.0.0.1:9' })
       await using lonely = await Installation.create({ environment })
       await lonely.start('control')
@@ -158,9 +158,9 @@ describeGateway('on S3', (gateway) => {
     })
   })
 
-  const places: [name: string, kind: DatabaseKind][] = [['SQLite', 'sqlite']]
-  if (postgresUrl !== undefined) places.push(['Postgres', 'postgres'])
-  test.each(places)('one validation in 30 s, whichever of two control processes on %s is asked', async (_, kind) => {
+  const databases: [name: string, kind: DatabaseKind][] = [['SQLite', 'sqlite']]
+  if (postgresUrl !== undefined) databases.push(['Postgres', 'postgres'])
+  test.each(databases)('at most one validation in 30 s, across two control processes on %s', async (_, kind) => {
     await using database = await newDatabase(kind)
     const environment = { ...gatewayEnvironment(gateway), INLET_DATABASE_URL: database.url }
     await using one = await Installation.create({ environment })
@@ -180,7 +180,7 @@ describeGateway('on S3', (gateway) => {
     expect(await two.ok('GET', `/v1/destinations/${id}`)).toMatchObject({ status: 'valid' })
   })
 
-  test('a destination that is mended becomes valid with the next validation', async () => {
+  test('a repaired destination becomes valid with the next validation', async () => {
     const { id, role, bucket } = await customer.destination(installation)
     await customer.allow(role, bucket, ['s3:GetObject'])
     expect((await installation.ok('POST', `/v1/destinations/${id}/validate`)).status).toBe('pending')

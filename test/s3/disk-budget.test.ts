@@ -1,4 +1,4 @@
-/** Outages that last until nothing fits on the disk any more, or across a restart. */
+/** Outages that last until the disk budget is full, or across a restart. */
 import { expect, test } from 'vitest'
 import { expectExactlyOnce, Sender } from '../support/acknowledged.ts'
 import { FaultProxy } from '../support/fault-proxy.ts'
@@ -22,7 +22,7 @@ describeGateway('an outage that lasts', (gateway) => {
     return { destination, endpointId: id }
   }
 
-  test('until the disk budget is full: 503, and all that was acknowledged is delivered when it ends, without help', async () => {
+  test('until the disk budget is full: ingest returns 503, and every acknowledged record is delivered after the outage', async () => {
     await using proxy = await FaultProxy.start(gateway.url)
     const budget = 64 * MiB
     const environment = { ...gatewayEnvironment(gateway, { s3Url: proxy.url }), INLET_DISK_BUDGET_BYTES: `${budget}B` }
@@ -45,7 +45,7 @@ describeGateway('an outage that lasts', (gateway) => {
     await expectExactlyOnce({ installation, customer, destination, endpointId, sender })
   })
 
-  test('through a restart, while S3 has no address in DNS', async () => {
+  test('across a restart, while the name of S3 does not resolve', async () => {
     const environment = gatewayEnvironment(gateway, { s3Url: 'http://s3.gateway.invalid:8000' })
     await using installation = await Installation.create({ environment })
     await installation.start('control', 'ingest', 'delivery')

@@ -1,4 +1,4 @@
-/** The gateway that the suites of this folder run on does what they count on. */
+/** Checks that the gateway behaves as the suites of this folder assume. */
 import { randomUUID } from 'node:crypto'
 import { GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts'
@@ -28,7 +28,7 @@ describeGateway('the gateway', (gateway) => {
     return { accessKeyId: AccessKeyId, secretAccessKey: SecretAccessKey, sessionToken: SessionToken }
   }
 
-  test('an assumed role may do what its policy says, until it says something else', async () => {
+  test('an assumed role may do what its policy allows, until the policy changes', async () => {
     const smoke = `smoke-${randomUUID()}`
     await customer.createBucket(smoke)
     await customer.createRole(smoke, trust(gateway.service.arn, 'secret-of-smoke'))
@@ -45,7 +45,7 @@ describeGateway('the gateway', (gateway) => {
     await expect(s3.send(new GetObjectCommand(object))).rejects.toMatchObject({ name: 'AccessDenied' })
   })
 
-  test('a role is assumed only with the external id that it demands, and only by whom it trusts', async () => {
+  test('a role can be assumed only with its external id, and only by the principal that it trusts', async () => {
     const trusting = `trusting-${randomUUID()}`
     await customer.createRole(trusting, trust(gateway.service.arn, 'secret-of-trusting'))
     await expect(assume(trusting, 'another')).rejects.toMatchObject({

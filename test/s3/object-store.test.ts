@@ -1,4 +1,4 @@
-/** What every object store keeps, on a real S3, and what only a large file shows. */
+/** The contract of object stores on a real S3, and multipart uploads. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -38,7 +38,7 @@ async function opened(gateway: GatewayDescription): Promise<Opened & { readonly 
 describeGateway('on S3', (gateway) => {
   objectStoreSuite('the gateway', () => opened(gateway))
 
-  test('a large file goes up in parts, comes back as it was, and puts away what a process left that died', async () => {
+  test('a large file is uploaded in parts, reads back unchanged, and aborts the upload of a crashed process', async () => {
     await using at = await opened(gateway)
     const directory = await mkdtemp(join(tmpdir(), 'inlet-large-'))
     try {

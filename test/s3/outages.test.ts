@@ -1,6 +1,6 @@
 /**
- * What S3 and its owners do to deliveries, each to an endpoint of its own, all in one installation at the same time.
- * Law: ingest goes on, the endpoint says why it is behind, and once it is over everything is committed once and in order.
+ * Failures of S3 and changes by bucket owners during deliveries, each to its own endpoint, all in one installation at the same time.
+ * Law: ingest continues, the endpoint reports why it lags, and after the outage everything is committed once and in order.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Delivered, expectExactlyOnce, Sender } from '../support/acknowledged.ts'
@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 
 const recoveryMs = 120_000
 
-describeGateway('while S3 is in trouble', (gateway) => {
+describeGateway('while S3 is failing', (gateway) => {
   const customer = new Customer(gateway)
   let proxy: FaultProxy
   let stsProxy: FaultProxy
@@ -30,7 +30,7 @@ describeGateway('while S3 is in trouble', (gateway) => {
     await stsProxy?.[Symbol.asyncDispose]()
   })
 
-  /** An endpoint that has delivered already, and takes in more all the time. */
+  /** An endpoint that has delivered and receives more records all the time. */
   async function delivering(): Promise<Delivered> {
     const destination = await customer.destination(installation)
     await installation.ok('POST', `/v1/destinations/${destination.id}/validate`)
@@ -58,10 +58,10 @@ describeGateway('while S3 is in trouble', (gateway) => {
 
   describe.concurrent('deliveries wait and go on when', () => {
     const faults: readonly (readonly [string, Fault, RegExp])[] = [
-      ['it answers 500', { kind: 'answer', status: 500, code: 'InternalError' }, /InternalError/],
-      ['it answers 503 SlowDown', { kind: 'answer', status: 503, code: 'SlowDown' }, /SlowDown/],
+      ['it returns 500', { kind: 'answer', status: 500, code: 'InternalError' }, /InternalError/],
+      ['it returns 503 SlowDown', { kind: 'answer', status: 503, code: 'SlowDown' }, /SlowDown/],
       ['it resets connections in the middle of a body', { kind: 'reset', afterBytes: 100 }, /ECONNRESET|EPIPE/],
-      ['it does the work and loses its answers', { kind: 'lost-answer' }, /ECONNRESET|EPIPE/],
+      ['its responses are lost', { kind: 'lost-answer' }, /ECONNRESET|EPIPE/],
     ]
     test.each(faults)('%s', async (_, fault, reason) => {
       const delivered = await delivering()
@@ -72,7 +72,7 @@ describeGateway('while S3 is in trouble', (gateway) => {
       await recovers(delivered)
     })
 
-    test('it says nothing any more', async () => {
+    test('it hangs', async () => {
       const delivered = await delivering()
       const path = `/${delivered.destination.bucket}/`
       proxy.break(path, { kind: 'silence' })
@@ -81,7 +81,7 @@ describeGateway('while S3 is in trouble', (gateway) => {
       await recovers(delivered)
     })
 
-    test('it is slow to a crawl', async () => {
+    test('it is very slow', async () => {
       const delivered = await delivering()
       const path = `/${delivered.destination.bucket}/`
       proxy.break(path, { kind: 'crawl', bytesPerSecond: 2_000 })
@@ -92,7 +92,7 @@ describeGateway('while S3 is in trouble', (gateway) => {
       await recovers(delivered)
     })
 
-    test('every other answer is lost or none', async () => {
+    test('every other response is lost', async () => {
       const delivered = await delivering()
       const path = `/${delivered.destination.bucket}/`
       proxy.break(path, { kind: 'lost-answer' }, { share: 0.5 })
@@ -104,7 +104,7 @@ describeGateway('while S3 is in trouble', (gateway) => {
       await recovers(delivered)
     })
 
-    test('the role may not put any more, for a while', async () => {
+    test('the role may not write for a while', async () => {
       const delivered = await delivering()
       const { role, bucket } = delivered.destination
       await customer.allow(role, bucket, ['s3:GetObject'])
@@ -113,7 +113,7 @@ describeGateway('while S3 is in trouble', (gateway) => {
       await recovers(delivered)
     })
 
-    test('the role is deleted, and made anew', async () => {
+    test('the role is deleted and created again', async () => {
       const delivered = await delivering()
       const { role, bucket, id } = delivered.destination
       await customer.deleteRole(role)
@@ -130,7 +130,7 @@ describeGateway('while S3 is in trouble', (gateway) => {
     ])('the bucket is deleted and made anew, %s', async (_, isMet) => {
       const delivered = await delivering()
       const { destination, endpointId } = delivered
-      // While markers can't be put, artifacts of later segments are there already, and go with the bucket.
+      // While markers cannot be written, files of later segments are already uploaded; they are lost with the bucket.
       const markers = `/${destination.bucket}/in/let/${endpointId}/commits/`
       proxy.break(markers, { kind: 'answer', status: 500, code: 'InternalError' })
       await until('the reason', () => saysOf(delivered, /InternalError/), 60_000)
@@ -141,7 +141,7 @@ describeGateway('while S3 is in trouble', (gateway) => {
         await until('the reason', () => saysOf(delivered, /there is no bucket/), 60_000)
         await customer.createBucket(destination.bucket)
       } else {
-        // As good as a new one.
+        // An emptied bucket equals a new one.
         for (const { key } of await customer.list(destination.bucket)) await customer.delete(destination.bucket, key)
         proxy.heal(markers)
       }
@@ -149,7 +149,7 @@ describeGateway('while S3 is in trouble', (gateway) => {
     })
   })
 
-  test('roles that are assumed already go on while STS is away, and others wait for it', async () => {
+  test('sessions that exist continue while STS is down, and new ones wait for it', async () => {
     const old = await delivering()
     stsProxy.break('/', { kind: 'answer', status: 500, code: 'InternalFailure' })
     const destination = await customer.destination(installation)
@@ -169,7 +169,7 @@ describeGateway('while S3 is in trouble', (gateway) => {
   const saysOf = async ({ endpointId }: Delivered, reason: RegExp): Promise<boolean> =>
     (await reasonsOf(endpointId)).some((text) => reason.test(text))
 
-  /** A bucket that deliveries still write to is not empty for long. */
+  /** Deliveries still write to the bucket, so it does not stay empty. */
   async function emptied({ bucket }: CustomerDestination): Promise<void> {
     await until(
       'the bucket to go',

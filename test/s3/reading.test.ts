@@ -1,7 +1,7 @@
 /**
- * A reader that reads only what markers list, all the time, while deliveries are killed and S3 fails at random: `S3_SEED` repeats a run.
- * Law: for every marker that it sees, every file is there and is what the marker says; no segment and no record is seen twice; in the
- * end it has seen all that was acknowledged.
+ * A reader that reads only what markers list, while deliveries are killed and S3 fails at random. `S3_SEED` repeats a run.
+ * Law: every file that a marker lists exists and matches the marker. No segment and no record is seen twice. In the end the reader has seen
+ * every acknowledged record.
  */
 import { randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
@@ -24,7 +24,7 @@ const faults: readonly Fault[] = [
 ]
 
 describeGateway('a reader of markers', (gateway) => {
-  test(`never sees a part of a segment, nor a record twice (S3_SEED=${seed})`, { timeout: 180_000 }, async () => {
+  test(`never sees part of a segment or a record twice (S3_SEED=${seed})`, { timeout: 180_000 }, async () => {
     const random = randomFrom(seed)
     const customer = new Customer(gateway)
     await using proxy = await FaultProxy.start(gateway.url, { random })
@@ -46,7 +46,7 @@ describeGateway('a reader of markers', (gateway) => {
       const seen = reader.markers.length
       await until('two more markers', () => reader.markers.length > seen + 1 || reader.failure !== undefined, 60_000)
       const held = proxy.hits(`/${destination.bucket}/`)
-      // In the middle of something.
+      // At an arbitrary moment of a delivery.
       await until('a request that fails', () => proxy.hits(`/${destination.bucket}/`) > held, 30_000)
       await installation.kill('delivery')
       await installation.start('delivery')
@@ -86,7 +86,7 @@ class Reader {
     })
   }
 
-  /** Reads what is left. */
+  /** Reads the remaining markers. */
   async stop(): Promise<void> {
     this.#reading = false
     await this.#running

@@ -1,4 +1,4 @@
-/** Where segments go that wait while their endpoint's destination is changed, taken away or given, and while it is paused or deleted. */
+/** Where waiting segments go when their endpoint's destination is changed, removed or set, or the endpoint is paused or deleted. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Delivered, expectExactlyOnce, numbersIn, Sender } from '../support/acknowledged.ts'
 import { FaultProxy } from '../support/fault-proxy.ts'
@@ -29,7 +29,7 @@ describeGateway('undelivered segments', (gateway) => {
       60_000,
     )
 
-  /** An endpoint with commits, and then with segments that can't be delivered. */
+  /** An endpoint with commits, and segments that cannot be delivered yet. */
   async function blocked(): Promise<Delivered & { readonly path: string }> {
     const destination = await customer.destination(installation)
     const { id: endpointId } = await installation.endpoint({ bucket: destination.bucket, destination_id: destination.id })
@@ -44,12 +44,12 @@ describeGateway('undelivered segments', (gateway) => {
     return { installation, customer, destination, endpointId, sender, path }
   }
 
-  /** The numbers of the records in a bucket. */
+  /** Returns the numbers of the records in a bucket. */
   const delivered = async (destination: Delivered['destination'], endpointId: string) =>
     numbersIn(customer, destination.bucket, await customer.markers(destination, endpointId))
 
   describe.concurrent('go', () => {
-    test('to another destination that the endpoint is given', async () => {
+    test('to the other destination that the endpoint is bound to', async () => {
       const { destination, endpointId, sender } = await blocked()
       const before = await delivered(destination, endpointId)
       const other = await customer.destination(installation)
@@ -63,7 +63,7 @@ describeGateway('undelivered segments', (gateway) => {
       expect(there.length).toBeGreaterThan(0)
     })
 
-    test('to where the destination itself is changed to', async () => {
+    test('to the new bucket if the destination itself is changed', async () => {
       const { destination, endpointId, sender } = await blocked()
       const before = await delivered(destination, endpointId)
       const bucket = `${destination.bucket}-b`
@@ -76,13 +76,13 @@ describeGateway('undelivered segments', (gateway) => {
       await waits(endpointId, /not validated/)
     })
 
-    test('nowhere while no destination is bound, and to the one that is bound later', async () => {
+    test('nowhere while no destination is bound, then to the one that is bound', async () => {
       const { destination, endpointId, sender, path } = await blocked()
       await installation.ok('PATCH', `/v1/endpoints/${endpointId}`, { destination_id: null })
       proxy.heal(path)
       await waits(endpointId, /no destination is bound/)
       expect(await sender.send()).toBe(202)
-      // One may have gone through before the node knew.
+      // One may have been delivered before the node had the new snapshot.
       const counts = () => Promise.all([installation.commits(endpointId), customer.markers(destination, endpointId)])
       await until('nothing to be under way', async () => {
         const [commits, markers] = await counts()
@@ -95,7 +95,7 @@ describeGateway('undelivered segments', (gateway) => {
       await expectExactlyOnce({ installation, customer, destination, endpointId, sender })
     })
 
-    test('to the bucket of an endpoint that is paused', async () => {
+    test('to the bucket of a paused endpoint', async () => {
       const { path, ...all } = await blocked()
       const { endpointId, sender } = all
       await installation.ok('POST', `/v1/endpoints/${endpointId}/pause`)
@@ -106,7 +106,7 @@ describeGateway('undelivered segments', (gateway) => {
       await expectExactlyOnce(all)
     })
 
-    test('to the bucket of an endpoint that is deleted, before it is gone', async () => {
+    test('to the bucket of an endpoint that is being deleted', async () => {
       const { destination, endpointId, sender, path } = await blocked()
       await installation.ok('DELETE', `/v1/endpoints/${endpointId}`)
       await until('ingest to refuse', async () => (await sender.send()) !== 202, 30_000)

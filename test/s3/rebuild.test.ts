@@ -1,4 +1,4 @@
-/** `inlet commits rebuild` against a real S3: what a database lost comes back as it was. */
+/** `inlet commits rebuild` against a real S3 restores what a database lost. */
 import { once } from 'node:events'
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 describeGateway('inlet commits rebuild', (gateway) => {
   const customer = new Customer(gateway)
 
-  test('after an older copy of the database was restored: commits, DLQ files and metrics as before, twice the same', async () => {
+  test('after the restore of an older copy: commits, DLQ files and metrics as before, also in a second run', async () => {
     await using installation = await Installation.create({ environment: gatewayEnvironment(gateway) })
     await installation.start('control', 'ingest', 'delivery')
     const destination = await customer.destination(installation)
@@ -49,7 +49,7 @@ describeGateway('inlet commits rebuild', (gateway) => {
     }
     await restored()
     expect((await shown()).commits).toEqual([])
-    // The control process runs meanwhile.
+    // The control process keeps running.
     expect(await rebuild(installation, '--endpoint', id, '--destination', destination.id)).toMatchObject({
       code: 0,
       output: expect.stringContaining(`${before.commits.length} recorded, 0 already known, 0 rejected`),
@@ -60,7 +60,7 @@ describeGateway('inlet commits rebuild', (gateway) => {
       output: expect.stringContaining('0 recorded'),
     })
     expect(await shown()).toEqual(before)
-    // And life goes on.
+    // New segments are delivered as usual.
     await sender.send()
     await installation.committed(id, sender.seqs)
     expect((await installation.commits(id)).slice(1).map((commit) => ({ ...commit, uploaded_at: undefined }))).toEqual(
@@ -68,7 +68,7 @@ describeGateway('inlet commits rebuild', (gateway) => {
     )
   })
 
-  test('what a backfill added comes back too', async () => {
+  test('restores what a backfill added', async () => {
     await using installation = await Installation.create({ environment: gatewayEnvironment(gateway) })
     await installation.start('control', 'ingest', 'delivery')
     const destination = await customer.destination(installation)
@@ -105,7 +105,7 @@ describeGateway('inlet commits rebuild', (gateway) => {
     })
   })
 
-  test('a bucket that cannot be read is named, and the others are rebuilt', async () => {
+  test('reports an unreadable bucket and rebuilds from the others', async () => {
     await using installation = await Installation.create({ environment: gatewayEnvironment(gateway) })
     await installation.start('control', 'ingest', 'delivery')
     const [lost, kept] = [await customer.destination(installation), await customer.destination(installation)]
