@@ -1,6 +1,6 @@
 /** Metrics of the node as a whole. Each protocol registers its own beside them. */
 import type { Registry } from 'prom-client'
-import { readings } from '#lib/telemetry.ts'
+import { observableMetrics } from '#lib/telemetry.ts'
 import type { ConnectionBudget } from './connection-budget.ts'
 
 export type NodeReadings = {
@@ -14,7 +14,7 @@ export function registerNodeMetrics(
   registry: Registry,
   { connections, inFlightBytes, walBytesOnDisk, appliedEpoch }: NodeReadings,
 ): void {
-  const { counter, gauge } = readings(registry)
+  const { counter, gauge } = observableMetrics(registry)
   counter('inlet_ingest_dropped_connections_total', 'connections closed because there were too many', () => connections.dropped)
   gauge('inlet_ingest_connections', 'open connections', () => connections.open)
   gauge('inlet_ingest_in_flight_bytes', 'request bytes held in memory', inFlightBytes)

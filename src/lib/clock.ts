@@ -1,10 +1,10 @@
-/** Time, passed in: nothing else reads the system's clock. */
+/** Time is passed in as a Clock, so that tests control it. Nothing else reads the system's clock. */
 export interface Clock {
   /** Wall clock, milliseconds since 1970 UTC. May jump. */
   now(): number
-  /** Milliseconds that never go back. Only differences mean something. */
+  /** Milliseconds that never go back. Only differences are meaningful. */
   monotonic(): number
-  /** Calls once after `delayMs`. The answer cancels it. A pending timer doesn't keep the process alive. */
+  /** Calls back once after `delayMs`. Returns a function that cancels it. A pending timer does not keep the process alive. */
   setTimer(callback: () => void, delayMs: number): () => void
 }
 
@@ -18,7 +18,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** Waits `delayMs`, or until the signal aborts, whichever is first. Never throws. */
+/** Waits for `delayMs` or until the signal aborts, whichever comes first. Never throws. */
 export async function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -28,7 +28,7 @@ export async function sleep(clock: Clock, delayMs: number, signal?: AbortSignal)
   cancel()
 }
 
-/** ISO 8601 in UTC with milliseconds and `Z`, as every timestamp of the API. */
+/** Formats a time as every timestamp of the API: ISO 8601 in UTC with milliseconds and `Z`. */
 export function isoTimestamp(epochMs: number): string {
   return new Date(epochMs).toISOString()
 }

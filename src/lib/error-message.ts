@@ -1,4 +1,4 @@
-/** What an error says, with what caused it: `upload failed: connect ECONNREFUSED`. */
+/** Returns the message of an error followed by those of its causes: `upload failed: connect ECONNREFUSED`. */
 export function errorMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.cause === undefined ? error.message : `${error.message}: ${errorMessage(error.cause)}`

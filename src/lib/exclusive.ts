@@ -2,14 +2,14 @@ import { DatabaseSync } from 'node:sqlite'
 
 const SQLITE_BUSY = 5
 
-/** Somebody else holds it. */
-export class HeldElsewhereError extends Error {
-  override readonly name = 'HeldElsewhereError'
+/** Another process holds the lock. */
+export class LockHeldError extends Error {
+  override readonly name = 'LockHeldError'
 }
 
 /**
- * Holds a lock file for as long as the process lives, or until disposed; the system lets go of it even at `kill -9`.
- * Node has no lock call of its own; SQLite's exclusive transaction is one, on every system and across containers on one disk.
+ * Holds a lock file until disposed or until the process exits; the operating system releases it even after `kill -9`.
+ * Node has no call for file locks. An exclusive transaction of SQLite is one, on every system and across containers that share a disk.
  * The lock file stays empty.
  */
 export function holdExclusively(path: string): Disposable {
@@ -19,7 +19,7 @@ export function holdExclusively(path: string): Disposable {
   } catch (error) {
     database.close()
     if (!(error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY)) throw error
-    throw new HeldElsewhereError(`${path} is held by another process: is another Inlet running on this data directory?`, {
+    throw new LockHeldError(`${path} is locked by another process: is another Inlet running on this data directory?`, {
       cause: error,
     })
   }

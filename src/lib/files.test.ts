@@ -30,7 +30,7 @@ describe('an open file', () => {
     expect((await readFile(path)).equals(Buffer.concat([Buffer.from('start'), ...chunks]))).toBe(true)
   })
 
-  test('reads up to its end, and is cut', async () => {
+  test('reads up to the end of the file, and truncates it', async () => {
     const file = await files.open(join(directory, 'file'), 'create')
     await file.write([Buffer.from('0123456789')], 0)
     const into = Buffer.alloc(8)
@@ -42,7 +42,7 @@ describe('an open file', () => {
     await file.close()
   })
 
-  test('is created once only, and read only where it is', async () => {
+  test('is created only if it is new, and read only if it exists', async () => {
     const path = join(directory, 'file')
     await (await files.open(path, 'create')).close()
     expect(await code(files.open(path, 'create'))).toBe('EEXIST')
@@ -56,7 +56,7 @@ describe('an open file', () => {
 })
 
 describe('names', () => {
-  test('what is absent is undefined, empty, or fine', async () => {
+  test('missing files and directories are not errors', async () => {
     const absent = join(directory, 'absent')
     expect(await files.read(absent)).toBeUndefined()
     expect(await files.bytes(absent)).toBeUndefined()
@@ -64,7 +64,7 @@ describe('names', () => {
     await files.remove(absent)
   })
 
-  test('directories are made with their parents', async () => {
+  test('creates directories with their parents', async () => {
     const path = join(directory, 'a', 'b', 'c')
     await files.makeDirectory(path)
     await files.makeDirectory(path)
@@ -72,13 +72,13 @@ describe('names', () => {
     await files.syncDirectory(path)
   })
 
-  test('the file system has room', async () => {
+  test('reports free space', async () => {
     expect(await files.freeBytes(directory)).toBeGreaterThan(0)
   })
 })
 
 describe('writeDurably', () => {
-  test('makes the folders, replaces the file, and leaves nothing else', async () => {
+  test('creates directories, replaces the file, and leaves no temporary file', async () => {
     const path = join(directory, 'deep', 'er', 'file')
     await writeDurably(files, path, Buffer.from('first'))
     await Promise.all(['second', 'second'].map((text) => writeDurably(files, path, Buffer.from(text))))
@@ -86,7 +86,7 @@ describe('writeDurably', () => {
     expect(await files.list(join(directory, 'deep', 'er'))).toEqual([{ name: 'file', kind: 'file' }])
   })
 
-  test('that fails leaves the old file and nothing else', async () => {
+  test('leaves the old file and no temporary file if it fails', async () => {
     const path = join(directory, 'file')
     await writeDurably(files, path, Buffer.from('old'))
     const failing = { ...files, rename: () => Promise.reject(new Error('no rename today')) }

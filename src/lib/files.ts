@@ -1,46 +1,46 @@
 /**
- * Local files, passed in: what must survive a crash goes through here, so that a test can stand in for the disk.
+ * Local files. Everything that must survive a crash goes through this interface, so that tests can simulate the disk.
  *
- * Law: after `sync` the bytes of a file survive a power cut; after `syncDirectory` the names in it do. Nothing else does.
+ * Law: after `sync` the bytes of a file survive a power failure; after `syncDirectory` the names in the directory do. Nothing else does.
  */
 import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
 
 export interface OpenFile {
   readonly path: string
-  /** Writes all of the chunks, one after the other, from `position` on. On an error any part of them may be in the file. */
+  /** Writes the chunks one after the other, starting at `position`. After an error any part of them may be in the file. */
   write(chunks: readonly Uint8Array[], position: number): Promise<void>
-  /** Reads up to `into.length` bytes. Fewer only at the end of the file; 0 beyond it. */
+  /** Reads `into.length` bytes and returns how many it read: fewer only at the end of the file, 0 beyond it. */
   read(into: Uint8Array, position: number): Promise<number>
-  /** Bytes in the file now. */
+  /** Current size in bytes. */
   bytes(): Promise<number>
   truncate(bytes: number): Promise<void>
-  /** fdatasync: the bytes and the size. After an error the file must not be trusted, nor synced again. */
+  /** fdatasync: makes bytes and size durable. After an error the file must not be trusted, and not be synced again. */
   sync(): Promise<void>
   close(): Promise<void>
 }
 
-/** `read` an existing file, `update` one, or `create` one for reading and writing that must not exist (EEXIST). */
+/** `read`: an existing file. `update`: an existing file, for reading and writing. `create`: a new file; throws EEXIST if it exists. */
 export type OpenMode = 'read' | 'update' | 'create'
 
 export type DirectoryEntry = { readonly name: string; readonly kind: 'file' | 'directory' | 'other' }
 
 export interface Files {
   open(path: string, mode: OpenMode): Promise<OpenFile>
-  /** The whole of a small file, or undefined where there is none. */
+  /** Returns the content of a small file, or undefined if it is missing. */
   read(path: string): Promise<Uint8Array | undefined>
-  /** Bytes of a file, or undefined where there is none. */
+  /** Returns the size of a file in bytes, or undefined if it is missing. */
   bytes(path: string): Promise<number | undefined>
-  /** In no order; empty where there is no such directory. */
+  /** Lists a directory, in no order. Returns an empty list if it is missing. */
   list(directory: string): Promise<readonly DirectoryEntry[]>
-  /** Makes it with all its parents. The names of those it made are durable. */
+  /** Creates a directory and its missing parents. Their names are durable. */
   makeDirectory(path: string): Promise<void>
   syncDirectory(path: string): Promise<void>
-  /** Replaces what is at `to`. */
+  /** Renames a file. Replaces an existing file at `to`. */
   rename(from: string, to: string): Promise<void>
-  /** Removes a file. One that isn't there is fine. */
+  /** Removes a file. A missing one is not an error. */
   remove(path: string): Promise<void>
-  /** Removes an empty directory. One that isn't there is fine. Throws ENOTEMPTY if something is in it. */
+  /** Removes an empty directory. A missing one is not an error. Throws ENOTEMPTY if it is not empty. */
   removeDirectory(path: string): Promise<void>
   /** Sets the modification time of a file or directory to now, which `watch` reports. */
   touch(path: string): Promise<void>
@@ -49,13 +49,13 @@ export interface Files {
    * no room for a watch. Returns a function that stops it.
    */
   watch(directory: string, onChange: () => void): () => void
-  /** Bytes that the file system of this path would still take. */
+  /** Returns the free bytes of the file system that holds the path. */
   freeBytes(path: string): Promise<number>
 }
 
 let temporaryNames = 0
 
-/** Replaces a whole file: temporary name, fdatasync, rename, directory fsync. Makes the folders it needs. */
+/** Replaces a file atomically and durably: temporary name, fdatasync, rename, directory fsync. Creates missing directories. */
 export async function writeDurably(files: Files, path: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${path}.${process.pid}-${temporaryNames++}.tmp`
   await files.makeDirectory(dirname(path))
@@ -75,7 +75,7 @@ export async function writeDurably(files: Files, path: string, bytes: Uint8Array
   await files.syncDirectory(dirname(path))
 }
 
-/** The system's name of an error, such as ENOENT. */
+/** Returns the code of a system error, such as ENOENT. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
@@ -137,12 +137,12 @@ export const systemFiles: Files = {
 }
 
 /**
- * Writes up to this size go into the page cache on the spot: 15 µs, where a thread of the pool takes 65 to 700 to come round
- * (measured). What waits for the disk is the sync, and that never blocks.
+ * Writes up to this size go to the page cache synchronously: that takes 15 µs, while a thread of the pool takes 65 to 700 µs (measured).
+ * Only the sync waits for the disk, and it never blocks the event loop.
  */
-const DIRECT_WRITE_BYTES_MAX = 256 * 1024
+const SYNC_WRITE_BYTES_MAX = 256 * 1024
 
-/** Callbacks, not `fs.promises`: a FileHandle costs twice as much per call, and the log's commits wait for these. */
+/** Uses callbacks, not `fs.promises`: a FileHandle costs twice as much per call, and every WAL commit waits for these calls. */
 class SystemFile implements OpenFile {
   readonly path: string
   readonly #descriptor: number
@@ -159,11 +159,11 @@ class SystemFile implements OpenFile {
     for (const chunk of rest) bytes += chunk.byteLength
     while (rest.length > 0) {
       const written =
-        bytes <= DIRECT_WRITE_BYTES_MAX
+        bytes <= SYNC_WRITE_BYTES_MAX
           ? fs.writevSync(this.#descriptor, rest, at)
           : await call<number>((done) => fs.writev(this.#descriptor, rest, at, done))
       at += written
-      rest = after(rest, written)
+      rest = dropBytes(rest, written)
     }
   }
 
@@ -208,8 +208,8 @@ async function unlessMissing<T>(result: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** What is left of the chunks after their first `bytes` bytes. */
-function after(chunks: Uint8Array[], bytes: number): Uint8Array[] {
+/** Returns the chunks without their first `bytes` bytes. */
+function dropBytes(chunks: Uint8Array[], bytes: number): Uint8Array[] {
   let skipped = 0
   for (const [index, chunk] of chunks.entries()) {
     if (skipped + chunk.byteLength > bytes) return [chunk.subarray(bytes - skipped), ...chunks.slice(index + 1)]

@@ -1,4 +1,4 @@
-/** The value, or undefined where the text is no JSON. */
+/** Returns the parsed value, or undefined if the text is not valid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -5,7 +5,7 @@ export type BackoffOptions = {
   readonly random?: () => number
 }
 
-/** Exponential back-off with full jitter, capped. */
+/** Exponential back-off with jitter and a maximum. */
 export class Backoff {
   readonly #options: BackoffOptions
   #attempts = 0
@@ -14,12 +14,12 @@ export class Backoff {
     this.#options = options
   }
 
-  /** How many times `next` was asked since the last `reset`. */
+  /** Number of calls of `next` since the last `reset`. */
   get attempts(): number {
     return this.#attempts
   }
 
-  /** Milliseconds to wait before the next attempt: between half the step and the whole step. */
+  /** Returns the milliseconds to wait before the next attempt: between half the step and the whole step. */
   next(): number {
     const { delayMsMin, delayMsMax, random = Math.random } = this.#options
     const step = Math.min(delayMsMax, delayMsMin * 2 ** Math.min(this.#attempts, 30))

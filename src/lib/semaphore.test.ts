@@ -10,7 +10,7 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([promise, Promise.resolve(waiting)])) === waiting
 }
 
-test('grants in order, and one that needs all waits for all', async () => {
+test('grants in order, and a request for all permits waits for all', async () => {
   const semaphore = new Semaphore(2)
   const one = await semaphore.acquire(1, never)
   const all = semaphore.acquire(2, never)
@@ -26,7 +26,7 @@ test('grants in order, and one that needs all waits for all', async () => {
   expect(await isPending(semaphore.acquire(2, never))).toBe(true)
 })
 
-test('a waiter that gives up makes room for those behind it', async () => {
+test('an aborted request does not block those behind it', async () => {
   const semaphore = new Semaphore(2)
   await semaphore.acquire(1, never)
   const giveUp = new AbortController()
@@ -37,7 +37,7 @@ test('a waiter that gives up makes room for those behind it', async () => {
   await behind
 })
 
-test('a permit is lent only when nobody else wants it, and is wanted back at once', async () => {
+test('lends only idle permits, and asks for them back at once', async () => {
   const semaphore = new Semaphore(2)
   const one = await semaphore.acquire(1, never)
   const lent = await semaphore.borrow(never)
@@ -59,7 +59,7 @@ test('a permit is lent only when nobody else wants it, and is wanted back at onc
   await all
 })
 
-test('who borrows may give up', async () => {
+test('a borrower may abort', async () => {
   const semaphore = new Semaphore(1)
   const one = await semaphore.acquire(1, never)
   const giveUp = new AbortController()

@@ -2,13 +2,13 @@ import { assert } from './assert.ts'
 
 type Waiter = { readonly permits: number; readonly grant: () => void }
 
-/** A permit for work that gives way. */
+/** A permit for low-priority work. */
 export type LentPermit = Disposable & {
-  /** Aborts as soon as somebody waits who does not give way. */
+  /** Aborts as soon as `acquire` waits for a permit. */
   readonly wanted: AbortSignal
 }
 
-/** Counted permits, granted in the order in which they were asked for; what nobody wants now is lent. */
+/** Counted permits, granted in the order of the requests. Idle permits are lent to low-priority work, which gives them back on request. */
 export class Semaphore {
   readonly capacity: number
   #free: number
@@ -17,14 +17,14 @@ export class Semaphore {
   readonly #lent = new Set<AbortController>()
 
   constructor(capacity: number) {
-    assert(capacity > 0, 'a semaphore needs a permit')
+    assert(capacity > 0, 'a semaphore needs at least one permit')
     this.capacity = capacity
     this.#free = capacity
   }
 
-  /** Waits for `permits`; the answer gives them back. Throws the signal's reason if it aborts first. */
+  /** Waits for `permits`. Dispose the result to release them. Throws the signal's reason if it aborts first. */
   async acquire(permits: number, signal: AbortSignal): Promise<Disposable> {
-    assert(permits <= this.capacity, 'more permits than there are')
+    assert(permits <= this.capacity, 'cannot acquire more permits than the semaphore has')
     signal.throwIfAborted()
     if (this.#waiting.length === 0 && this.#free >= permits) {
       this.#free -= permits
@@ -36,14 +36,14 @@ export class Semaphore {
     return this.#held(permits)
   }
 
-  /** Waits for one permit that nobody else wants, to be given back when it is `wanted`. Throws the signal's reason if it aborts first. */
+  /** Waits for an idle permit. Release it when `wanted` aborts. Throws the signal's reason if it aborts first. */
   async borrow(signal: AbortSignal): Promise<LentPermit> {
     signal.throwIfAborted()
     if (this.#waiting.length === 0 && this.#borrowers.length === 0 && this.#free >= 1) this.#free -= 1
     else await this.#wait(this.#borrowers, 1, signal)
     const lent = new AbortController()
     this.#lent.add(lent)
-    // Somebody came between the grant and now.
+    // An `acquire` may have started to wait since the permit was granted.
     if (this.#waiting.length > 0) lent.abort()
     const held = this.#held(1)
     return {
@@ -55,18 +55,18 @@ export class Semaphore {
     }
   }
 
-  async #wait(line: Waiter[], permits: number, signal: AbortSignal): Promise<void> {
+  async #wait(queue: Waiter[], permits: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const waiter: Waiter = { permits, grant: resolve }
     const abort = () => {
-      const at = line.indexOf(waiter)
-      // Granted in the same turn: the caller has the permits and gives them back itself.
+      const at = queue.indexOf(waiter)
+      // Granted just before the abort: the caller has the permits and releases them.
       if (at < 0) return
-      line.splice(at, 1)
+      queue.splice(at, 1)
       this.#grantNext()
       reject(signal.reason)
     }
-    line.push(waiter)
+    queue.push(waiter)
     signal.addEventListener('abort', abort, { once: true })
     try {
       await promise

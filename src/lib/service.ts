@@ -1,16 +1,16 @@
 /**
- * Something with a life cycle.
+ * A component with a life cycle.
  *
- * Law: `start` resolves when it serves; `stop` is idempotent, finishes what was accepted, and resolves when nothing is left running.
+ * Law: `start` resolves when the service works. `stop` is idempotent, finishes accepted work, and resolves when nothing is running.
  */
 export interface Service {
   readonly name: string
   start(): Promise<void>
-  /** Drains. `signal` aborts at the deadline: then drop what can be done again after a restart. */
+  /** Drains. `signal` aborts at the deadline: then drop work that can be repeated after a restart. */
   stop(signal: AbortSignal): Promise<void>
 }
 
-/** Starts in order. If one fails, those already started are stopped in reverse and the error is thrown. */
+/** Starts the services in order. If one fails, stops those already started in reverse order and throws the error. */
 export async function startAll(services: readonly Service[]): Promise<void> {
   const started: Service[] = []
   try {
@@ -24,15 +24,15 @@ export async function startAll(services: readonly Service[]): Promise<void> {
   }
 }
 
-/** Stops in reverse order, every one of them; what failed is thrown at the end. */
+/** Stops all services in reverse order. Throws at the end if any failed. */
 export async function stopAll(services: readonly Service[], signal: AbortSignal): Promise<void> {
   const failures: unknown[] = []
   for (const service of services.toReversed()) {
     try {
       await service.stop(signal)
     } catch (error) {
-      failures.push(new Error(`${service.name} did not stop cleanly`, { cause: error }))
+      failures.push(new Error(`${service.name} failed to stop`, { cause: error }))
     }
   }
-  if (failures.length > 0) throw new AggregateError(failures, 'some services did not stop cleanly')
+  if (failures.length > 0) throw new AggregateError(failures, 'some services failed to stop')
 }

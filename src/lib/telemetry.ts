@@ -5,7 +5,7 @@ export type { Logger } from 'pino'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
-/** One JSON line per event on standard error. Keys, tokens and authorization headers never reach it. */
+/** Writes one line of JSON per event to standard error. Keys, tokens and authorization headers are redacted. */
 export function createLogger(process: string, level: LogLevel): Logger {
   return pino(
     {
@@ -22,7 +22,7 @@ export function createLogger(process: string, level: LogLevel): Logger {
   )
 }
 
-/** A registry of this process's own, with Node's metrics in it. */
+/** Creates a registry with Node's own metrics. */
 export function createMetrics(process: string): Registry {
   const registry = new Registry()
   registry.setDefaultLabels({ process })
@@ -30,8 +30,8 @@ export function createMetrics(process: string): Registry {
   return registry
 }
 
-/** Metrics that are read when somebody asks, so that what they count is counted in plain numbers. */
-export function readings(registry: Registry) {
+/** Metrics whose values are read at each scrape, so that the code that counts uses plain numbers. */
+export function observableMetrics(registry: Registry) {
   const registers = [registry]
   return {
     counter(name: string, help: string, read: () => number): void {
@@ -45,7 +45,7 @@ export function readings(registry: Registry) {
         },
       })
     },
-    /** One series for each value of the label. */
+    /** One series per value of the label. */
     counters(name: string, help: string, label: string, read: () => Iterable<readonly [string | number, number]>): void {
       new Counter({
         name,

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { readings } from '#lib/telemetry.ts'
+import { observableMetrics } from '#lib/telemetry.ts'
 
 /** Counts on the hot path: plain numbers, turned into metrics when they are scraped. */
 export class HttpCounters {
@@ -24,7 +24,7 @@ export class HttpCounters {
 }
 
 export function registerHttpMetrics(registry: Registry, counters: HttpCounters): void {
-  const { counter, counters: labelled } = readings(registry)
+  const { counter, counters: labelled } = observableMetrics(registry)
   labelled('inlet_ingest_requests_total', 'POST /v1/ingest by response status', 'status', () => counters.requestsByStatus)
   counter('inlet_ingest_records_total', 'records accepted', () => counters.records)
   counter('inlet_ingest_received_bytes_total', 'bytes of bodies as they were sent', () => counters.receivedBytes)

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { readings } from '#lib/telemetry.ts'
+import { observableMetrics } from '#lib/telemetry.ts'
 import { sessionLimits } from './limits.ts'
 import type { Reason } from './reason.ts'
 
@@ -64,7 +64,7 @@ export function registerMqttMetrics(
   counters: MqttCounters,
   { connections, byUsername }: MqttMetricsOptions,
 ): void {
-  const { counter, counters: labelled, gauge } = readings(registry)
+  const { counter, counters: labelled, gauge } = observableMetrics(registry)
   labelled('inlet_mqtt_connects_total', 'CONNECT packets by outcome', 'outcome', () => counters.connects)
   labelled('inlet_mqtt_ends_total', 'accepted connections by why they ended', 'reason', () => counters.ends)
   labelled('inlet_mqtt_messages_total', 'messages that became durable, by QoS', 'qos', () =>

@@ -4,17 +4,17 @@ import { dirname } from 'node:path'
 import { errorCode } from './files.ts'
 
 /**
- * The text of a file that is written once and then only read, readable by its user alone. Whoever comes first makes it; a process
- * that comes at the same time reads the same text, whole.
+ * Returns the text of a file, which is created with the text of `make` if it is missing and never changes. Only its owner can read it.
+ * Processes that call it at the same time all get the same complete text.
  */
-export async function writeOnce(path: string, make: () => string): Promise<string> {
+export async function readOrCreate(path: string, make: () => string): Promise<string> {
   const known = await readText(path)
   if (known !== undefined) return known
   await mkdir(dirname(path), { recursive: true })
   const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}.tmp`
   await writeFile(draft, `${make()}\n`, { mode: 0o600, flag: 'wx', flush: true })
   try {
-    // A hard link fails where the name is taken, and never shows a half-written file.
+    // Creating a hard link fails if the name exists, and never exposes a half-written file.
     await link(draft, path)
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error
@@ -22,7 +22,7 @@ export async function writeOnce(path: string, make: () => string): Promise<strin
     await unlink(draft)
   }
   const text = await readText(path)
-  if (text === undefined) throw new Error(`${path} vanished while it was made`)
+  if (text === undefined) throw new Error(`${path} was removed while it was created`)
   return text
 }
 
