@@ -6,7 +6,8 @@ import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
-import { aSnapshot, ControlStandIn, nodeToken } from '../../test/support/ingest-node.ts'
+import type { Register } from '#model/node-protocol.ts'
+import { anEndpoint, aSnapshot, ControlStandIn, nodeToken } from '../../test/support/ingest-node.ts'
 import { until } from '../../test/support/until.ts'
 import { ControlClient } from './control-client.ts'
 import { SnapshotFeed } from './snapshot-feed.ts'
@@ -24,13 +25,14 @@ afterEach(async () => {
 })
 
 /** A feed and the epochs that it told of, in order. */
-async function open(url = control.url) {
+async function open({ url = control.url, register }: { url?: string; register?: Register } = {}) {
   const epochs: number[] = []
   const feed = new SnapshotFeed({
     client: new ControlClient({ url, token: nodeToken, timeoutMs: 1_000 }),
     nodeId: newId(),
     kinds: ['endpoints', 'views'],
     path: join(directory, 'snapshot.ndjson'),
+    ...(register === undefined ? {} : { register }),
     files: systemFiles,
     clock: systemClock,
     logger: createLogger('test', 'silent'),
@@ -57,7 +59,7 @@ describe('SnapshotFeed', () => {
     const first = await open()
     await until('the first', () => first.epochs.length === 1)
     await first.feed.stop()
-    const second = await open('http://127.0.0.1:1')
+    const second = await open({ url: 'http://127.0.0.1:1' })
     expect(second.epochs).toEqual([3])
     await second.feed.stop()
   })
@@ -71,6 +73,19 @@ describe('SnapshotFeed', () => {
     const second = await open()
     await until('the restored one', () => second.epochs.at(-1) === 2)
     expect(second.epochs).toEqual([9, 2])
+    await second.feed.stop()
+  })
+
+  test('the committed seqs of control are applied although the stored snapshot is up to date', async () => {
+    const endpoint = anEndpoint({ committed_seq: 41 })
+    control.publish(aSnapshot({ epoch: 3, endpoints: [endpoint] }))
+    const first = await open()
+    await until('the first', () => first.epochs.length === 1)
+    await first.feed.stop()
+    const register = { node_id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: '127.0.0.1:1' }
+    const second = await open({ register })
+    await until('the committed seq', () => second.epochs.length === 2)
+    expect(second.feed.current()).toMatchObject({ epoch: 3, endpoints: [{ committed_seq: 41 }] })
     await second.feed.stop()
   })
 

@@ -109,7 +109,7 @@ export class SnapshotFeed implements Service {
     const { client, nodeId, kinds } = this.#options
     const sections = this.#sections
     const answer = await client.fetchSnapshot(
-      { node_id: nodeId, epoch: sections.current?.epoch ?? -1, kinds: [...kinds], have: sections.versions(), wait_ms: waitMs },
+      { node_id: nodeId, epoch: sections.knownEpoch, kinds: [...kinds], have: sections.versions(), wait_ms: waitMs },
       signal,
     )
     if (answer === undefined) return

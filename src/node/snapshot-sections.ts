@@ -30,6 +30,11 @@ export class SnapshotSections {
     return this.#current
   }
 
+  /** The epoch to tell control, which answers with later changes. -1 asks for an answer at once, even if nothing changed. */
+  get knownEpoch(): number {
+    return this.#isStale ? -1 : (this.#current?.epoch ?? -1)
+  }
+
   /** Version by name, as control is told. */
   versions(): Record<string, string> {
     return Object.fromEntries([...this.#sections.values()].map(({ name, version }) => [name, version]))

@@ -108,8 +108,8 @@ export class ControlStandIn implements AsyncDisposable {
       } else {
         const wanted = SnapshotRequest.parse(JSON.parse(body))
         const { epoch } = this.#snapshot ?? {}
-        if (epoch !== undefined && Object.values(wanted.have).every((version) => version !== `v${epoch}`))
-          this.#send(response, wanted)
+        const isNew = wanted.epoch < 0 || Object.values(wanted.have).every((version) => version !== `v${epoch}`)
+        if (epoch !== undefined && isNew) this.#send(response, wanted)
         else {
           this.#waiting.set(response, wanted)
           response.on('close', () => this.#waiting.delete(response))
