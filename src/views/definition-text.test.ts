@@ -133,7 +133,7 @@ describe('JSON', () => {
   })
 
   test('must be JSON, not YAML', () => {
-    expect(problem('columns: []', 'json')?.message).toMatch(/is not valid JSON: .* set format to yaml if it is YAML/)
+    expect(problem('columns: []', 'json')?.message).toMatch(/is not valid JSON: .* \(set format to yaml if it is YAML/)
     expect(problem('{\n "a": 1,\n}', 'json')).toMatchObject({ line: 3, column: 1 })
     expect(problem('', 'json')?.message).toContain('is not valid JSON')
   })
