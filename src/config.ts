@@ -7,8 +7,8 @@ import { apiKeyPattern } from './model/api-key.ts'
 import { Region } from './model/endpoint.ts'
 
 /**
- * Every option, once: environment variable, type, default, bound and help line. Read once, frozen, handed down by part.
- * `docs/configuration.md` is generated from this table.
+ * All options: environment variable, type, default, bounds and help line. The configuration is read once and frozen, and each part of the
+ * program is given what it needs of it. `docs/configuration.md` is generated from this table.
  */
 type Option<T> = { readonly env: string; readonly help: string; readonly type: z.ZodType<T, string>; readonly default: string }
 
@@ -26,7 +26,7 @@ const address = z
   .transform(parseAddress)
 const endpointUrl = z
   .string()
-  .refine(isEndpoint, 'must be an address such as https://s3.example.com:9000, without user, query and fragment')
+  .refine(isEndpointUrl, 'must be a URL such as https://s3.example.com:9000, without user, query and fragment')
 const proxies = z
   .string()
   .refine((list) => list.split(',').every(isNetwork), 'must be IP addresses or networks separated by commas')
@@ -46,87 +46,89 @@ export const options = {
     'INLET_DATA_DIR',
     './data',
     text.transform((path) => resolve(path)),
-    'where everything that this installation keeps on disk lies',
+    'directory for everything that this installation stores on disk',
   ),
-  logLevel: option(
-    'INLET_LOG_LEVEL',
-    'info',
-    z.enum(['debug', 'info', 'warn', 'error', 'silent']),
-    'the least severe log line that is written',
-  ),
+  logLevel: option('INLET_LOG_LEVEL', 'info', z.enum(['debug', 'info', 'warn', 'error', 'silent']), 'minimum level of log lines'),
   metricsToken: option(
     'INLET_METRICS_TOKEN',
     '',
     optional(z.string().min(16)),
-    'secret that `/metrics` of control and ingest ask for (`Authorization: Bearer`); with it they also tell of single endpoints and of MQTT user names; empty: no secret, and totals only',
+    'secret for `/metrics` of control and ingest (`Authorization: Bearer`). With a secret the metrics also have labels for endpoints and MQTT user names; empty: open to everyone, totals only',
   ),
   shutdownSeconds: option(
     'INLET_SHUTDOWN_SECONDS',
     '20',
     integer(1, 600),
-    'how long a drain after SIGTERM may take; what is not delivered by then stays on disk',
+    'maximum time of a shutdown after SIGTERM, in seconds; undelivered data stays on disk',
   ),
 
   controlListen: option('INLET_CONTROL_LISTEN', '127.0.0.1:8080', address, 'host:port of the management API'),
-  databaseUrl: option('INLET_DATABASE_URL', '', z.string(), '`postgres://…`, or a path for SQLite; empty is `<data>/inlet.db`'),
+  databaseUrl: option(
+    'INLET_DATABASE_URL',
+    '',
+    z.string(),
+    '`postgres://…`, or the path of an SQLite file; empty: `<data>/inlet.db`',
+  ),
   baseUrl: option(
     'INLET_BASE_URL',
     '',
     optional(z.url()),
-    'address that clients know the management API by; empty is `http://` and the listen address',
+    'public URL of the management API; empty: `http://` and the listen address',
   ),
   baseDomain: option(
     'INLET_BASE_DOMAIN',
     '',
     optional(text),
-    'ingest hosts are `<label>.<region>.<base domain>`; empty: endpoints are reached at the node’s own address',
+    'domain of ingest hosts, which are `<label>.<region>.<base domain>`; empty: clients use the address of the node',
   ),
   bootstrapApiKey: option(
     'INLET_BOOTSTRAP_API_KEY',
     '',
     optional(z.string().regex(apiKeyPattern, 'must be ing_live_ and 32 letters or digits')),
-    'an API key that shall exist with all three scopes',
+    'API key to create at startup, with all three scopes',
   ),
-  apiRequestsPerMinute: option('INLET_API_REQUESTS_PER_MINUTE', '1200', integer(1, 1_000_000), 'management calls per API key'),
+  apiRequestsPerMinute: option(
+    'INLET_API_REQUESTS_PER_MINUTE',
+    '1200',
+    integer(1, 1_000_000),
+    'management API requests per API key and minute',
+  ),
   exchangeRequestsPerMinute: option(
     'INLET_EXCHANGE_REQUESTS_PER_MINUTE',
     '60',
     integer(1, 1_000_000),
-    'token exchanges per client address',
+    'token exchanges per client address and minute',
   ),
   addressRequestsPerMinute: option(
     'INLET_ADDRESS_REQUESTS_PER_MINUTE',
     '6000',
     integer(1, 1_000_000),
-    'management calls per client address, whoever makes them',
+    'management API requests per client address and minute, whatever their keys',
   ),
   trustProxy: option(
     'INLET_TRUST_PROXY',
     '',
     optional(proxies),
-    'load balancers whose `X-Forwarded-For` says who calls: IP addresses and networks such as `10.0.0.0/8`, separated by commas; empty: none',
+    'load balancers whose `X-Forwarded-For` is trusted: IP addresses and networks such as `10.0.0.0/8`, separated by commas; empty: none',
   ),
   awsPrincipalArn: option(
     'INLET_AWS_PRINCIPAL_ARN',
     '',
     optional(
-      z.string().regex(/^arn:[a-z-]+:(iam|sts)::\d{12}:\S+$/, 'must be the ARN of an IAM user or role, or of an account’s root'),
+      z
+        .string()
+        .regex(/^arn:[a-z-]+:(iam|sts)::\d{12}:\S+$/, 'must be the ARN of an IAM user, a role, or the root of an account'),
     ),
-    'the AWS identity that control and nodes run as, shown in the `trust_policy` of destinations',
+    'AWS identity of control and nodes, used in the `trust_policy` of destinations',
   ),
 
   region: option('INLET_REGION', 'loc', Region, 'region code of this node'),
-  controlUrl: option(
-    'INLET_CONTROL_URL',
-    '',
-    optional(z.url()),
-    'where a node finds control; empty is the control listen address',
-  ),
+  controlUrl: option('INLET_CONTROL_URL', '', optional(z.url()), 'URL of control, for nodes; empty: the control listen address'),
   nodeToken: option(
     'INLET_NODE_TOKEN',
     '',
     optional(z.string().min(32)),
-    'secret that control and nodes share; empty: made at the first start and kept in `<data>/node-token`',
+    'secret shared by control and nodes; empty: created at the first start and stored in `<data>/node-token`',
   ),
   advertiseAddresses: option(
     'INLET_NODE_ADDRESSES',
@@ -134,37 +136,42 @@ export const options = {
     text.transform((list) => list.split(',').map((part) => part.trim())),
     'IP addresses of this node for DNS, separated by commas',
   ),
-  ingestListen: option('INLET_INGEST_LISTEN', '127.0.0.1:8081', address, 'host:port of the ingest service'),
+  ingestListen: option(
+    'INLET_INGEST_LISTEN',
+    '127.0.0.1:8081',
+    address,
+    'host:port of the ingest service (HTTP, and MQTT over WebSocket)',
+  ),
   maxRequestBytes: option(
     'INLET_MAX_REQUEST_BYTES',
     '10MiB',
     bytes(64 * KiB, 256 * MiB),
-    'largest ingest request, as sent and decompressed',
+    'maximum size of an ingest request, both compressed and decompressed',
   ),
   maxInFlightBytes: option(
     'INLET_MAX_IN_FLIGHT_BYTES',
     '128MiB',
     bytes(MiB, 16 * GiB),
-    'request bytes held in memory before new requests get 503',
+    'request bytes in memory beyond which new requests get 503',
   ),
-  maxConnections: option('INLET_MAX_CONNECTIONS', '20000', integer(1, 1_000_000), 'open ingest connections'),
+  maxConnections: option('INLET_MAX_CONNECTIONS', '20000', integer(1, 1_000_000), 'maximum number of ingest connections'),
   requestTimeoutSeconds: option(
     'INLET_REQUEST_TIMEOUT_SECONDS',
     '60',
     integer(1, 3600),
-    'how long a client may take to send one request, to ingest or to the management API',
+    'maximum time for a client to send one request to ingest or the management API, in seconds',
   ),
   mqttListen: option(
     'INLET_MQTT_LISTEN',
     '',
     optional(address),
-    'host:port of MQTT without WebSocket, beside `/mqtt` of the ingest service; empty: none',
+    'host:port of MQTT over TCP, in addition to WebSocket at `/mqtt` of the ingest service; empty: none',
   ),
   tlsCertificateFile: option(
     'INLET_TLS_CERTIFICATE_FILE',
     '',
     optional(text.transform((path) => resolve(path))),
-    'PEM file with the certificate chain of the ingest service and of MQTT; read again when it changes; empty: no TLS',
+    'PEM file with the certificate chain for ingest and MQTT, reloaded when it changes; empty: no TLS',
   ),
   tlsKeyFile: option(
     'INLET_TLS_KEY_FILE',
@@ -176,44 +183,39 @@ export const options = {
     'INLET_DISK_BUDGET_BYTES',
     '20GiB',
     bytes(64 * MiB, 1024 * GiB),
-    'WAL bytes on disk before new requests get 503',
+    'WAL bytes on disk beyond which new requests get 503',
   ),
   diskReserveBytes: option(
     'INLET_DISK_RESERVE_BYTES',
     '256MiB',
     bytes(0, 1024 * GiB),
-    'free space of the file system below which new requests get 503',
+    'free disk space below which new requests get 503',
   ),
 
   objectStore: option(
     'INLET_OBJECT_STORE',
     'directory',
     z.enum(['directory', 's3']),
-    '`directory` keeps buckets as folders under `<data>/buckets`; `s3` writes to the buckets of destinations, with credentials from the AWS SDK’s own chain (`AWS_ACCESS_KEY_ID` and so on): docs/destinations.md',
+    '`directory` stores buckets as directories under `<data>/buckets`; `s3` writes to the buckets of destinations, with credentials that the AWS SDK finds (`AWS_ACCESS_KEY_ID` etc.): docs/destinations.md',
   ),
   s3Endpoint: option(
     'INLET_S3_ENDPOINT',
     '',
     optional(endpointUrl),
-    'address of an S3 gateway; empty: AWS’s own for the region of each destination. `http://` is for gateways on this machine or in a network of your own',
+    'URL of an S3 gateway; empty: AWS, in the region of each destination. Use `http://` only for a gateway on this machine or in your own network',
   ),
   stsEndpoint: option(
     'INLET_STS_ENDPOINT',
     '',
     optional(endpointUrl),
-    'address of the STS that roles are assumed at, whose answers hold credentials; empty: AWS’s own for the region of each destination',
+    'URL of the STS that assumes roles; its responses contain credentials; empty: AWS, in the region of each destination',
   ),
-  deliveryParallel: option(
-    'INLET_DELIVERY_PARALLEL',
-    '2',
-    integer(1, 64),
-    'segments that are converted at the same time, one of them still being loaded',
-  ),
+  deliveryParallel: option('INLET_DELIVERY_PARALLEL', '2', integer(1, 64), 'number of segments to convert in parallel'),
   deliveryMemoryBytes: option(
     'INLET_DELIVERY_MEMORY_BYTES',
     '384MiB',
     bytes(192 * MiB, 256 * GiB),
-    'memory for conversions; beyond it they wait or use scratch space on disk',
+    'memory for conversions; those that need more wait or use temporary space on disk',
   ),
 } as const
 
@@ -221,14 +223,14 @@ export type Config = { readonly [Name in keyof typeof options]: (typeof options)
   readonly paths: ReturnType<typeof pathsUnder>
 }
 
-/** The environment of this process, for those it starts. */
+/** Environment of this process, to pass to its children. */
 export const environment: Readonly<Record<string, string | undefined>> = process.env
 
 export class ConfigurationError extends UserError {
   override readonly name = 'ConfigurationError'
 }
 
-/** Reads all options. Throws one ConfigurationError that lists every problem. */
+/** Reads all options. Throws one ConfigurationError that lists all problems. */
 export function readConfig(from: Readonly<Record<string, string | undefined>> = environment): Config {
   const problems: string[] = []
   const values: Record<string, unknown> = {}
@@ -239,23 +241,25 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   }
   const known = new Set<string>(Object.values(options).map(({ env }) => env))
   for (const name of Object.keys(from)) {
-    if (name.startsWith('INLET_') && !known.has(name)) problems.push(`${name}: no such option`)
+    if (name.startsWith('INLET_') && !known.has(name)) problems.push(`${name}: unknown option`)
   }
   for (const name of ['INLET_S3_ENDPOINT', 'INLET_STS_ENDPOINT']) {
-    if (from[name] && values['objectStore'] === 'directory') problems.push(`${name}: only with INLET_OBJECT_STORE=s3`)
+    if (from[name] && values['objectStore'] === 'directory') problems.push(`${name}: needs INLET_OBJECT_STORE=s3`)
   }
   if (from['INLET_CONTROL_URL'] && !from['INLET_NODE_TOKEN']) {
-    problems.push('INLET_NODE_TOKEN: a node of a control elsewhere needs the secret of that control (its <data>/node-token)')
+    problems.push(
+      'INLET_NODE_TOKEN: required with INLET_CONTROL_URL; use the secret of that control process (in its <data>/node-token)',
+    )
   }
   if (!from['INLET_TLS_CERTIFICATE_FILE'] !== !from['INLET_TLS_KEY_FILE']) {
-    problems.push('INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE: set both, or neither')
+    problems.push('INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE: set both or neither')
   }
-  if (problems.length > 0) throw new ConfigurationError(`the configuration has problems:\n  ${problems.join('\n  ')}`)
+  if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
   return Object.freeze({ ...values, paths: pathsUnder(dataDirectory) }) as Config
 }
 
-/** The layout of the data directory. */
+/** Layout of the data directory. */
 function pathsUnder(data: string) {
   return {
     data,
@@ -282,7 +286,7 @@ function option<T>(env: string, fallback: string, type: z.ZodType<T, string>, he
   return { env, default: fallback, type, help }
 }
 
-function isEndpoint(text: string): boolean {
+function isEndpointUrl(text: string): boolean {
   const url = URL.parse(text)
   return url !== null && /^https?:$/.test(url.protocol) && `${url.username}${url.password}${url.search}${url.hash}` === ''
 }

@@ -1,4 +1,4 @@
-/** Writes docs/configuration.md from the table in src/config.ts. `--check` only says whether it differs. */
+/** Writes docs/configuration.md from the table in src/config.ts. With `--check` it only fails if the file is out of date. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { options } from '../src/config.ts'
 
@@ -9,10 +9,10 @@ const rows = Object.values(options).map(
 )
 const text = `# Configuration
 
-Every option is an environment variable. All problems are listed at once at the start, and a name that begins with \`INLET_\` and
-stands nowhere here is one of them. Sizes are written \`10MiB\` or \`10MB\`.
+Every option is an environment variable. At startup all problems are listed at once, among them any variable that begins with \`INLET_\`
+and is not in this table. Write sizes as \`10MiB\` or \`10MB\`.
 
-| option | default | what it is |
+| option | default | meaning |
 |---|---|---|
 ${rows.join('\n')}
 
@@ -22,6 +22,6 @@ This page is generated: \`npm run config-docs\`.
 if (!process.argv.includes('--check')) {
   writeFileSync(path, text)
 } else if (readFileSync(path, 'utf8') !== text) {
-  console.error('docs/configuration.md is not what src/config.ts says: run npm run config-docs')
+  console.error('docs/configuration.md is out of date: run npm run config-docs')
   process.exitCode = 1
 }

@@ -47,5 +47,5 @@ describe('wrong usage exits with 2, names the mistake and shows where help is', 
 
 test('a problem of the configuration is one message without a stack', async () => {
   const { code, err } = await runCli(['keys', 'list'], { environment: { INLET_NO_SUCH_OPTION: '1' } })
-  expect([code, err]).toEqual([1, 'the configuration has problems:\n  INLET_NO_SUCH_OPTION: no such option\n'])
+  expect([code, err]).toEqual([1, 'invalid configuration:\n  INLET_NO_SUCH_OPTION: unknown option\n'])
 })
