@@ -4,6 +4,7 @@ import { readOrMakeNodeToken } from '#auth/node-token.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, httpUrl } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
+import { holdExclusively } from '#lib/exclusive.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
 import { openObjectStores } from '#objects/open.ts'
@@ -49,18 +50,31 @@ export type AppHooks = {
 export type App = { readonly url: string; stop(signal: AbortSignal): Promise<void> }
 
 export async function startControl(config: Config, hooks: AppHooks): Promise<App> {
-  const store = await openStore(config.databaseUrl || config.paths.database, {
-    onConnectionLost: (error) => hooks.logger.warn({ err: error }, 'a connection to the database was lost'),
+  const database = config.databaseUrl || config.paths.database
+  const store = await openStore(database, {
+    onConnectionLost: (error) => hooks.logger.warn({ err: error }, 'database connection lost'),
   })
+  using resources = new DisposableStack()
+  if (store.dialect === 'sqlite') resources.use(holdExclusively(`${database}.lock`, onePerSqlite))
   try {
     const applied = await migrate(store)
-    if (applied > 0) hooks.logger.info({ applied }, 'the database was migrated')
-    return await serveStore(store, config, hooks)
+    if (applied > 0) hooks.logger.info({ applied }, 'database migrated')
+    const app = await serveStore(store, config, hooks)
+    const held = resources.move()
+    return {
+      url: app.url,
+      async stop(signal) {
+        await app.stop(signal)
+        held.dispose()
+      },
+    }
   } catch (error) {
     await store.close()
     throw error
   }
 }
+
+const onePerSqlite = 'is another control process running on this SQLite database? Stop it, or use Postgres, where several may run'
 
 async function serveStore(store: Store, config: Config, { logger, clock, onBootstrap }: AppHooks): Promise<App> {
   const baseUrl = (config.baseUrl ?? httpUrl(config.controlListen)).replace(/\/+$/, '')
@@ -151,7 +165,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     await stopAll(services, AbortSignal.abort())
     throw error
   }
-  logger.info({ url, database: store.dialect }, 'control serves')
+  logger.info({ url, database: store.dialect }, 'control listening')
 
   return {
     url,

@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
 const SQLITE_BUSY = 5
@@ -10,18 +12,17 @@ export class LockHeldError extends Error {
 /**
  * Holds a lock file until disposed or until the process exits; the operating system releases it even after `kill -9`.
  * Node has no call for file locks. An exclusive transaction of SQLite is one, on every system and across containers that share a disk.
- * The lock file stays empty.
+ * The lock file stays empty. `hint` tells the reader of the error what to check.
  */
-export function holdExclusively(path: string): Disposable {
+export function holdExclusively(path: string, hint = 'is another Inlet running on this data directory?'): Disposable {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o750 })
   const database = new DatabaseSync(path)
   try {
     database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE')
   } catch (error) {
     database.close()
     if (!(error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY)) throw error
-    throw new LockHeldError(`${path} is locked by another process: is another Inlet running on this data directory?`, {
-      cause: error,
-    })
+    throw new LockHeldError(`${path} is locked by another process: ${hint}`, { cause: error })
   }
   return { [Symbol.dispose]: () => database.close() }
 }

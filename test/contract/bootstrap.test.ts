@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { clientOf, newControl, type TestControl } from '../support/control.ts'
-import { newDatabase } from '../support/databases.ts'
+import { newDatabase, postgresUrl } from '../support/databases.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const aKey = () => `ing_live_${randomBytes(16).toString('hex')}`
@@ -46,8 +46,8 @@ describe('the first start', () => {
     expect((await (await signIn(second, key)).get('/v1/endpoints')).body.total).toBe(1)
   })
 
-  test('of two processes at once makes one account', async () => {
-    await using database = await newDatabase()
+  test.skipIf(postgresUrl === undefined)('of two processes at once makes one account', async () => {
+    await using database = await newDatabase('postgres')
     const both = await Promise.all([newControl({ database }), newControl({ database })])
     const made = both.flatMap(({ bootstrapped }) => bootstrapped ?? [])
     expect(made).toHaveLength(1)
@@ -55,6 +55,13 @@ describe('the first start', () => {
       expect((await (await signIn(control, made[0]?.api_key ?? '')).get('/v1/endpoints')).body.total).toBe(1)
     for (const control of both) await control[Symbol.asyncDispose]()
   })
+})
+
+test('a second control process on one SQLite database refuses to start, and the first goes on', async () => {
+  await using database = await newDatabase('sqlite')
+  await using first = await newControl({ database })
+  await expect(newControl({ database })).rejects.toThrow(/another control process running on this SQLite database/)
+  expect((await first.call('GET', '/readyz')).status).toBe(200)
 })
 
 describe('INLET_BOOTSTRAP_API_KEY', () => {

@@ -209,10 +209,11 @@ describe('POST /internal/v1/snapshot', () => {
 
   test('another base address of control is another version of every section', async () => {
     await using database = await newDatabase()
-    await using first = await newControl({ database })
-    await using second = await newControl({ database, environment: { INLET_BASE_URL: 'http://elsewhere.test' } })
+    const first = await newControl({ database })
     const node = await TestNode.register(first, 'loc')
     expect((await node.snapshot()).token_issuer).toBe('http://inlet.test')
+    await first[Symbol.asyncDispose]()
+    await using second = await newControl({ database, environment: { INLET_BASE_URL: 'http://elsewhere.test' } })
     expect((await node.at(second).snapshot()).token_issuer).toBe('http://elsewhere.test')
   })
 })

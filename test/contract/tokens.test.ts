@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { newApiKey } from '#auth/secrets.ts'
 import { controlLimits } from '#control/limits.ts'
@@ -141,13 +142,14 @@ describe('signing keys', () => {
 
   test('a start finds the newest too old and makes another, which signs only when everyone can know it', async () => {
     await using database = await newDatabase()
-    await using first = await newControl({ database })
+    const first = await newControl({ database })
     const [old] = await listSigningKeys(first.store.db)
     const aged = { ...old, kid: 'aged', created_at: new Date(Date.now() - month).toISOString() } as NonNullable<typeof old>
     await applyChange(first.store, async (db) => {
       await db.deleteFrom('signing_keys').execute()
       await insertSigningKey(db, aged)
     })
+    await first[Symbol.asyncDispose]()
     await using second = await newControl({ database })
     const kids = (await second.call('GET', '/.well-known/jwks.json')).body.keys.map(({ kid }: { kid: string }) => kid)
     expect(kids).toHaveLength(2)
@@ -165,6 +167,7 @@ describe('signing keys', () => {
   test('a start drops the old ones once no token of theirs can live, and no sooner', async () => {
     await using database = await newDatabase()
     const first = await newControl({ database })
+    await first.app.stop(AbortSignal.timeout(5_000))
     const [signing] = await listSigningKeys(first.store.db)
     const keyOf = (kid: string, ageMs: number) => ({ ...signing, kid, created_at: new Date(Date.now() - ageMs).toISOString() })
     const replaceWith = (keys: readonly object[]) =>
@@ -181,6 +184,7 @@ describe('signing keys', () => {
     expect(await kidsAfterStart()).toEqual(['newest', 'old'])
     await replaceWith([keyOf('newest', hour + 130_000), keyOf('old', month), keyOf('older', 2 * month)])
     expect(await kidsAfterStart()).toEqual(['newest'])
-    await first[Symbol.asyncDispose]()
+    await first.store.close()
+    rmSync(first.directory, { recursive: true })
   })
 })

@@ -217,13 +217,21 @@ describeWith('processes', 'one data directory', () => {
   test('a second installation refuses to start', async () => {
     await using installation = await Installation.create()
     await installation.start('control', 'ingest', 'delivery')
-    for (const name of ['ingest', 'delivery']) {
-      const env = { INLET_DATA_DIR: installation.directory, INLET_INGEST_LISTEN: '127.0.0.1:0' }
+    for (const [name, message] of [
+      ['ingest', 'another Inlet running on this data directory'],
+      ['delivery', 'another Inlet running on this data directory'],
+      ['control', 'another control process running on this SQLite database'],
+    ] as const) {
+      const env = {
+        INLET_DATA_DIR: installation.directory,
+        INLET_INGEST_LISTEN: '127.0.0.1:0',
+        INLET_CONTROL_LISTEN: '127.0.0.1:0',
+      }
       const failed = await run(process.execPath, [program, name], { env }).then(
         () => Promise.reject(new Error('it started')),
         (error: { code: number; stderr: string }) => error,
       )
-      expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining('another Inlet running on this data directory') })
+      expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining(message) })
     }
   })
 })

@@ -9,6 +9,7 @@ import { hashApiKey } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
+import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
@@ -36,12 +37,20 @@ export class Tokens implements Service {
   readonly #options: TokensOptions
   readonly #verifier: AccessTokenVerifier
   #keys: readonly SigningKey[] = []
-  #cancelRotation: () => void = () => {}
-  #stopped = false
+  readonly #rotation: Periodic
 
   constructor(options: TokensOptions) {
+    const { issuer, clock, logger } = options
     this.#options = options
-    this.#verifier = new AccessTokenVerifier({ issuer: options.issuer, clock: options.clock })
+    this.#verifier = new AccessTokenVerifier({ issuer, clock })
+    this.#rotation = new Periodic({
+      name: 'signing key rotation',
+      intervalMs: controlLimits.rotationCheckMs,
+      run: () => this.#rotate(),
+      failure: 'signing key rotation failed',
+      clock,
+      logger,
+    })
   }
 
   /** To be started before the feed, so that the feed's first epoch loads the keys. */
@@ -49,12 +58,11 @@ export class Tokens implements Service {
     this.#options.feed.subscribe(() => this.#load())
     await this.#rotate()
     await this.#load()
-    this.#rotateLater()
+    await this.#rotation.start()
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true
-    this.#cancelRotation()
+  stop(): Promise<void> {
+    return this.#rotation.stop()
   }
 
   async exchange({ api_key, scope, ttl }: ExchangeToken): Promise<AccessToken> {
@@ -113,20 +121,6 @@ export class Tokens implements Service {
     const retiredBefore = Date.parse(newest.created_at)
     const everyTokenDeadAt = retiredBefore + (signingKeyLimits.activationSeconds + tokenLimits.ttlSecondsMax) * 1000
     if (older.length > 0 && now > everyTokenDeadAt) await applyChange((db) => removeSigningKeysBefore(db, retiredBefore))
-  }
-
-  #rotateLater(): void {
-    if (this.#stopped) return
-    this.#cancelRotation = this.#options.clock.setTimer(() => void this.#rotateInTime(), controlLimits.rotationCheckMs)
-  }
-
-  async #rotateInTime(): Promise<void> {
-    try {
-      await this.#rotate()
-    } catch (error) {
-      this.#options.logger.error({ err: error }, 'the signing keys cannot be rotated')
-    }
-    this.#rotateLater()
   }
 }
 
