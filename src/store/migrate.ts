@@ -10,29 +10,30 @@ import * as dlqFilesByEndpoint from './migrations/0003-dlq-files-by-endpoint.ts'
 import * as viewQuality from './migrations/0004-view-quality.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
-type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
+export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
-const migrations: readonly Migration[] = [
+/** By version, without gaps. A released migration is never changed. */
+const released: readonly Migration[] = [
   { version: 1, name: 'first-tables', up: firstTables.up },
   { version: 2, name: 'jobs', up: jobs.up },
   { version: 3, name: 'dlq-files-by-endpoint', up: dlqFilesByEndpoint.up },
   { version: 4, name: 'view-quality', up: viewQuality.up },
 ]
-const newest = migrations.at(-1)?.version ?? 0
 
-/** Any number, the same for every release. */
+/** An arbitrary number, the same in every release. */
 const advisoryLock = 7_233_908_001
 
 export class NewerDatabaseError extends Error {
   override readonly name = 'NewerDatabaseError'
 }
 
-/** Applies the migrations that are missing, and answers how many. Throws NewerDatabaseError. */
-export async function migrate(store: Store, now = Date.now()): Promise<number> {
+/** Applies the migrations that are missing and returns their number. Throws NewerDatabaseError. */
+export async function migrate(store: Store, migrations = released, now = Date.now()): Promise<number> {
+  const newest = migrations.at(-1)?.version ?? 0
   return transact(store, async (db) => {
-    // SQLite's transaction holds the write lock already.
+    // SQLite's transaction already holds the write lock.
     if (store.dialect === 'postgres') {
-      // A migration of large tables, or the wait for another process's, may take longer than any other statement.
+      // Migrating large tables, or waiting for another process that does, may take longer than any other statement.
       await sql`set local statement_timeout = 0`.execute(db)
       await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(db)
     }

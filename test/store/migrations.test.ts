@@ -1,9 +1,11 @@
+import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { currentEpoch } from '#store/epoch.ts'
-import { migrate, NewerDatabaseError } from '#store/migrate.ts'
+import { type Migration, migrate, NewerDatabaseError } from '#store/migrate.ts'
 import { openStore } from '#store/store.ts'
 import { describeDatabases, newDatabase, newStore } from '../support/databases.ts'
 import { runStoreWorkers } from '../support/store-worker.ts'
+import { anAccount } from './fixtures.ts'
 
 describeDatabases('migrations', (kind) => {
   test('a fresh database gets all of them, and none the second time', async () => {
@@ -13,6 +15,33 @@ describeDatabases('migrations', (kind) => {
     expect(await migrate(store)).toBe(0)
     expect(await currentEpoch(store.db)).toBe(0)
     await store.close()
+  })
+
+  test('a later release applies its own migration over an existing database, in order and once', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const { version } = await store.db
+      .selectFrom('schema_migrations')
+      .select(({ fn }) => fn.max('version').as('version'))
+      .executeTakeFirstOrThrow()
+    const later: Migration[] = [
+      {
+        version: version + 1,
+        name: 'a-column',
+        up: async ({ schema }) => schema.alterTable('accounts').addColumn('plan', 'text').execute(),
+      },
+      {
+        version: version + 2,
+        name: 'its-values',
+        up: async (db) => void (await sql`update accounts set plan = 'free'`.execute(db)),
+      },
+    ]
+    expect(await migrate(store, later)).toBe(2)
+    expect(await migrate(store, later)).toBe(0)
+    const { rows } = await sql`select id, plan from accounts`.execute(store.db)
+    expect(rows).toEqual([{ id: account, plan: 'free' }])
+    // The release before leaves it alone.
+    await expect(migrate(store)).rejects.toThrow(NewerDatabaseError)
   })
 
   test('processes that start at once apply them once', async () => {
