@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { expect, test } from 'vitest'
 import { qualityLimits } from '#model/limits.ts'
+import { runs } from '../../test/support/thorough.ts'
 import { RecordSampler, SAMPLE_BYTES_MAX, SAMPLES_BYTES_MAX } from './record-sampler.ts'
 
 function sampled(count: number, record: (index: number) => string | Buffer): readonly string[] {
@@ -19,7 +20,7 @@ test('of few records all are taken, each as it was', () => {
   )
 })
 
-test.each([201, 1_000, 54_321, 1_000_000])('of %i they are evenly spread', (count) => {
+test.each([201, 1_000, 54_321, runs(200_000, 1_000_000)])('of %i they are evenly spread', (count) => {
   const indexes = sampled(count, String).map(Number)
   const [first, second = 0] = indexes
   expect(first).toBe(0)

@@ -22,6 +22,7 @@ import { SnapshotRequest } from '#model/snapshot-sections.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 
 import { snapshotLines } from './snapshot-lines.ts'
+import { until } from './until.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
 
@@ -206,15 +207,12 @@ export class IngestNode implements AsyncDisposable {
     return node
   }
 
-  /** Asks until the answer is as it should be. */
-  async until(path: string, isThere: (response: Response, body: string) => boolean): Promise<void> {
-    const deadline = performance.now() + 10_000
-    for (;;) {
+  /** Waits until a path returns the expected response. */
+  async until(path: string, isExpected: (response: Response, body: string) => boolean): Promise<void> {
+    await until(`the expected response of ${path}`, async () => {
       const response = await get(`${this.url}${path}`)
-      const body = await response.text()
-      if (isThere(response, body)) return
-      if (performance.now() > deadline) throw new Error(`${path} still answers ${response.status} ${body}`)
-    }
+      return isExpected(response, await response.text())
+    })
   }
 
   /** Publishes a snapshot and waits until the node works by it. */
