@@ -4,10 +4,10 @@ import type { SegmentCommit } from '#model/commit.ts'
 import type { SegmentSource } from './segments.ts'
 
 /**
- * Removes what is no longer needed.
+ * Removes delivered segments and temporary files.
  *
- * Law: a segment goes only once its commit is durable in the store, and its marker is in the bucket before that. What can be
- * made again (scratch) goes at every start.
+ * Law: a segment is removed only after its commit is durable in the store, and its marker was in the bucket before that. Scratch files can
+ * be rebuilt, and are removed at every start.
  */
 export class Janitor {
   readonly #files: Files

@@ -1,0 +1,133 @@
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import type { EndpointLag } from '#model/node-protocol.ts'
+import type { Parked } from './crash-ledger.ts'
+import type { DeliveryRun } from './delivery-run.ts'
+import type { Segment, SegmentRef, SegmentSource } from './segments.ts'
+
+/** Segments of one log that are delivered at the same time: one uploads and waits for its turn while others are converted. */
+const parallelPerLogMax = 3
+/** A log blocked for this long does not delay a stop. */
+const stuckAfterMs = 3_000
+
+/** A sealed segment with the id of its commit. */
+export type QueuedSegment = Segment & { readonly id: string }
+
+export type LogQueueOptions = {
+  readonly logName: string
+  readonly segments: SegmentSource
+  /** Resolves when the segment is committed or parked. Rejects only once the signal aborts. */
+  readonly deliver: (segment: QueuedSegment, run: Pick<DeliveryRun, 'turn' | 'report' | 'signal'>) => Promise<unknown>
+  /** Called when a delivery has ended. */
+  readonly onEnded: () => void
+  readonly signal: AbortSignal
+  readonly clock: Clock
+}
+
+type Block = { readonly reason: string; readonly sinceMs: number }
+
+/**
+ * The sealed segments of one log on their way through delivery.
+ *
+ * Owns: which of them are being delivered, their turns, and how far the log is behind. Does not own: finding segments (pipeline.ts), the
+ * steps of a delivery.
+ * Law: segments take their turns in order of seq, and a segment is delivered at most once at a time.
+ */
+export class LogQueue {
+  readonly #options: LogQueueOptions
+  /** Ids being delivered, with what each waits for. */
+  readonly #active = new Map<string, Block | null>()
+  /** Sealed, neither committed nor parked, oldest first, as of the last scan. */
+  #waiting: readonly QueuedSegment[] = []
+  #parked: readonly Parked[] = []
+  #oldest: { readonly id: string; readonly sealedAt: string | null } | undefined
+  /** Settles when every delivery that was started has ended. */
+  #tail: Promise<unknown> = Promise.resolve()
+
+  constructor(options: LogQueueOptions) {
+    this.#options = options
+  }
+
+  get isIdle(): boolean {
+    return this.#active.size === 0
+  }
+
+  /** Takes over what a scan found, oldest first, and starts as many deliveries as there is room for. */
+  async update(waiting: readonly QueuedSegment[], parked: readonly Parked[]): Promise<void> {
+    this.#waiting = waiting
+    this.#parked = parked
+    const [oldest] = waiting
+    if (oldest === undefined) this.#oldest = undefined
+    else if (oldest.id !== this.#oldest?.id) this.#oldest = { id: oldest.id, sealedAt: await this.#readSealedAt(oldest) }
+    this.#startDeliveries()
+  }
+
+  /** How far the log is behind; undefined if it is not. */
+  lag(): EndpointLag | undefined {
+    const [parked] = this.#parked
+    if (this.#waiting.length === 0 && parked === undefined) return undefined
+    const block = this.#active.values().find((each) => each !== null)
+    return {
+      endpoint_id: this.#options.logName,
+      undelivered_segments: this.#waiting.length + this.#parked.length,
+      undelivered_bytes: this.#waiting.reduce((sum, { bytes }) => sum + bytes, 0),
+      oldest_sealed_at: this.#oldest?.sealedAt ?? null,
+      blocked_by: block?.reason ?? (parked === undefined ? null : `${this.#parked.length} segments are parked: ${parked.reason}`),
+    }
+  }
+
+  /** Whether a stop need not wait for this log: nothing is left, or it is stuck. */
+  isDoneOrStuck(): boolean {
+    const now = this.#options.clock.monotonic()
+    if (this.isIdle) return this.#waiting.length === 0
+    return this.#active.values().some((block) => block !== null && now - block.sinceMs > stuckAfterMs)
+  }
+
+  /** Resolves when every delivery that was started has ended. */
+  async ended(): Promise<void> {
+    await this.#tail
+  }
+
+  #startDeliveries(): void {
+    if (this.#options.signal.aborted) return
+    for (const segment of this.#waiting) {
+      if (this.#active.size >= parallelPerLogMax) break
+      if (!this.#active.has(segment.id)) this.#start(segment)
+    }
+  }
+
+  #start(segment: QueuedSegment): void {
+    const { deliver, onEnded, signal, clock } = this.#options
+    const { id } = segment
+    const turn = this.#tail
+    this.#active.set(id, null)
+    const report = (reason: string | null): void => {
+      const sinceMs = this.#active.get(id)?.sinceMs ?? clock.monotonic()
+      this.#active.set(id, reason === null ? null : { reason, sinceMs })
+    }
+    const end = deliver(segment, { turn, report, signal })
+      .catch((error: unknown) => {
+        // Only an abort ends a delivery early; anything else is a broken invariant of this process.
+        if (!signal.aborted) throw error
+      })
+      .finally(() => {
+        this.#active.delete(id)
+        this.#waiting = this.#waiting.filter((other) => other.id !== id)
+        // The next ones are known already, without another scan.
+        this.#startDeliveries()
+        onEnded()
+      })
+    // Resolves to undefined: the values would keep every earlier promise alive.
+    this.#tail = Promise.all([turn, end]).then(() => undefined)
+  }
+
+  /** Returns null if the footer cannot be read; the delivery reports why. */
+  async #readSealedAt(segment: SegmentRef): Promise<string | null> {
+    try {
+      const reader = await this.#options.segments.open(segment)
+      await reader.close()
+      return isoTimestamp(Math.floor(reader.footer.sealedAtMicros / 1000))
+    } catch {
+      return null
+    }
+  }
+}
