@@ -1,6 +1,6 @@
 import { errorMessage } from '#lib/error-message.ts'
 
-/** A failure that says nothing against the segment: a later attempt may succeed, however often this one is repeated. */
+/** A failure that the segment did not cause: a later attempt may succeed, however many have failed. */
 export class TransientError extends Error {
   override readonly name: string = 'TransientError'
 }

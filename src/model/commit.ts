@@ -4,7 +4,7 @@ import { pageLimits } from './limits.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 import { ViewQuality } from './view-quality.ts'
 
-/** A file that was made from a segment, as it lies in the bucket. `key` is the whole object key, prefix included. */
+/** A file that was made from a segment, as stored in the bucket. `key` is the whole object key, prefix included. */
 export const ArtifactFile = z.object({
   key: z.string(),
   bytes: z.int().min(0),

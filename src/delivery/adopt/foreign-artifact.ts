@@ -3,7 +3,7 @@ import type { SegmentCommit } from '#model/commit.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 
 /**
- * Returns what a marker lists that no node would have written for this segment into this bucket, in words; undefined if there is nothing.
+ * Returns what a marker lists that no node would have written for this segment into this bucket, as a reason; undefined if there is nothing.
  * The bucket is the customer's: anything may be stored there under any name.
  */
 export function findForeignArtifact(

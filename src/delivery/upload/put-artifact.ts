@@ -12,7 +12,7 @@ export type PutArtifactOptions = {
   readonly signal: AbortSignal
 }
 
-/** Uploads one file. Returns its entry in a commit: the printed kind, and the file as it lies in the bucket. */
+/** Uploads one file. Returns its entry in a commit: the printed kind, and the file as stored in the bucket. */
 export async function putArtifact(
   store: ObjectStore,
   { prefix, segment, file, signal }: PutArtifactOptions,
