@@ -1,7 +1,7 @@
 /**
- * Requests that are cut anywhere, sent in pieces of any size, against a model of what may be in the WAL.
+ * Requests cut at any byte and sent in chunks of any size, compared with a model of what the WAL may hold.
  *
- * Law: what was acknowledged is there once, as it was sent; what was cut is not there at all, not even in part.
+ * Law: an acknowledged request is stored once, as it was sent; nothing of a cut request is stored.
  */
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
@@ -13,7 +13,7 @@ const parallel = 8
 
 type Fate = 'acknowledged' | 'sent whole' | 'cut'
 
-test('never half a request in the WAL', async () => {
+test('the WAL never holds part of a request', async () => {
   const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
   console.log(`seed ${seed}: TEST_SEED=${seed} repeats this run`)
   const random = generator(seed)
@@ -48,7 +48,7 @@ test('never half a request in the WAL', async () => {
   expect(seen).toContain('cut')
 }, 60_000)
 
-/** Sends a request, perhaps only the beginning of it, in pieces of random sizes. */
+/** Sends a request, or only its beginning, in chunks of random sizes. */
 async function send(url: string, payload: string, random: (below: number) => number): Promise<Fate> {
   const bytes = encode(payload, random)
   const end = random(2) === 0 ? bytes.length : random(bytes.length)
@@ -105,7 +105,7 @@ function chunked(body: Buffer, random: (below: number) => number): Buffer {
   return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')])
 }
 
-/** Lines that no other request has; blank ones and carriage returns among them. */
+/** Lines that are unique to one request, with blank ones and carriage returns. */
 function aPayload(number: number, random: (below: number) => number): string {
   const lines = Array.from({ length: 1 + random(40) }, (_, line) => {
     const text = `{"request":${number},"line":${line},"text":"${'x'.repeat(random(300))}"}`

@@ -1,4 +1,4 @@
-/** What becomes of the log of an endpoint that is deleted. */
+/** The log of a deleted endpoint. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { until } from '../support/until.ts'
 
-test('it is sealed, and removed once delivery has emptied it; one that drains or is paused stays', async () => {
+test('is sealed, and removed once delivery has emptied it; logs of draining and paused endpoints stay', async () => {
   const [deleted, draining, paused] = [anEndpoint({ id: newId() }), anEndpoint({ id: newId() }), anEndpoint({ id: newId() })]
   const before = aSnapshot({ epoch: 1, endpoints: [deleted, draining, paused] })
   await using node = await IngestNode.start({ snapshot: before })

@@ -1,4 +1,4 @@
-/** HTTPS on the ingest listener: the same service, and nothing in the clear. */
+/** HTTPS on the ingest listener: the same service, and no plain text. */
 import { once } from 'node:events'
 import { request } from 'node:https'
 import { connect } from 'node:net'
@@ -21,7 +21,7 @@ async function post(url: string, body: string) {
   return { status: answer.statusCode, body: JSON.parse(await text(answer)) }
 }
 
-test('takes requests, whole and large ones', async () => {
+test('accepts requests, large ones too', async () => {
   await using node = await start()
   expect(node.url).toMatch(/^https:/)
   expect(await post(node.url, '{"a":1}\n')).toMatchObject({ status: 202, body: { accepted_records: 1 } })
@@ -32,7 +32,7 @@ test('takes requests, whole and large ones', async () => {
   expect(frames[1]?.payload.toString()).toBe(lines)
 })
 
-test('who speaks plain HTTP, nonsense or an old TLS gets no answer, and disturbs nobody', async () => {
+test('plain HTTP, garbage and old TLS versions get no answer and disturb no other client', async () => {
   await using node = await start()
   const port = Number(new URL(node.url).port)
   for (const bytes of [

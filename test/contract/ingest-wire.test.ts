@@ -1,4 +1,8 @@
-/** What clients do to a socket, by accident or on purpose. Law: never half a request in the WAL, and never an answer out of order. */
+/**
+ * What clients do to a socket, by accident or on purpose.
+ *
+ * Law: the WAL never holds part of a request, and answers never come out of order.
+ */
 import { describe, expect, test } from 'vitest'
 import { httpLimits } from '#ingest/http/limits.ts'
 import { KiB, MiB } from '#lib/bytes.ts'
@@ -21,7 +25,7 @@ const whole = (body: string, headers = {}) => head({ 'Content-Length': Buffer.by
 const chunk = (body: string) => `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n`
 const payloads = async (node: IngestNode) => (await node.stored(endpoint.id)).map(({ payload }) => payload.toString())
 
-/** Real time, and a hand to fire the timers of a given length with. */
+/** Real time, except that the test fires the rate and drain timers itself. */
 function aClock(): Clock & { fire(delayMs: number): void } {
   const timers = new Map<number, Set<() => void>>()
   return {
@@ -42,7 +46,7 @@ function aClock(): Clock & { fire(delayMs: number): void } {
 }
 
 describe('bodies', () => {
-  test('a chunked one is put together, chunk extensions and trailers ignored', async () => {
+  test('chunked ones are joined; chunk extensions and trailers are ignored', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(head({ 'Transfer-Encoding': 'chunked' }))
@@ -52,7 +56,7 @@ describe('bodies', () => {
     expect(await payloads(node)).toEqual(['{"a":1}\n{"b":2}\n'])
   })
 
-  test('one byte at a time', async () => {
+  test('may arrive one byte at a time', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     for (const byte of whole('{"a":1}\n')) await client.send(byte)
@@ -64,7 +68,7 @@ describe('bodies', () => {
     ['chunked', head({ 'Transfer-Encoding': 'chunked' }) + chunk('{"a":1}\n'.repeat(10))],
     ['within a chunk', `${head({ 'Transfer-Encoding': 'chunked' })}ff\r\n{"a":1}\n`],
     ['gzip', `${head({ 'Content-Length': 1000, 'Content-Encoding': 'gzip' })}\x1f\x8b\x08`],
-  ])('broken off by the client (%s): nothing is kept, the memory is free again', async (_, bytes) => {
+  ])('cut off by the client (%s): nothing is kept, memory is released', async (_, bytes) => {
     await using node = await start()
     const client = await RawClient.connect(node.url)
     await client.send(Buffer.from(bytes, 'latin1'))
@@ -75,7 +79,7 @@ describe('bodies', () => {
     expect(await payloads(node)).toEqual([])
   })
 
-  test('shorter than announced, and then the end of the stream: 400', async () => {
+  test('400 if the stream ends before the announced length', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url, { allowHalfOpen: true })
     await client.send(`${head({ 'Content-Length': 100 })}{"a":1}\n`)
@@ -85,7 +89,7 @@ describe('bodies', () => {
     expect(await payloads(node)).toEqual([])
   })
 
-  test('longer than announced: the rest is no request, and is told so after the receipt', async () => {
+  test('longer than announced: the rest is not a request, and 400 follows the receipt', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(`${whole('{"a":1}\n')}{"b":2}\n`)
@@ -104,7 +108,7 @@ describe('bodies', () => {
 })
 
 describe('pipelining', () => {
-  test('answers come in the order of the requests, good and bad', async () => {
+  test('answers come in the order of the requests, accepted or not', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     const requests = [
@@ -122,7 +126,7 @@ describe('pipelining', () => {
     expect(await payloads(node)).toEqual(['1\n', '1\n2\n', '1\n2\n3\n'])
   })
 
-  test('500 at once', async () => {
+  test('500 requests at once', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(Array.from({ length: 500 }, (_, n) => whole(`${n}\n`)).join(''))
@@ -130,7 +134,7 @@ describe('pipelining', () => {
     expect(await payloads(node)).toEqual(Array.from({ length: 500 }, (_, n) => `${n}\n`))
   })
 
-  test('nothing behind a request with Connection: close is looked at', async () => {
+  test('nothing after a request with Connection: close is read', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(whole('1\n', { Connection: 'close' }) + whole('2\n'))
@@ -142,7 +146,7 @@ describe('pipelining', () => {
 })
 
 describe('Expect: 100-continue', () => {
-  test('is told to go on, then gets its receipt', async () => {
+  test('gets 100, then its receipt', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(head({ 'Content-Length': 8, Expect: '100-continue' }))
@@ -156,7 +160,7 @@ describe('Expect: 100-continue', () => {
     [413, { 'Content-Length': 100 * MiB }, {}],
     [415, { 'Content-Type': 'text/plain' }, {}],
     [503, {}, { environment: { INLET_DISK_RESERVE_BYTES: '1024GiB' }, snapshot: undefined }],
-  ])('%i comes before the body is sent, and the connection ends', async (status, headers, options: IngestNodeOptions) => {
+  ])('%i is sent before the body, and the connection ends', async (status, headers, options: IngestNodeOptions) => {
     await using node = await start(options)
     if ('snapshot' in options) await node.publish(snapshot)
     await using client = await RawClient.connect(node.url)
@@ -173,7 +177,7 @@ describe('Expect: 100-continue', () => {
   })
 })
 
-describe('an answer before the body is through', () => {
+describe('an answer before the end of the body', () => {
   test.each([
     [401, 30 * MiB, { 'X-API-Key': 'wrong' }],
     [413, 30 * MiB, {}],
@@ -189,7 +193,7 @@ describe('an answer before the body is through', () => {
     expect(await payloads(node)).toEqual([])
   })
 
-  test('the same for a chunked body that has no end in sight', async () => {
+  test('reaches a client that sends an endless chunked body', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(head({ 'Transfer-Encoding': 'chunked' }))
@@ -198,7 +202,7 @@ describe('an answer before the body is through', () => {
     expect(await client.answer()).toMatchObject({ status: 413 })
   })
 
-  test('with little left of the body, the connection goes on', async () => {
+  test('keeps the connection open if the rest of the body is small', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(head({ 'Content-Length': 4, 'X-API-Key': 'wrong' }))
@@ -209,7 +213,7 @@ describe('an answer before the body is through', () => {
   })
 })
 
-describe('what is no request', () => {
+describe('malformed requests', () => {
   test.each([
     ['both lengths', `${head({ 'Content-Length': 5, 'Transfer-Encoding': 'chunked' })}0\r\n\r\n`, 400],
     ['both lengths, the other way round', `${head({ 'Transfer-Encoding': 'chunked', 'Content-Length': 5 })}0\r\n\r\n`, 400],
@@ -233,7 +237,7 @@ describe('what is no request', () => {
     ['thousands of headers', `${head().slice(0, -2)}${'a:b\r\n'.repeat(5_000)}\r\n`, 431],
     ['a huge target', `POST /${'x'.repeat(20 * KiB)} HTTP/1.1\r\n`, 431],
     ['CONNECT', 'CONNECT example.test:443 HTTP/1.1\r\nHost: example.test\r\n\r\n', 405],
-  ])('%s: a problem, the end, and nothing kept', async (_, bytes, status) => {
+  ])('%s: a problem, the connection ends, nothing is kept', async (_, bytes, status) => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(Buffer.from(bytes, 'latin1'))
@@ -245,7 +249,7 @@ describe('what is no request', () => {
     expect(await payloads(node)).toEqual([])
   })
 
-  test('bytes that are a second request to one reading only are not smuggled in', async () => {
+  test('a second request hidden in ambiguous framing is not read (request smuggling)', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     const inner = whole('{"smuggled":1}\n')
@@ -255,7 +259,7 @@ describe('what is no request', () => {
     expect(await payloads(node)).toEqual([])
   })
 
-  test('broken bytes behind good requests are answered last', async () => {
+  test('malformed bytes after valid requests are answered last', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(`${whole('1\n')}${whole('2\n')}rubbish\r\n\r\n`)
@@ -265,7 +269,7 @@ describe('what is no request', () => {
     expect(await client.closed).toBe('end')
   })
 
-  test('the absolute form of a target, and HTTP/1.0 without a host, are requests', async () => {
+  test('an absolute request target, and HTTP/1.0 without Host, are accepted', async () => {
     await using node = await start()
     await using absolute = await RawClient.connect(node.url)
     await absolute.send(`${head({ 'Content-Length': 1 }, `POST http://other.test/v1/ingest?endpoint=${endpoint.id} HTTP/1.1`)}1`)
@@ -278,7 +282,7 @@ describe('what is no request', () => {
 })
 
 describe('slow clients', () => {
-  test('a head that does not come: 408', async () => {
+  test('408 for a head that does not arrive', async () => {
     await using node = await start({ environment: { INLET_REQUEST_TIMEOUT_SECONDS: '1' } })
     await using client = await RawClient.connect(node.url)
     await client.send('POST /v1/ingest HTTP/1.1\r\nHost:')
@@ -286,14 +290,14 @@ describe('slow clients', () => {
     expect(await client.closed).toBe('end')
   })
 
-  test('a connection on which nothing ever comes is closed without a word', async () => {
+  test('a connection that never sends anything is closed without an answer', async () => {
     await using node = await start({ environment: { INLET_REQUEST_TIMEOUT_SECONDS: '1' } })
     await using client = await RawClient.connect(node.url)
     await client.closed
     expect(client.unread).toBe('')
   })
 
-  test('a body that takes longer than a request may: 408', async () => {
+  test('408 for a body that takes longer than a request may', async () => {
     await using node = await start({ environment: { INLET_REQUEST_TIMEOUT_SECONDS: '1' } })
     await using client = await RawClient.connect(node.url)
     await client.send(`${head({ 'Content-Length': 100 })}{"a":1}\n`)
@@ -301,7 +305,7 @@ describe('slow clients', () => {
     expect(await payloads(node)).toEqual([])
   })
 
-  test('a body below the least rate: 408; one above it goes on', async () => {
+  test('408 for a body below the minimum rate; a faster one completes', async () => {
     const clock = aClock()
     await using node = await start({ clock })
     await using slow = await RawClient.connect(node.url)
@@ -325,7 +329,7 @@ describe('slow clients', () => {
 })
 
 describe('bounds', () => {
-  test('bytes in flight: what is announced is reserved, what is over gets 503, and room comes back', async () => {
+  test('bytes in flight: announced bytes are reserved, 503 above the bound, and room is released', async () => {
     await using node = await start({ environment: { INLET_MAX_IN_FLIGHT_BYTES: '20MiB' } })
     await using first = await RawClient.connect(node.url)
     await using second = await RawClient.connect(node.url)
@@ -341,7 +345,7 @@ describe('bounds', () => {
     expect(await third.answer()).toMatchObject({ status: 202 })
   })
 
-  test('bytes in flight: a chunked body is counted as it comes', async () => {
+  test('bytes in flight: a chunked body is counted as it arrives', async () => {
     await using node = await start({ environment: { INLET_MAX_IN_FLIGHT_BYTES: '1MiB' } })
     await using client = await RawClient.connect(node.url)
     await client.send(head({ 'Transfer-Encoding': 'chunked' }))
@@ -350,7 +354,7 @@ describe('bounds', () => {
     expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
   })
 
-  test('connections: one too many is closed, and there is room again when others leave', async () => {
+  test('connections: one too many is closed; places are free again when others leave', async () => {
     await using node = await start({ environment: { INLET_MAX_CONNECTIONS: '5' } })
     const open: RawClient[] = []
     for (let n = 0; n < 8; n += 1) open.push(await RawClient.connect(node.url))
@@ -362,7 +366,7 @@ describe('bounds', () => {
 })
 
 describe('SIGTERM', () => {
-  test('requests on their way finish, idle connections close, the log is sealed', async () => {
+  test('requests in progress finish, idle connections close, the log is sealed', async () => {
     const clock = aClock()
     await using node = await start({ clock })
     await using idle = await RawClient.connect(node.url)
@@ -385,7 +389,7 @@ describe('SIGTERM', () => {
     expect(await payloads(node)).toEqual(['1\n', '2\n2\n'])
   })
 
-  test('at the deadline everything is cut, and what was acknowledged is kept', async () => {
+  test('at the deadline all connections are cut; acknowledged records are kept', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(whole('1\n'))

@@ -31,7 +31,7 @@ const endpoint = anEndpoint()
 const snapshot = aSnapshot({ endpoints: [endpoint] })
 
 describe('202', () => {
-  test('is a receipt, and what it promises is in the WAL byte for byte', async () => {
+  test('is a receipt; the acknowledged records are in the WAL byte for byte', async () => {
     await using node = await IngestNode.start({ snapshot })
     const sent = await post(node, '{"a":1}\r\n\n{"b":2}\n \t\n{"c"')
     expect(sent).toMatchObject({ status: 202, body: { accepted_records: 3, accepted_bytes: 25, segment_seq: 0 } })
@@ -48,12 +48,12 @@ describe('202', () => {
     'application/jsonl',
     'Application/X-NDJSON; charset=UTF-8',
     'application/x-ndjson;charset="utf-8"',
-  ])('takes lines as %s', async (type) => {
+  ])('accepts lines as %s', async (type) => {
     await using node = await IngestNode.start({ snapshot })
     expect(await post(node, '1\n2', { headers: { 'content-type': type } })).toMatchObject({ body: { accepted_records: 2 } })
   })
 
-  test('takes application/json as one record, line breaks and all', async () => {
+  test('accepts application/json as one record, line breaks included', async () => {
     await using node = await IngestNode.start({ snapshot })
     const sent = await post(node, '{\n  "a": 1\n}\n', { headers: { 'content-type': 'application/json; charset=utf-8' } })
     expect(sent).toMatchObject({ status: 202, body: { accepted_records: 1, accepted_bytes: 13 } })
@@ -81,7 +81,7 @@ describe('202', () => {
     ['br', brotliCompressSync],
     ['zstd', zstdCompressSync],
     ['zstd', (text: string) => Buffer.concat([zstdCompressSync(text.slice(0, 40)), zstdCompressSync(text.slice(40))])],
-  ])('undoes Content-Encoding: %s (%#)', async (encoding, compress) => {
+  ])('decodes Content-Encoding: %s (%#)', async (encoding, compress) => {
     await using node = await IngestNode.start({ snapshot })
     const text = '{"some":"record","n":123456}\n'.repeat(1_000)
     const sent = await post(node, new Uint8Array(compress(text)), { headers: { 'content-encoding': encoding } })
@@ -89,7 +89,7 @@ describe('202', () => {
     expect((await node.stored(endpoint.id))[0]?.payload.toString()).toBe(text)
   })
 
-  test('takes a record of exactly 1 MiB and a body of exactly the bound', async () => {
+  test('accepts a record of exactly 1 MiB and a body of exactly the bound', async () => {
     await using node = await IngestNode.start({ snapshot, environment: { INLET_MAX_REQUEST_BYTES: '2MiB' } })
     expect(await post(node, `${'1'.repeat(MiB)}\n${'2'.repeat(MiB - 1)}`)).toMatchObject({
       status: 202,
@@ -97,7 +97,7 @@ describe('202', () => {
     })
   })
 
-  test('takes an access token, and an API key as Bearer', async () => {
+  test('accepts an access token, and an API key as Bearer', async () => {
     const signer = await newSigningKey(Date.now())
     const issuer = 'https://control.test'
     const key = aKey()
@@ -113,7 +113,7 @@ describe('202', () => {
   })
 })
 
-describe('which endpoint', () => {
+describe('the endpoint', () => {
   const first = anEndpoint({ ingest_host: 'abc123.loc.ingest.test' })
   const second = anEndpoint({ ingest_host: 'def456.loc.ingest.test' })
   const foreign = anEndpoint({ ingest_host: 'ghi789.loc.ingest.test', account_id: accountId('b') })
@@ -123,7 +123,7 @@ describe('which endpoint', () => {
   const many = aSnapshot({ endpoints: [first, second, foreign, paused, deleted], keys })
   const as = (letter: string, headers = {}) => ({ headers: { 'x-api-key': secretOf(letter), ...headers } })
 
-  test('the host, whatever its case and port', async () => {
+  test('is found by host, whatever its case and port', async () => {
     await using node = await IngestNode.start({ snapshot: many })
     for (const host of ['def456.loc.ingest.test', 'DEF456.LOC.Ingest.Test:443', 'def456.loc.ingest.test.']) {
       expect(await post(node, host, as('a', { host }))).toMatchObject({ status: 202 })
@@ -131,20 +131,20 @@ describe('which endpoint', () => {
     expect(await node.stored(second.id)).toHaveLength(3)
   })
 
-  test('the query, where the host is none of an endpoint', async () => {
+  test('is found by query if the host belongs to no endpoint', async () => {
     await using node = await IngestNode.start({ snapshot: many })
     expect(await post(node, '1', { query: `?endpoint=${second.id}` })).toMatchObject({ status: 202 })
     expect(await post(node, '1', { query: `?endpoint=${second.id.toUpperCase()}` })).toMatchObject({ status: 202 })
     expect(await node.stored(second.id)).toHaveLength(2)
   })
 
-  test('the only one that the account has', async () => {
+  test('is the only one that the account has', async () => {
     await using node = await IngestNode.start({ snapshot: many })
     expect(await post(node, '1', as('b'))).toMatchObject({ status: 202 })
     expect(await node.stored(foreign.id)).toHaveLength(1)
   })
 
-  test('422 when there are several, naming them', async () => {
+  test('422 if there are several, naming them', async () => {
     await using node = await IngestNode.start({ snapshot: many })
     const sent = await post(node, '1')
     expect(sent).toMatchObject({ status: 422, body: { error: 'validation_error', errors: [{ path: 'endpoint' }] } })
@@ -164,7 +164,7 @@ describe('which endpoint', () => {
     expect(sent).toMatchObject({ status: 422, body: { detail: expect.stringContaining(detail) } })
   })
 
-  test('422 when host and query differ', async () => {
+  test('422 if host and query differ', async () => {
     await using node = await IngestNode.start({ snapshot: many })
     const call = { ...as('a', { host: first.ingest_host }), query: `?endpoint=${second.id}` }
     expect(await post(node, '1', call)).toMatchObject({ status: 422 })
@@ -178,7 +178,7 @@ describe('which endpoint', () => {
     expect(await node.stored(foreign.id)).toEqual([])
   })
 
-  test('404 for one that is not there, is deleted, or a host of nobody', async () => {
+  test('404 if it does not exist or is deleted, or the host is unknown', async () => {
     await using node = await IngestNode.start({ snapshot: many })
     expect(await post(node, '1', { query: `?endpoint=${newId()}` })).toMatchObject({ status: 404, body: { error: 'not_found' } })
     expect(await post(node, '1', { query: '?endpoint=x' })).toMatchObject({ status: 404 })
@@ -214,7 +214,7 @@ describe('401', () => {
     expect(await node.stored(endpoint.id)).toEqual([])
   })
 
-  test('for a key that was revoked, from the next epoch on', async () => {
+  test('for a revoked key, from the next epoch on', async () => {
     await using node = await IngestNode.start({ snapshot })
     expect(await post(node, '1')).toMatchObject({ status: 202 })
     await node.publish({ ...snapshot, epoch: 2, keys: [] })
@@ -242,7 +242,7 @@ describe('403', () => {
 describe('413', () => {
   const bound = { INLET_MAX_REQUEST_BYTES: '64KiB' }
 
-  test('for a body over the bound, announced or not', async () => {
+  test('for a body above the bound, announced or not', async () => {
     await using node = await IngestNode.start({ snapshot, environment: bound })
     const large = new Uint8Array(64 * KiB + 1).fill(10)
     expect(await post(node, large)).toMatchObject({ status: 413, body: { error: 'payload_too_large' } })
@@ -261,7 +261,7 @@ describe('413', () => {
     ['br', brotliCompressSync],
     ['zstd', zstdCompressSync],
     ['deflate', deflateSync],
-  ])('for a bomb in %s, which stops at the bound', async (encoding, compress) => {
+  ])('for a %s bomb, which stops at the bound', async (encoding, compress) => {
     await using node = await IngestNode.start({ snapshot, environment: { INLET_MAX_IN_FLIGHT_BYTES: '1MiB', ...bound } })
     const bomb = new Uint8Array(compress(Buffer.alloc(50 * MiB, '{}\n')))
     const sent = await post(node, bomb, { headers: { 'content-encoding': encoding } })
@@ -269,7 +269,7 @@ describe('413', () => {
     expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
   })
 
-  test('for a record over 1 MiB, naming its line; nothing of the request is kept', async () => {
+  test('for a record above 1 MiB, naming its line; nothing of the request is kept', async () => {
     await using node = await IngestNode.start({ snapshot })
     const sent = await post(node, `{"a":1}\n\n${'1'.repeat(MiB + 1)}\n{"b":2}\n`)
     expect(sent).toMatchObject({ status: 413, body: { detail: expect.stringMatching(/^line 3 is longer/) } })
@@ -297,7 +297,7 @@ describe('415', () => {
 })
 
 describe('422', () => {
-  test.each(['', '\n', ' \r\n\t\n'])('for a body without a record: %j', async (body) => {
+  test.each(['', '\n', ' \r\n\t\n'])('for a body without records: %j', async (body) => {
     await using node = await IngestNode.start({ snapshot })
     for (const type of ['application/x-ndjson', 'application/json']) {
       expect(await post(node, body, { headers: { 'content-type': type } })).toMatchObject({ status: 422 })
@@ -330,7 +330,7 @@ describe('422', () => {
 })
 
 describe('404 and 405', () => {
-  test('name the way', async () => {
+  test('say what to do instead', async () => {
     await using node = await IngestNode.start({ snapshot })
     const lost = await fetch(`${node.url}/v1/events`, { method: 'POST', body: '1' })
     expect(lost.status).toBe(404)
@@ -344,7 +344,7 @@ describe('404 and 405', () => {
 })
 
 describe('503', () => {
-  test('with no configuration yet, and it says so; then by itself 202', async () => {
+  test('without a configuration, and says so; then 202 without a restart', async () => {
     await using node = await IngestNode.start({ snapshot: undefined })
     const sent = await post(node, '1')
     expect(sent).toMatchObject({
@@ -371,7 +371,7 @@ describe('503', () => {
     expect(await node.stored(endpoint.id)).toEqual([])
   })
 
-  test('over the disk budget', async () => {
+  test('above the disk budget', async () => {
     await using node = await IngestNode.start({ snapshot, environment: { INLET_DISK_BUDGET_BYTES: '64MiB' } })
     const batch = new Uint8Array(9 * MiB).fill(10)
     for (let line = 0; line < batch.length; line += 512 * KiB) batch[line] = 0x31
@@ -382,7 +382,7 @@ describe('503', () => {
 })
 
 describe('without control', () => {
-  test('goes on from the stored snapshot', async () => {
+  test('starts from the stored snapshot', async () => {
     await using first = await IngestNode.start({ snapshot })
     expect(await post(first, '1')).toMatchObject({ status: 202, body: { segment_seq: 0 } })
     await first.stop()
@@ -391,14 +391,14 @@ describe('without control', () => {
     expect((await second.stored(endpoint.id)).map(({ payload }) => payload.toString())).toEqual(['1', '2'])
   })
 
-  test('a seq never goes back behind what control has committed', async () => {
+  test('continues after the last seq that control has committed', async () => {
     await using node = await IngestNode.start({ snapshot: { ...snapshot, endpoints: [{ ...endpoint, committed_seq: 41 }] } })
     expect(await post(node, '1')).toMatchObject({ body: { segment_seq: 42 } })
   })
 })
 
-describe('what it tells', () => {
-  test('metrics in Prometheus text', async () => {
+describe('reporting', () => {
+  test('/metrics is Prometheus text', async () => {
     await using node = await IngestNode.start({ snapshot })
     await post(node, '1\n2\n')
     await post(node, '')
@@ -414,7 +414,7 @@ describe('what it tells', () => {
     expect(text).toMatch(/inlet_ingest_connections\{process="ingest"\} [1-9]/)
   })
 
-  test('heartbeats to control: what it works by and how it is', async () => {
+  test('heartbeats tell control the applied epoch and the health', async () => {
     await using node = await IngestNode.start({ snapshot: { ...snapshot, epoch: 7 } })
     expect(node.control.registered).toEqual([expect.objectContaining({ region: 'loc', ipv4: ['127.0.0.1'], ipv6: [] })])
     await expect

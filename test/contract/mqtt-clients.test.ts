@@ -1,4 +1,4 @@
-/** Real clients: what people connect with works as their manuals say. */
+/** Real MQTT clients work as their manuals say. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
@@ -52,7 +52,7 @@ describe('npm mqtt', () => {
     )
     const large = `"${'x'.repeat(1024 * 1024 - 2)}"`
     await client.publishAsync('plant/large', large, { qos: 1, retain: true })
-    // It says that nobody is served here.
+    // The answer says that no message is delivered.
     const granted = await client.subscribeAsync('plant/#', { qos: 1 }).catch((error: Error) => error)
     expect(granted instanceof Error || granted.every(({ qos }) => qos >= 0x80)).toBe(true)
     await client.endAsync()
@@ -63,7 +63,7 @@ describe('npm mqtt', () => {
     expect(new Set(stored).size).toBe(302)
   })
 
-  test('properties of a message of 5 arrive; a topic alias of its own making too', async () => {
+  test('message properties of MQTT 5 are stored; automatic topic aliases work', async () => {
     await using node = await start('mqtt')
     const client = await mqtt.connectAsync(urlOf(node, 'mqtt'), {
       protocolVersion: 5,
@@ -101,7 +101,7 @@ describe('npm mqtt', () => {
     expect(failure).toMatchObject({ code })
   })
 
-  test('never sends QoS 2 where the maximum is told, and is cut off where it isn’t', async () => {
+  test('never sends QoS 2 if told the maximum, and is disconnected if not', async () => {
     await using node = await start('mqtt', { endpoint: mqttEndpoint({ mqtt_config: { ...mqttSettings, qos_max: 0 } }) })
     const client = await mqtt.connectAsync(urlOf(node, 'mqtt'), {
       protocolVersion: 4,
@@ -166,7 +166,7 @@ const hasBroker = hasMosquitto && existsSync(broker)
 if (!hasBroker) process.stdout.write('mosquitto is not installed: its test as a bridge is left out\n')
 
 test.skipIf(!hasBroker).each(['mqttv311', 'mqttv50'])(
-  'a mosquitto that is a bridge passes on what it got, over TLS, %s; what came while there was nobody waits',
+  'mosquitto as a bridge forwards its messages over TLS, %s, and queues them while the node is away',
   async (version) => {
     await using node = await start('mqtts')
     const directory = await mkdtemp(join(tmpdir(), 'inlet-bridge-'))
@@ -190,7 +190,7 @@ test.skipIf(!hasBroker).each(['mqttv311', 'mqttv50'])(
     ]
     await writeFile(join(directory, 'bridge.conf'), settings.join('\n'))
     const child = spawn(broker, ['-c', join(directory, 'bridge.conf')], { stdio: 'ignore' })
-    // Where the bridge looks for the node there is nobody at first.
+    // At first nobody listens at the address that the bridge connects to.
     const door = createServer((inner) => {
       const outer = connect(node.node.mqttPort ?? 0, '127.0.0.1')
       for (const socket of [inner, outer]) socket.on('error', () => undefined)
@@ -223,7 +223,7 @@ test.skipIf(!hasBroker).each(['mqttv311', 'mqttv50'])(
   },
 )
 
-test('a certificate that is renewed in place is served to new connections; old ones go on', async () => {
+test('a renewed certificate is served to new connections; open ones stay', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-renewal-'))
   const place = async (name: string) => {
     await copyFile(fixture(`${name}.crt`), join(directory, 'crt'))

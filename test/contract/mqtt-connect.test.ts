@@ -15,7 +15,7 @@ const start = (snapshot: Snapshot = aSnapshot({ endpoints: [endpoint] }), more: 
   IngestNode.start({ snapshot, environment: { ...environment, ...more } })
 const portOf = (node: IngestNode) => node.mqttPort ?? 0
 
-/** The CONNACK, or undefined where the connection just closed. A refusal must close it [MQTT-3.2.2-5], [MQTT-3.2.2-7]. */
+/** The CONNACK, or undefined if the connection just closed. A refusal must close it [MQTT-3.2.2-5], [MQTT-3.2.2-7]. */
 async function connack(over: Over, packet: Partial<IConnectPacket> = {}): Promise<Received> {
   const { client, connack } = await MqttClient.connect(over, packet)
   if (connack === undefined || connack.returnCode > 0 || connack.reasonCode > 0) await client.closed()
@@ -23,7 +23,7 @@ async function connack(over: Over, packet: Partial<IConnectPacket> = {}): Promis
   return connack
 }
 
-/** One test per outcome: what 3.1.1 and what 5 is told. */
+/** One test per outcome: the answer to 3.1.1 and the answer to 5. */
 function outcome(
   what: string,
   codes: { readonly 4: number | undefined; readonly 5: number },
@@ -54,7 +54,7 @@ describe('0x00 accepted', () => {
     }
   })
 
-  test('5 says the terms: receive maximum, packet size, aliases, QoS; no subscriptions; session expiry 0', async () => {
+  test('CONNACK of 5 has the terms: receive maximum, packet size, aliases, QoS; no subscriptions; session expiry 0', async () => {
     await using node = await start()
     const answer = await connack(
       { port: portOf(node), version: 5 },
@@ -73,7 +73,7 @@ describe('0x00 accepted', () => {
     })
   })
 
-  test('an empty client id gets one assigned, that is no other’s [MQTT-3.1.3-6], [MQTT-3.1.3-7], [MQTT-3.2.2-16]', async () => {
+  test('an empty client id is replaced by a unique one [MQTT-3.1.3-6], [MQTT-3.1.3-7], [MQTT-3.2.2-16]', async () => {
     await using node = await start()
     const first = await connack({ port: portOf(node), version: 5 }, { clientId: '' })
     const second = await connack({ port: portOf(node), version: 5 }, { clientId: '' })
@@ -93,12 +93,12 @@ describe('0x00 accepted', () => {
     expect(answer.properties.serverKeepAlive).toBe(told)
   })
 
-  test('qos_max 0 is told to 5 as maximum QoS 0 [MQTT-3.2.2-9]', async () => {
+  test('qos_max 0 is announced to 5 as maximum QoS 0 [MQTT-3.2.2-9]', async () => {
     await using node = await start(aSnapshot({ endpoints: [mqttEndpoint({ mqtt_config: { ...mqttSettings, qos_max: 0 } })] }))
     expect((await connack({ port: portOf(node), version: 5 })).properties.maximumQoS).toBe(0)
   })
 
-  test('the user name may be anything, and be left out in 5 (§3.1.2.9)', async () => {
+  test('the user name may be anything, and may be absent in 5 (§3.1.2.9)', async () => {
     await using node = await start()
     expect((await connack({ port: portOf(node) }, { username: '' })).returnCode).toBe(0)
     const key = Buffer.from(secretOf('a'))
@@ -111,7 +111,7 @@ describe('0x00 accepted', () => {
   })
 })
 
-test('a bridge, which sets the top bit of the version, is let in: what it asks for concerns messages to clients', async () => {
+test('a bridge, which sets the top bit of the version, is accepted: that bit only concerns messages to clients', async () => {
   await using node = await start()
   const bridge = { protocolVersion: 4, bridgeMode: true } as Partial<IConnectPacket>
   expect((await connack({ port: portOf(node) }, bridge)).returnCode).toBe(0)
@@ -122,19 +122,19 @@ test('a bridge, which sets the top bit of the version, is let in: what it asks f
 })
 
 describe('0x01, 0x84 unsupported protocol version', () => {
-  test('3.1 is told 0x01 [MQTT-3.1.2-2]', async () => {
+  test('3.1 gets 0x01 [MQTT-3.1.2-2]', async () => {
     await using node = await start()
     const answer = await connack({ port: portOf(node) }, { protocolId: 'MQIsdp', protocolVersion: 3 })
     expect(answer.returnCode).toBe(1)
   })
-  test('6 is told 0x84 in the words of 5 [MQTT-3.1.2-2]', async () => {
+  test('6 gets 0x84 in a CONNACK of 5 [MQTT-3.1.2-2]', async () => {
     await using node = await start()
     const client = await MqttClient.open({ port: portOf(node), version: 5 })
     client.sendBytes(Buffer.from([0x10, 12, 0, 4, 0x4d, 0x51, 0x54, 0x54, 6, 2, 0, 60, 0, 0]))
     expect((await client.next()).reasonCode).toBe(0x84)
     await client.closed()
   })
-  test('another protocol name closes the connection without an answer to it [MQTT-3.1.2-1]', async () => {
+  test('another protocol name closes the connection without an answer [MQTT-3.1.2-1]', async () => {
     await using node = await start()
     const client = await MqttClient.open({ port: portOf(node) })
     client.sendBytes(Buffer.from([0x10, 14, 0, 4, 0x4d, 0x51, 0x54, 0x58, 4, 2, 0, 60, 0, 2, 0x61, 0x62]))
@@ -145,7 +145,7 @@ describe('0x01, 0x84 unsupported protocol version', () => {
 
 describe('0x02, 0x85 client identifier not valid', () => {
   outcome('longer than 512 bytes', { 4: 2, 5: 0x85 }, { clientId: 'é'.repeat(257) })
-  test('none, without a clean session, in 3.1.1 [MQTT-3.1.3-8], [MQTT-3.1.3-9]', async () => {
+  test('an empty one without a clean session, in 3.1.1 [MQTT-3.1.3-8], [MQTT-3.1.3-9]', async () => {
     await using node = await start()
     const client = await MqttClient.open({ port: portOf(node) })
     // mqtt-packet would not write it.
@@ -184,14 +184,14 @@ describe('0x05, 0x87 not authorized', () => {
   outcome('the account has no endpoint here', { 4: 5, 5: 0x87 }, {}, aSnapshot({ endpoints: [others] }))
   const two = aSnapshot({ endpoints: [endpoint, mqttEndpoint()] })
   outcome('several endpoints and none named', { 4: 5, 5: 0x87 }, {}, two)
-  test('and says which there are', async () => {
+  test('lists the endpoints if several could be meant', async () => {
     await using node = await start(two)
     const answer = await connack({ port: portOf(node), version: 5 })
     expect(answer.properties.reasonString).toContain(endpoint.id)
   })
 })
 
-describe('0x03, 0x88, 0x89 and 0x97 not now', () => {
+describe('0x03, 0x88, 0x89 and 0x97 try again later', () => {
   outcome('the endpoint is paused', { 4: 3, 5: 0x88 }, {}, aSnapshot({ endpoints: [mqttEndpoint({ desired_state: 'paused' })] }))
 
   test.each([4, 5] as const)('the node has no configuration yet, version %i', async (version) => {
@@ -200,7 +200,7 @@ describe('0x03, 0x88, 0x89 and 0x97 not now', () => {
     expect(answer.returnCode ?? answer.reasonCode).toBe(version === 4 ? 3 : 0x88)
   })
 
-  test.each([4, 5] as const)('there is no room on disk, version %i', async (version) => {
+  test.each([4, 5] as const)('the disk has no room, version %i', async (version) => {
     const disk = new SteeredFiles()
     await using node = await IngestNode.start({
       snapshot: aSnapshot({ endpoints: [endpoint] }),
@@ -217,25 +217,28 @@ describe('0x03, 0x88, 0x89 and 0x97 not now', () => {
     expect(accepted.returnCode ?? accepted.reasonCode).toBe(0)
   })
 
-  test.each([4, 5] as const)('max_connections are there, version %i; taking over one of them is no more', async (version) => {
-    const small = mqttEndpoint({ mqtt_config: { ...mqttSettings, max_connections: 2 } })
-    await using node = await start(aSnapshot({ endpoints: [small] }))
-    const over = { port: portOf(node), version }
-    const { client: first } = await MqttClient.connect(over, { clientId: 'one' })
-    const { client: second } = await MqttClient.connect(over, { clientId: 'two' })
-    const refused = await connack(over, { clientId: 'three' })
-    expect(refused.returnCode ?? refused.reasonCode).toBe(version === 4 ? 3 : 0x97)
-    const taking = await MqttClient.connect(over, { clientId: 'two' })
-    expect(taking.connack.returnCode ?? taking.connack.reasonCode).toBe(0)
-    await second.closed()
-    expect(await node.metric('inlet_mqtt_connections')).toBe(2)
-    // A place that is given back can be had.
-    first.destroy()
-    await until('a place', async () => (await node.metric('inlet_mqtt_connections')) === 1)
-    const third = await MqttClient.connect(over, { clientId: 'three' })
-    expect(third.connack.returnCode ?? third.connack.reasonCode).toBe(0)
-    for (const client of [taking.client, third.client]) client.destroy()
-  })
+  test.each([4, 5] as const)(
+    'max_connections is reached, version %i; taking over one of them is still possible',
+    async (version) => {
+      const small = mqttEndpoint({ mqtt_config: { ...mqttSettings, max_connections: 2 } })
+      await using node = await start(aSnapshot({ endpoints: [small] }))
+      const over = { port: portOf(node), version }
+      const { client: first } = await MqttClient.connect(over, { clientId: 'one' })
+      const { client: second } = await MqttClient.connect(over, { clientId: 'two' })
+      const refused = await connack(over, { clientId: 'three' })
+      expect(refused.returnCode ?? refused.reasonCode).toBe(version === 4 ? 3 : 0x97)
+      const taking = await MqttClient.connect(over, { clientId: 'two' })
+      expect(taking.connack.returnCode ?? taking.connack.reasonCode).toBe(0)
+      await second.closed()
+      expect(await node.metric('inlet_mqtt_connections')).toBe(2)
+      // A place that was freed can be taken.
+      first.destroy()
+      await until('a place', async () => (await node.metric('inlet_mqtt_connections')) === 1)
+      const third = await MqttClient.connect(over, { clientId: 'three' })
+      expect(third.connack.returnCode ?? third.connack.reasonCode).toBe(0)
+      for (const client of [taking.client, third.client]) client.destroy()
+    },
+  )
 })
 
 describe('other refusals', () => {
@@ -244,18 +247,18 @@ describe('other refusals', () => {
     const answer = await connack({ port: portOf(node), version: 5 }, { properties: { authenticationMethod: 'SCRAM' } })
     expect(answer.reasonCode).toBe(0x8c)
   })
-  test('0x82: receive maximum or maximum packet size 0', async () => {
+  test('0x82: receive maximum or maximum packet size is 0', async () => {
     await using node = await start()
     for (const properties of [{ receiveMaximum: 0 }, { maximumPacketSize: 0 }]) {
       expect((await connack({ port: portOf(node), version: 5 }, { properties }))?.reasonCode).toBe(0x82)
     }
   })
-  test('0x95: a maximum packet size below that of a CONNACK, which is never sent [MQTT-3.1.2-24], [MQTT-3.1.2-25]', async () => {
+  test('0x95: the maximum packet size has no room for a CONNACK, so none is sent [MQTT-3.1.2-24], [MQTT-3.1.2-25]', async () => {
     await using node = await start()
     const answer = await connack({ port: portOf(node), version: 5 }, { properties: { maximumPacketSize: 10 } })
     expect(answer).toMatchObject({ reasonCode: 0x95, length: 3 })
   })
-  test('a reason that doesn’t fit is left out [MQTT-3.2.2-19]', async () => {
+  test('a reason string that does not fit is left out [MQTT-3.2.2-19]', async () => {
     await using node = await start()
     const packet = { password: Buffer.from(secretOf('x')), properties: { maximumPacketSize: 20 } }
     expect(await connack({ port: portOf(node), version: 5 }, packet)).toMatchObject({ reasonCode: 0x86, length: 3 })
@@ -274,17 +277,17 @@ describe('other refusals', () => {
     await using node = await start()
     expect(await connack({ port: portOf(node) }, { password: Buffer.alloc(16 * 1024) })).toBeUndefined()
   })
-  test('a user name without U+0000 or ill-formed text [MQTT-1.5.4-1], [MQTT-1.5.4-2]', async () => {
+  test('a user name with U+0000 or invalid UTF-8 [MQTT-1.5.4-1], [MQTT-1.5.4-2]', async () => {
     await using node = await start()
     expect((await connack({ port: portOf(node), version: 5 }, { username: 'a\0b' }))?.reasonCode).toBe(0x81)
   })
 })
 
-describe('0x81, 0x82: a CONNECT that is not as the standard says', () => {
+describe('0x81, 0x82: a CONNECT that violates the standard', () => {
   const text = (value: string) =>
     Buffer.concat([Buffer.from([value.length >> 8, value.length & 0xff]), Buffer.from(value, 'latin1')])
   const properties = (hex = '') => Buffer.concat([Buffer.from([hex.length / 2]), Buffer.from(hex, 'hex')])
-  /** Flags, properties, will and all that comes behind, as they are to be written. */
+  /** Flags, properties, will and the bytes after them, as written to the wire. */
   async function answerTo(version: Version, flags: number, ...rest: readonly Buffer[]): Promise<Received> {
     await using node = await start()
     const client = await MqttClient.open({ port: portOf(node), version })
@@ -327,7 +330,7 @@ describe('0x81, 0x82: a CONNECT that is not as the standard says', () => {
 })
 
 describe('a second connection with the same client id', () => {
-  test.each([4, 5] as const)('takes over: the first is closed [MQTT-3.1.4-3], version %i', async (version) => {
+  test.each([4, 5] as const)('takes over: the first one is closed [MQTT-3.1.4-3], version %i', async (version) => {
     await using node = await start()
     const over = { port: portOf(node), version }
     const { client: first } = await MqttClient.connect(over)
@@ -342,7 +345,7 @@ describe('a second connection with the same client id', () => {
     await until('nobody to be connected', async () => (await node.metric('inlet_mqtt_connections')) === 0)
   })
 
-  test('over WebSocket takes over one over TCP; another endpoint’s client of that name stays', async () => {
+  test('takes over across transports; a client with this id on another endpoint stays', async () => {
     const other = mqttEndpoint()
     await using node = await start(aSnapshot({ endpoints: [endpoint, other] }))
     const ws = { port: Number(new URL(node.url).port), transport: 'ws', version: 5 } as const
@@ -358,7 +361,7 @@ describe('a second connection with the same client id', () => {
   })
 })
 
-test('a revoked key ends at the next CONNECT: who is in, stays', async () => {
+test('a revoked key refuses the next CONNECT; open connections stay', async () => {
   await using node = await start()
   const over = { port: portOf(node), version: 4 as Version }
   const { client } = await MqttClient.connect(over)
@@ -369,13 +372,13 @@ test('a revoked key ends at the next CONNECT: who is in, stays', async () => {
   client.destroy()
 })
 
-describe('an endpoint that stops taking MQTT', () => {
+describe('an endpoint that stops accepting MQTT', () => {
   test.each([
     ['paused', { desired_state: 'paused' }],
     ['disabled', { mqtt_config: { ...mqttSettings, enabled: false } }],
     ['without mqtt_config', { mqtt_config: null }],
     ['deleted', { desired_state: 'draining' }],
-  ] as const)('%s: its connections end with 0x98, those of others stay', async (_, change) => {
+  ] as const)('%s: its connections end with 0x98, those of other endpoints stay', async (_, change) => {
     const other = mqttEndpoint()
     await using node = await start(aSnapshot({ endpoints: [endpoint, other] }))
     const over = { port: portOf(node), version: 5 as Version }
@@ -395,7 +398,7 @@ describe('an endpoint that stops taking MQTT', () => {
   })
 })
 
-describe('which endpoint', () => {
+describe('the endpoint is found', () => {
   const hosted = mqttEndpoint({ ingest_host: 'abc.loc.inlet.test' })
   const other = mqttEndpoint({ ingest_host: 'def.loc.inlet.test' })
   const foreign = mqttEndpoint({ ingest_host: 'xyz.loc.inlet.test', account_id: accountId('b') })
@@ -415,7 +418,7 @@ describe('which endpoint', () => {
     ...more,
   })
 
-  test('by the Host of the WebSocket', async () => {
+  test('by the Host header of the WebSocket request', async () => {
     await using node = await start(snapshot)
     await isAt(node, ws(node, { headers: { host: 'def.loc.inlet.test:443' } }), {}, other)
   })
@@ -423,12 +426,12 @@ describe('which endpoint', () => {
     await using node = await start(snapshot)
     await isAt(node, ws(node, { path: `/mqtt?endpoint=${other.id}` }), {}, other)
   })
-  test('by the user property `endpoint` of a CONNECT of 5', async () => {
+  test('by the user property `endpoint` in CONNECT of 5', async () => {
     await using node = await start(snapshot)
     const packet = { properties: { userProperties: { endpoint: hosted.id } } }
     await isAt(node, { port: portOf(node), version: 5 }, packet, hosted)
   })
-  test('by the name of the TLS handshake; without one by the account', async () => {
+  test('by the server name of the TLS handshake; without one by the account', async () => {
     const tls = {
       INLET_TLS_CERTIFICATE_FILE: new URL('../fixtures/tls/first.crt', import.meta.url).pathname,
       INLET_TLS_KEY_FILE: new URL('../fixtures/tls/first.key', import.meta.url).pathname,

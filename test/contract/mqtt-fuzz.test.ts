@@ -1,4 +1,4 @@
-/** Broken packets thrown at live sessions: no crash, no hang, no acknowledgement of what was not stored, nothing left behind. */
+/** Malformed packets sent to live sessions: no crash, no hang, no acknowledgement of a message that was not stored, no leak. */
 import { randomInt } from 'node:crypto'
 import { generate, type Packet } from 'mqtt-packet'
 import { expect, test } from 'vitest'
@@ -30,7 +30,7 @@ function randomOf(next: () => number): Random {
   }
 }
 
-/** Some packet of a client, valid but for where it may come. */
+/** A random packet of a client: valid, but not necessarily allowed at this point. */
 function anyPacket(random: Random, version: Version): Packet {
   const messageId = 1 + random.below(65_535)
   const userProperties = { a: 'b', c: ['d', 'e'] }
@@ -82,11 +82,11 @@ async function run(mqtt: MqttNode, random: Random, index: number, acknowledged: 
   const connectBytes = generate(connectPacket(version, { clientId: `fuzz-${index}` }), { protocolVersion: version })
   const isConnected = random.chance(0.8)
   client.sendBytes(isConnected ? connectBytes : mutate(random, connectBytes))
-  // Before the first broken byte it is known which message an acknowledgement is for.
+  // Up to the first malformed byte, each acknowledgement belongs to a known message.
   const soundCount = random.below(10)
   const isPatient = random.chance(0.5)
   for (let step = 0; step < packetsEach && !client.isClosed; step += 1) {
-    // Half of them wait for an answer before they begin to break things.
+    // Half of them wait for an answer before they send malformed packets.
     for (let turn = 0; isPatient && step === soundCount && turn < 200 && client.waiting <= soundCount; turn += 1)
       await new Promise(setImmediate)
     if (step < soundCount || random.chance(0.3)) {
@@ -111,7 +111,7 @@ async function run(mqtt: MqttNode, random: Random, index: number, acknowledged: 
     }
     pubacks += 1
   }
-  // What was sent last is answered, or the node has ended the connection, or waits for the rest of a packet.
+  // The last packet is answered, or the node has ended the connection, or it waits for the rest of a packet.
   for (let quiet = 0; quiet < 3 && !client.isClosed; ) {
     const packet = await client.next(20).catch(() => 'quiet' as const)
     if (packet === 'quiet') quiet += 1
@@ -122,7 +122,7 @@ async function run(mqtt: MqttNode, random: Random, index: number, acknowledged: 
   return pubacks
 }
 
-test(`seed ${seed}: ${connections} connections of broken packets`, { timeout: 120_000 }, async () => {
+test(`seed ${seed}: ${connections} connections with malformed packets`, { timeout: 120_000 }, async () => {
   process.stdout.write(`INLET_TEST_SEED=${seed}\n`)
   const random = randomOf(seededRandom(seed))
   const endpoint = mqttEndpoint({ mqtt_config: { ...mqttSettings, max_connections: 100 } })
@@ -134,7 +134,7 @@ test(`seed ${seed}: ${connections} connections of broken packets`, { timeout: 12
     const batch = Array.from({ length: 40 }, (_, more) => run(mqtt, random, index + more, acknowledged))
     for (const count of await Promise.all(batch)) pubacks += count
   }
-  // It lives, and serves others.
+  // The node still serves other clients.
   const client = await mqtt.connect(mqtt.over('tcp', 5))
   client.publish('after', { topic: 'sound' })
   expect(await client.next()).toMatchObject({ cmd: 'puback' })

@@ -1,5 +1,5 @@
 /**
- * What an idle connection costs. The bound is generous, and the figure is printed.
+ * The memory that an idle connection costs. The bound is generous, and the figure is printed.
  *
  * `INLET_TEST_IDLE_CONNECTIONS=19500 npx vitest run --project contract test/contract/mqtt-idle.test.ts` holds as many as a limit of
  * 20 000 open files lets it.
@@ -28,7 +28,7 @@ const upgrade = [
   '\r\n',
 ].join('\r\n')
 
-/** Connects as cheaply as can be: no parser, no buffers that stay. */
+/** Connects with little memory: no parser, no buffers that stay. */
 async function idle(port: number, transport: 'tcp' | 'tls' | 'ws', clientId: string): Promise<Socket> {
   const socket =
     transport === 'tls' ? connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }) : connect(port, '127.0.0.1')
@@ -97,7 +97,7 @@ test.each([
           sockets.push(...(await Promise.all(batch)))
         }
       }
-      // The first ones pay for code that is compiled and pools that are made.
+      // The first connections also pay for compiled code and for pools.
       await more(300)
       const before = await ask()
       await more(count)

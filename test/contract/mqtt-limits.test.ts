@@ -1,4 +1,4 @@
-/** Slow, greedy and absent clients: each is bounded in time and memory. */
+/** Slow, greedy and absent clients are bounded in time and memory. */
 import { connect } from 'node:net'
 import { generate, type Packet } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
@@ -11,12 +11,12 @@ import { until } from '../support/until.ts'
 
 const transports = ['tcp', 'ws'] as const
 
-/** The socket under a client, past its framing. */
+/** The socket of a client, to bypass its framing. */
 function socketOf(client: MqttClient): { write(bytes: Buffer): void; pause(): void } {
   return client.socket ?? (client.webSocket as unknown as { _socket: { write(bytes: Buffer): void; pause(): void } })._socket
 }
 
-/** Lets time pass second by second, with room between two of them for what has been sent. */
+/** Advances the clock second by second, and lets the node read in between. */
 async function pass(clock: ManualClock, seconds: number, each: () => void = () => undefined): Promise<void> {
   for (let second = 0; second < seconds; second += 1) {
     each()
@@ -61,7 +61,7 @@ describe('keep alive', () => {
 })
 
 describe('CONNECT', () => {
-  test.each(transports)('must come within 10 s, whole, over %s', async (transport) => {
+  test.each(transports)('must arrive completely within 10 s, over %s', async (transport) => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
     const silent = await mqtt.open(mqtt.over(transport))
@@ -79,7 +79,7 @@ describe('CONNECT', () => {
     expect(await slow.next()).toBeUndefined()
   })
 
-  test('a frame of a WebSocket that grows before it is cut off at 32 KiB', async () => {
+  test('in a growing WebSocket frame is cut off at 32 KiB', async () => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.open(mqtt.over('ws'))
     const head = Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0, 0x10, 0, 0, 1, 2, 3, 4])
@@ -90,8 +90,8 @@ describe('CONNECT', () => {
   })
 })
 
-describe('a packet that doesn’t get whole', () => {
-  test.each(transports)('in INLET_REQUEST_TIMEOUT_SECONDS ends the connection: 0x8D, over %s', async (transport) => {
+describe('a packet that does not become complete', () => {
+  test.each(transports)('within INLET_REQUEST_TIMEOUT_SECONDS ends the connection: 0x8D, over %s', async (transport) => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
     const client = await mqtt.connect(mqtt.over(transport, 5), { keepalive: 300 })
@@ -110,7 +110,7 @@ describe('a packet that doesn’t get whole', () => {
     await expectEnd(client, 0x8d)
   })
 
-  test('nor does a frame of a WebSocket, byte by byte', async () => {
+  test('ends it too as a WebSocket frame that trickles in', async () => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
     const client = await mqtt.connect(mqtt.over('ws', 5), { keepalive: 300 })
@@ -119,7 +119,7 @@ describe('a packet that doesn’t get whole', () => {
     await expectEnd(client, 0x8d)
   })
 
-  test('but pings of a WebSocket are no part of one, though they are no sign of life to MQTT either', async () => {
+  test('is not made of WebSocket pings, which are no sign of life to MQTT either', async () => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
     const client = await mqtt.connect(mqtt.over('ws', 5), { keepalive: 100 })
@@ -133,7 +133,7 @@ describe('a packet that doesn’t get whole', () => {
     await expectEnd(client, 0x8d)
   })
 
-  test('nor are empty frames of a WebSocket a sign of life', async () => {
+  test('empty WebSocket frames are no sign of life', async () => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
     const client = await mqtt.connect(mqtt.over('ws', 5), { keepalive: 20 })
@@ -141,7 +141,7 @@ describe('a packet that doesn’t get whole', () => {
     await expectEnd(client, 0x8d)
   })
 
-  test('but who sends packet after packet is never cut off, wherever they are cut', async () => {
+  test('does not include packet after packet, wherever the chunks are cut', async () => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
     const client = await mqtt.connect(mqtt.over('tcp', 4), { keepalive: 300 })
@@ -155,10 +155,10 @@ describe('a packet that doesn’t get whole', () => {
   })
 })
 
-describe('a frame of a WebSocket that is full of tiny packets', () => {
+describe('a WebSocket frame full of tiny packets', () => {
   const frameOf = (packet: Buffer) => Buffer.alloc(2 * MiB - 8).fill(packet)
 
-  test('stops where the bounds of its connection are; all of it is stored in the end', async () => {
+  test('pauses at the bounds of its connection; in the end all of it is stored', async () => {
     const disk = new SteeredFiles()
     await using mqtt = await MqttNode.start({ files: disk.files })
     const client = await mqtt.connect(mqtt.over('ws'))
@@ -170,7 +170,7 @@ describe('a frame of a WebSocket that is full of tiny packets', () => {
     const frame = frameOf(packet)
     client.sendBytes(frame)
     const whole = Math.floor(frame.length / packet.length)
-    // What is read is in flight, and the rest of the frame still counts.
+    // The messages read so far are in flight, and the rest of the frame still counts.
     await until('messages in flight', async () => (await inFlight()) > 2 * MiB)
     for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate)
     expect(await inFlight()).toBeLessThan(2 * MiB + (2_048 + 4_096) * (256 + 7))
@@ -179,7 +179,7 @@ describe('a frame of a WebSocket that is full of tiny packets', () => {
     expect(await inFlight()).toBeLessThan(64 * KiB)
   })
 
-  test('lets others have their turn', async () => {
+  test('gives other connections their turn', async () => {
     await using mqtt = await MqttNode.start()
     const greedy = await mqtt.connect(mqtt.over('ws'), { clientId: 'greedy' })
     const patient = await mqtt.connect(mqtt.over('tcp'))
@@ -197,45 +197,42 @@ describe('a frame of a WebSocket that is full of tiny packets', () => {
 })
 
 describe('memory', () => {
-  test.each(transports)(
-    'packets on their way count with the bytes in flight; who finds no room is told 0x89, over %s',
-    async (transport) => {
-      await using mqtt = await MqttNode.start({
-        environment: { INLET_MAX_IN_FLIGHT_BYTES: '6MiB', INLET_MAX_REQUEST_BYTES: '1MiB' },
-      })
-      const inFlight = () => mqtt.node.metric('inlet_ingest_in_flight_bytes')
-      const clients: MqttClient[] = []
-      for (let index = 0; index < 12; index += 1) {
-        clients.push(await mqtt.connect(mqtt.over(transport, 5), { clientId: `${index}` }))
-      }
-      const payload = Buffer.alloc(900 * KiB, 0x61)
-      const packet = generate(
-        { cmd: 'publish', topic: 't', payload, qos: 1, messageId: 1, dup: false, retain: false },
-        { protocolVersion: 5 },
-      )
-      // Of a WebSocket it is one frame, so that nobody but ws holds it.
-      const masked = Buffer.concat([Buffer.from([0x82, 0xff, 0, 0, 0, 0]), Buffer.alloc(4), Buffer.alloc(4), packet])
-      masked.writeUInt32BE(packet.length, 6)
-      const bytes = transport === 'tcp' ? packet : masked
-      for (const client of clients) socketOf(client).write(bytes.subarray(0, bytes.length - 10))
-      await until('some to be cut off', () => clients.filter(({ isClosed }) => isClosed).length >= 3)
-      expect(await inFlight()).toBeLessThanOrEqual(6 * MiB)
-      const rest = clients.filter(({ isClosed }) => !isClosed)
-      expect(rest.length).toBeGreaterThan(0)
-      // Those who got in are read to the end, though reading pauses for lack of room.
-      for (const client of rest) socketOf(client).write(bytes.subarray(bytes.length - 10))
-      for (const client of clients) {
-        const packet = await client.next()
-        if (packet.cmd === 'disconnect') expect(packet.reasonCode).toBe(0x89)
-        else expect(packet).toMatchObject({ cmd: 'puback', messageId: 1 })
-      }
-      await until('all memory to be given back', async () => (await inFlight()) === 0)
-      const acknowledged = clients.filter(({ isClosed }) => !isClosed).length
-      expect(await mqtt.stored()).toHaveLength(acknowledged)
-    },
-  )
+  test.each(transports)('incomplete packets count as bytes in flight; 0x89 without room, over %s', async (transport) => {
+    await using mqtt = await MqttNode.start({
+      environment: { INLET_MAX_IN_FLIGHT_BYTES: '6MiB', INLET_MAX_REQUEST_BYTES: '1MiB' },
+    })
+    const inFlight = () => mqtt.node.metric('inlet_ingest_in_flight_bytes')
+    const clients: MqttClient[] = []
+    for (let index = 0; index < 12; index += 1) {
+      clients.push(await mqtt.connect(mqtt.over(transport, 5), { clientId: `${index}` }))
+    }
+    const payload = Buffer.alloc(900 * KiB, 0x61)
+    const packet = generate(
+      { cmd: 'publish', topic: 't', payload, qos: 1, messageId: 1, dup: false, retain: false },
+      { protocolVersion: 5 },
+    )
+    // Over WebSocket it is one frame, so that only ws holds it.
+    const masked = Buffer.concat([Buffer.from([0x82, 0xff, 0, 0, 0, 0]), Buffer.alloc(4), Buffer.alloc(4), packet])
+    masked.writeUInt32BE(packet.length, 6)
+    const bytes = transport === 'tcp' ? packet : masked
+    for (const client of clients) socketOf(client).write(bytes.subarray(0, bytes.length - 10))
+    await until('some to be cut off', () => clients.filter(({ isClosed }) => isClosed).length >= 3)
+    expect(await inFlight()).toBeLessThanOrEqual(6 * MiB)
+    const rest = clients.filter(({ isClosed }) => !isClosed)
+    expect(rest.length).toBeGreaterThan(0)
+    // Packets that found room are read to the end, although reading is paused for lack of room.
+    for (const client of rest) socketOf(client).write(bytes.subarray(bytes.length - 10))
+    for (const client of clients) {
+      const packet = await client.next()
+      if (packet.cmd === 'disconnect') expect(packet.reasonCode).toBe(0x89)
+      else expect(packet).toMatchObject({ cmd: 'puback', messageId: 1 })
+    }
+    await until('all memory to be given back', async () => (await inFlight()) === 0)
+    const acknowledged = clients.filter(({ isClosed }) => !isClosed).length
+    expect(await mqtt.stored()).toHaveLength(acknowledged)
+  })
 
-  test.each(transports)('of a connection that goes in the middle of a packet is given back, over %s', async (transport) => {
+  test.each(transports)('is released when a connection ends in the middle of a packet, over %s', async (transport) => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over(transport))
     const bytes = generate({ cmd: 'publish', topic: 't', payload: Buffer.alloc(900 * KiB), qos: 0, dup: false, retain: false })
@@ -246,37 +243,33 @@ describe('memory', () => {
     expect(await mqtt.connections()).toBe(0)
   })
 
-  test.each(transports)(
-    'a client that never reads its answers is read no more, and cut off after 30 s, over %s',
-    async (transport) => {
-      const clock = new ManualClock()
-      await using mqtt = await startAt(clock)
-      const client = await mqtt.connect(mqtt.over(transport, 5), { keepalive: 300 })
-      socketOf(client).pause()
-      const before = process.memoryUsage.rss()
-      // The answer is six times as long as the question.
-      const subscribe = generate(
-        { cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'a', qos: 0 }] } as unknown as Packet,
-        { protocolVersion: 5 },
-      )
-      const many = Buffer.concat(Array.from({ length: 5_000 }, () => subscribe))
-      for (let sent = 0; sent < 60; sent += 1) client.sendBytes(many)
-      let seconds = 0
-      await until('it to be cut off', async () => {
-        await pass(clock, 1)
-        seconds += 1
-        return (await mqtt.connections()) === 0
-      })
-      expect(seconds).toBeGreaterThan(25)
-      expect(seconds).toBeLessThan(200)
-      expect(process.memoryUsage.rss() - before).toBeLessThan(150 * MiB)
-    },
-  )
+  test.each(transports)('a client that never reads its answers is paused, and cut off after 30 s, over %s', async (transport) => {
+    const clock = new ManualClock()
+    await using mqtt = await startAt(clock)
+    const client = await mqtt.connect(mqtt.over(transport, 5), { keepalive: 300 })
+    socketOf(client).pause()
+    const before = process.memoryUsage.rss()
+    // The answer is six times as long as the request.
+    const subscribe = generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'a', qos: 0 }] } as unknown as Packet, {
+      protocolVersion: 5,
+    })
+    const many = Buffer.concat(Array.from({ length: 5_000 }, () => subscribe))
+    for (let sent = 0; sent < 60; sent += 1) client.sendBytes(many)
+    let seconds = 0
+    await until('it to be cut off', async () => {
+      await pass(clock, 1)
+      seconds += 1
+      return (await mqtt.connections()) === 0
+    })
+    expect(seconds).toBeGreaterThan(25)
+    expect(seconds).toBeLessThan(200)
+    expect(process.memoryUsage.rss() - before).toBeLessThan(150 * MiB)
+  })
 })
 
 describe('while nothing is read', () => {
   test.each(transports)(
-    'a client that is gone leaves the count after one and a half times the keep alive, over %s',
+    'a client that has gone no longer counts after one and a half times the keep alive, over %s',
     async (transport) => {
       const clock = new ManualClock()
       const disk = new SteeredFiles()
@@ -287,7 +280,7 @@ describe('while nothing is read', () => {
       await pass(clock, 1)
       await mqtt.node.until('/readyz', ({ status }) => status === 503)
       await pass(clock, 2)
-      // Behind something unread the end of a connection can't be seen.
+      // While bytes wait unread, the end of the connection goes unnoticed.
       client.publish('unread')
       await pass(clock, 1)
       client.publish('unread as well')
@@ -309,7 +302,7 @@ describe('while nothing is read', () => {
 })
 
 describe('INLET_MAX_CONNECTIONS', () => {
-  test('is of the node: HTTP, WebSocket and TCP together', async () => {
+  test('bounds HTTP, WebSocket and TCP together', async () => {
     await using mqtt = await MqttNode.start({ environment: { INLET_MAX_CONNECTIONS: '8' } })
     const count = () => mqtt.node.metric('inlet_ingest_connections')
     const http = connect(Number(new URL(mqtt.node.url).port), '127.0.0.1')

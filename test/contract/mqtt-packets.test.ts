@@ -1,4 +1,4 @@
-/** Everything but CONNECT and PUBLISH: what an ingest door answers, and what ends a connection. */
+/** All packets except CONNECT and PUBLISH: the answers, and what ends a connection. */
 import { generate, type Packet } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { connectPacket } from '../support/mqtt-client.ts'
@@ -20,11 +20,11 @@ describe('SUBSCRIBE', () => {
     const answer = await client.next()
     expect(answer).toMatchObject({ cmd: 'suback', messageId: 7, granted: [code, code] })
     if (version === 5) expect(answer.properties.reasonString).toContain('delivers none')
-    // The connection goes on.
+    // The connection stays open.
     client.publish('x')
     expect(await client.next()).toMatchObject({ cmd: 'puback' })
   })
-  test('says why only to a client that wants to know [MQTT-3.1.2-29], and only as long as it may [MQTT-3.9.2-1]', async () => {
+  test('has a reason string only if the client wants it [MQTT-3.1.2-29] and the packet has room for it [MQTT-3.9.2-1]', async () => {
     await using mqtt = await MqttNode.start()
     const quiet = { requestProblemInformation: false }
     for (const properties of [quiet, { maximumPacketSize: 60 }]) {
@@ -53,7 +53,7 @@ test.each(versions)(
   },
 )
 
-test('DISCONNECT can’t bring a session back to life that CONNECT had not (§3.14.2.2.2): 0x82, and the will counts', async () => {
+test('DISCONNECT must not set a session expiry that CONNECT did not set (§3.14.2.2.2): 0x82, and the will is published', async () => {
   await using mqtt = await MqttNode.start()
   const will = { topic: 'w', payload: Buffer.from('gone'), qos: 0, retain: false } as const
   const leave = { cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: 60 } } as const
@@ -67,7 +67,7 @@ test('DISCONNECT can’t bring a session back to life that CONNECT had not (§3.
   expect(await mqtt.stored()).toEqual(['w gone'])
 })
 
-test.each(versions)('UNSUBSCRIBE gets its answer [MQTT-3.10.4-4], [MQTT-3.11.3-1], version %i', async (version) => {
+test.each(versions)('UNSUBSCRIBE is answered [MQTT-3.10.4-4], [MQTT-3.11.3-1], version %i', async (version) => {
   await using mqtt = await MqttNode.start()
   const client = await mqtt.connect(mqtt.over('tcp', version))
   client.send({ cmd: 'unsubscribe', messageId: 8, unsubscriptions: ['a', 'b'] })
@@ -76,7 +76,7 @@ test.each(versions)('UNSUBSCRIBE gets its answer [MQTT-3.10.4-4], [MQTT-3.11.3-1
   if (version === 5) expect(answer.granted).toEqual([0x11, 0x11])
 })
 
-test.each(versions)('PINGREQ gets PINGRESP [MQTT-3.12.4-1], version %i', async (version) => {
+test.each(versions)('PINGREQ is answered with PINGRESP [MQTT-3.12.4-1], version %i', async (version) => {
   await using mqtt = await MqttNode.start()
   const client = await mqtt.connect(mqtt.over('tcp', version))
   client.send({ cmd: 'pingreq' }, { cmd: 'pingreq' })
@@ -85,7 +85,7 @@ test.each(versions)('PINGREQ gets PINGRESP [MQTT-3.12.4-1], version %i', async (
 })
 
 test.each(versions)(
-  'DISCONNECT ends it, and nothing after it counts [MQTT-3.14.4-1], [MQTT-3.14.4-2], version %i',
+  'DISCONNECT ends the connection, and packets after it are ignored [MQTT-3.14.4-1], [MQTT-3.14.4-2], version %i',
   async (version) => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('tcp', version))
@@ -102,7 +102,7 @@ test.each(versions)(
 describe('a will', () => {
   const will = { topic: 'wills/7', payload: Buffer.from('gone'), qos: 1, retain: true } as const
 
-  test.each(versions)('is a record once the client is gone without a word [MQTT-3.1.2-8], version %i', async (version) => {
+  test.each(versions)('becomes a record if the connection is lost [MQTT-3.1.2-8], version %i', async (version) => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('tcp', version), { will })
     client.publish('here')
@@ -111,21 +111,21 @@ describe('a will', () => {
     await until('the will', async () => (await mqtt.node.metric('inlet_mqtt_wills_total')) === 1)
     expect(await mqtt.stored()).toEqual(['plant/7 here', 'wills/7 gone'])
   })
-  test.each(versions)('is none after DISCONNECT [MQTT-3.1.2-10], [MQTT-3.14.4-3], version %i', async (version) => {
+  test.each(versions)('is dropped by DISCONNECT [MQTT-3.1.2-10], [MQTT-3.14.4-3], version %i', async (version) => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('tcp', version), { will })
     client.send({ cmd: 'disconnect' })
     await client.closed()
     expect(await mqtt.stored()).toEqual([])
   })
-  test.each([0x04, 0x80, 0x81])('is one after a DISCONNECT of 5 that says %i', async (reasonCode) => {
+  test.each([0x04, 0x80, 0x81])('becomes a record after DISCONNECT of 5 with reason %i', async (reasonCode) => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('tcp', 5), { will })
     client.send({ cmd: 'disconnect', reasonCode })
     await client.closed()
     expect(await mqtt.stored()).toEqual(['wills/7 gone'])
   })
-  test('is one where the connection ends for an error, another takes over, or the node stops', async () => {
+  test('becomes a record on an error, a takeover, or a stop of the node', async () => {
     await using mqtt = await MqttNode.start()
     const broken = await mqtt.connect(mqtt.over('tcp', 5), { clientId: 'a', will })
     broken.publish('no', { qos: 2 })
@@ -135,7 +135,7 @@ describe('a will', () => {
     await expectEnd(taken, 0x8e)
     expect(await mqtt.stored()).toEqual(['wills/7 gone', 'wills/7 taken', 'wills/7 stopped'])
   })
-  test('carries content type and user properties', async () => {
+  test('keeps its content type and user properties', async () => {
     await using mqtt = await MqttNode.start()
     const properties = { contentType: 'text/plain', userProperties: { site: ['a', 'b'] }, willDelayInterval: 60 }
     const client = await mqtt.connect(mqtt.over('tcp', 5), { will: { ...will, properties } as never })
@@ -149,7 +149,7 @@ describe('a will', () => {
   })
 })
 
-describe('what breaks the protocol', () => {
+describe('protocol violations', () => {
   const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 
   test.each(versions)('a second CONNECT: 0x82 [MQTT-3.1.0-2], version %i', async (version) => {
@@ -166,7 +166,7 @@ describe('what breaks the protocol', () => {
     ['nonsense', 'ff ff ff ff ff'],
     ['HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n').toString('hex')],
     ['a CONNECT without anything', '10 00'],
-  ])('first %s instead of CONNECT: the end [MQTT-3.1.0-1]', async (_, bytes) => {
+  ])('%s instead of CONNECT ends the connection [MQTT-3.1.0-1]', async (_, bytes) => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.open(mqtt.over('tcp'))
     client.sendBytes(hex(bytes))
@@ -174,7 +174,7 @@ describe('what breaks the protocol', () => {
     expect(await mqtt.stored()).toEqual([])
   })
 
-  // The same for both versions unless one of them doesn't know the packet.
+  // The same for both versions, unless the packet does not exist in one of them.
   const broken: readonly (readonly [what: string, bytes: string, code: number, only?: 4 | 5])[] = [
     ['packet type 0', '00 00', 0x81],
     ['PUBACK, which answers nothing', '40 02 00 01', 0x82],
@@ -229,7 +229,7 @@ describe('what breaks the protocol', () => {
     expect(await mqtt.stored()).toEqual([])
   })
 
-  test('what came before it is stored, and acknowledged or not', async () => {
+  test('messages before it are stored, acknowledged or not', async () => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('tcp'))
     const good = generate({ cmd: 'publish', topic: 't', payload: 'good', qos: 1, messageId: 1, dup: false, retain: false })
@@ -257,7 +257,7 @@ describe('packets and the network', () => {
     expect(await mqtt.stored()).toEqual(['t 1', 't 2', 't 3', 't 4'])
   })
 
-  test('an end of the client’s side is an end of the whole', async () => {
+  test('ends the connection when the client ends its side', async () => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('tcp'))
     client.socket?.end()

@@ -1,4 +1,4 @@
-/** PUBLISH and PUBACK, §3.3 and §3.4 of MQTT 3.1.1 and 5: what is acknowledged is on disk. */
+/** PUBLISH and PUBACK, §3.3 and §3.4 of MQTT 3.1.1 and 5: acknowledged messages are on disk. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
@@ -41,7 +41,7 @@ const texts = (frames: readonly { readonly payload: Uint8Array }[]) =>
   frames.map(({ payload }) => Buffer.from(payload).toString())
 
 describe('a message is a record', () => {
-  test.each(versions)('with topic, client id and time; whole, line breaks and all, version %i', async (version) => {
+  test.each(versions)('with topic, client id and time; complete, line breaks included, version %i', async (version) => {
     await using node = await start()
     const client = await connect(node, version, { clientId: 'träger/1' })
     const payload = '{"a":1,\n\n "b":"\r\n"}\n'
@@ -64,7 +64,7 @@ describe('a message is a record', () => {
   })
 
   test.each(versions)(
-    'U+FEFF at the start of a topic stays [MQTT-1.5.3-3], [MQTT-1.5.4-3]; so do noncharacters, version %i',
+    'with U+FEFF at the start of its topic [MQTT-1.5.3-3], [MQTT-1.5.4-3] and noncharacters, version %i',
     async (version) => {
       await using node = await start()
       const client = await connect(node, version)
@@ -75,7 +75,7 @@ describe('a message is a record', () => {
     },
   )
 
-  test.each(versions)('binary, empty, and of the largest size, version %i', async (version) => {
+  test.each(versions)('if it is binary, empty, or of the largest size, version %i', async (version) => {
     await using node = await start()
     const client = await connect(node, version)
     const payloads = [Buffer.from([0, 0xff, 0x0a, 0xc3]), Buffer.alloc(0), Buffer.alloc(MiB, 0x61)]
@@ -87,7 +87,7 @@ describe('a message is a record', () => {
     expect(frames.map(({ payload }) => Buffer.compare(payload, payloads.shift() ?? Buffer.from('?')))).toEqual([0, 0, 0])
   })
 
-  test.each(versions)('one byte longer than the largest: 0x95, and nothing is stored, version %i', async (version) => {
+  test.each(versions)('not if it is one byte too long: 0x95, and nothing is stored, version %i', async (version) => {
     await using node = await start()
     const client = await connect(node, version)
     client.publish(Buffer.alloc(MiB + 1))
@@ -95,7 +95,7 @@ describe('a message is a record', () => {
     expect(await node.frames(endpoint.id)).toEqual([])
   })
 
-  test('with content type and user properties of 5, in order, names again and again [MQTT-3.3.2-18]', async () => {
+  test('with content type and user properties of 5, in order, names repeated [MQTT-3.3.2-18]', async () => {
     await using node = await start()
     const client = await connect(node, 5)
     client.publish('{}', {
@@ -116,7 +116,7 @@ describe('a message is a record', () => {
     })
   })
 
-  test.each(versions)('retained or not is all the same; so is DUP [MQTT-3.3.1-1], version %i', async (version) => {
+  test.each(versions)('retained or not, DUP or not [MQTT-3.3.1-1], version %i', async (version) => {
     await using node = await start()
     const client = await connect(node, version)
     client.publish('1', { retain: true })
@@ -126,21 +126,24 @@ describe('a message is a record', () => {
     expect(texts(await node.frames(endpoint.id))).toEqual(['1', '2', '2'])
   })
 
-  test.each(versions)('QoS 0 gets no answer, and those before a PUBACK are stored with it, version %i', async (version) => {
-    await using node = await start()
-    const client = await connect(node, version)
-    for (const payload of ['a', 'b']) client.publish(payload, { qos: 0 })
-    client.publish('c', { messageId: 9 })
-    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 9 })
-    expect(client.waiting).toBe(0)
-    const metrics = await (await fetch(`${node.url}/metrics`)).text()
-    expect(metrics).toContain('inlet_mqtt_messages_total{qos="0",process="ingest"} 2')
-    expect(metrics).toContain('inlet_mqtt_messages_total{qos="1",process="ingest"} 1')
-    expect(metrics, 'user names of all accounts').not.toContain('anybody')
-    expect(texts(await node.frames(endpoint.id))).toEqual(['a', 'b', 'c'])
-  })
+  test.each(versions)(
+    'with QoS 0 too, without an answer; those before a PUBACK are stored with it, version %i',
+    async (version) => {
+      await using node = await start()
+      const client = await connect(node, version)
+      for (const payload of ['a', 'b']) client.publish(payload, { qos: 0 })
+      client.publish('c', { messageId: 9 })
+      expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 9 })
+      expect(client.waiting).toBe(0)
+      const metrics = await (await fetch(`${node.url}/metrics`)).text()
+      expect(metrics).toContain('inlet_mqtt_messages_total{qos="0",process="ingest"} 2')
+      expect(metrics).toContain('inlet_mqtt_messages_total{qos="1",process="ingest"} 1')
+      expect(metrics, 'user names of all accounts').not.toContain('anybody')
+      expect(texts(await node.frames(endpoint.id))).toEqual(['a', 'b', 'c'])
+    },
+  )
 
-  test('messages are counted by user name, which is shown to who has the secret; one that is a key is shown nowhere', async () => {
+  test('messages are counted by user name, shown only with the metrics token; a key sent as user name is never shown', async () => {
     const token = 'a-secret-of-the-operator'
     await using node = await start({ environment: { INLET_METRICS_TOKEN: token } })
     for (const username of ['anybody', 'ing_live_oops']) {
@@ -156,15 +159,15 @@ describe('a message is a record', () => {
   })
 })
 
-describe('what is too much', () => {
-  test.each(versions)('QoS 2 ends it with 0x9B [MQTT-3.2.2-11], version %i', async (version) => {
+describe('above a limit', () => {
+  test.each(versions)('QoS 2 ends the connection with 0x9B [MQTT-3.2.2-11], version %i', async (version) => {
     await using node = await start()
     const client = await connect(node, version)
     client.publish('no', { qos: 2 })
     await expectEnd(client, 0x9b)
     expect(await node.frames(endpoint.id)).toEqual([])
   })
-  test.each(versions)('QoS 1 where qos_max is 0 as well; QoS 0 before it is stored, version %i', async (version) => {
+  test.each(versions)('QoS 1 ends it if qos_max is 0; QoS 0 messages before it are stored, version %i', async (version) => {
     await using node = await start({ endpoint: { ...endpoint, mqtt_config: { ...mqttSettings, qos_max: 0 } } })
     const client = await connect(node, version)
     client.publish('yes', { qos: 0 })
@@ -186,7 +189,7 @@ describe('what is too much', () => {
     }
     expect(await node.frames(endpoint.id)).toEqual([])
   })
-  test('a topic of 1 024 bytes, and one of 32 levels, are not', async () => {
+  test('a topic of 1 024 bytes or 32 levels is accepted', async () => {
     await using node = await start()
     const client = await connect(node, 4)
     client.publish('1', { topic: 'é'.repeat(512) })
@@ -194,7 +197,7 @@ describe('what is too much', () => {
     expect(await client.next()).toMatchObject({ messageId: 1 })
     expect(await client.next()).toMatchObject({ messageId: 2 })
   })
-  test('properties of more than 16 KiB: 0x95', async () => {
+  test('properties above 16 KiB: 0x95', async () => {
     await using node = await start()
     const client = await connect(node, 5)
     client.publish('no', { properties: { userProperties: { big: 'x'.repeat(16 * 1024) } } })
@@ -203,7 +206,7 @@ describe('what is too much', () => {
 })
 
 describe('topic aliases of 5', () => {
-  test('stand for their topic, may be given another, and live as long as the connection [MQTT-3.3.2-7]', async () => {
+  test('stand for their topic, can be reassigned, and live as long as the connection [MQTT-3.3.2-7]', async () => {
     await using node = await start()
     const client = await connect(node, 5)
     const sent = [
@@ -236,7 +239,7 @@ describe('topic aliases of 5', () => {
 })
 
 describe('PUBACK', () => {
-  test.each(versions)('comes after fdatasync, and never before, version %i', async (version) => {
+  test.each(versions)('is sent after fdatasync, never before, version %i', async (version) => {
     const disk = new SteeredFiles()
     await using node = await start({ files: disk })
     const client = await connect(node, version)
@@ -246,7 +249,7 @@ describe('PUBACK', () => {
     const before = disk.syncs
     client.publish('second', { messageId: 2 })
     await until('fdatasync to be asked for', () => disk.syncs > before)
-    // The connection works, and there is no PUBACK.
+    // The connection works, but there is no PUBACK yet.
     client.send({ cmd: 'pingreq' })
     expect(await client.next()).toMatchObject({ cmd: 'pingresp' })
     expect(client.waiting).toBe(0)
@@ -254,7 +257,7 @@ describe('PUBACK', () => {
     expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 2 })
   })
 
-  test('is four bytes in both versions: 5 leaves out success (§3.4.2.1)', async () => {
+  test('has four bytes in both versions: 5 leaves the reason code for success out (§3.4.2.1)', async () => {
     await using node = await start()
     for (const version of versions) {
       const client = await connect(node, version)
@@ -265,25 +268,22 @@ describe('PUBACK', () => {
     }
   })
 
-  test.each(versions)(
-    'they come in the order of the messages, whatever their ids [MQTT-4.6.0-2], version %i',
-    async (version) => {
-      const disk = new SteeredFiles()
-      await using node = await start({ files: disk })
-      const client = await connect(node, version)
-      const ids = Array.from({ length: 1_500 }, (_, index) => ((index * 7_919) % 65_535) + 1)
-      for (const [index, messageId] of ids.entries()) {
-        client.publish(`${index}`, { messageId })
-        // Several chunks and several groups.
-        if (index % 100 === 0) await new Promise(setImmediate)
-      }
-      for (const messageId of ids) expect((await client.next()).messageId).toBe(messageId)
-      expect(texts(await node.frames(endpoint.id))).toEqual(ids.map((_, index) => `${index}`))
-    },
-  )
+  test.each(versions)('keeps the order of the messages, whatever their ids [MQTT-4.6.0-2], version %i', async (version) => {
+    const disk = new SteeredFiles()
+    await using node = await start({ files: disk })
+    const client = await connect(node, version)
+    const ids = Array.from({ length: 1_500 }, (_, index) => ((index * 7_919) % 65_535) + 1)
+    for (const [index, messageId] of ids.entries()) {
+      client.publish(`${index}`, { messageId })
+      // Several chunks and several groups.
+      if (index % 100 === 0) await new Promise(setImmediate)
+    }
+    for (const messageId of ids) expect((await client.next()).messageId).toBe(messageId)
+    expect(texts(await node.frames(endpoint.id))).toEqual(ids.map((_, index) => `${index}`))
+  })
 
   test.each(versions)(
-    'never comes where fdatasync fails: 0x89, and what is sent again is stored, version %i',
+    'is never sent if fdatasync fails: 0x89, and the message is stored when sent again, version %i',
     async (version) => {
       const disk = new SteeredFiles()
       await using node = await start({ files: disk })
@@ -305,7 +305,7 @@ describe('PUBACK', () => {
     },
   )
 
-  test('goes to nobody where another connection took over meanwhile; both messages are stored', async () => {
+  test('is not sent after a takeover; both messages are stored', async () => {
     const disk = new SteeredFiles()
     await using node = await start({ files: disk })
     const first = await connect(node, 5)
@@ -324,7 +324,7 @@ describe('PUBACK', () => {
     expect(texts(await node.frames(endpoint.id))).toEqual(['warm', 'in flight', 'in flight'])
   })
 
-  test('is owed to 2 048 messages of 5 at most: 0x93 to whom sends more [MQTT-3.3.4-7]', async () => {
+  test('is outstanding for at most 2 048 messages of 5: 0x93 above that [MQTT-3.3.4-7]', async () => {
     const disk = new SteeredFiles()
     await using node = await start({ files: disk })
     const client = await connect(node, 5)
@@ -332,7 +332,7 @@ describe('PUBACK', () => {
     await client.next()
     const goOn = disk.hang()
     const one = (id: number) => Buffer.from([0x32, 6, 0, 1, 0x61, id >> 8, id & 0xff, 0])
-    // In one piece: it is read before the pause that a full receive maximum means.
+    // In one chunk: it is read before reading pauses at the receive maximum.
     client.sendBytes(Buffer.concat(Array.from({ length: 2_049 }, (_, index) => one(index + 1))))
     await expectEnd(client, 0x93)
     goOn()
@@ -340,7 +340,7 @@ describe('PUBACK', () => {
 })
 
 describe('back-pressure', () => {
-  test.each(versions)('while nothing becomes durable, reading stops; then all of it comes, version %i', async (version) => {
+  test.each(versions)('pauses reading while nothing becomes durable, then stores everything, version %i', async (version) => {
     const disk = new SteeredFiles()
     await using node = await start({ files: disk })
     const client = await connect(node, version)
@@ -359,7 +359,7 @@ describe('back-pressure', () => {
     expect(await node.frames(endpoint.id)).toHaveLength(count + 1)
   })
 
-  test('bytes in flight of all connections stop all of them at half of the bound; each goes on, and nothing is lost', async () => {
+  test('pauses all connections at half of the bytes in flight; all resume, and nothing is lost', async () => {
     const disk = new SteeredFiles()
     await using node = await IngestNode.start({
       snapshot: aSnapshot({ endpoints: [endpoint] }),
@@ -386,7 +386,7 @@ describe('back-pressure', () => {
     expect(await node.frames(endpoint.id)).toHaveLength(1 + senders.length * count)
   })
 
-  test('a disk without room stops those who are in; they go on by themselves and nothing is lost', async () => {
+  test('pauses open connections while the disk is full; they resume without help, and nothing is lost', async () => {
     const disk = new SteeredFiles()
     await using node = await IngestNode.start({
       snapshot: aSnapshot({ endpoints: [endpoint] }),
@@ -401,7 +401,7 @@ describe('back-pressure', () => {
     clients.push(ws.client)
     disk.freeBytes = 0
     await node.until('/readyz', ({ status }) => status === 503)
-    // All are told within a second of that.
+    // The node notices within a second.
     await until('reading to stop', async () => {
       client.send({ cmd: 'pingreq' })
       return (await client.next(500).catch(() => 'silent')) === 'silent'
@@ -422,7 +422,7 @@ describe('back-pressure', () => {
 })
 
 describe('a stop of the node', () => {
-  test('keeps no client waiting for a disk that hangs, and acknowledges nothing that it doesn’t have', async () => {
+  test('does not wait for a disk that hangs, and acknowledges nothing that is not stored', async () => {
     const disk = new SteeredFiles()
     await using node = await start({ files: disk })
     const client = await connect(node, 5)
@@ -437,30 +437,33 @@ describe('a stop of the node', () => {
     await stopping
   })
 
-  test.each(versions)('acknowledges what it took, says 0x8B, and keeps all it acknowledged, version %i', async (version) => {
-    await using node = await start()
-    const client = await connect(node, version)
-    const acknowledged = new Set<number>()
-    let disconnect: number | undefined
-    const reading = (async () => {
-      for (let packet = await client.next(); packet !== undefined; packet = await client.next()) {
-        if (packet.cmd === 'puback') acknowledged.add(packet.messageId)
-        else disconnect = packet.reasonCode
-      }
-    })()
-    const sending = (async () => {
-      for (let id = 1; id < 65_000 && !client.isClosed; id += 1) {
-        client.publish(`${id}`, { messageId: id })
-        // Within the receive maximum.
-        do await new Promise(setImmediate)
-        while (id - acknowledged.size > 1_000 && !client.isClosed)
-      }
-    })()
-    await until('messages to come', () => acknowledged.size > 500)
-    await node.stop()
-    await Promise.all([reading, sending])
-    expect(disconnect).toBe(version === 5 ? 0x8b : undefined)
-    const stored = new Set(texts(await node.frames(endpoint.id)).map(Number))
-    expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
-  })
+  test.each(versions)(
+    'acknowledges the messages it read, sends 0x8B, and keeps all acknowledged messages, version %i',
+    async (version) => {
+      await using node = await start()
+      const client = await connect(node, version)
+      const acknowledged = new Set<number>()
+      let disconnect: number | undefined
+      const reading = (async () => {
+        for (let packet = await client.next(); packet !== undefined; packet = await client.next()) {
+          if (packet.cmd === 'puback') acknowledged.add(packet.messageId)
+          else disconnect = packet.reasonCode
+        }
+      })()
+      const sending = (async () => {
+        for (let id = 1; id < 65_000 && !client.isClosed; id += 1) {
+          client.publish(`${id}`, { messageId: id })
+          // Within the receive maximum.
+          do await new Promise(setImmediate)
+          while (id - acknowledged.size > 1_000 && !client.isClosed)
+        }
+      })()
+      await until('messages to come', () => acknowledged.size > 500)
+      await node.stop()
+      await Promise.all([reading, sending])
+      expect(disconnect).toBe(version === 5 ? 0x8b : undefined)
+      const stored = new Set(texts(await node.frames(endpoint.id)).map(Number))
+      expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
+    },
+  )
 })

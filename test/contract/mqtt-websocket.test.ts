@@ -1,4 +1,4 @@
-/** MQTT over WebSocket (§6 of both versions, RFC 6455), and its place beside HTTP on one listener. */
+/** MQTT over WebSocket (§6 of both versions, RFC 6455), on the same listener as HTTP. */
 import type { Socket } from 'node:net'
 import { generate } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
@@ -46,12 +46,15 @@ describe('the handshake', () => {
       expect(headers['sec-websocket-extensions']).toBeUndefined()
     },
   )
-  test.each(['', 'mqttv3.1', 'MQTT', 'x-mqtt'])('without it ("%s"): 400 and why [MQTT-6.0.0-3]', async (offered) => {
-    await using mqtt = await MqttNode.start()
-    const { status, json } = await answer(mqtt, head('/mqtt', { 'Sec-WebSocket-Protocol': offered }))
-    expect(status).toBe(400)
-    expect(json).toMatchObject({ error: 'bad_request', detail: expect.stringContaining('Sec-WebSocket-Protocol') })
-  })
+  test.each(['', 'mqttv3.1', 'MQTT', 'x-mqtt'])(
+    'without the subprotocol ("%s"): 400 with a reason [MQTT-6.0.0-3]',
+    async (offered) => {
+      await using mqtt = await MqttNode.start()
+      const { status, json } = await answer(mqtt, head('/mqtt', { 'Sec-WebSocket-Protocol': offered }))
+      expect(status).toBe(400)
+      expect(json).toMatchObject({ error: 'bad_request', detail: expect.stringContaining('Sec-WebSocket-Protocol') })
+    },
+  )
   test.each([
     ['another version', { 'Sec-WebSocket-Version': '12' }, 400],
     ['no key', { 'Sec-WebSocket-Key': '' }, 400],
@@ -61,17 +64,17 @@ describe('the handshake', () => {
     await using mqtt = await MqttNode.start()
     expect((await answer(mqtt, head('/mqtt', change))).status).toBe(code)
   })
-  test('POST is none', async () => {
+  test('POST is not a handshake', async () => {
     await using mqtt = await MqttNode.start()
     expect((await answer(mqtt, head('/mqtt').replace('GET', 'POST'))).status).toBe(405)
   })
-  test('a plain GET is told what this is', async () => {
+  test('a plain GET is told how to connect', async () => {
     await using mqtt = await MqttNode.start()
     const response = await fetch(`${mqtt.node.url}/mqtt`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: 'bad_request', detail: expect.stringContaining('ws://') })
   })
-  test('an upgrade elsewhere is plain HTTP (RFC 9110 §7.8)', async () => {
+  test('an upgrade on another path is ignored (RFC 9110 §7.8)', async () => {
     await using mqtt = await MqttNode.start()
     expect(await answer(mqtt, head('/healthz'))).toMatchObject({ status: 200, body: '{"status":"ok"}' })
     expect((await answer(mqtt, head('/mqtt/'))).status).toBe(404)
@@ -80,7 +83,7 @@ describe('the handshake', () => {
 })
 
 describe('frames', () => {
-  test('text ends it, and what comes behind is not taken [MQTT-6.0.0-1]', async () => {
+  test('a text frame ends the connection, and bytes after it are not read [MQTT-6.0.0-1]', async () => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('ws', 5))
     const publish = generate(
@@ -95,7 +98,7 @@ describe('frames', () => {
     expect(await mqtt.stored()).toEqual([])
   })
 
-  test('several packets in one, one over several, and one in fragments [MQTT-6.0.0-2]', async () => {
+  test('hold several packets, part of a packet, or come in fragments [MQTT-6.0.0-2]', async () => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('ws'))
     const one = (id: number) =>
@@ -110,7 +113,7 @@ describe('frames', () => {
     expect(await mqtt.stored()).toEqual(['t 1', 't 2', 't 3', 't 4'])
   })
 
-  test('the largest message goes in one frame; one longer than 2 MiB ends it with 1009', async () => {
+  test('the largest message fits in one frame; a frame above 2 MiB ends the connection with 1009', async () => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('ws', 5))
     client.publish(Buffer.alloc(1024 * 1024, 0x61))
@@ -121,7 +124,7 @@ describe('frames', () => {
     await until('nobody to be there', async () => (await mqtt.connections()) === 0)
   })
 
-  test('a message in more than 4 096 fragments ends it with 1008', async () => {
+  test('a message in more than 4 096 fragments ends the connection with 1008', async () => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('ws'))
     for (let count = 0; count < 4_098; count += 1) client.webSocket?.send(Buffer.from([0]), { fin: false })
@@ -133,10 +136,10 @@ describe('frames', () => {
     ['not masked', Buffer.from([0x82, 0x02, 0xc0, 0])],
     ['of an unknown kind', Buffer.from([0x83, 0x80, 1, 2, 3, 4])],
     ['with a reserved bit', Buffer.from([0xc2, 0x80, 1, 2, 3, 4])],
-  ])('%s: the end (RFC 6455 §5)', async (_, bytes) => {
+  ])('%s ends the connection (RFC 6455 §5)', async (_, bytes) => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('ws'))
-    // Past the client's own framing.
+    // Bypasses the client's framing.
     const socket = (client.webSocket as unknown as { _socket: { write(bytes: Buffer): void } })._socket
     socket.write(bytes)
     await client.closed()
@@ -144,24 +147,21 @@ describe('frames', () => {
     await until('nobody to be there', async () => (await mqtt.connections()) === 0)
   })
 
-  test.each(['before CONNECT', 'after it'])(
-    'a flood of pings from a client that reads no answer is cut off, %s',
-    async (when) => {
-      await using mqtt = await MqttNode.start()
-      const client = when === 'after it' ? await mqtt.connect(mqtt.over('ws')) : await mqtt.open(mqtt.over('ws'))
-      const { _socket: socket } = client.webSocket as unknown as { _socket: Socket }
-      socket.pause().on('error', () => undefined)
-      const ping = Buffer.concat([Buffer.from([0x89, 0x80 | 125]), Buffer.alloc(4 + 125)])
-      const pings = Buffer.alloc(ping.length * 8_000, ping)
-      // It takes what the kernel holds of the answers.
-      for (let sent = 0; sent < 50 && !socket.destroyed; sent += 1) {
-        socket.write(pings)
-        await new Promise(setImmediate)
-      }
-      await client.closed()
-      expect(await mqtt.connections()).toBe(0)
-    },
-  )
+  test.each(['before CONNECT', 'after it'])('a client that floods pings and reads no answers is cut off, %s', async (when) => {
+    await using mqtt = await MqttNode.start()
+    const client = when === 'after it' ? await mqtt.connect(mqtt.over('ws')) : await mqtt.open(mqtt.over('ws'))
+    const { _socket: socket } = client.webSocket as unknown as { _socket: Socket }
+    socket.pause().on('error', () => undefined)
+    const ping = Buffer.concat([Buffer.from([0x89, 0x80 | 125]), Buffer.alloc(4 + 125)])
+    const pings = Buffer.alloc(ping.length * 8_000, ping)
+    // Reads the answers that the kernel buffered.
+    for (let sent = 0; sent < 50 && !socket.destroyed; sent += 1) {
+      socket.write(pings)
+      await new Promise(setImmediate)
+    }
+    await client.closed()
+    expect(await mqtt.connections()).toBe(0)
+  })
 
   test('a close frame without DISCONNECT leaves the will in force', async () => {
     await using mqtt = await MqttNode.start()
