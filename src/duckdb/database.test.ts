@@ -6,10 +6,10 @@ import { MiB } from '#lib/bytes.ts'
 import { type Connection, Database, StatementTimeout } from './database.ts'
 import { queryParquet } from './query-parquet.ts'
 
-/** Runs for minutes if nothing stops it. */
+/** A statement that runs for minutes unless it is stopped. */
 const endless = 'SELECT count(*) FROM range(1000000000) a, range(1000000) b WHERE a.range * b.range = 7'
 
-describe('a walled-in DuckDB', () => {
+describe('a sandboxed DuckDB', () => {
   let root: string
   let inside: string
   let database: Database
@@ -44,17 +44,17 @@ describe('a walled-in DuckDB', () => {
     ['another directory', () => "SET allowed_directories = ['/']"],
     ['more memory', () => "SET memory_limit = '100GB'"],
     ['unlocking', () => 'SET lock_configuration = false'],
-  ])('refuses %s', async (_, sql) => {
+  ])('denies access to %s', async (_, sql) => {
     await expect(connection.run(sql())).rejects.toThrow()
     expect(await readdir(root)).toEqual(['secret.csv'])
   })
 
-  test('a deadline ends a statement, and the connection goes on', async () => {
+  test('a timeout ends a statement, and the connection stays usable', async () => {
     await expect(connection.run(endless, { timeoutMs: 20 })).rejects.toThrow(StatementTimeout)
     expect((await connection.query('SELECT 1')).rows).toEqual([[1]])
   })
 
-  test('a function of ours is called once for each row, in their order, whatever is NULL', async () => {
+  test('a registered function is called once for each row, in order, also with NULLs', async () => {
     const seen: unknown[] = []
     connection.register({
       name: 'seen',
@@ -68,7 +68,7 @@ describe('a walled-in DuckDB', () => {
     expect(seen).toEqual(Array.from({ length: 10_000 }, (_, i) => [BigInt(i), i % 3 > 0 ? `x${i}` : null]))
   })
 
-  test('what a function of ours throws is the error of the statement', async () => {
+  test('an error thrown by a registered function fails the statement', async () => {
     connection.register({
       name: 'throws',
       parameters: ['BIGINT'],
@@ -80,7 +80,7 @@ describe('a walled-in DuckDB', () => {
     expect((await connection.query('SELECT 1')).rows).toEqual([[1]])
   })
 
-  test('a signal ends a statement with its reason', async () => {
+  test('aborting a signal ends a statement with its reason', async () => {
     const controller = new AbortController()
     const running = connection.run(endless, { signal: controller.signal })
     setImmediate(() => controller.abort(new Error('enough')))
@@ -89,14 +89,14 @@ describe('a walled-in DuckDB', () => {
     expect((await connection.query('SELECT 2')).rows).toEqual([[2]])
   })
 
-  test('memory has its limit', async () => {
+  test('memory is limited', async () => {
     await expect(connection.run(`SELECT list(range::VARCHAR || repeat('x', 1000)) FROM range(1000000)`)).rejects.toThrow(
       /memory|limit/i,
     )
   })
 })
 
-test('queryParquet reads what lies under its directories and nothing else', async () => {
+test('queryParquet reads only below its directories', async () => {
   const root = await mkdtemp(join(tmpdir(), 'inlet-query-'))
   try {
     const database = await Database.open({ directories: [root], memoryBytes: 64 * MiB })

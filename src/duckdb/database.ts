@@ -1,9 +1,9 @@
 /**
- * A walled-in DuckDB in memory, and its connections.
+ * A sandboxed in-memory DuckDB, and its connections.
  *
- * Owns: the wall (no file but under the directories given, no network, no extension, no setting changed afterwards), the limit of
- * memory, the one thread, the end of a statement at its deadline or when its signal aborts. Does not own: what is asked.
- * Law: a statement that is told to end is told again until it has ended; `run` never settles before DuckDB is done with it.
+ * Owns: the sandbox (only files below the given directories, no network, no extensions, locked settings), the memory limit, the single
+ * thread, and ending statements on timeout or abort. Does not own: the statements.
+ * Law: a statement is interrupted repeatedly until it ends; `run` never settles while DuckDB is still working on it.
  */
 import {
   BIGINT,
@@ -23,7 +23,7 @@ import { quoteLiteral } from './quote.ts'
 export type DatabaseOptions = {
   /** The only directories that statements may read and write. */
   readonly directories: readonly string[]
-  /** Where DuckDB may put what doesn't fit in memory; without it nothing is put on disk. */
+  /** Where DuckDB may spill to disk. Without it, nothing is spilled. */
   readonly spillDirectory?: string
   readonly memoryBytes: number
   readonly clock?: Clock
@@ -31,7 +31,7 @@ export type DatabaseOptions = {
 
 export type StatementOptions = { readonly signal?: AbortSignal; readonly timeoutMs?: number }
 
-/** A value as DuckDB's JSON form has it: numbers beyond 2^53 and all other types as text. */
+/** A value in DuckDB's JSON form: numbers beyond 2^53 and all other types are text. */
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [key: string]: Value }
 export type Rows = {
   readonly columns: readonly string[]
@@ -58,7 +58,7 @@ const argumentTypes = { SMALLINT, INTEGER, BIGINT, VARCHAR } as const
 export type RowFunction = {
   readonly name: string
   readonly parameters: readonly (keyof typeof argumentTypes)[]
-  /** The row's arguments by position: a number, a bigint, a text, or null. */
+  /** Called for each row with access to its arguments by position: a number, bigint, string or null. */
   readonly decide: (argument: (position: number) => unknown) => boolean
 }
 
@@ -66,17 +66,17 @@ export class StatementTimeout extends Error {
   override readonly name = 'StatementTimeout'
 }
 
-/** The limit of memory does not allow a statement. What DuckDB finds no room for on disk is none of these. */
+/** A statement exceeded the memory limit. A full disk is another error. */
 export class OutOfMemory extends Error {
   override readonly name = 'OutOfMemory'
 
   constructor(message: string) {
-    // The rest is advice, on settings that are locked.
+    // The other lines advise to change settings, which are locked.
     super(message.split('\n')[0])
   }
 }
 
-/** An interrupt that comes between the steps of a statement is lost: it is repeated at this pace. */
+/** Interval between interrupts: DuckDB loses one that arrives between the steps of a statement. */
 const INTERRUPT_EVERY_MS = 5
 
 export class Database {
@@ -91,7 +91,7 @@ export class Database {
 
   static async open({ directories, spillDirectory, memoryBytes, clock = systemClock }: DatabaseOptions): Promise<Database> {
     const instance = await DuckDBInstance.create(':memory:', {
-      // With one thread rows keep their order although DuckDB is not held to it, and so needs less memory.
+      // With one thread, rows keep their order without `preserve_insertion_order`, which would cost memory.
       threads: '1',
       preserve_insertion_order: 'false',
       memory_limit: `${Math.floor(memoryBytes / MiB)}MiB`,
@@ -104,8 +104,8 @@ export class Database {
       const connection = await instance.connect()
       await connection.run("SET GLOBAL TimeZone = 'UTC'")
       await connection.run(`SET allowed_directories = [${directories.map(quoteLiteral).join(', ')}]`)
-      // A join keeps the order of its left side only if its right side is the one that is hashed. And DuckDB moves an expression
-      // that occurs twice out of the TRY around it, so that its error is no longer caught.
+      // A join keeps the order of its left side only if its right side is hashed. And DuckDB would move an expression that occurs
+      // twice out of its TRY, so that its error is no longer caught.
       await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side,common_subexpressions'")
       await connection.run('SET enable_external_access = false')
       await connection.run('SET lock_configuration = true')
@@ -124,14 +124,14 @@ export class Database {
     return connection
   }
 
-  /** A connection or an appender that is left open would keep everything in memory until JavaScript collects its garbage. */
+  /** Closes all connections: an open one would keep everything in memory until the next garbage collection. */
   close(): void {
     for (const connection of this.#connections) connection.close()
     this.#instance.closeSync()
   }
 }
 
-/** One statement at a time. */
+/** Runs one statement at a time. */
 export class Connection {
   readonly #connection: DuckDBConnection
   readonly #clock: Clock
@@ -143,12 +143,12 @@ export class Connection {
     this.#closed = closed
   }
 
-  /** Runs a statement for what it does. Throws the signal's reason, StatementTimeout, OutOfMemory, or DuckDB's error. */
+  /** Runs a statement without reading rows. Throws the signal's reason, StatementTimeout, OutOfMemory, or DuckDB's error. */
   async run(sql: string, options: StatementOptions = {}): Promise<void> {
     await this.#bounded(() => this.#connection.run(sql), options)
   }
 
-  /** Runs a statement and reads all of its rows. For small answers. */
+  /** Runs a statement and reads all of its rows. For small results. */
   async query(sql: string, options: StatementOptions = {}): Promise<Rows> {
     const reader = await this.#bounded(() => this.#connection.runAndReadAll(sql), options)
     return {
@@ -158,14 +158,14 @@ export class Connection {
     }
   }
 
-  /** Rows are appended value by value; `appendVarchar` takes what `Buffer.latin1Slice` gives fastest. */
+  /** Returns an appender for a table. Appending latin1 strings is fastest. */
   async appender(table: string): Promise<RowAppender> {
     return this.#connection.createAppender(table)
   }
 
   /**
-   * Makes a function that statements on any connection can call. DuckDB calls it in this thread, once for each row that gets to it, in
-   * their order, and neither moves nor repeats the call. What it throws is the error of the statement.
+   * Registers a function that statements on any connection can call. DuckDB calls it on this thread, once for each row that reaches it,
+   * in order, and never moves or repeats the call. An error that it throws fails the statement.
    */
   register({ name, parameters, decide }: RowFunction): void {
     const made = DuckDBScalarFunction.create({
@@ -173,15 +173,15 @@ export class Connection {
       parameterTypes: parameters.map((type) => argumentTypes[type]),
       returnType: BOOLEAN,
       volatile: true,
-      // Not only where all arguments are there.
+      // Call it for NULL arguments too.
       specialHandling: true,
-      mainFunction: (_, rows, answers) => {
+      mainFunction: (_, rows, results) => {
         const { rowCount } = rows
         const columns = parameters.map((_, position) => rows.getColumnVector(position))
         let row = 0
         const argument = (position: number): unknown => columns[position]?.getItem(row)
-        for (; row < rowCount; row += 1) answers.setItem(row, decide(argument))
-        answers.flush()
+        for (; row < rowCount; row += 1) results.setItem(row, decide(argument))
+        results.flush()
       },
     })
     this.#connection.registerScalarFunction(made)
@@ -213,7 +213,7 @@ export class Connection {
       return await start()
     } catch (error) {
       signal?.throwIfAborted()
-      if (timedOut) throw new StatementTimeout(`not done within ${timeoutMs} ms`, { cause: error })
+      if (timedOut) throw new StatementTimeout(`statement timed out after ${timeoutMs} ms`, { cause: error })
       if (error instanceof Error && isOutOfMemory(error.message)) throw new OutOfMemory(error.message)
       throw error
     } finally {

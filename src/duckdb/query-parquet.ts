@@ -1,7 +1,7 @@
 import { MiB } from '#lib/bytes.ts'
 import { Database, type Rows } from './database.ts'
 
-/** Runs one query that may read the files under the directories and nothing else. For small answers. */
+/** Runs one query that may read the files under the directories and nothing else. For small results. */
 export async function queryParquet({
   directories,
   sql,

@@ -22,7 +22,7 @@ describe('quoting', () => {
     }),
   )
 
-  test('any text comes back as a literal and as the name of a column', async () => {
+  test('any text survives as a literal and as a column name', async () => {
     await fc.assert(
       fc.asyncProperty(
         text.filter((each) => each.isWellFormed() && !each.includes('\0')),
@@ -36,7 +36,7 @@ describe('quoting', () => {
     )
   })
 
-  test('text that DuckDB would cut is refused', () => {
+  test('rejects text that DuckDB would cut off', () => {
     expect(() => quoteLiteral('a\0b')).toThrow('without NUL')
     expect(() => quoteIdentifier('\ud800')).toThrow('well-formed')
   })

@@ -1,10 +1,10 @@
 import { assert } from '#lib/assert.ts'
 
 /**
- * The one way by which text that others wrote gets into SQL.
+ * Quotes text of others for SQL. There is no other way for it into a statement.
  *
- * Law: what is quoted here is one token to DuckDB, whatever it holds. DuckDB takes a NUL for the end of a statement, so callers
- * refuse it before.
+ * Law: quoted text is a single token for DuckDB, whatever it contains. DuckDB ends a statement at NUL, so callers must reject NUL
+ * first.
  */
 export function quoteIdentifier(name: string): string {
   return quote(name, '"')

@@ -4,7 +4,7 @@ import { quoteLiteral } from '#duckdb/quote.ts'
 import { AppError } from '#errors.ts'
 import { previewLimits } from '#model/limits.ts'
 
-/** Records from all over a raw Parquet file, the same ones each time, in their order. Throws validation_error where it is none. */
+/** Samples records from the whole of a raw Parquet file, the same each time, in order. Throws validation_error if it cannot be read. */
 export async function samplesOfParquet(path: string): Promise<readonly string[]> {
   const fitting = `SELECT payload, record_index FROM read_parquet(${quoteLiteral(path)}, hive_partitioning = false)
     WHERE strlen(payload) <= ${previewLimits.sampleBytesMax}`

@@ -2,19 +2,19 @@ import type { FieldError } from '#errors.ts'
 import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
 import type { Suggestion } from '#model/suggestion.ts'
 
-/** Samples, or the raw Parquet that they are to be taken from. */
+/** Samples, or the path of the raw Parquet to take them from. */
 export type SampleSource = { readonly samples: readonly string[] } | { readonly parquet: string }
 
-export type PreviewRequestOf = { readonly preview: DefinedPreview } | { readonly suggest: SampleSource }
+export type PreviewRequest = { readonly preview: DefinedPreview } | { readonly suggest: SampleSource }
 
-/** What a preview process is sent. */
-export type PreviewTask = { readonly request: PreviewRequestOf; readonly timeoutMs: number }
+/** Message to a preview process. */
+export type PreviewTask = { readonly request: PreviewRequest; readonly timeoutMs: number }
 
-/** What it answers. */
-export type PreviewAnswer =
+/** Its reply. */
+export type PreviewReply =
   | { readonly result: PreviewResult }
   | { readonly suggestion: Suggestion }
-  /** The definition does not compile. */
-  | { readonly refused: { readonly message: string; readonly errors: readonly FieldError[] } }
-  /** A failure that is nobody's but ours. */
+  /** The definition does not compile, or the samples cannot be read. */
+  | { readonly rejected: { readonly message: string; readonly errors: readonly FieldError[] } }
+  /** An unexpected error. */
   | { readonly crashed: string }

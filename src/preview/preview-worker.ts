@@ -1,28 +1,28 @@
 /**
- * A process that runs previews, one at a time, for the process that started it.
+ * A process that runs previews, one at a time, for its parent process.
  *
- * DuckDB heeds an interrupt between batches of rows, not within one: a regular expression on a few large samples can run for a
- * minute. Only a process can be ended whatever it does.
+ * DuckDB handles an interrupt between batches of rows, not within one: a regular expression on a few large samples can run for a
+ * minute. Only a process can be killed whatever it does.
  */
 import { setPriority } from 'node:os'
 import { AppError } from '#errors.ts'
 import { systemClock } from '#lib/clock.ts'
 import { samplesOfParquet } from './parquet-samples.ts'
 import { previewView } from './preview.ts'
-import type { PreviewAnswer, PreviewTask } from './preview-protocol.ts'
+import type { PreviewReply, PreviewTask } from './preview-protocol.ts'
 import { suggestView } from './suggest.ts'
 
-/** Others on the machine go first. */
+/** Other processes on the machine have priority. */
 const niceness = 10
 
 setPriority(niceness)
-// The one who started it ends it.
+// The parent process ends this one.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
-// An exit would wait for DuckDB.
+// A normal exit would wait for DuckDB.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-process.on('message', async (task: PreviewTask) => process.send?.(await answer(task)))
+process.on('message', async (task: PreviewTask) => process.send?.(await reply(task)))
 
-async function answer({ request, timeoutMs }: PreviewTask): Promise<PreviewAnswer> {
+async function reply({ request, timeoutMs }: PreviewTask): Promise<PreviewReply> {
   try {
     const options = { clock: systemClock, timeoutMs }
     if ('preview' in request) return { result: await previewView(request.preview, options) }
@@ -30,7 +30,7 @@ async function answer({ request, timeoutMs }: PreviewTask): Promise<PreviewAnswe
     const samples = 'samples' in suggest ? suggest.samples : await samplesOfParquet(suggest.parquet)
     return { suggestion: await suggestView(samples, options) }
   } catch (error) {
-    if (error instanceof AppError) return { refused: { message: error.message, errors: error.errors ?? [] } }
+    if (error instanceof AppError) return { rejected: { message: error.message, errors: error.errors ?? [] } }
     return { crashed: error instanceof Error ? (error.stack ?? error.message) : String(error) }
   }
 }

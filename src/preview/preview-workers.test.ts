@@ -21,7 +21,7 @@ const newWorkers = (timeoutMs?: number) =>
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })
 
-/** The preview processes of this one. */
+/** The preview processes that this process started. */
 function children(): readonly number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   return pids.map(Number).filter((pid) => {
@@ -40,12 +40,12 @@ beforeEach(() => {
 })
 afterEach(() => workers.stop())
 
-test('many at once are all answered', async () => {
+test('runs many previews at once', async () => {
   const results = await Promise.all(Array.from({ length: 10 }, () => workers.run(quick, 'a', never)))
   expect(results.map(({ rows }) => rows)).toEqual(results.map(() => [{ a: 'x' }]))
 })
 
-test('a definition that does not compile is refused with its places', async () => {
+test('rejects a definition that does not compile with its paths', async () => {
   const refused = workers.run({ ...quick, definition: { columns: [{ name: 'a', type: 'X', path: 'a' }] } }, 'a', never)
   await expect(refused).rejects.toThrow(
     expect.objectContaining({
@@ -55,7 +55,7 @@ test('a definition that does not compile is refused with its places', async () =
   )
 })
 
-test('a runaway ends at the limit, and its place is free again', async () => {
+test('kills a runaway preview at the limit and frees its slot', async () => {
   workers = newWorkers(300)
   const results = await Promise.all(Array.from({ length: 4 }, () => workers.run(runaway, 'a', never)))
   for (const { success, errors } of results)
@@ -64,7 +64,7 @@ test('a runaway ends at the limit, and its place is free again', async () => {
   expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
 })
 
-test('what nobody waits for any more is ended', async () => {
+test('ends a preview that nobody waits for', async () => {
   const reasons = Array.from({ length: 4 }, () => new Error('gone'))
   const ended = reasons.map(async (reason) => {
     const client = new AbortController()
@@ -85,7 +85,7 @@ test.skipIf(process.platform !== 'linux')('a process that dies costs its own pre
   expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
 })
 
-test('a stop ends what runs and what waits', async () => {
+test('stopping ends running and waiting previews', async () => {
   const runs = Array.from({ length: 3 }, () => workers.run(runaway, 'a', never))
   const refused = Promise.all(runs.map((run) => expect(run).rejects.toThrow(expect.objectContaining({ code: 'unavailable' }))))
   await workers.stop()

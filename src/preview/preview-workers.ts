@@ -1,8 +1,8 @@
 /**
- * The processes that run previews.
+ * The pool of processes that run previews.
  *
- * Owns: how many there are, when one is started and ended. Does not own: what a preview is.
- * Law: a preview ends at its limit whatever DuckDB does, and what it does to its process harms no other; no account has all workers.
+ * Owns: their number, starting and ending them. Does not own: what a preview does (preview.ts).
+ * Law: a preview ends at its limit whatever DuckDB does, a crash affects no other preview, and no account occupies all workers.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { extname, join } from 'node:path'
@@ -15,7 +15,7 @@ import { previewLimits } from '#model/limits.ts'
 import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
 import type { Suggestion } from '#model/suggestion.ts'
 import { failedPreview, timeoutIssue } from './preview.ts'
-import type { PreviewAnswer, PreviewRequestOf, PreviewTask, SampleSource } from './preview-protocol.ts'
+import type { PreviewReply, PreviewRequest, PreviewTask, SampleSource } from './preview-protocol.ts'
 
 const workerLimits = {
   /** Processes that run previews at once; those that one account may use; how long a preview waits for one. */
@@ -40,7 +40,7 @@ export class PreviewWorkers implements Service {
   readonly name = 'preview workers'
   readonly #options: PreviewWorkersOptions
   readonly #permits = new Semaphore(workerLimits.count)
-  /** Of accounts that have something running or waiting. */
+  /** Accounts with running or waiting previews. */
   readonly #accounts = new Map<string, { readonly permits: Semaphore; users: number }>()
   readonly #stopping = new AbortController()
   readonly #idle: Idle[] = []
@@ -50,7 +50,7 @@ export class PreviewWorkers implements Service {
     this.#options = options
   }
 
-  /** Processes are started when they are needed. */
+  /** Does nothing: processes are started on demand. */
   async start(): Promise<void> {}
 
   async stop(): Promise<void> {
@@ -62,7 +62,7 @@ export class PreviewWorkers implements Service {
     await Promise.allSettled(this.#running)
   }
 
-  /** Throws validation_error for a definition that does not compile, unavailable when it waits for too long, and the signal's reason. */
+  /** Throws validation_error for a definition that does not compile, unavailable after waiting too long, and the signal's reason. */
   async run(preview: DefinedPreview, account: string, signal: AbortSignal): Promise<PreviewResult> {
     const answer = await this.#ask({ preview }, account, signal)
     if ('result' in answer) return answer.result
@@ -70,14 +70,14 @@ export class PreviewWorkers implements Service {
     return failedPreview({ sample_index: null, column: null, code: 'view_failed', message: 'the preview could not be run' })
   }
 
-  /** Throws validation_error for a source that cannot be looked at, unavailable when it waits for too long, and the signal's reason. */
+  /** Throws validation_error for samples that cannot be read, unavailable after waiting too long, and the signal's reason. */
   async suggest(source: SampleSource, account: string, signal: AbortSignal): Promise<Suggestion> {
     const answer = await this.#ask({ suggest: source }, account, signal)
     if ('suggestion' in answer) return answer.suggestion
-    throw new AppError('validation_error', 'the samples could not be looked at within the limits: send fewer of them')
+    throw new AppError('validation_error', 'reading the samples exceeded the limits: send fewer samples')
   }
 
-  async #ask(request: PreviewRequestOf, account: string, signal: AbortSignal): Promise<PreviewAnswer | TimedOut> {
+  async #ask(request: PreviewRequest, account: string, signal: AbortSignal): Promise<PreviewReply | TimedOut> {
     const ended = AbortSignal.any([signal, this.#stopping.signal])
     const permit = await this.#permit(account, ended)
     const running = this.#runOn(this.#take(), request, ended).finally(() => permit[Symbol.dispose]())
@@ -85,7 +85,7 @@ export class PreviewWorkers implements Service {
     return running.finally(() => this.#running.delete(running))
   }
 
-  /** An account never has the last worker: what else it asks for waits in a line of its own, so that accounts take turns. */
+  /** Acquires a worker. An account never gets the last one: its other requests wait in a queue of their own, so that accounts take turns. */
   async #permit(account: string, ended: AbortSignal): Promise<Disposable> {
     const own = this.#accounts.get(account) ?? { permits: new Semaphore(workerLimits.perAccount), users: 0 }
     this.#accounts.set(account, own)
@@ -95,10 +95,10 @@ export class PreviewWorkers implements Service {
       own.users -= 1
       if (own.users === 0) this.#accounts.delete(account)
     })
-    const tooLong = new AbortController()
-    const cancelTimer = this.#options.clock.setTimer(() => tooLong.abort(busy()), workerLimits.waitMs)
+    const waitTimeout = new AbortController()
+    const cancelTimer = this.#options.clock.setTimer(() => waitTimeout.abort(busy()), workerLimits.waitMs)
     try {
-      const signal = AbortSignal.any([ended, tooLong.signal])
+      const signal = AbortSignal.any([ended, waitTimeout.signal])
       held.use(await own.permits.acquire(1, signal))
       held.use(await this.#permits.acquire(1, signal))
       return held
@@ -110,34 +110,35 @@ export class PreviewWorkers implements Service {
     }
   }
 
-  async #runOn(child: ChildProcess, request: PreviewRequestOf, ended: AbortSignal): Promise<PreviewAnswer | TimedOut> {
+  async #runOn(child: ChildProcess, request: PreviewRequest, ended: AbortSignal): Promise<PreviewReply | TimedOut> {
     const { clock, logger, timeoutMs = previewLimits.timeoutMs } = this.#options
-    const { promise, resolve, reject } = Promise.withResolvers<PreviewAnswer | TimedOut>()
+    const { promise, resolve, reject } = Promise.withResolvers<PreviewReply | TimedOut>()
     const onExit = () => resolve({ crashed: 'the process ended' })
     const onEnded = () => reject(ended.reason)
     const cancelTimer = clock.setTimer(() => resolve({ timedOutAfterMs: timeoutMs }), timeoutMs + workerLimits.killAfterMs)
     child.once('message', resolve)
     child.once('exit', onExit)
     ended.addEventListener('abort', onEnded, { once: true })
-    let isFree = false
+    let isReusable = false
     try {
       ended.throwIfAborted()
       child.send({ request, timeoutMs } satisfies PreviewTask, (error) => {
         if (error !== null) resolve({ crashed: error.message })
       })
       child.once('message', () => {
-        isFree = true
+        isReusable = true
       })
       const answer = await promise
-      if ('refused' in answer) throw new AppError('validation_error', answer.refused.message, { errors: answer.refused.errors })
-      if ('crashed' in answer) logger.error({ reason: answer.crashed }, 'a preview failed')
+      if ('rejected' in answer)
+        throw new AppError('validation_error', answer.rejected.message, { errors: answer.rejected.errors })
+      if ('crashed' in answer) logger.error({ reason: answer.crashed }, 'preview failed')
       return answer
     } finally {
       cancelTimer()
       child.removeAllListeners('message')
       child.off('exit', onExit)
       ended.removeEventListener('abort', onEnded)
-      if (isFree && !this.#stopping.signal.aborted) this.#keep(child)
+      if (isReusable && !this.#stopping.signal.aborted) this.#keep(child)
       else end(child)
     }
   }
@@ -145,18 +146,18 @@ export class PreviewWorkers implements Service {
   #take(): ChildProcess {
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
       idle.cancelTimer()
-      // It may have died just now: the end of the process and of the channel to it are told one after the other.
+      // It may have just died: the exit of the process and the closing of its channel are separate events.
       const { connected, exitCode, signalCode } = idle.child
       if (connected && exitCode === null && signalCode === null) return idle.child
     }
-    // Nothing of this process's secrets is in its environment.
+    // An empty environment keeps the secrets of this process out of it.
     const child = fork(program, [], {
       env: {},
       execArgv: [],
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
-    child.on('error', (error) => this.#options.logger.error({ err: error }, 'a preview process failed'))
+    child.on('error', (error) => this.#options.logger.error({ err: error }, 'preview process failed'))
     return child
   }
 
@@ -175,5 +176,5 @@ function end(child: ChildProcess): void {
 }
 
 function busy(): AppError {
-  return new AppError('unavailable', 'too many previews run at once', { retryAfterSeconds: 1 })
+  return new AppError('unavailable', 'too many previews are running: try again later', { retryAfterSeconds: 1 })
 }

@@ -17,7 +17,7 @@ const codes = (issues: readonly PreviewIssue[]) =>
   issues.map(({ sample_index, column: name, code }) => [sample_index, name, code])
 
 describe('a preview', () => {
-  test('shows the rows that delivery would write, and what is in their columns', async () => {
+  test('shows the rows that delivery would write, with column statistics', async () => {
     const columns = [
       column('event', 'VARCHAR', { required: true }),
       column('amount', 'DOUBLE'),
@@ -43,7 +43,7 @@ describe('a preview', () => {
     expect(result.executionTimeMs).toBeGreaterThan(0)
   })
 
-  test('says of each sample that goes to the dead letter queue why', async () => {
+  test('gives the reason for each sample that goes to the dead letter queue', async () => {
     const columns = [column('a', 'VARCHAR', { required: true }), column('n', 'INTEGER', { cast_failures: 'dlq' })]
     const result = await preview(columns, [{ a: 'x', n: 1 }, 'no json', { n: 1 }, { a: 'x', n: 'many' }, ''])
     expect(result).toMatchObject({ success: false, rowCount: 1 })
@@ -57,7 +57,7 @@ describe('a preview', () => {
     expect(result.warnings).toEqual([])
   })
 
-  test('warns of a value that becomes NULL', async () => {
+  test('warns about a value that becomes NULL', async () => {
     const result = await preview([column('n', 'INTEGER')], [{ n: 1 }, { n: 'many' }])
     expect(result).toMatchObject({ success: true, rowCount: 2, rows: [{ n: 1 }, { n: null }] })
     expect(result.warnings).toEqual([
@@ -65,7 +65,7 @@ describe('a preview', () => {
     ])
   })
 
-  test('warns of a path that no sample has, once, lists and the envelope too', async () => {
+  test('warns once about a path that no sample has, also for lists and the envelope', async () => {
     const columns = [
       column('a', 'VARCHAR', { path: '$.b' }),
       column('none', 'VARCHAR', { path: '$.a' }),
@@ -85,7 +85,7 @@ describe('a preview', () => {
     ])
   })
 
-  test('warns of a cast that always fails, whatever becomes of the rows', async () => {
+  test('warns about a cast that always fails, whatever happens to the rows', async () => {
     const columns = [column('n', 'INTEGER', { cast_failures: 'dlq' }), column('at', 'TIMESTAMP'), column('l', 'INTEGER[]')]
     const result = await preview(columns, [{ n: 'x', at: 'y', l: ['z'] }, { n: 'x' }])
     expect(codes(result.warnings)).toEqual([
@@ -99,7 +99,7 @@ describe('a preview', () => {
     ])
   })
 
-  test('warns of filters that keep nothing, and says where they are unknown', async () => {
+  test('warns about filters that keep nothing, and counts where they are unknown', async () => {
     const columns = [column('a', 'VARCHAR'), column('n', 'INTEGER')]
     const dropped = await preview(columns, [{ a: 'x', n: 1 }, { a: 'x' }], ["a = 'x'", 'n > 5'])
     expect(dropped).toMatchObject({ success: true, rowCount: 0, rows: [] })
@@ -109,16 +109,16 @@ describe('a preview', () => {
     expect(kept).toMatchObject({ rowCount: 1, warnings: [] })
   })
 
-  test('of samples that are all unreadable warns of nothing else', async () => {
+  test('gives no other warnings if all samples are unreadable', async () => {
     const result = await preview([column('a', 'VARCHAR')], ['{', 'x'], ["a = 'x'"])
     expect(result).toMatchObject({ success: false, rowCount: 0, warnings: [], columns: [{ nullRate: 0, totalCount: 0 }] })
   })
 
-  test('refuses a definition that does not compile', async () => {
+  test('rejects a definition that does not compile', async () => {
     await expect(preview([column('a', 'INTEGR')], [{}])).rejects.toThrow(expect.objectContaining({ code: 'validation_error' }))
   })
 
-  test('that takes too long says so', async () => {
+  test('reports a timeout', async () => {
     const big = JSON.stringify({ a: 'x'.repeat(60_000) })
     const columns = Array.from({ length: 50 }, (_, index) => column(`c${index}`, 'INTEGER', { path: `$.a[${index}]` }))
     const result = await preview(
@@ -131,7 +131,7 @@ describe('a preview', () => {
     expect(result.compiledSql).toMatch(/^SELECT/)
   })
 
-  test('whose rows would be larger than an answer may be says so', async () => {
+  test('reports rows that are too large for a response', async () => {
     const nested = (depth: number, leaf: string): string =>
       depth === 0 ? JSON.stringify(leaf) : `{"a":${nested(depth - 1, leaf)}}`
     const sample = nested(50, 'x'.repeat(60_000))
@@ -147,7 +147,7 @@ describe('a preview', () => {
     expect(many).toMatchObject({ success: false, rowCount: 0, errors: [{ code: 'result_too_large' }] })
   })
 
-  test('that needs too much memory says so', async () => {
+  test('reports that it ran out of memory', async () => {
     const nested = (depth: number, leaf: string): string =>
       depth === 0 ? JSON.stringify(leaf) : `{"a":${nested(depth - 1, leaf)}}`
     const sample = nested(60, 'x'.repeat(64_000))

@@ -13,7 +13,7 @@ const suggest = (...samples: readonly unknown[]) =>
     options,
   )
 
-/** Path → type. */
+/** Returns the suggested type by path. */
 async function types(...samples: readonly unknown[]): Promise<Record<string, string>> {
   const { definition } = await suggest(...samples)
   return Object.fromEntries((definition?.columns ?? []).map(({ path, type }) => [path, type]))
@@ -35,7 +35,7 @@ describe('types', () => {
     ['100000000000000000000000000000000000000', '1', 'VARCHAR'],
     ['1.5', '1', 'DOUBLE'],
     ['1e3', '-0.0', 'DOUBLE'],
-    // A double would change the one, and an integer the other.
+    // A double would change the first, an integer the second.
     ['9007199254740993', '1.5', 'VARCHAR'],
     ['"x"', '""', 'VARCHAR'],
     ['"42"', '"1.5"', 'VARCHAR'],
@@ -61,7 +61,7 @@ describe('types', () => {
 })
 
 describe('paths', () => {
-  test('of what is nested, and of lists of objects', async () => {
+  test('cover nested objects and lists of objects', async () => {
     const order = { user: { id: 1, 'e-mail': 'x' }, items: [{ sku: 'a', tags: ['x'], of: { n: 1 } }, { sku: 'b' }], 'a b': [] }
     expect(await types(order)).toEqual({
       '$.user.id': 'BIGINT',
@@ -73,25 +73,25 @@ describe('paths', () => {
     })
   })
 
-  test('in quotes where a name needs them', async () => {
+  test('quote names where needed', async () => {
     expect(Object.keys(await types({ 'it\'s \\ "q"': 1, 'ü.x': 1, '0': 1, '@type': 1, $ref: 1 }))).toEqual(
       expect.arrayContaining(["$['it\\'s \\\\ \"q\"']", "$['ü.x']", "$['0']", "$['@type']", "$['$ref']"]),
     )
   })
 
-  test('of records that are no objects', async () => {
+  test('cover records that are not objects', async () => {
     expect(await types('[{"a":1}]')).toEqual({ '$[*].a': 'BIGINT[]' })
     expect(await types('"x"', '"y"')).toEqual({ $: 'VARCHAR' })
     expect(await types('[1,2]')).toEqual({ $: 'BIGINT[]' })
     expect(await types('{"a":1}', '2')).toEqual({ $: 'JSON' })
   })
 
-  test('a map from names that are data is one column', async () => {
+  test('a map whose keys are data is one column', async () => {
     const samples = Array.from({ length: 40 }, (_, n) => ({ id: n, scores: { [`user-${n}`]: n } }))
     expect(await types(...samples)).toEqual({ '$.id': 'BIGINT', '$.scores': 'JSON' })
   })
 
-  test('what no path can name, or is only ever null, is left out with a warning', async () => {
+  test('values that no path can name, and values that are always null, are left out with a warning', async () => {
     expect(await codes({ '': 1, b: 1 })).toEqual(['not_addressable'])
     expect(await codes({ a: null, b: 1 })).toEqual(['always_null'])
     expect(await codes({ a: [{ 'x*': 1 }], b: 1 })).toEqual(['not_addressable'])
@@ -100,13 +100,13 @@ describe('paths', () => {
     expect(await codes(`${'['.repeat(30_000)}${']'.repeat(30_000)}`, { a: 1 })).not.toEqual([])
   })
 
-  test('nothing to suggest', async () => {
+  test('no columns, if there is nothing to suggest', async () => {
     for (const sample of ['', 'null', '{"a":null}']) {
       expect(await suggest(sample)).toMatchObject({ definition: null, columns: [] })
     }
   })
 
-  test('the hundred that most samples have', async () => {
+  test('at most the hundred most frequent columns', async () => {
     const wide = Object.fromEntries(Array.from({ length: 150 }, (_, n) => [`c${n}`, n]))
     const { columns, warnings } = await suggest({ ...wide }, { c149: 1 }, { c148: 1, z: 1 })
     expect(columns).toHaveLength(definitionLimits.columnsMax)
@@ -116,7 +116,7 @@ describe('paths', () => {
 })
 
 describe('required', () => {
-  test('what every sample has, where there are enough of them', async () => {
+  test('columns that every sample has, if there are enough samples', async () => {
     const samples = Array.from({ length: REQUIRED_SAMPLES_MIN }, (_, n) => ({ a: n, b: n > 0 ? n : null }))
     const { definition, columns, sample_count } = await suggest(...samples)
     expect(definition?.columns).toEqual([
@@ -133,7 +133,7 @@ describe('required', () => {
 })
 
 describe('names', () => {
-  test('are in snake case and differ, whatever their case', async () => {
+  test('are in snake case and unique regardless of case', async () => {
     expect(await names({ userId: 1, HTTPStatus: 2, 'Größe (cm)': 3, '1st': 4, '💥': 5, select: 6 })).toEqual(
       expect.arrayContaining(['user_id', 'http_status', 'größe_cm', 'n_1st', 'value', 'select']),
     )
@@ -208,14 +208,14 @@ describe('any samples', () => {
       .map((fields) => `{${Object.entries(fields).map(([name, json]) => `${JSON.stringify(name.toWellFormed())}:${json}`)}}`),
     list: fc.array(tie('value'), { maxLength: 3 }).map((items) => `[${items}]`),
   }))
-  /** Some alike, as records are. */
+  /** Some samples are alike, as records are. */
   const samples = fc
     .array(value, { minLength: 1, maxLength: 12 })
     .chain((some) =>
       fc.array(fc.constantFrom(...some), { minLength: some.length, maxLength: 24 }).map((more) => [...some, ...more]),
     )
 
-  test('are previewed without a fault by what is suggested for them', { timeout: 120_000 }, async () => {
+  test('preview without errors in the suggested view', { timeout: 120_000 }, async () => {
     let suggested = 0
     await fc.assert(
       fc.asyncProperty(samples, async (given) => {

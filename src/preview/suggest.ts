@@ -1,9 +1,9 @@
 /**
- * A definition for samples: a column for every node that has values, in the narrowest type that takes them all.
+ * Suggests a definition for samples: a column for every path with values, in the narrowest type that accepts all of them.
  *
- * Owns: which columns there are, their types and names. Does not own: what is in the samples (sample-profile.ts).
- * Law: what is suggested compiles, and no sample that DuckDB takes for JSON fails by it: DuckDB itself is asked before it is handed
- * out, and a column that it has something to say against becomes text. Names depend on the set of paths, not on the samples' order.
+ * Owns: the columns, their types and names. Does not own: profiling the samples (records/sample-profile.ts).
+ * Law: a suggestion compiles, and no sample that DuckDB reads as JSON fails in it: the view is tried first, and columns with errors or
+ * warnings become JSON. Names depend on the set of paths, not on the order of the samples.
  */
 import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
@@ -31,15 +31,15 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
   const endsAt = clock.monotonic() + timeoutMs
   const profile = profileSamples(samples)
   const warnings: PreviewIssue[] = profile.unreadable.map(({ index, message }) =>
-    warning('invalid_json', `the sample is left out: ${message}`, { sample_index: index }),
+    warning('invalid_json', `the sample was skipped: ${message}`, { sample_index: index }),
   )
   if (profile.isCut) {
-    warnings.push(warning('too_many_paths', `only the first ${profileLimits.nodesMax} paths of the samples were looked at`))
+    warnings.push(warning('too_many_paths', `only the first ${profileLimits.nodesMax} paths of the samples were read`))
   }
   const found = candidates(profile.root, warnings)
   const chosen = mostFrequent(found)
   if (chosen.length < found.length) {
-    const left = `${found.length - chosen.length} paths that fewer samples have are left out`
+    const left = `${found.length - chosen.length} less frequent paths were left out`
     warnings.push(warning('too_many_columns', `a view has at most ${definitionLimits.columnsMax} columns: ${left}`))
   }
   const names = namesOf(chosen)
@@ -48,21 +48,21 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
     return { name: names[index] ?? '', type, path, ...(isRequired ? { required: true } : {}) }
   })
   const readable = samples.filter((_, index) => profile.unreadable.every((sample) => sample.index !== index))
-  const sound = columns.length === 0 ? [] : await verified(columns, readable, clock, endsAt, warnings)
-  const stats = sound.map(({ name, path, type }, index): SuggestedColumn => {
+  const suggested = columns.length === 0 ? [] : await verifyColumns(columns, readable, clock, endsAt, warnings)
+  const stats = suggested.map(({ name, path, type }, index): SuggestedColumn => {
     const { found: count = 0, nulls = 0 } = chosen[index]?.node ?? {}
     return { name, path, type, found: count, nulls, missing: profile.samples - count - nulls }
   })
   return {
-    definition: sound.length === 0 ? null : { columns: sound },
+    definition: suggested.length === 0 ? null : { columns: suggested },
     warnings: warnings.slice(0, WARNINGS_MAX),
     sample_count: profile.samples,
     columns: stats,
   }
 }
 
-/** The columns, of which those that DuckDB finds fault with are text, and required no more. */
-async function verified(
+/** Tries the columns, and makes those with errors or warnings optional JSON. */
+async function verifyColumns(
   columns: readonly Column[],
   samples: readonly string[],
   clock: Clock,
@@ -80,25 +80,26 @@ async function verified(
   })
 }
 
-/** In the order in which the samples have them. */
+/** Returns the possible columns, in the order of the samples. */
 function candidates(root: ProfileNode, warnings: PreviewIssue[]): readonly Candidate[] {
   const found: Candidate[] = []
   const add = (node: ProfileNode, type: string, steps: readonly Step[] = node.steps): void => {
     const path = pathTo(steps)
     if (path === undefined) {
-      warnings.push(warning('not_addressable', `no path can name ${shown(steps)}`))
+      warnings.push(warning('not_addressable', `no path can name ${quotedPath(steps)}`))
     } else found.push({ node, steps, path, type })
   }
   const visit = (node: ProfileNode, isInList: boolean): void => {
     if (node.found === 0) {
-      if (node.steps.length > 0) warnings.push(warning('always_null', `${shown(node.steps)} is null wherever it is there`))
+      if (node.steps.length > 0)
+        warnings.push(warning('always_null', `${quotedPath(node.steps)} is null in every sample that has it`))
       return
     }
     const [kind, ...others] = node.kinds
     if (others.length === 0 && kind === 'object' && node.names.size > 0 && !isMap(node)) {
       const { length: before } = found
       for (const inner of node.names.values()) visit(inner, isInList)
-      // Deeper than was looked at.
+      // The profile goes no deeper.
       if (found.length === before && node.steps.length === profileLimits.depthMax) add(node, jsonOf(isInList))
       return
     }
@@ -110,7 +111,9 @@ function candidates(root: ProfileNode, warnings: PreviewIssue[]): readonly Candi
     const type = isList ? listOf(node) : scalarOf(node)
     if (type === undefined) {
       if (!isList && !others.every((other) => other === kind)) {
-        warnings.push(warning('mixed_types', `${shown(node.steps)} is ${[...node.kinds].join(' and ')}: it is taken as JSON`))
+        warnings.push(
+          warning('mixed_types', `${quotedPath(node.steps)} is ${[...node.kinds].join(' and ')}: it becomes a JSON column`),
+        )
       }
       add(node, jsonOf(isInList))
     } else add(node, isInList ? `${type}[]` : type)
@@ -123,7 +126,7 @@ function isPlainObject(node: ProfileNode): boolean {
   return node.kinds.size === 1 && node.kinds.has('object') && node.names.size > 0 && !isMap(node)
 }
 
-/** Names that are data: many of them, and each in few samples. */
+/** Whether the names are data: there are many, each in few samples. */
 function isMap({ names, found }: ProfileNode): boolean {
   if (names.size < MAP_NAMES_MIN) return false
   const all = [...names.values()].reduce((sum, inner) => sum + inner.found + inner.nulls, 0)
@@ -134,7 +137,7 @@ function jsonOf(isInList: boolean): string {
   return isInList ? 'JSON[]' : 'JSON'
 }
 
-/** The type of a list of scalars, or of lists of them. */
+/** Returns the type of a list of scalars, or of lists of scalars; undefined if there is none. */
 function listOf(node: ProfileNode, depth = 1): string | undefined {
   const { items } = node
   if (items === undefined || items.found === 0) return undefined
@@ -149,25 +152,25 @@ function append(type: string | undefined): string | undefined {
 
 const ofTexts = { uuid: 'UUID', date: 'DATE', timestamp: 'TIMESTAMP', other: 'VARCHAR' } as const
 
-/** The narrowest type that takes all of them; undefined where only JSON does. */
+/** Returns the narrowest type that accepts all values; undefined if only JSON does. */
 function scalarOf({ kinds, texts, digits, fitsBigint, fitsDouble }: ProfileNode): string | undefined {
   const is = (...kind: string[]) => [...kinds].every((one) => kind.includes(one))
   if (is('boolean')) return 'BOOLEAN'
   if (is('text')) return ofTexts[texts ?? 'other']
-  // A HUGEINT is a decimal of 38 digits in the file. What is longer keeps its digits as text.
+  // In Parquet, HUGEINT is a decimal of 38 digits. Longer integers keep their digits as text.
   if (is('integer')) return fitsBigint ? 'BIGINT' : digits <= 38 ? 'HUGEINT' : 'VARCHAR'
   if (is('integer', 'fraction')) return fitsDouble ? 'DOUBLE' : 'VARCHAR'
   return undefined
 }
 
-/** The most frequent ones, in their own order. */
+/** Returns the most frequent candidates, in the order of the samples. */
 function mostFrequent(found: readonly Candidate[]): readonly Candidate[] {
   const byFrequency = [...found.entries()].toSorted(([at, a], [bt, b]) => b.node.found - a.node.found || at - bt)
   const kept = byFrequency.slice(0, definitionLimits.columnsMax).toSorted(([at], [bt]) => at - bt)
   return kept.map(([, candidate]) => candidate)
 }
 
-/** The path that names it; undefined where there is none. */
+/** Returns the path; undefined if no path can name these steps. */
 function pathTo(steps: readonly Step[]): string | undefined {
   const path = printPath(steps)
   try {
@@ -194,7 +197,7 @@ function namesOf(chosen: readonly Candidate[]): readonly string[] {
   return chosen.map((candidate) => names.get(candidate) ?? '')
 }
 
-/** The names on the way in snake case, of which the last count most. */
+/** Returns the names along the path in snake case; the last ones are kept if it is too long. */
 function nameOf(steps: readonly Step[]): string {
   const words = steps.flatMap((step) => (step === 'each' || 'index' in step ? [] : [snake(step.key)]))
   while (words.length > 1 && Buffer.byteLength(words.join('_')) > NAME_CHARS_MAX) words.shift()
@@ -215,7 +218,7 @@ function snake(key: string): string {
     .toLowerCase()
 }
 
-function shown(steps: readonly Step[]): string {
+function quotedPath(steps: readonly Step[]): string {
   const path = printPath(steps).toWellFormed()
   return JSON.stringify(path.length > 100 ? `${path.slice(0, 100)}…` : path)
 }

@@ -13,7 +13,7 @@ import { canonicalText } from './column-quality.ts'
 
 type Range = Pick<ColumnQuality, 'name' | 'values' | 'nulls' | 'min' | 'max'>
 
-/** What DuckDB says of the values in the file. */
+/** What DuckDB reports for the values in the file. */
 async function asked(path: string, columns: readonly Column[]): Promise<readonly Range[]> {
   const selected = columns.flatMap(({ name, type }) => {
     const column = quoteIdentifier(name)
@@ -43,7 +43,7 @@ async function compared(definition: Definition, records: readonly string[], besi
   return { quality, ...decided }
 }
 
-/** Of tests that start DuckDB many times, or with many rows. */
+/** For tests that start DuckDB many times, or with many rows. */
 const timeoutMs = 60_000
 
 const column = (type: string, more: Partial<Column> = {}): Column => ({ name: 'v', type, path: '$.v', ...more })
@@ -124,7 +124,7 @@ describe('nulls, minimum and maximum', () => {
     ['BLOB', ['abc', null], null, null],
     ['INTEGER[]', [[1, null], [], null], null, null],
     ['VARCHAR[][]', [[['a'], null], [], null, null], null, null],
-  ])('of %s are those of the values %j', async (type, values, min, max) => {
+  ])('of %s match the values %j', async (type, values, min, max) => {
     const { quality } = await compared({ columns: [column(type)] }, records(values))
     const nulls = values.filter((value) => value === null).length
     expect(quality.columns).toEqual([
@@ -132,7 +132,7 @@ describe('nulls, minimum and maximum', () => {
     ])
   })
 
-  test('over many row groups, some of nulls alone, some with NaN or infinity in them', { timeout: timeoutMs }, async () => {
+  test('are exact over many row groups, some with only nulls, some with NaN or infinity', { timeout: timeoutMs }, async () => {
     const columns = ['DOUBLE', 'BIGINT', 'VARCHAR', 'INTEGER[]', 'DECIMAL(18,3)'].map((type, index) => ({
       name: `c${index}`,
       type,
@@ -153,7 +153,7 @@ describe('nulls, minimum and maximum', () => {
     ])
   })
 
-  test('of columns with hostile names', async () => {
+  test('work for columns with hostile names', async () => {
     const names = ['l, list, element', 'l', `"quoted" 'x'`, 'a.b', 'select', 'é\u{1F600}', 'rowid', 'column_id']
     const columns = names.map((name, index) => ({ name, type: index === 1 ? 'BIGINT[]' : 'BIGINT', path: `$.c${index}` }))
     const { quality } = await compared({ columns }, ['{"c0":1,"c1":[5],"c2":2,"c3":3,"c4":4,"c5":5,"c6":6,"c7":7}', '{"c0":9}'])
@@ -164,7 +164,7 @@ describe('nulls, minimum and maximum', () => {
     ])
   })
 
-  test('where no row is accepted, none', async () => {
+  test('are missing if no row is accepted', async () => {
     const { quality } = await compared({ columns: [column('BIGINT', { required: true })] }, records([null, null]))
     expect(quality.columns).toEqual([
       { name: 'v', type: 'BIGINT', values: 0, nulls: 0, cast_nulls: 0, cast_dlq: 0, missing: 2, min: null, max: null },
@@ -172,12 +172,12 @@ describe('nulls, minimum and maximum', () => {
   })
 })
 
-describe('casts that fail', () => {
-  test('have a bit for every column there may be', () => {
+describe('failed casts', () => {
+  test('have a bit for every possible column', () => {
     expect(definitionLimits.columnsMax).toBeLessThanOrEqual(2 * MASK_COLUMNS)
   })
 
-  test('are counted at their column, those of the last of a hundred columns too', async () => {
+  test('are counted by column, up to the hundredth', async () => {
     const columns = Array.from(
       { length: 100 },
       (_, index): Column => ({ name: `c${index}`, type: 'INTEGER', path: `$.c${index}` }),
@@ -202,7 +202,7 @@ describe('casts that fail', () => {
     expect(counts.castNulls).toBe(5)
   })
 
-  test('in more different ways than are told apart at once', { timeout: timeoutMs }, async () => {
+  test('are counted when there are more distinct masks than are held at once', { timeout: timeoutMs }, async () => {
     const columns = Array.from(
       { length: 14 },
       (_, index): Column => ({ name: `c${index}`, type: 'INTEGER', path: `$.c${index}` }),
@@ -261,7 +261,7 @@ describe('random records', () => {
   const record = fc.record({ a: value, b: fc.oneof(fc.integer(), fc.integer(), value), c: value, d: value, e: value })
   const other: Definition = { columns: [{ name: 'x', type: 'VARCHAR', path: '$.x' }] }
 
-  test('have what plain SQL says of the Parquet, and what the DLQ says', { timeout: timeoutMs }, async () => {
+  test('match plain SQL over the Parquet file, and the DLQ', { timeout: timeoutMs }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(record, { maxLength: 40 }), fc.boolean(), async (values, isAlone) => {
         const lines = values.map((each) => JSON.stringify(each))
@@ -277,7 +277,7 @@ describe('random records', () => {
     )
   })
 
-  test('in several segments add up to what they have in one', { timeout: timeoutMs }, async () => {
+  test('add up to the same in several segments as in one', { timeout: timeoutMs }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 20 }), fc.nat(20), async (values, at) => {
         const lines = values.map((each) => JSON.stringify(each))
@@ -292,7 +292,7 @@ describe('random records', () => {
   })
 })
 
-test('the texts that minimum and maximum are cut to keep their order', () => {
+test('shortened minimum and maximum keep their order', () => {
   const type = parseType('VARCHAR')
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {

@@ -17,7 +17,7 @@ describe('many records', () => {
     ],
     filters: [{ condition: 'a > 0 OR a IS NULL' }],
   }
-  /** Of every fate some, and whole vectors of one. */
+  /** Some records of every outcome, and whole vectors with the same one. */
   const record = (index: number): string => {
     if (index % 3_001 === 7) return `{"a":${index}`
     if (index % 10 === 3 || (index > 20_000 && index < 25_000)) return `{"a":"x${index}"}`
@@ -35,7 +35,7 @@ describe('many records', () => {
   test.each([
     ['alone', []],
     ['beside another view', [{ columns: [{ name: 'b', type: 'VARCHAR', path: '$.b' }] }]],
-  ])('are each seen once, in their order, %s', async (_, beside) => {
+  ])('are each observed once, in order, %s', async (_, beside) => {
     const { counts, rows, dlq } = await decide(definition, records, beside)
     expect(rows.map(([a]) => a)).toEqual(accepted.map((text) => JSON.parse(text).a))
     expect(dlq.map(({ record_index, error_code, record }) => ({ record_index, error_code, record }))).toEqual(refused)
@@ -50,7 +50,7 @@ describe('many records', () => {
     )
   })
 
-  test('a deadline ends a statement that asks for each of them, and the next goes on', async () => {
+  test('a timeout ends a statement that observes every record, and the next one runs', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'inlet-views-'))
     const options = { directory, memoryBytes: 256 * MiB, segmentSeq: 7, signal: new AbortController().signal }
     const table = await RecordTable.open({ ...options, statementTimeoutMs: 5 })
@@ -60,7 +60,9 @@ describe('many records', () => {
     table.finish()
     const extracted = await table.extract([{ name: 'seen', version: 3, compiled: await compileView(definition) }])
     for (const _ of [1, 2]) {
-      await expect(table.writeAccepted(extracted, 0, join(directory, 'rows.parquet'))).rejects.toThrow('not done within 5 ms')
+      await expect(table.writeAccepted(extracted, 0, join(directory, 'rows.parquet'))).rejects.toThrow(
+        'statement timed out after 5 ms',
+      )
     }
     table.close()
     await rm(directory, { recursive: true })

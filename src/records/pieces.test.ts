@@ -6,7 +6,7 @@ import { cutToFit, type Piece, VECTOR_ROWS } from './pieces.ts'
 
 const outOfMemory = new OutOfMemory('Out of Memory Error: no room\nadvice')
 
-test('rows come once and in order, in whole vectors or parts of one, and only those that are too much alone are left out', async () => {
+test('cutting keeps each row once and in order, in whole vectors or parts of one, except rows that never fit', async () => {
   const weights = fc.array(fc.record({ at: fc.nat(9_999), weight: fc.integer({ min: 1, max: 120 }) }), { maxLength: 30 })
   await fc.assert(
     fc.asyncProperty(
@@ -43,7 +43,7 @@ test('rows come once and in order, in whole vectors or parts of one, and only th
   )
 })
 
-test('other errors are not for smaller pieces', async () => {
+test('other errors are not retried with smaller pieces', async () => {
   const piece = { records: 'records_0', first: 0, from: 0, to: 10, rows: 10 }
   const work = () => Promise.reject(new Error('no space left'))
   await expect(cutToFit([piece], work, () => undefined)).rejects.toThrow('no space left')

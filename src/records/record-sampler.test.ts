@@ -14,13 +14,13 @@ function sampled(count: number, record: (index: number) => string | Buffer): rea
   return sampler.texts()
 }
 
-test('of few records all are taken, each as it was', () => {
+test('samples all of a few records unchanged', () => {
   expect(sampled(qualityLimits.samplesMax, String)).toEqual(
     Array.from({ length: qualityLimits.samplesMax }, (_, index) => `${index}`),
   )
 })
 
-test.each([201, 1_000, 54_321, runs(200_000, 1_000_000)])('of %i they are evenly spread', (count) => {
+test.each([201, 1_000, 54_321, runs(200_000, 1_000_000)])('spreads samples evenly over %i records', (count) => {
   const indexes = sampled(count, String).map(Number)
   const [first, second = 0] = indexes
   expect(first).toBe(0)
@@ -30,7 +30,7 @@ test.each([201, 1_000, 54_321, runs(200_000, 1_000_000)])('of %i they are evenly
   expect(count - (indexes.at(-1) ?? 0)).toBeLessThanOrEqual(second)
 })
 
-test('large records are fewer, too large ones and what is no text are none', () => {
+test('keeps fewer large records, and none that are too large or not text', () => {
   const large = sampled(1_000, (index) => `${index} ${'x'.repeat(30_000)}`)
   expect(large.reduce((sum, text) => sum + text.length, 0)).toBeLessThanOrEqual(SAMPLES_BYTES_MAX)
   expect(large.length).toBeGreaterThanOrEqual(4)

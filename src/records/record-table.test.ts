@@ -9,7 +9,7 @@ import { runs } from '../../test/support/thorough.ts'
 
 const column = (name: string, type: string, more: Partial<Column> = {}): Column => ({ name, type, path: `$.${name}`, ...more })
 
-/** What one value becomes as a type: the value, or why the row went elsewhere. */
+/** Returns the value as a type, or the reason why the row was not accepted. */
 async function becomes(type: string, json: string, path = '$.v'): Promise<Value | undefined> {
   const { rows, dlq } = await decide({ columns: [{ name: 'v', type, path, cast_failures: 'dlq' }] }, [`{"v":${json}}`])
   return dlq[0] === undefined ? rows[0]?.[0] : `DLQ ${dlq[0]['error_code']}`
@@ -106,7 +106,7 @@ describe('values', () => {
     ['TIMESTAMP[]', '["2020-01-01", "inf"]', 'DLQ cast_failed'],
     ['TIME[]', '["24:00:00"]', 'DLQ cast_failed'],
     ['JSON[]', '[1,{"a":null}]', ['1', '{"a":null}']],
-  ])('%s of %s', async (type, json, expected) => {
+  ])('%s from %s', async (type, json, expected) => {
     expect(await becomes(type, json)).toEqual(expected)
   })
 
@@ -131,16 +131,16 @@ describe('values', () => {
     ['VARCHAR', '"t"', '$$.user_properties.__proto__', 'p'],
     ['VARCHAR', '"t"', '$$.user_properties.none', null],
     ['INTEGER', '"t"', '$$.user_properties.site', 'DLQ cast_failed'],
-  ])('%s of %s at %s', async (type, json, path, expected) => {
+  ])('%s from %s at %s', async (type, json, path, expected) => {
     expect(await becomes(type, json, path)).toEqual(expected)
   })
 
-  test('of two equal keys the first counts', async () => {
+  test('the first of two equal keys counts', async () => {
     const { rows } = await decide({ columns: [column('a', 'INTEGER')] }, ['{"a":1,"a":2}'])
     expect(rows).toEqual([[1]])
   })
 
-  test('128-bit integers are decimals in the file', async () => {
+  test('128-bit integers are decimals in the Parquet file', async () => {
     const { types } = await decide({ columns: [column('a', 'HUGEINT'), column('b', 'DECIMAL(9,2)')] }, ['{"a":1}'])
     expect(types).toEqual(['DECIMAL(38,0)', 'DECIMAL(9,2)'])
   })
@@ -179,12 +179,12 @@ describe('records', () => {
     ['a trailing comma', '{"b":1,}'],
     ['NaN', '{"b":NaN}'],
     ['a deep nest', `{"b":${'['.repeat(300_000)}${']'.repeat(300_000)}}`],
-  ])('%s is a record without the column', async (_, record) => {
+  ])('%s counts as a record without the column', async (_, record) => {
     const { rows } = await decide({ columns: [column('a', 'INTEGER')] }, [record])
     expect(rows).toEqual([[null]])
   })
 
-  test('a megabyte in one value', async () => {
+  test('a value may have a megabyte', async () => {
     const long = 'ü'.repeat(MiB / 2 - 20)
     const { rows } = await decide({ columns: [column('a', 'VARCHAR')] }, Array(40).fill(JSON.stringify({ a: long })))
     expect(rows).toHaveLength(40)
@@ -211,7 +211,7 @@ describe('the rules of a row', () => {
     ['{"a":1,"b":2,"c":3}', 'accepted'],
     ['{"a":1}', 'accepted'],
     ['{"a":0}', 'dropped'],
-    // The filter is false: whatever else is wrong with the row.
+    // The filter is false: other problems of the row do not matter.
     ['{"a":0,"b":"x"}', 'dropped'],
     ['{"b":1,"c":-1}', 'dropped'],
     // The first column's error.
@@ -227,7 +227,7 @@ describe('the rules of a row', () => {
     expect(await fate(record)).toBe(expected)
   })
 
-  test('a filter that is unknown drops the row, and counts the value that became NULL', async () => {
+  test('an unknown filter drops the row and counts the value that became NULL', async () => {
     const { counts } = await decide({ columns: [column('a', 'INTEGER')], filters: [{ condition: 'a > 5' }] }, [
       '{"a":"x"}',
       '{}',
@@ -236,7 +236,7 @@ describe('the rules of a row', () => {
     expect(counts).toMatchObject({ processed: 3, accepted: 0, dropped: 3, dlq: 0, castNulls: 1 })
   })
 
-  test('an error inside a filter is unknown for that row alone', async () => {
+  test('an error inside a filter makes it unknown for that row only', async () => {
     const { rows } = await decide(
       {
         columns: [column('a', 'UTINYINT'), column('b', 'VARCHAR')],
@@ -247,7 +247,7 @@ describe('the rules of a row', () => {
     expect(rows).toEqual([[9, '5']])
   })
 
-  test('an error is caught where its expression occurs twice', async () => {
+  test('an error is caught even if its expression occurs twice', async () => {
     const twice = { columns: [column('a', 'UTINYINT')], filters: [{ condition: 'a - 1 > 3 AND a - 1 < 9' }] }
     expect((await decide(twice, ['{"a":0}', '{"a":5}'])).rows).toEqual([[5]])
     const lists = ['INTEGER[]', 'BIGINT[]', 'TIMESTAMP[]', 'DATE[]', 'TIME[]', 'JSON[]', 'INTEGER[][]']
@@ -257,7 +257,7 @@ describe('the rules of a row', () => {
     expect(counts.castNulls).toBe(7 + 7 + 4)
   })
 
-  test('messages name the column and show the value', async () => {
+  test('messages name the column and quote the value', async () => {
     const { dlq } = await decide({ columns: [column('a', 'DECIMAL(4,2)', { cast_failures: 'dlq', required: true })] }, [
       '{"a":"it\'s \\"long\\""}',
       '{}',
@@ -276,7 +276,7 @@ describe('the rules of a row', () => {
     ["ILIKE '%A_A%A_A%A_A%'", 1],
     ["SIMILAR TO '(a*)*b'", 0],
     ["LIKE 'aaa!%' ESCAPE '!' OR v LIKE 'a%'", 1],
-  ])('a megabyte of text %s takes no time to speak of', async (condition, accepted) => {
+  ])('a megabyte of text %s is matched quickly', async (condition, accepted) => {
     const { counts } = await decide({ columns: [column('v', 'VARCHAR')], filters: [{ condition: `v ${condition}` }] }, [
       `{"v":"${'a'.repeat(MiB - 100)}"}`,
     ])
@@ -285,7 +285,7 @@ describe('the rules of a row', () => {
 })
 
 describe('random records and definitions obey the rules', () => {
-  /** A value, the text DuckDB makes of it, and what it is as each type: undefined where it is none. */
+  /** A value, DuckDB's text for it, and its value as each type; undefined if it is not a value of the type. */
   type Sample = { readonly json: string; readonly text: string | null; readonly as: Readonly<Record<string, Value | undefined>> }
   const sample = (json: string, text: string | null, bigint?: string, boolean?: boolean, date?: string): Sample => ({
     json,
@@ -320,7 +320,7 @@ describe('random records and definitions obey the rules', () => {
   const and = (one: Truth, other: Truth): Truth =>
     one === false || other === false ? false : one === null || other === null ? null : true
 
-  /** Conditions over the first column, with what they should say. */
+  /** Conditions on the first column, with the expected result. */
   const testArbitrary: fc.Arbitrary<Test> = fc.letrec<{ leaf: Test; node: Test }>((tie) => ({
     leaf: fc.oneof(
       fc.constant<Test>({ sql: 'c0 IS NULL', holds: ([value]) => value === null || value === undefined }),
@@ -364,7 +364,7 @@ describe('random records and definitions obey the rules', () => {
     { weight: 1, arbitrary: fc.constantFrom('{', 'nope', '', '{"a":1}}', '\0') },
   )
 
-  /** The rules, as docs/views.md has them. */
+  /** The rules of docs/views.md. */
   function judge(columns: readonly (Column & { key: (typeof keys)[number] })[], tests: readonly Test[], doc: Doc | string) {
     if (typeof doc === 'string') return { fate: 'dlq', code: 'invalid_json', nulls: 0, row: [] }
     const values = columns.map(({ key, type }) => ({ text: doc[key]?.text ?? null, value: doc[key]?.as[type] }))
@@ -389,7 +389,7 @@ describe('random records and definitions obey the rules', () => {
   test.each([
     ['alone', []],
     ['beside another view', [otherView]],
-  ])('as a model in JavaScript has them, %s', async (_, beside) => {
+  ])('like a model in JavaScript, %s', async (_, beside) => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(columnArbitrary, { minLength: 1, maxLength: 4 }),

@@ -37,7 +37,7 @@ async function read(path: string, batchBytes: number): Promise<readonly (readonl
 
 const at = 1_795_161_600_123_456
 
-test('records come back as they were sent, in their order, whatever their bytes', async () => {
+test('returns records as they were sent, in order, whatever their bytes', async () => {
   const payloads = [
     Buffer.from('{"n":1}'),
     Buffer.from('{"text":"\u2028 ü 💥 \\u0000"}'),
@@ -59,7 +59,7 @@ test('records come back as they were sent, in their order, whatever their bytes'
   expect((await read(await written(records), MiB)).flat()).toEqual(records)
 })
 
-test('parts are bounded by bytes, also where records of all sizes are mixed', async () => {
+test('bounds batches by bytes, also for records of mixed sizes', async () => {
   const sizes = Array.from({ length: 20_000 }, (_, index) => (index % 400 === 50 ? 900 * KiB : 10 + (index % 7)))
   const records = sizes.map((bytes, index) => ({
     ...{ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: at + index },
@@ -70,7 +70,7 @@ test('parts are bounded by bytes, also where records of all sizes are mixed', as
     records.map(({ receivedAtMicros }) => receivedAtMicros),
   )
   expect(batches.flat().every(({ payload }, index) => payload.equals(records[index]?.payload ?? Buffer.of()))).toBe(true)
-  // A part is never more than a row group.
+  // A batch is never larger than a row group.
   for (const batch of batches) {
     expect(batch.reduce((sum, { payload }) => sum + payload.byteLength, 0)).toBeLessThan(32 * MiB)
   }

@@ -20,7 +20,7 @@ async function unmapped(columns: readonly Column[], ...records: readonly unknown
 test.each<readonly [what: string, columns: Column[], record: unknown, expected: readonly string[]]>([
   ['what a column takes', paths(['$.a'], ['$.b.c']), { a: 1, b: { c: 2 } }, []],
   ['a new field', paths(['$.a']), { a: 1, b: 2 }, ['$.b integer']],
-  ['the topmost place of which nothing is taken', paths(['$.a']), { a: 1, b: { c: { d: 1 } } }, ['$.b object']],
+  ['the topmost path that no column takes', paths(['$.a']), { a: 1, b: { c: { d: 1 } } }, ['$.b object']],
   ['what is beside a column', paths(['$.a.b']), { a: { b: 1, c: [], d: 1.5 } }, ['$.a.c array', '$.a.d number']],
   ['nothing below JSON', paths(['$.a', 'JSON']), { a: { b: [{ c: 1 }] } }, []],
   ['nothing below text, which is its JSON', paths(['$.a', 'VARCHAR']), { a: { b: 1 } }, []],
@@ -48,12 +48,12 @@ test.each<readonly [what: string, columns: Column[], record: unknown, expected: 
     { 'a b': 1, "it's": 1, __proto__x: 1 },
     ['$.__proto__x integer', "$['a b'] integer", "$['it\\'s'] integer"],
   ],
-])('there is %s', async (_, columns, record, expected) => {
+])('reports %s', async (_, columns, record, expected) => {
   const found = await unmapped(columns, record)
   expect(found.map(({ path, types }) => `${path} ${types.join('|')}`).toSorted()).toEqual(expected)
 })
 
-test('of a place with several kinds of values all are named, and records counted once', async () => {
+test('lists all kinds of values at a path, and counts each record once', async () => {
   const found = await unmapped(paths(['$.a.b']), { a: 'x', n: [1, 2] }, { a: { b: 1 }, n: 'x' }, { a: 1.5 }, { a: { b: 1 } })
   expect(found).toEqual([
     { path: '$.a', types: ['number', 'string'], records: 2 },
@@ -61,7 +61,7 @@ test('of a place with several kinds of values all are named, and records counted
   ])
 })
 
-test('the most frequent come first, and those that thousands of names are data of are bounded', async () => {
+test('the most frequent paths come first, and thousands of names that are data are bounded', async () => {
   const records = Array.from({ length: 100 }, (_, record) => ({
     always: 1,
     often: record % 2 === 0 ? 1 : null,
@@ -75,19 +75,19 @@ test('the most frequent come first, and those that thousands of names are data o
   ])
 })
 
-test('names of any length and characters make paths that are bounded and well-formed', async () => {
+test('names of any length and characters give bounded, well-formed paths', async () => {
   const names = ['x'.repeat(100_000), `${'x'.repeat(100_000)}y`, '\ud800', '\0', '"', '\\', "'", '\u202e', '', '😀'.repeat(200)]
   const found = await unmapped(paths(['$.a']), Object.fromEntries(names.map((name) => [name, 1])))
   for (const { path } of found) {
     expect(path.length).toBeLessThanOrEqual(qualityLimits.pathCharsMax)
     expect(path.isWellFormed()).toBe(true)
   }
-  // Two of them look alike.
+  // Two of the shortened paths are equal.
   expect(found).toHaveLength(names.length - 1)
   expect(found.every(({ records }) => records === 1)).toBe(true)
 })
 
-test('they are those of delivery: of records with any fate, but for what is no JSON', async () => {
+test('delivery samples records of every outcome, except those that are not valid JSON', async () => {
   const definition = { columns: [{ name: 'a', type: 'BIGINT', path: '$.a', required: true }], filters: [{ condition: 'a > 0' }] }
   const { quality } = await decide(definition, [
     '{"a":1,"new":1}',
@@ -103,7 +103,7 @@ test('they are those of delivery: of records with any fate, but for what is no J
   })
 })
 
-test('of random records, a path is found if and only if no column takes it', async () => {
+test('in random records, a path is reported if and only if no column takes it', async () => {
   const { tree } = fc.letrec((tie) => ({
     tree: fc.oneof(
       { maxDepth: 4 },
@@ -130,7 +130,7 @@ test('of random records, a path is found if and only if no column takes it', asy
   )
 })
 
-/** The law again, in other words: by prefixes of the columns' paths. */
+/** The same law, expressed by prefixes of the columns' paths. */
 function leftOver(value: unknown, mapped: readonly (readonly string[])[], at: readonly string[]): readonly string[] {
   const startsHere = mapped.filter((names) => at.every((name, index) => names[index] === name))
   const path = `$${at.map((name) => (name === 'd e' ? "['d e']" : `.${name}`)).join('')}`

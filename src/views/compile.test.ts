@@ -33,7 +33,7 @@ async function refusal(condition: string): Promise<string | undefined> {
 }
 
 describe('definitions', () => {
-  test('every problem is listed with its place', async () => {
+  test('lists every problem with its path', async () => {
     const found = await problems({
       columns: [
         { name: 'a', type: 'MONEY', path: 'a' },
@@ -54,13 +54,13 @@ describe('definitions', () => {
     expect(found[4]?.message).toBe('"nope" is not a column of this view')
   })
 
-  test('the shape is checked too, however it came here', async () => {
+  test('checks the shape of any input', async () => {
     expect(await problems(null)).toHaveLength(1)
     expect(await problems({ columns: [] })).toMatchObject([{ path: 'columns' }])
     expect(await problems({ columns: [{ name: 'a\0', type: 'BIGINT', path: '$.a', extra: 1 }] })).not.toEqual([])
   })
 
-  test('one object is compiled once', async () => {
+  test('compiles an object once', async () => {
     const definition = { columns: [...columns] }
     expect(compileView(definition)).toBe(compileView(definition))
     const wrong = { columns: [{ name: 'a', type: 'x', path: '$' }] }
@@ -69,7 +69,7 @@ describe('definitions', () => {
   })
 })
 
-describe('conditions that are taken', () => {
+describe('allowed conditions', () => {
   test.each([
     'amount > 5',
     'AMOUNT > 5 AND NOT (kind = \'x\' OR "odd ""name")',
@@ -96,7 +96,7 @@ describe('conditions that are taken', () => {
   })
 })
 
-describe('conditions that are refused, naming what is wrong', () => {
+describe('rejected conditions name the problem', () => {
   test.each([
     ['amount', 'is of type BIGINT'],
     ['NULL', 'must be a BOOLEAN expression'],
@@ -286,13 +286,13 @@ describe('hostile definitions', () => {
     columns: fc.array(fc.record({ name, type, path: nasty }), { minLength: 1, maxLength: 4 }),
     filters: fc.array(fc.record({ condition }), { maxLength: 3 }),
   })
-  // One part of it alone is out of place: of these some are taken.
+  // Only one part is out of place: some of these compile.
   const nearlySound = fc.record({
     columns: fc.tuple(fc.record({ name, type: fc.constantFrom('VARCHAR', 'JSON'), path: fc.oneof(fc.constant('$.a'), nasty) })),
     filters: fc.array(fc.record({ condition: fc.oneof(fc.constant("a = 'x; --'"), condition) }), { maxLength: 1 }),
   })
 
-  test('end in a refusal with places, or in a statement of the one shape', async () => {
+  test('are rejected with paths, or compile to a statement of the same shape', async () => {
     let compiled = 0
     await fc.assert(
       fc.asyncProperty(fc.oneof(hostile, nearlySound), async (definition) => {
@@ -304,7 +304,7 @@ describe('hostile definitions', () => {
         if (found.length > 0) return
         compiled += 1
         const { sql } = await compileView(definition)
-        // Outside of quotes there are only our own words.
+        // Outside of quotes there are only words of the compiler.
         const bare = sql.replace(/'(?:[^']|'')*'/g, "''")
         expect(bare).toMatch(
           /^SELECT verdict_0, .* FROM \(SELECT CASE WHEN json_valid\(payload\) THEN payload END AS payload, received_at, source FROM records\)/,

@@ -36,7 +36,7 @@ filters:
 `
 
 describe('YAML', () => {
-  test('is read, with its comments, quotes, folded texts and anchors', () => {
+  test('may have comments, quotes, folded texts and anchors', () => {
     expect(read(yaml)).toEqual({
       columns: [
         { name: 'id', type: 'BIGINT', path: '$.id', required: true },
@@ -48,7 +48,7 @@ describe('YAML', () => {
     })
   })
 
-  test('has the types of YAML 1.2 only: no, on and dates are texts', () => {
+  test('has only the types of YAML 1.2: no, on and dates are text', () => {
     expect(read('[no, on, yes, 2026-01-01, 0x10, 1e3, .inf, ~, "1"]')).toEqual([
       ...['no', 'on', 'yes', '2026-01-01', 16, 1000, Number.POSITIVE_INFINITY, null, '1'],
     ])
@@ -57,20 +57,20 @@ describe('YAML', () => {
   test.each([
     ['columns.0.type', 4, 11],
     ['columns.1.path', 7, 44],
-    // What an alias stands for is where it stands.
+    // The content of an alias is located at the alias.
     ['columns.3.type', 12, 11],
     ['filters.0.condition', 15, 16],
     ['filters.0', 15, 5],
-    // What is not there is where it should be.
+    // A missing part is located where it should be.
     ['columns.9.name', 3, 3],
     ['columns.2.required', 8, 5],
     ['', 2, 1],
-  ])('%s is at line %i, column %i', (path, line, column) => {
+  ])('locates %s at line %i, column %i', (path, line, column) => {
     const [located] = parseDefinitionText(yaml, 'yaml').located([{ path, message: 'm' }])
     expect(located).toEqual({ path, message: 'm', line, column })
   })
 
-  test('a part that has no value is where it should be', () => {
+  test('locates a part without a value where it should be', () => {
     expect(parseDefinitionText('a:\n  b:\n', 'yaml').located([{ path: 'a.b', message: '' }])).toMatchObject([
       { line: 2, column: 5 },
     ])
@@ -92,7 +92,7 @@ describe('YAML', () => {
     ['keys in keys', '? '.repeat(100_000), 'nested too deep', undefined, undefined],
     ['ever deeper', Array.from({ length: 500 }, (_, n) => `${' '.repeat(n)}a:`).join('\n'), 'indented', undefined, undefined],
     ['many parts', '- 1\n'.repeat(60_000), 'too many parts', undefined, undefined],
-  ])('%s is refused', (_, text, message, line, column) => {
+  ])('rejects %s', (_, text, message, line, column) => {
     expect(problem(text.slice(0, definitionLimits.textCharsMax))).toEqual({
       path: '',
       message: expect.stringContaining(message),
@@ -100,7 +100,7 @@ describe('YAML', () => {
     })
   })
 
-  test('a billion laughs are not told', () => {
+  test('rejects a billion laughs', () => {
     const lists = Array.from(
       { length: 12 },
       (_, n) =>
@@ -115,7 +115,7 @@ describe('YAML', () => {
     expect(problem(lists.join('\n'))?.message).toContain('alias count')
   })
 
-  test('names that mean something to JavaScript are names like any other', () => {
+  test('treats names that are special in JavaScript like any other', () => {
     const value = read('__proto__: { polluted: 1 }\nconstructor: 2') as object
     expect(Object.keys(value)).toEqual(['__proto__', 'constructor'])
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
@@ -125,7 +125,7 @@ describe('YAML', () => {
 describe('JSON', () => {
   const json = '{\n  "columns": [\n\t{"name": "a", "type": "X", "path": "$.a"}\n  ]\n}'
 
-  test('is read and has places too', () => {
+  test('is located as well', () => {
     expect(read(json, 'json')).toEqual(JSON.parse(json))
     expect(parseDefinitionText(json, 'json').located([{ path: 'columns.0.type', message: '' }])).toMatchObject([
       { line: 3, column: 24 },
@@ -138,11 +138,11 @@ describe('JSON', () => {
     expect(problem('', 'json')?.message).toContain('is not valid JSON')
   })
 
-  test('a key twice is refused', () => {
+  test('rejects duplicate keys', () => {
     expect(problem('{"a": 1,\n"a": 2}', 'json')).toMatchObject({ message: expect.stringContaining('unique'), line: 2, column: 1 })
   })
 
-  test('escapes, empty lines and keys on lines of their own', () => {
+  test('locates parts after escapes, empty lines and keys on their own lines', () => {
     expect(read('{"a"\n\n:\n"\\u00fc\\ud83d\\ude00\\/"}', 'json')).toEqual({ a: 'ü😀/' })
   })
 })

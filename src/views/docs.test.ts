@@ -1,4 +1,4 @@
-/** The examples of docs/views.md: a view, records, and what they become. */
+/** Runs the examples of docs/views.md: a view, records, and the resulting rows. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Definition } from '#model/definition.ts'
@@ -7,7 +7,7 @@ import { parseDefinitionText } from './definition-text.ts'
 
 const kinds = ['rows', 'dead', 'columns', 'unmapped'] as const
 type Kind = (typeof kinds)[number]
-/** What the records become, as far as it is shown. */
+/** The results that an example shows. */
 type Example = {
   readonly line: number
   readonly view: string
@@ -33,20 +33,23 @@ function examplesOf(text: string): readonly Example[] {
 describe('docs/views.md', () => {
   const examples = examplesOf(docs)
 
-  test('has examples, and no fenced block that is none', () => {
+  test('has examples, and every fenced block is one', () => {
     expect(examples.length).toBeGreaterThanOrEqual(4)
     const fences = [...docs.matchAll(/^```(?:yaml|json)\w*.*$/gm)].map(([fence]) => fence)
     expect(fences.filter((fence) => !/^```(yaml view|jsonl (records|rows|dead|columns|unmapped))$/.test(fence))).toEqual([])
   })
 
-  test.each(examples.map((example) => [example.line, example] as const))('the example at line %i is so', async (_, example) => {
-    const definition = Definition.parse(parseDefinitionText(example.view, 'yaml').value)
-    const { rows = [], dead = [], columns, unmapped } = example.shown
-    const decided = await decide(definition, example.records)
-    expect(decided.rows).toEqual(rows)
-    expect(decided.dlq).toHaveLength(dead.length)
-    expect(decided.dlq).toMatchObject(dead)
-    if (columns !== undefined) expect(decided.quality.columns).toMatchObject(columns)
-    if (unmapped !== undefined) expect(decided.quality.unmapped).toEqual(unmapped)
-  })
+  test.each(examples.map((example) => [example.line, example] as const))(
+    'the example at line %i is correct',
+    async (_, example) => {
+      const definition = Definition.parse(parseDefinitionText(example.view, 'yaml').value)
+      const { rows = [], dead = [], columns, unmapped } = example.shown
+      const decided = await decide(definition, example.records)
+      expect(decided.rows).toEqual(rows)
+      expect(decided.dlq).toHaveLength(dead.length)
+      expect(decided.dlq).toMatchObject(dead)
+      if (columns !== undefined) expect(decided.quality.columns).toMatchObject(columns)
+      if (unmapped !== undefined) expect(decided.quality.unmapped).toEqual(unmapped)
+    },
+  )
 })

@@ -1,4 +1,4 @@
-/** What the language of conditions has, as docs/views.md says it, and what hostile ones come to. */
+/** The filter language as docs/views.md describes it, and hostile conditions. */
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ const columns: readonly Column[] = [
 ]
 const record = JSON.stringify({ n: -2.5, i: 7, s: ' Abc ', t: '2026-11-20T08:15:30.5Z', l: ['a', 'b'] })
 
-/** Each function once, in a condition that holds for the record. */
+/** Each function once, in a condition that is true for the record. */
 const examples = [
   ...["lower(s) = ' abc '", "upper(s) = ' ABC '", "trim(s) = 'Abc'", "ltrim(s) = 'Abc '", "rtrim(s) = ' Abc'", 'length(s) = 5'],
   ...[
@@ -53,8 +53,8 @@ const examples = [
   ...["s LIKE '%b_ '", "s ILIKE '%B%'", "s SIMILAR TO ' A.*'", "regexp_matches(s, 'b')", "regexp_full_match(s, ' A[a-z]+ ')"],
 ]
 
-describe('the functions', () => {
-  test('are those of docs/views.md', () => {
+describe('the allowed functions', () => {
+  test('are those in docs/views.md', () => {
     const docs = readFileSync(new URL('../../docs/views.md', import.meta.url), 'utf8')
     const section = docs.slice(docs.indexOf('### Functions'), docs.indexOf('### What is refused'))
     const listed = [...section.matchAll(/`([a-z_]+)\(/g)].map(([, name = '']) => name)
@@ -62,18 +62,18 @@ describe('the functions', () => {
     expect([...new Set(listed)].toSorted()).toEqual([...allowedFunctions, ...special].toSorted())
   })
 
-  test('have an example each', () => {
+  test('have one example each', () => {
     const used = new Set(examples.flatMap((example) => [...example.matchAll(/([a-z_]+)\(/g)].map(([, name]) => name)))
     expect([...allowedFunctions].filter((name) => !used.has(name))).toEqual([])
   })
 
-  test.each(examples)('%s holds', async (condition) => {
+  test.each(examples)('%s is true', async (condition) => {
     const { counts } = await decide({ columns: [...columns], filters: [{ condition }] }, [record])
     expect(counts).toMatchObject({ accepted: 1 })
   })
 })
 
-describe('a moment with a zone', () => {
+describe('a timestamp with a zone', () => {
   const zoned: readonly Column[] = [
     { name: 'z', type: 'TIMESTAMPTZ', path: '$.z' },
     { name: 'zs', type: 'TIMESTAMPTZ[]', path: '$.zs' },
@@ -91,7 +91,7 @@ describe('a moment with a zone', () => {
     's = z',
     's::TIMESTAMP = z',
     "s = TIMESTAMPTZ '2026-11-20 06:00:00+00'",
-  ])('%s holds, whatever zone a record before names', async (condition) => {
+  ])('%s is true, whatever zone an earlier record names', async (condition) => {
     const { counts } = await decide({ columns: [...zoned], filters: [{ condition }] }, [zone, at, zone, at])
     expect(counts).toMatchObject({ accepted: 2, dropped: 2 })
   })
@@ -107,7 +107,7 @@ async function refusal(condition: string): Promise<string | undefined> {
   }
 }
 
-describe('what is refused says what it is', () => {
+describe('rejected conditions name the problem', () => {
   test.each([
     ['SET memory_limit = 1', 'cannot be parsed'],
     ["ATTACH 'x'", '"ATTACH"'],
@@ -141,7 +141,7 @@ describe('what is refused says what it is', () => {
     expect(await refusal(condition)).toContain(message)
   })
 
-  test('nested ten thousand deep, in whatever way', async () => {
+  test('nested ten thousand deep in any way', async () => {
     for (const [open, close] of [
       ['(', ')'],
       ['NOT (', ')'],
@@ -155,7 +155,7 @@ describe('what is refused says what it is', () => {
     }
   })
 
-  test('the size of a regular expression is that with its repetitions written out', () => {
+  test('the size of a regular expression counts its repetitions written out', () => {
     expect(
       ['abc', 'a{3}', '(ab){2,5}', '((a{10}){10}){10}', '[a-z]{4}', '\\({2}', '(', '[]a]{2}', 'a{,5}'].map(expandedSize),
     ).toEqual([...[3, 3, 10, 1000, 4, 2, 0, 2, 5]])
@@ -224,7 +224,7 @@ describe('mutated conditions', () => {
     )
     .map(([start, changes]) => changes.reduce((text, [at, cut, part]) => text.slice(0, at) + part + text.slice(at + cut), start))
 
-  test('are refused, or decide every record', { timeout: 120_000 }, async () => {
+  test('are rejected, or decide every record', { timeout: 120_000 }, async () => {
     let taken = 0
     await fc.assert(
       fc.asyncProperty(mutated, async (condition) => {
@@ -248,7 +248,7 @@ describe('mutated conditions', () => {
   })
 })
 
-/** Each bound of the type, and what is next to it: a double has neither. */
+/** The bounds of each type and their neighbours, which doubles cannot represent. */
 const bounds: readonly (readonly [type: string, low: string, high: string])[] = [
   ['BIGINT', '9007199254740992', '9007199254740993'],
   ['BIGINT', '-9223372036854775808', '9223372036854775807'],

@@ -15,7 +15,7 @@ describe('paths', () => {
     ['$.@timestamp', '/@timestamp'],
     ['$.größe', '/größe'],
     ["$['a*']", '/a*'],
-    // An index, [*] or a name of digits: a pointer would take one for the other.
+    // An index, [*] or a name of digits: a JSON pointer cannot tell them apart.
     ['$.a[0]', '$."a"[0]'],
     ['$.a[ 12 ].b', '$."a"[12]."b"'],
     ['$.a[*].b', '$."a"[*]."b"'],
@@ -27,11 +27,11 @@ describe('paths', () => {
     expect(path.from === 'record' && duckDbPath(path.steps)).toBe(expected)
   })
 
-  test.each(['topic', 'client_id', 'ingested_at', 'protocol', 'content_type'])('$$.%s is of the envelope', (field) => {
+  test.each(['topic', 'client_id', 'ingested_at', 'protocol', 'content_type'])('$$.%s names a field of the envelope', (field) => {
     expect(parsePath(`$$.${field}`)).toEqual({ from: 'envelope', field })
   })
 
-  test.each(['$$.user_properties.a', "$$.user_properties['a']", '$$.user_properties."a"'])('%s is of the envelope', (text) => {
+  test.each(['$$.user_properties.a', "$$.user_properties['a']", '$$.user_properties."a"'])('%s names a user property', (text) => {
     expect(parsePath(text)).toEqual({ from: 'envelope', field: 'user_property', name: 'a' })
   })
 
@@ -65,7 +65,7 @@ describe('paths', () => {
     ['$."\ud800"', 'well-formed'],
     [`$${'.a'.repeat(65)}`, 'at most 64 steps'],
     [`$${'['.repeat(1000)}`, 'expected an index'],
-  ])('%j is refused', (text, message) => {
+  ])('rejects %j', (text, message) => {
     expect(() => parsePath(text)).toThrow(PathError)
     expect(() => parsePath(text)).toThrow(message)
   })

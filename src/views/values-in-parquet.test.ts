@@ -1,4 +1,4 @@
-/** Edge values of every type, in real Parquet, as two readers that share no code see them. */
+/** Edge values of every type in real Parquet, read by two independent readers. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Database, type Value } from '#duckdb/database.ts'
@@ -11,7 +11,7 @@ import { decide } from '../../test/support/decide.ts'
 import { type Row, readWithHyparquet } from '../../test/support/parquet.ts'
 import { castText } from './cast-sql.ts'
 
-/** Of one record, by column: what DuckDB reads and what hyparquet reads. */
+/** The values of one record by column, as DuckDB and hyparquet read them. */
 async function readBack(columns: readonly Column[], record: string) {
   let others: readonly Row[] = []
   const look = async (path: string) => {
@@ -24,7 +24,7 @@ async function readBack(columns: readonly Column[], record: string) {
 
 const failed = Symbol('failed')
 
-/** Type, JSON, what DuckDB has, and what hyparquet has where that is not the same: it reads decimals as doubles. */
+/** Type, JSON, DuckDB's value, and hyparquet's value if it differs: it reads decimals as doubles. */
 const edges: [type: string, json: string, expected: Value | typeof failed, other?: unknown][] = [
   // NaN and the infinities, as JSON that DuckDB tolerates and as text.
   ['DOUBLE', 'NaN', 'NaN', Number.NaN],
@@ -70,7 +70,7 @@ const edges: [type: string, json: string, expected: Value | typeof failed, other
     '0.12345678901234567890123456789012345678',
     0.12345678901234568,
   ],
-  // Time: offsets are applied, in whatever form; epoch numbers are no time.
+  // Time: offsets are applied in any form; epoch numbers are not times.
   ['TIMESTAMP', '"1969-12-31T23:59:59.999Z"', '1969-12-31 23:59:59.999', '1969-12-31T23:59:59.999Z'],
   ['TIMESTAMP', '"0001-01-01T00:00:00Z"', '0001-01-01 00:00:00', '0001-01-01T00:00:00.000Z'],
   ['TIMESTAMP', '"2026-01-01T00:00:00.123456789+0530"', '2025-12-31 18:30:00.123456', '2025-12-31T18:30:00.123Z'],
@@ -114,19 +114,22 @@ const edges: [type: string, json: string, expected: Value | typeof failed, other
 ]
 
 describe('edge values', () => {
-  test.each(edges)('%s of %s', async (type: string, json: string, expected: Value | typeof failed, other: unknown = expected) => {
-    const column = { name: 'v', type, path: '$.v' }
-    if (expected === failed) {
-      const { dlq } = await decide({ columns: [{ ...column, cast_failures: 'dlq' }] }, [`{"v":${json}}`])
-      expect(dlq).toMatchObject([{ error_code: 'cast_failed', column: 'v' }])
-    } else {
-      const { values, others } = await readBack([{ ...column, cast_failures: 'dlq' }], `{"v":${json}}`)
-      expect(values).toEqual([expected])
-      expect(others).toEqual([other])
-    }
-  })
+  test.each(edges)(
+    '%s from %s',
+    async (type: string, json: string, expected: Value | typeof failed, other: unknown = expected) => {
+      const column = { name: 'v', type, path: '$.v' }
+      if (expected === failed) {
+        const { dlq } = await decide({ columns: [{ ...column, cast_failures: 'dlq' }] }, [`{"v":${json}}`])
+        expect(dlq).toMatchObject([{ error_code: 'cast_failed', column: 'v' }])
+      } else {
+        const { values, others } = await readBack([{ ...column, cast_failures: 'dlq' }], `{"v":${json}}`)
+        expect(values).toEqual([expected])
+        expect(others).toEqual([other])
+      }
+    },
+  )
 
-  test('JSON null is as good as missing; "null" and "" are texts', async () => {
+  test('JSON null counts as missing; "null" and "" are text', async () => {
     const columns = ['a', 'b', 'c', 'd'].map((name) => ({ name, type: 'VARCHAR', path: `$.${name}` }))
     const { values, others } = await readBack(columns, '{"a":null,"c":"null","d":""}')
     expect([values, others]).toEqual([
@@ -139,7 +142,7 @@ describe('edge values', () => {
   })
 })
 
-describe('a time with something before or after it', () => {
+describe('a time with text before or after it', () => {
   const part = fc.constantFrom(
     '+',
     '-',
@@ -174,7 +177,7 @@ describe('a time with something before or after it', () => {
         const given = texts.map((text) => `(${quoteLiteral(text)})`).join(', ')
         const select = (value: string) => `SELECT CAST(${value} AS VARCHAR) FROM`
         const ours = await connection.query(`${select(castText('text', parseType(type)))} (VALUES ${given}) AS given(text)`)
-        // Each in a statement of its own, where no row comes before it.
+        // Each in its own statement, so that no row comes before it.
         for (const [index, [value]] of ours.rows.entries()) {
           if (value === null) continue
           const text = texts[index] ?? ''
@@ -246,7 +249,7 @@ describe('column names', () => {
   ]
   const names = [...words, ...ours, ...odd]
 
-  test('of any kind are those of the Parquet, and can be filtered by', async () => {
+  test('of any kind reach the Parquet file, and can be used in filters', async () => {
     const columns = names.map((name, index) => ({ name, type: 'BIGINT', path: `$.c${index}` }))
     const record = JSON.stringify(Object.fromEntries(names.map((_, index) => [`c${index}`, index])))
     const seen = await readBack(columns, record)
@@ -258,7 +261,7 @@ describe('column names', () => {
     expect(counts).toMatchObject({ accepted: 1, dropped: 1 })
   })
 
-  test('of a hundred columns, of all types', async () => {
+  test('work for a hundred columns of all types', async () => {
     const types = ['BIGINT', 'VARCHAR', 'DOUBLE', 'BOOLEAN', 'DECIMAL(9,2)', 'TIMESTAMP', 'DATE', 'UUID', 'JSON', 'VARCHAR[]']
     const values = [
       '1',

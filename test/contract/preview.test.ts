@@ -20,7 +20,7 @@ const samples = ['{"event":"a","amount":1.5}', '{"event":"noise"}', '{"amount":1
 const preview = (account: Pick<TestAccount, 'post'>, more: object = {}) =>
   account.post('/v1/views/preview', { definition, samples, ...more })
 
-/** DuckDB tries this for most of a second on each of such samples, and heeds no interrupt before it has tried all of them. */
+/** DuckDB spends most of a second on each such sample, and ignores interrupts until it has processed all of them. */
 const runaway = {
   definition: {
     columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }],
@@ -98,7 +98,7 @@ describe('POST /v1/views/preview', () => {
     expect(answer).toMatchObject({ status: 422, body: { error: 'validation_error', errors: [{ path }] } })
   })
 
-  test('ends at its limit whatever DuckDB does, and slows nobody meanwhile; then it works again', {
+  test('ends at its limit whatever DuckDB does, without slowing other requests, and works again afterwards', {
     timeout: 40_000,
   }, async () => {
     const [busy, calm, other] = [await control().newAccount(), await control().newAccount(), await control().newAccount()]
@@ -123,7 +123,7 @@ describe('POST /v1/views/preview', () => {
     expect(await preview(calm)).toMatchObject({ status: 200, body: { rowCount: 2 } })
   })
 
-  test('429 for an account that runs many at once, before it has sent the samples; others are served', async () => {
+  test('429 for an account that runs many at once, before its samples are read; other accounts are served', async () => {
     const [busy, calm] = [await control().newAccount(), await control().newAccount()]
     const { body } = await control().call('POST', '/v1/token/exchange', { api_key: busy.api_key, scope: 'ingest' })
     const head = [
@@ -142,7 +142,7 @@ describe('POST /v1/views/preview', () => {
     }
     await until('the share is used up', async () => {
       hold()
-      // What was sent before this is being handled by the time that it is answered.
+      // Earlier requests are being handled once this one is answered.
       await control().call('GET', '/healthz')
       await control().call('GET', '/healthz')
       return (await preview(busy)).status === 429
@@ -158,7 +158,7 @@ describe('POST /v1/views/preview', () => {
   })
 })
 
-test('an account whose previews run away keeps no other waiting', async () => {
+test('runaway previews of one account do not delay others', async () => {
   const [one, other] = [await control().newAccount(), await control().newAccount()]
   const long = { ...runaway, samples: runaway.samples.slice(0, runs(4, 100)) }
   const runaways = Array.from({ length: previewLimits.perAccountMax }, () => preview(one, long))

@@ -13,7 +13,7 @@ const samples = ['{"id":9007199254740993,"user":{"e-mail":"x"}}', '{"id":2,"user
 
 const suggest = (account: Pick<TestAccount, 'post'>, body: object) => account.post('/v1/views/suggest', body)
 
-/** An endpoint with one committed segment, and where its raw Parquet is to lie. */
+/** An endpoint with one committed segment, and the path for its raw Parquet. */
 async function delivered(artifacts: (key: string) => object) {
   const account = await control().newAccount()
   const region = newRegion()
@@ -33,7 +33,7 @@ async function delivered(artifacts: (key: string) => object) {
 
 const parquetOnly = (key: string) => ({ parquet: { key, bytes: 1_000, rows: 3, sha256: '0'.repeat(64) } })
 
-/** Raw Parquet as delivery writes it, in the columns that matter. */
+/** Raw Parquet with the columns that matter, as delivery writes it. */
 async function writeRaw(path: string, payloads: readonly (string | null)[]): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   const directory = await mkdtemp(join(tmpdir(), 'inlet-raw-'))
@@ -49,7 +49,7 @@ async function writeRaw(path: string, payloads: readonly (string | null)[]): Pro
 }
 
 describe('POST /v1/views/suggest', () => {
-  test('200 from samples, for any token; what is suggested previews', async () => {
+  test('200 from samples, for any token; the suggestion previews without errors', async () => {
     const account = await control().newAccount()
     for (const scope of ['admin', 'metrics', 'ingest'] as const) {
       const answer = await suggest(account.as(scope), { samples })
@@ -74,7 +74,7 @@ describe('POST /v1/views/suggest', () => {
     }
   })
 
-  test('200 with no definition where there is nothing to make one of', async () => {
+  test('200 without a definition if there is nothing to suggest', async () => {
     const answer = await suggest(await control().newAccount(), { samples: ['{"a":1', '{"a":null}'] })
     expect(answer).toMatchObject({
       status: 200,
@@ -112,7 +112,7 @@ describe('POST /v1/views/suggest', () => {
     })
   })
 
-  test('422 says what to do where there is no raw Parquet, or it is gone, broken, too large or beyond reach', async () => {
+  test('422 says what to do if raw Parquet is missing, deleted, broken, too large or out of reach', async () => {
     const refusal = async (account: TestAccount, endpoint_id: string) => {
       const { status, body } = await suggest(account, { endpoint_id })
       expect(status).toBe(422)

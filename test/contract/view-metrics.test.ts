@@ -28,7 +28,7 @@ async function furnished(on: TestControl = control(), columns: readonly object[]
       ...each,
     }))
     const commit = aCommit(node.id, endpoint_id, seq, { views })
-    // Reported twice, as a node does that missed the answer.
+    // Reported twice, as by a node that missed the response.
     for (let times = 0; times < 2; times += 1)
       expect(await node.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200 })
   }
@@ -39,7 +39,7 @@ const counts = (processed: number, accepted: number, dropped: number, dlq: numbe
 const lastError = { code: 'cast_failed', message: 'the value "x"', at: '2026-11-20T08:00:00.000Z' }
 
 describe('GET /v1/views/{id}/metrics', () => {
-  test('200 of a view that has seen nothing', async () => {
+  test('200 for a view without records', async () => {
     const { account, view, path } = await furnished()
     expect(await account.get(path)).toEqual(
       expect.objectContaining({
@@ -56,7 +56,7 @@ describe('GET /v1/views/{id}/metrics', () => {
     )
   })
 
-  test('200 counts by endpoint and in sum, each commit once', async () => {
+  test('200 counts by endpoint and in total, each commit once', async () => {
     const { account, first, second, report, path } = await furnished()
     await report(first, { ...counts(100, 90, 6, 4), errors: { cast_failed: 3, invalid_json: 1 }, last_error: lastError })
     await report(first, counts(10, 10, 0, 0))
@@ -83,7 +83,7 @@ describe('GET /v1/views/{id}/metrics', () => {
     })
   })
 
-  test('200 shows a view that failed as a whole as an error', async () => {
+  test('200 reports a view that failed as a whole as an error', async () => {
     const { account, first, report, path } = await furnished()
     await report(first, { errors: { view_failed: 1 }, last_error: { ...lastError, code: 'view_failed' } })
     expect(await account.get(path)).toMatchObject({
@@ -91,7 +91,7 @@ describe('GET /v1/views/{id}/metrics', () => {
     })
   })
 
-  test('200 forgets a day after 24 hours, and the sum of all time never', async () => {
+  test('200 drops a day after 24 hours, and keeps the all-time total', async () => {
     await using own = await newControl()
     const { account, first, report, path } = await furnished(own)
     await report(first, { ...counts(5, 4, 0, 1), errors: { cast_failed: 1 }, last_error: lastError })
@@ -115,7 +115,7 @@ describe('GET /v1/views/{id}/metrics', () => {
     })
   })
 
-  test('422 of a detail that there is none of', async () => {
+  test('422 for an unknown detail', async () => {
     const { account, path } = await furnished()
     for (const query of ['detail=rows', 'detail=columns&detail=columns', 'details=columns']) {
       expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422, body: { error: 'validation_error' } })
@@ -149,7 +149,7 @@ describe('GET /v1/views/{id}/metrics?detail=columns', () => {
     ...{ values: 0, nulls: 0, null_rate_pct: 0, cast_failures: 0, cast_nulls: 0, cast_dlq: 0, missing: 0, min: null, max: null },
   }
 
-  test('200 of a view that has seen nothing has its columns, in their order', async () => {
+  test('200 lists the columns of a view without records, in order', async () => {
     const { account, path } = await furnished(control(), columns)
     expect((await account.get(`${path}?detail=columns`)).body).toMatchObject({
       endpoints: [],
@@ -163,7 +163,7 @@ describe('GET /v1/views/{id}/metrics?detail=columns', () => {
     })
   })
 
-  test('200 adds up by endpoint and in sum, exactly, each commit once, also beside nodes that say nothing of it', async () => {
+  test('200 adds up exactly by endpoint and in total, each commit once, also beside nodes that report no quality', async () => {
     const { account, first, second, report, path } = await furnished(control(), columns)
     const coupon = { path: '$.coupon', types: ['string' as const], records: 5 }
     await report(first, {
@@ -210,7 +210,7 @@ describe('GET /v1/views/{id}/metrics?detail=columns', () => {
     expect(plain.endpoints[0]).not.toHaveProperty('unmapped_paths')
   })
 
-  test('200 forgets a day after 24 hours, paths as well, and what is of all time never', async () => {
+  test('200 drops a day after 24 hours, paths too, and keeps the all-time totals', async () => {
     await using own = await newControl()
     const { account, first, report, path } = await furnished(own, columns)
     const unmapped = [{ path: '$.x', types: ['integer' as const], records: 1 }]
@@ -226,7 +226,7 @@ describe('GET /v1/views/{id}/metrics?detail=columns', () => {
     expect(body.aggregated.unmapped_paths).toEqual([])
   })
 
-  test('200 of twenty views with a hundred columns each in a commit', async () => {
+  test('200 for a commit of twenty views with a hundred columns each', async () => {
     const names = Array.from({ length: 100 }, (_, index) => `c${index}${'é'.repeat(120)}`)
     const hundred = names.map((name) => ({ name, type: 'VARCHAR', path: '$.a' }))
     const { account, view, first, report, path } = await furnished(control(), hundred)

@@ -1,4 +1,4 @@
-/** Definitions as text: YAML and JSON. */
+/** Definitions sent as text: YAML and JSON. */
 import { describe, expect, test } from 'vitest'
 import { useControl } from '../support/control.ts'
 
@@ -22,7 +22,7 @@ const definition = {
 }
 const samples = ['{"event":"a","amount":"1.50"}']
 
-/** What is wrong with it, and where: a path that is none, and a condition on no column. */
+/** The problems and their positions: an invalid path, and a condition on an unknown column. */
 const wrong = yaml.replace('path: $.amount', 'path: amount').replace('event !=', 'nope !=')
 const problems = [
   { path: 'definition.columns.1.path', message: 'must start with $, such as $.user.id', line: 6, column: 50 },
@@ -30,7 +30,7 @@ const problems = [
 ]
 
 describe('a definition as text', () => {
-  test('201 on create from YAML; the answer has the object', async () => {
+  test('201 on create from YAML; the response has the object', async () => {
     const account = await control().newAccount()
     const made = await account.post('/v1/views', { name: 'a', format: 'yaml', definition: yaml })
     expect(made).toMatchObject({ status: 201, body: { format: 'yaml', definition } })
@@ -38,14 +38,14 @@ describe('a definition as text', () => {
     expect(await account.post(`/v1/views/${made.body.id}/publish`)).toMatchObject({ status: 200, body: { definition } })
   })
 
-  test('201 on create from JSON text, which is what is taken where no format is given', async () => {
+  test('201 on create from JSON text, the default format', async () => {
     const account = await control().newAccount()
     const text = JSON.stringify(definition, null, 2)
     const made = await account.post('/v1/views', { name: 'a', definition: text })
     expect(made).toMatchObject({ status: 201, body: { format: 'json', definition } })
   })
 
-  test('200 on change: in the format of the view, or in another that is given', async () => {
+  test('200 on change, in the format of the view or another one', async () => {
     const account = await control().newAccount()
     const { body: view } = await account.post('/v1/views', { name: 'a', format: 'yaml', definition: yaml })
     const changed = { columns: [{ name: 'b', type: 'DATE', path: '$.b' }] }
@@ -74,7 +74,7 @@ describe('a definition as text', () => {
     })
   })
 
-  test('422 names what is wrong with its shape, with line and column', async () => {
+  test('422 locates problems of the shape by line and column', async () => {
     const account = await control().newAccount()
     const post = (text: string) => account.post('/v1/views', { name: 'a', format: 'yaml', definition: text })
     const refused = async (text: string) => {
@@ -96,7 +96,7 @@ describe('a definition as text', () => {
     expect(await refused('a: &a [x]\nb: *a\n'.repeat(1))).toMatchObject([{}, {}, {}])
   })
 
-  test('422 for what is neither an object nor a text', async () => {
+  test('422 for anything but an object or text', async () => {
     const account = await control().newAccount()
     for (const given of [1, true, null, []]) {
       const answer = await account.post('/v1/views', { name: 'a', definition: given })

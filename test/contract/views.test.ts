@@ -40,7 +40,7 @@ describe('POST /v1/views', () => {
     })
   })
 
-  test('201 with everything given; the same name in another account', async () => {
+  test('201 with all fields; the same name in another account', async () => {
     const given = { name: 'events', definition, description: 'd', format: 'yaml', tags: ['a', 'b'] }
     expect(await made(await control().newAccount(), given)).toMatchObject(given)
     expect(await made(await control().newAccount(), given)).toMatchObject(given)
@@ -78,7 +78,7 @@ describe('POST /v1/views', () => {
     expect(answer.body.errors.map(({ path }: { path: string }) => path)).toEqual(paths)
   })
 
-  test('422 for a name that another view of the account has', async () => {
+  test('422 for a name that the account already uses', async () => {
     const account = await control().newAccount()
     await made(account)
     expect(await account.post('/v1/views', { name: 'events', definition })).toMatchObject({
@@ -89,7 +89,7 @@ describe('POST /v1/views', () => {
 })
 
 describe('GET /v1/views', () => {
-  test('200 shows published ones unless asked for others, to any token', async () => {
+  test('200 lists published views by default, for any token', async () => {
     const account = await control().newAccount()
     await made(account, { name: 'draft' })
     await published(account, { name: 'published' })
@@ -103,7 +103,7 @@ describe('GET /v1/views', () => {
     expect(await names('?status=all')).toEqual(['archived', 'draft', 'published'])
   })
 
-  test('200 filters by name and by every tag', async () => {
+  test('200 filters by name and by all tags', async () => {
     const account = await control().newAccount()
     await published(account, { name: 'one', tags: ['a', 'b'] })
     await published(account, { name: 'two', tags: ['b'] })
@@ -116,7 +116,7 @@ describe('GET /v1/views', () => {
     expect(await names('tag=c')).toEqual([])
   })
 
-  test('200 pages, and counts where views are used', async () => {
+  test('200 pages, and counts the endpoints that use a view', async () => {
     const account = await control().newAccount()
     const { id } = await published(account, { name: 'used' })
     await published(account, { name: 'idle' })
@@ -144,7 +144,7 @@ describe('GET /v1/views', () => {
 })
 
 describe('GET /v1/views/{id}', () => {
-  test('200 has the versions of the lineage and the endpoints of this one', async () => {
+  test('200 has all versions of the view and the endpoints of this one', async () => {
     const account = await control().newAccount()
     const first = await published(account)
     const { body: second } = await account.post(`/v1/views/${first.id}/versions`)
@@ -190,7 +190,7 @@ describe('PATCH /v1/views/{id}', () => {
     expect(await account.patch(`/v1/views/${id}`, {})).toMatchObject({ status: 200, body: change })
   })
 
-  test('422 for what is published, for a bad definition, for another field', async () => {
+  test('422 for a published view, a bad definition, and an unknown field', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
     const path = `/v1/views/${id}`
@@ -215,7 +215,7 @@ describe('PATCH /v1/views/{id}', () => {
 })
 
 describe('DELETE /v1/views/{id}', () => {
-  test('204 for a draft; 404 after it; 422 when published or archived', async () => {
+  test('204 for a draft, then 404; 422 if published or archived', async () => {
     const account = await control().newAccount()
     const draft = await made(account, { name: 'draft' })
     expect(await account.delete(`/v1/views/${draft.id}`)).toMatchObject({ status: 204 })
@@ -235,7 +235,7 @@ describe('DELETE /v1/views/{id}', () => {
 })
 
 describe('POST /v1/views/{id}/publish', () => {
-  test('200 once; 422 from then on', async () => {
+  test('200 once, then 422', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
     const answer = await account.post(`/v1/views/${id}/publish`)
@@ -251,7 +251,7 @@ describe('POST /v1/views/{id}/publish', () => {
     expect(await account.post(`/v1/views/${newId()}/publish`)).toMatchObject({ status: 404 })
   })
 
-  test('of publishing and deleting at once, one succeeds', async () => {
+  test('one of concurrent publishing and deleting succeeds', async () => {
     const account = await control().newAccount()
     for (let round = 0; round < 10; round += 1) {
       const { id } = await made(account, { name: `round_${round}` })
@@ -264,7 +264,7 @@ describe('POST /v1/views/{id}/publish', () => {
     }
   })
 
-  test('of ten at once, one succeeds', async () => {
+  test('one of ten concurrent requests succeeds', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
     const all = await Promise.all(Array.from({ length: 10 }, () => account.post(`/v1/views/${id}/publish`)))
@@ -273,7 +273,7 @@ describe('POST /v1/views/{id}/publish', () => {
 })
 
 describe('POST /v1/views/{id}/versions', () => {
-  test('201 copies the latest version, or the one that is chosen', async () => {
+  test('201 copies the latest version, or the given one', async () => {
     const account = await control().newAccount()
     const first = await published(account, { description: 'first', tags: ['t'] })
     const path = `/v1/views/${first.id}/versions`
@@ -294,7 +294,7 @@ describe('POST /v1/views/{id}/versions', () => {
     })
   })
 
-  test('201 gives ten at once ten numbers', async () => {
+  test('201 numbers ten concurrent versions differently', async () => {
     const account = await control().newAccount()
     const { id } = await published(account)
     const all = await Promise.all(Array.from({ length: 10 }, () => account.post(`/v1/views/${id}/versions`)))
@@ -318,7 +318,7 @@ describe('POST /v1/views/{id}/versions', () => {
 })
 
 describe('POST /v1/views/{id}/archive', () => {
-  test('200 detaches it everywhere, and it cannot be attached again', async () => {
+  test('200 detaches the view everywhere, and prevents attaching it again', async () => {
     const account = await control().newAccount()
     const { id } = await published(account)
     const endpoints = []

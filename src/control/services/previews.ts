@@ -34,7 +34,7 @@ export class Previews {
       })
     }
     if (this.#total >= IN_FLIGHT_MAX) {
-      throw new AppError('unavailable', 'too many previews run at once', { retryAfterSeconds: 1 })
+      throw new AppError('unavailable', 'too many previews are running: try again later', { retryAfterSeconds: 1 })
     }
     this.#total += 1
     this.#inFlight.set(account_id, inFlight + 1)

@@ -321,7 +321,7 @@ describe('views that fail', () => {
   test('one that takes too long fails alone', async () => {
     const built = await build(many, { views: [slow('slow'), ids], statementTimeoutMs: 300, memoryBytes: 2048 * MiB })
     expect(kinds(built)).toEqual(['parquet: 30000', 'views/ids/v2: 30000'])
-    expect(built.failed.map(({ error }) => String(error))).toEqual(['StatementTimeout: not done within 300 ms'])
+    expect(built.failed.map(({ error }) => String(error))).toEqual(['StatementTimeout: statement timed out after 300 ms'])
     await built.remove()
   })
 
@@ -334,7 +334,7 @@ describe('views that fail', () => {
     await expect(building).rejects.toThrow(RequiredViewFailed)
     await expect(building).rejects.toMatchObject({
       view: { name: 'slow' },
-      message: expect.stringContaining('not done within 300 ms'),
+      message: expect.stringContaining('statement timed out after 300 ms'),
     })
     expect(await readdir(scratch)).toEqual([])
   })

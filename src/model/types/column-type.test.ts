@@ -21,7 +21,7 @@ describe('types', () => {
     expect(printType(parseType(text))).toBe(canonical)
   })
 
-  test('integers of 128 bits are stored as decimals, which every reader of Parquet has', () => {
+  test('128-bit integers are stored as decimals, which every Parquet reader supports', () => {
     expect(printType(storedType(parseType('HUGEINT')))).toBe('DECIMAL(38,0)')
     expect(printType(storedType(parseType('UHUGEINT[]')))).toBe('DECIMAL(38,0)[]')
     expect(printType(storedType(parseType('DECIMAL(9,2)')))).toBe('DECIMAL(9,2)')
@@ -44,7 +44,7 @@ describe('types', () => {
     ['DECIMAL(5,6)', 'use a precision of 1 to 38'],
     ['INTEGER[][][][][]', 'nested at most 4 deep'],
     ['a '.repeat(5000), 'unknown type'],
-  ])('%s is refused', (text, message) => {
+  ])('rejects %s', (text, message) => {
     expect(() => parseType(text)).toThrow(ColumnTypeError)
     expect(() => parseType(text)).toThrow(message)
   })
