@@ -29,7 +29,7 @@ describe('segment cat', () => {
     })
   })
 
-  test('prints what is no UTF-8 as base64', async () => {
+  test('prints bytes that are not UTF-8 as base64', async () => {
     const { out } = await run('cat', 'mqtt-single.wal')
     expect(JSON.parse(out.split('\n')[1] ?? '')).toMatchObject({ envelope_base64: 'JgD/', payload_base64: 'AP/+CoA=' })
   })
@@ -45,7 +45,7 @@ describe('segment cat', () => {
 })
 
 describe('segment check', () => {
-  test.each(['http-ndjson.wal', 'http-ndjson.wal.zst'])('says what is in %s', async (name) => {
+  test.each(['http-ndjson.wal', 'http-ndjson.wal.zst'])('summarizes %s', async (name) => {
     const { code, out, err } = await run('check', name)
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toContain('3 frames, 6 records, 78 payload bytes')
@@ -53,7 +53,7 @@ describe('segment check', () => {
     expect(out).toContain('2026-11-20T08:16:30.123456Z')
   })
 
-  test('says what is damaged', async () => {
+  test('reports damage', async () => {
     const { code, out, err } = await run('check', 'damaged.wal')
     expect(code).toBe(1)
     expect(out).toContain('1 frames, 2 records')
@@ -62,7 +62,7 @@ describe('segment check', () => {
   })
 })
 
-describe('what is no segment', () => {
+describe('a file that is not a segment', () => {
   test.each([
     ['write.ts', 'is not a segment of Inlet'],
     ['absent.wal', 'no such file'],

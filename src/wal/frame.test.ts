@@ -13,7 +13,7 @@ const frames: fc.Arbitrary<FrameInput> = fc.record({
 const salts = fc.integer({ min: 0, max: 0xffff_fffe })
 
 describe('a frame', () => {
-  test('comes back as it was', () => {
+  test('round-trips', () => {
     fc.assert(
       fc.property(frames, salts, fc.boolean(), (frame, salt, startsGroup) => {
         const before = Buffer.from('before')
@@ -30,7 +30,7 @@ describe('a frame', () => {
     )
   })
 
-  test('cut short anywhere is short', () => {
+  test('is short if it is cut anywhere', () => {
     fc.assert(
       fc.property(frames, salts, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), (frame, salt, share) => {
         const bytes = encodeFrame(frame, salt, true)
@@ -39,7 +39,7 @@ describe('a frame', () => {
     )
   })
 
-  test('with one bit flipped anywhere is corrupt, also in its length', () => {
+  test('is corrupt if any bit is flipped, even in its length', () => {
     fc.assert(
       fc.property(frames, salts, fc.nat(), (frame, salt, at) => {
         const bytes = encodeFrame(frame, salt, false)
@@ -50,7 +50,7 @@ describe('a frame', () => {
     )
   })
 
-  test('with many bits flipped, and cut, is never a frame', () => {
+  test('is never decoded if many bits are flipped and its end is cut', () => {
     const flips = fc.array(fc.nat(), { minLength: 1, maxLength: 20 })
     fc.assert(
       fc.property(frames, salts, flips, fc.integer({ min: 0, max: 3 }), (frame, salt, places, cut) => {
@@ -64,7 +64,7 @@ describe('a frame', () => {
     )
   })
 
-  test('of another segment is corrupt', () => {
+  test('is corrupt in another segment', () => {
     fc.assert(
       fc.property(frames, salts, salts, (frame, salt, other) => {
         fc.pre(salt !== other)
@@ -73,7 +73,7 @@ describe('a frame', () => {
     )
   })
 
-  test('random bytes and zeros are no frame', () => {
+  test('is never found in random bytes or zeros', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), salts, (bytes, salt) => {
         expect(decodeFrame(Buffer.from(bytes), 0, salt)).toBe(bytes.byteLength < 8 ? 'short' : 'corrupt')
@@ -82,7 +82,7 @@ describe('a frame', () => {
     expect(decodeFrame(Buffer.alloc(4_096), 0, 0)).toBe('corrupt')
   })
 
-  test('that its header cannot describe is refused', () => {
+  test('is rejected if its header cannot describe it', () => {
     const frame: FrameInput = {
       layout: 'single',
       receivedAtMicros: 0,

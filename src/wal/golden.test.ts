@@ -47,7 +47,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-test('the golden files are the ones that were written', async () => {
+test('the golden files were never rewritten', async () => {
   const hashes: Record<string, string> = {}
   for (const name of (await readdir(fixtures)).filter((file) => !file.endsWith('.ts'))) {
     hashes[name] = createHash('sha256')
@@ -126,8 +126,8 @@ describe('sealed', () => {
   })
 })
 
-describe('not whole', () => {
-  test('a damaged segment gives the frames before the damage, and says where it is', async () => {
+describe('damaged or torn', () => {
+  test('reading a damaged segment yields the frames before the damage, then an error with its offset', async () => {
     const reader = await openSegment(systemFiles, golden('damaged.wal'))
     const frames: unknown[] = []
     const reading = (async () => {
@@ -138,13 +138,13 @@ describe('not whole', () => {
     await reader.close()
   })
 
-  test('an open segment with a torn tail is sealed by a recovery without it', async () => {
+  test('recovery seals an open segment without its torn tail', async () => {
     await mkdir(join(directory, endpoint))
     await copyFile(golden('torn.open'), join(directory, endpoint, `000000000042-${incarnation}.open`))
     expect(await recovered()).toMatchObject([{ seq: 42, incarnation, state: 'sealed', frames: ndjson.slice(0, 2) }])
   })
 
-  test('an open segment with damage in the middle is sealed around it, and kept', async () => {
+  test('recovery copies the intact frames around damage, and keeps the file', async () => {
     await mkdir(join(directory, endpoint))
     await copyFile(golden('damaged.wal'), join(directory, endpoint, `000000000043-${incarnation}.open`))
     expect(await recovered()).toMatchObject([
@@ -179,7 +179,7 @@ async function all(groups: AsyncIterable<readonly Frame[]>) {
   return frames
 }
 
-/** Bytes as text, one character a byte. */
+/** Shows bytes as text, one character per byte. */
 function plain(frame: Frame) {
   const { envelope, payload, ...fields } = frame
   return { ...fields, envelope: Buffer.from(envelope).toString('latin1'), payload: Buffer.from(payload).toString('latin1') }

@@ -33,7 +33,7 @@ describe('records of lines', () => {
     expect(countRecords({ layout: 'lines', payload: Buffer.from(text) })).toBe(expected.length)
   })
 
-  test('as splitting the text says', () => {
+  test('agree with splitting the text', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', ' ', '\t', '\r', '\n', '\r\n', '{}', 'é')), (parts) => {
         const text = parts.join('')
@@ -47,7 +47,7 @@ describe('records of lines', () => {
   })
 })
 
-test('a single record is the payload, also when it is empty or blank', () => {
+test('a single record is the payload, even if it is empty or blank', () => {
   expect(records('', 'single')).toEqual([''])
   expect(records(' \n\n', 'single')).toEqual([' \n\n'])
 })

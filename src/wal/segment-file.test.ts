@@ -33,7 +33,7 @@ const footer = {
 }
 
 describe('names', () => {
-  test('come back as they were', () => {
+  test('round-trip', () => {
     for (const suffix of segmentSuffixes) {
       const name = segmentName(header, suffix)
       expect(name).toBe(`004294967297-a1b2c3d4e5.${suffix}`)
@@ -47,7 +47,7 @@ describe('names', () => {
     '1-a1b2c3d4e5.wal',
     '000000000001-A1B2C3D4E5.wal',
     '000000000001-a1b2c3d4e5.old',
-  ])('%s is no segment', (name) => expect(parseSegmentName(name)).toBeUndefined())
+  ])('%s is not a segment', (name) => expect(parseSegmentName(name)).toBeUndefined())
 
   test('a log name is a safe file name', () => {
     expect(['a', header.logName, 'x_1'].every(isLogName)).toBe(true)
@@ -56,19 +56,19 @@ describe('names', () => {
 })
 
 describe('the header', () => {
-  test('comes back as it was', () => {
+  test('round-trips', () => {
     expect(encodeHeader(header).byteLength).toBe(HEADER_BYTES)
     expect(decodeHeader(encodeHeader(header))).toEqual(header)
   })
 
-  test('says what is wrong', () => {
+  test('reports what is wrong', () => {
     const bytes = encodeHeader(header)
     expect(decodeHeader(Buffer.alloc(0))).toBe('short')
     expect(decodeHeader(bytes.subarray(0, 60))).toBe('short')
     expect(decodeHeader(Buffer.from('PAR1 and more'))).toBe('foreign')
   })
 
-  test('with one bit flipped is never taken', () => {
+  test('is rejected if any bit is flipped', () => {
     fc.assert(
       fc.property(fc.nat(HEADER_BYTES * 8 - 1), (bit) => {
         const bytes = encodeHeader(header)
@@ -82,11 +82,11 @@ describe('the header', () => {
 describe('the footer', () => {
   const salt = segmentSalt(header)
 
-  test('comes back as it was', () => {
+  test('round-trips', () => {
     expect(decodeFooter(encodeFooter(footer, salt), 0, salt)).toEqual(footer)
   })
 
-  test('cut, flipped, or of another segment is none', () => {
+  test('is rejected if it is cut, flipped, or of another segment', () => {
     const bytes = encodeFooter(footer, salt)
     expect(decodeFooter(bytes.subarray(0, FOOTER_BYTES - 1), 0, salt)).toBeUndefined()
     expect(decodeFooter(bytes, 0, segmentSalt({ ...header, seq: 1 }))).toBeUndefined()

@@ -13,7 +13,7 @@ import { HEADER_BYTES } from './segment-file.ts'
 import { openSegment, SegmentError, scanSegment } from './segment-reader.ts'
 import { Wal } from './wal.ts'
 
-/** Payload sizes from nothing to several buffers. */
+/** Payload sizes from zero to several buffers. */
 const sizes = [0, 1, 250, 5_000, 70_000, 300, 0, 12_345]
 let directory = ''
 let path = ''
@@ -65,7 +65,7 @@ describe('a sealed segment', () => {
     await reader.close()
   })
 
-  test('compressed with zstd says the same', async () => {
+  test('reads the same when compressed with zstd', async () => {
     const compressed = join(directory, 'compressed.wal.zst')
     await writeFile(compressed, zstdCompressSync(await readFile(path)))
     expect(await scanned(compressed)).toEqual(await scanned(path))
@@ -93,7 +93,7 @@ describe('damage is found', () => {
     await expect(readAll(await kept(Buffer.alloc(0)))).rejects.toThrow('inside the header')
   })
 
-  test('a whole frame cut out', async () => {
+  test('a missing frame', async () => {
     const bytes = await readFile(path)
     const first = bytes.readUInt32LE(HEADER_BYTES) + 12
     const cut = Buffer.concat([bytes.subarray(0, HEADER_BYTES), bytes.subarray(HEADER_BYTES + first)])

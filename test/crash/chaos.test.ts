@@ -1,6 +1,6 @@
 /**
- * Random kills of random processes under load, for real. `CHAOS_SEED` repeats a run, `CHAOS_STEPS` makes it longer.
- * Law: every acknowledged record is committed, once; nothing is committed that was never sent; a request is all or nothing.
+ * Kills random processes of a real installation at random under load. `CHAOS_SEED` repeats a run, `CHAOS_STEPS` makes it longer.
+ * Law: every acknowledged record is committed exactly once, nothing is committed that was never sent, and a request is all or nothing.
  */
 import { randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
@@ -11,14 +11,14 @@ import { until } from '../support/until.ts'
 
 const seed = Number(process.env['CHAOS_SEED'] ?? randomInt(2 ** 31))
 const steps = Number(process.env['CHAOS_STEPS'] ?? runs(5, 10))
-/** Each with an endpoint of its own. */
+/** Each has an endpoint of its own. */
 const buckets = ['chaos-one', 'chaos-two'] as const
 const view = {
   name: 'records',
   definition: { columns: [{ name: 'request', type: 'INTEGER', path: '$.request', required: true }] },
 }
 
-/** One request: `size` records that say which request they are of. It is sent once, whatever becomes of it. */
+/** One request: `size` records that name their request. It is sent once and never retried. */
 type Request = { readonly to: number; readonly size: number; outcome: 'acknowledged' | 'refused' | 'unknown' }
 
 test(`nothing acknowledged is lost (CHAOS_SEED=${seed})`, { timeout: 240_000 }, async () => {
@@ -55,7 +55,7 @@ test(`nothing acknowledged is lost (CHAOS_SEED=${seed})`, { timeout: 240_000 }, 
     const ingestRuns = victim !== 'ingest'
     await until('some requests', () => requests.length > seen + wait)
     await installation.kill(victim)
-    // Sometimes it stays away for a while, and sometimes another falls too.
+    // Sometimes it stays down for a while, and sometimes another process is killed too.
     if (ingestRuns) await until('requests without it', () => requests.length > seen + wait + random(300))
     const second = random(3) === 0 ? planes.find((plane) => plane !== victim) : undefined
     if (second !== undefined) await installation.kill(second)
@@ -88,7 +88,7 @@ test(`nothing acknowledged is lost (CHAOS_SEED=${seed})`, { timeout: 240_000 }, 
   expect(requests.filter(({ outcome }) => outcome === 'acknowledged').length).toBeGreaterThan(steps * 20)
 })
 
-/** Whole numbers below a bound, the same for the same seed. */
+/** Integers below a bound, the same for the same seed. */
 function randomFrom(start: number): (below: number) => number {
   let state = start >>> 0
   return (below) => {

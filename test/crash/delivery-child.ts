@@ -1,5 +1,5 @@
 /**
- * The delivery process, which dies at a named moment: `node delivery-child.ts MOMENT`, configured by the environment as any.
+ * A delivery process that dies at a named moment: `node delivery-child.ts MOMENT`, configured by the environment as usual.
  */
 import { startDelivery } from '#delivery/app.ts'
 import { systemClock } from '#lib/clock.ts'
@@ -50,7 +50,7 @@ setInterval(() => undefined, 60_000)
 
 type Deadly = (key: string) => boolean
 
-/** Buckets whose puts, or downloads, are the last thing that the process does. */
+/** Buckets that end the process at a put or a download. */
 function deadlyStores({ before, after, got }: { before?: Deadly; after?: Deadly; got?: Deadly }): ObjectStores {
   const deadly = async (key: string, put: () => Promise<void>): Promise<void> => {
     if (before?.(key) === true) await die()

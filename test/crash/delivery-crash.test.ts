@@ -1,6 +1,6 @@
 /**
- * The second half of the crash table: the delivery process dies at a named moment, for real, and another goes on from what it left.
- * Law: one commit a segment, every acknowledged record once in what is committed, nothing left on the node.
+ * The second half of the crash table: a real delivery process dies at a named moment, and the next one continues from what it left.
+ * Law: one commit per segment, every acknowledged record is committed exactly once, and nothing is left on the node.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ const view = {
   definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }], filters: [{ condition: 'n % 5 != 0' }] },
 }
 
-/** What the process leaves when it dies there: objects of the segment, a marker, a commit in the outbox, a commit in control. */
+/** What the process leaves behind: objects of the segment, a marker, a commit in the outbox, a commit in control. */
 type Left = {
   readonly objects: boolean
   readonly marker: boolean
@@ -84,7 +84,7 @@ describe('the delivery process dies', () => {
         expect([file.length, createHash('sha256').update(file).digest('hex')]).toEqual([bytes, sha256])
       }
     }
-    // Nothing lies in the bucket that no marker lists: what was tried twice has one name.
+    // The bucket has no object without a marker: a retry writes the same names.
     const listed = markers.flatMap(({ artifacts }) => Object.values(artifacts).map(({ key }) => key))
     expect(
       objects(installation)

@@ -1,6 +1,6 @@
 /**
- * The delivery process dies at a named moment of a backfill or a re-drive, for real, and another goes on from what it left.
- * Law: a segment has one output and one marker of a view version; what no marker lists is overwritten by the retry.
+ * A real delivery process dies at a named moment of a backfill or a re-drive, and the next one continues from what it left.
+ * Law: a segment has one output and one marker per view version; the retry overwrites objects that no marker lists.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ const child = resolve(import.meta.dirname, 'delivery-child.ts')
 const bucket = 'crash'
 const definition = (type: string) => ({ columns: [{ name: 'n', type, path: '$.n', required: true }] })
 const view = { name: 'numbers', definition: definition('UTINYINT') }
-/** Every third is beyond what version 1 takes, every fifth is none at all. */
+/** Every third number is out of range in version 1, and every fifth is not a number. */
 const numbers = Array.from({ length: 30 }, (_, n) => (n % 5 === 0 ? null : n % 3 === 0 ? 1_000 + n : n))
 const refused = numbers.filter((n) => n === null || n >= 1_000)
 
@@ -28,7 +28,7 @@ const kinds = {
   },
 } as const
 
-/** What is in the bucket of version 2 when the process dies there. */
+/** Objects and markers of version 2 in the bucket when the process dies. */
 const table: readonly (readonly [moment: string, objects: number, markers: number])[] = [
   ['job: downloaded', 0, 0],
   ['job: before the first artifact', 0, 0],
@@ -84,7 +84,7 @@ describe('the delivery process dies', () => {
   })
 })
 
-/** What there is of version 2. */
+/** Returns the objects of version 2. */
 function madeBy(installation: Installation): { readonly objects: readonly string[]; readonly markers: readonly string[] } {
   const folder = join(installation.buckets, bucket, 'in/let')
   const keys = readdirSync(folder, { recursive: true, withFileTypes: true })

@@ -1,5 +1,5 @@
 /**
- * A process that appends frames one after the other, says on standard output what was acknowledged, and dies at a named moment:
+ * A process that appends frames one after the other, prints each acknowledgement, and dies at a named moment:
  * `node wal-child.ts DIRECTORY MOMENT`.
  */
 import { Buffer } from 'node:buffer'
@@ -44,7 +44,7 @@ for (let id = 0; id < 5; id += 1) {
 }
 await wal.stop(new AbortController().signal)
 
-/** Only the first half of the fourth group reaches the file. */
+/** Writes only the first half of the fourth group to the file. */
 function tearing(real: Files): Files {
   return {
     ...deadlyFiles(real, { operation: 'write', when: 'after', matches: () => false }),

@@ -1,4 +1,4 @@
-/** The first rows of the crash table: a real process, ended with SIGKILL at a named moment, and what the next one makes of it. */
+/** The first rows of the crash table: a real process ended with SIGKILL at a named moment, and how the next process recovers. */
 import { spawn } from 'node:child_process'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,10 +19,10 @@ afterEach(async () => {
 })
 
 describe('process dies after', () => {
-  test('bytes written, before fsync: the frame was not acknowledged, all before it are delivered', async () => {
+  test('bytes written, before fsync: the frame was not acknowledged, all frames before it are delivered', async () => {
     const child = await run('written, before fsync')
     expect(child).toEqual({ signal: 'SIGKILL', acknowledged: [0, 1, 2], left: ['high-water', 'open'] })
-    // The page cache outlives the process, so the frame is there all the same. It was sent, and may be delivered.
+    // The page cache outlives the process, so the frame survives. It was sent, so it may be delivered.
     expect(await recovered()).toEqual({ ids: [0, 1, 2, 3], seqs: [0] })
   })
 
@@ -32,7 +32,7 @@ describe('process dies after', () => {
     expect(await recovered()).toEqual({ ids: [0, 1, 2], seqs: [0] })
   })
 
-  test('fsync, before the answer: the frame is kept', async () => {
+  test('fsync, before the acknowledgement: the frame is kept', async () => {
     const child = await run('fsync, before the answer')
     expect(child).toEqual({ signal: 'SIGKILL', acknowledged: [0, 1, 2], left: ['high-water', 'open'] })
     expect(await recovered()).toEqual({ ids: [0, 1, 2, 3], seqs: [0] })
@@ -50,19 +50,19 @@ describe('process dies after', () => {
     expect(await recovered()).toEqual({ ids: [0, 1, 2, 3, 4], seqs: [0] })
   })
 
-  test('rename, before the directory fsync: it is sealed', async () => {
+  test('rename, before the directory fsync: the segment is sealed', async () => {
     const child = await run('rename, before the directory fsync')
     expect(child).toEqual({ signal: 'SIGKILL', acknowledged: [0, 1, 2, 3, 4], left: ['high-water', 'wal'] })
     expect(await recovered()).toEqual({ ids: [0, 1, 2, 3, 4], seqs: [0] })
   })
 
-  test('everything: a clean stop seals', async () => {
+  test('a clean stop: everything is sealed', async () => {
     const child = await run('never')
     expect(child).toEqual({ signal: null, acknowledged: [0, 1, 2, 3, 4], left: ['high-water', 'wal'] })
     expect(await recovered()).toEqual({ ids: [0, 1, 2, 3, 4], seqs: [0] })
   })
 
-  test('a crash, another one in the middle of the recovery, and a third: the seq goes on', async () => {
+  test('a crash, a second one during the recovery, and a third: the seq continues', async () => {
     await run('fsync, before the answer')
     const second = await run('footer, before rename')
     expect(second.acknowledged, 'it died while it recovered').toEqual([])
@@ -88,7 +88,7 @@ async function run(moment: string) {
   return { signal, acknowledged: lines.map((line) => Number(line.split(' ')[0])), left }
 }
 
-/** A new process on the same directory; then everything that lies there is sealed, whole, and readable. */
+/** Starts a new process on the same directory, then reads every segment: all must be sealed and intact. */
 async function recovered(): Promise<{ readonly ids: readonly number[]; readonly seqs: readonly number[] }> {
   const wal = new Wal({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
   await wal.start()

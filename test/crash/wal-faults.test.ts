@@ -1,4 +1,4 @@
-/** What the log does when the disk fails, fills up, or lies; and when segments are sealed. Each on the disk of faulty-files.ts. */
+/** The log on a disk that fails, fills up or lies, and when it seals segments. Uses the disk of faulty-files.ts. */
 import { Buffer } from 'node:buffer'
 import { basename, dirname } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 
 describe('sealing', () => {
-  test('by age, also a single record', async () => {
+  test('a segment is sealed by age, even if it has one record', async () => {
     await append('lone')
     clock.advance(59_999)
     await turns()
@@ -37,7 +37,7 @@ describe('sealing', () => {
     expect(await delivered()).toEqual({ lone: 0 })
   })
 
-  test('age counts from the first frame, and an idle log makes no segment', async () => {
+  test('age counts from the first frame, and an idle log creates no segment', async () => {
     clock.advance(600_000)
     await turns()
     expect(await states()).toEqual([])
@@ -47,7 +47,7 @@ describe('sealing', () => {
     expect(await states()).toEqual(['open'])
   })
 
-  test('by size, before it grows beyond it', async () => {
+  test('a segment is sealed before it grows beyond its size', async () => {
     for (let id = 0; id < 6; id += 1) await append(String(id), 3_000)
     await wal.stop(never)
     const listed = await segments.list()
@@ -56,7 +56,7 @@ describe('sealing', () => {
     expect(await delivered()).toEqual({ 0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 1 })
   })
 
-  test('a frame larger than a segment gets one of its own, sealed at once', async () => {
+  test('a frame larger than a segment gets a segment of its own, sealed at once', async () => {
     await append('small')
     await append('large', 50_000)
     await turns()
@@ -78,7 +78,7 @@ describe('sealing', () => {
     expect(await states()).toEqual(['sealed', 'sealed'])
   })
 
-  test('stop seals; then nothing is taken any more', async () => {
+  test('stop seals, and later appends are rejected', async () => {
     await append('a')
     const waiting = append('b')
     await wal.stop(never)
@@ -97,7 +97,7 @@ describe('group commit', () => {
     expect(operations.filter(({ kind, path }) => kind === 'write' && path.endsWith('.open')).length).toBe(1)
   })
 
-  test('what waits is bounded', async () => {
+  test('bytes waiting for the disk are bounded', async () => {
     wal = await newWal({ limits: { waitingBytesMax: 5_000 } })
     const answers = await Promise.allSettled(Array.from({ length: 4 }, (_, id) => append(String(id), 2_000)))
     expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'rejected'])
@@ -105,11 +105,11 @@ describe('group commit', () => {
     expect(await append('z', 4_000)).toBe(0)
   })
 
-  test('an unconfigured log is an error of the caller’s', () => {
+  test('appending to a log that was never configured is a broken invariant', () => {
     expect(() => wal.append('other', frame('a', 1))).toThrow('never configured')
   })
 
-  test('a frame is acknowledged after the name of its file and the high-water mark are durable', async () => {
+  test('a frame is acknowledged only after its file name and the high-water mark are durable', async () => {
     const operations = counting()
     await append('first')
     const order = operations.map(
@@ -124,7 +124,7 @@ describe('group commit', () => {
 })
 
 describe('an fdatasync that fails', () => {
-  test('poisons the segment: never synced again, the log goes on in a new one, and what was acknowledged is delivered', async () => {
+  test('poisons the segment: it is never synced again, the log continues in a new one, and acknowledged frames are delivered', async () => {
     await append('before')
     fail('sync', '.open', { error: 'EIO' })
     await expect(append('lost')).rejects.toMatchObject({ reason: 'io_error' })
@@ -141,14 +141,14 @@ describe('an fdatasync that fails', () => {
     expect(await delivered()).toEqual({ before: 0, after: 1 })
   })
 
-  test('of the very first group leaves no file behind', async () => {
+  test('on the first group leaves no file behind', async () => {
     fail('sync', '.open', { error: 'EIO' })
     await expect(append('lost')).rejects.toMatchObject({ reason: 'io_error' })
     expect(await states()).toEqual([])
     expect(await append('after')).toBe(1)
   })
 
-  test('while it seals costs nothing but a copy', async () => {
+  test('during a seal only costs a copy', async () => {
     await append('a')
     fail('sync', '.open', { error: 'EIO' })
     clock.advance(60_000)
@@ -160,7 +160,7 @@ describe('an fdatasync that fails', () => {
     expect(await delivered()).toEqual({ a: 0 })
   })
 
-  test('in a recovery is not repeated on the same file', async () => {
+  test('during a recovery is not repeated on the same file', async () => {
     await append('a')
     disk.crash()
     fail('sync', '.open', { error: 'EIO' })
@@ -175,10 +175,10 @@ describe('an fdatasync that fails', () => {
 })
 
 describe('a full disk', () => {
-  test.each(['ENOSPC', 'EDQUOT'])('%s: the frame is refused, the file is cut back and goes on', async (error) => {
+  test.each(['ENOSPC', 'EDQUOT'])('%s: the frame is rejected, and the file is cut back and stays open', async (error) => {
     await append('a')
     fail('write', '.open', { error, written: 700 })
-    await expect(append('refused', 2_000)).rejects.toMatchObject({ reason: 'disk_full' })
+    await expect(append('rejected', 2_000)).rejects.toMatchObject({ reason: 'disk_full' })
     expect(wal.health()).toMatchObject({ healthy: false, reasons: [expect.stringContaining('disk_full')] })
     expect(await append('b')).toBe(0)
     expect(wal.health().healthy).toBe(true)
@@ -186,10 +186,10 @@ describe('a full disk', () => {
     expect(await delivered()).toEqual({ a: 0, b: 0 })
   })
 
-  test('refuses all, delivers what there is, and recovers by itself, also when nobody appends', async () => {
+  test('rejects every append, delivers what is sealed, and recovers by itself even if nobody appends', async () => {
     await append('a')
     disk.capacityBytes = disk.usedBytes()
-    for (let time = 0; time < 20; time += 1) await expect(append('refused')).rejects.toMatchObject({ reason: 'disk_full' })
+    for (let time = 0; time < 20; time += 1) await expect(append('rejected')).rejects.toMatchObject({ reason: 'disk_full' })
     clock.advance(60_000)
     await turns()
     expect(wal.health().healthy).toBe(false)
@@ -203,18 +203,18 @@ describe('a full disk', () => {
     expect(disk.paths().filter((path) => path.endsWith('probe'))).toEqual([])
   })
 
-  test('before the first segment burns no seq', async () => {
+  test('before the first segment uses up no seq', async () => {
     disk.capacityBytes = disk.usedBytes()
-    for (let time = 0; time < 5; time += 1) await expect(append('refused')).rejects.toMatchObject({ reason: 'disk_full' })
+    for (let time = 0; time < 5; time += 1) await expect(append('rejected')).rejects.toMatchObject({ reason: 'disk_full' })
     disk.capacityBytes = Number.POSITIVE_INFINITY
     expect(await append('a')).toBe(0)
   })
 
-  test('that cannot even be cut back poisons the segment', async () => {
+  test('poisons a segment that cannot be cut back', async () => {
     await append('a')
     fail('write', '.open', { error: 'ENOSPC', written: 700 })
     fail('truncate', '.open', { error: 'EIO' })
-    await expect(append('refused')).rejects.toMatchObject({ reason: 'disk_full' })
+    await expect(append('rejected')).rejects.toMatchObject({ reason: 'disk_full' })
     expect(await append('b')).toBe(1)
     await wal.stop(never)
     expect(await delivered()).toEqual({ a: 0, b: 1 })
@@ -227,7 +227,7 @@ describe('damage', () => {
     ['a length', (bytes: Buffer) => bytes.fill(0xff, frameAt(bytes, 1), frameAt(bytes, 1) + 4), ['a', 'c']],
     ['the header', (bytes: Buffer) => bytes.fill(0, 0, 128), ['a', 'b', 'c']],
     ['header and first frame', (bytes: Buffer) => bytes.fill(0, 0, 300), ['b', 'c']],
-  ] as const)('of %s: the rest is delivered, the file is kept in quarantine', async (_, change, expected) => {
+  ] as const)('of %s: intact frames are delivered, the file is kept in quarantine', async (_, change, expected) => {
     for (const name of ['a', 'b', 'c']) await append(name, 400)
     const [path = ''] = disk.paths().filter((name) => name.endsWith('.open'))
     disk.crash()
@@ -238,7 +238,7 @@ describe('damage', () => {
     expect(await append('next')).toBe(1)
   })
 
-  test('of the last frame is a torn tail: it is cut', async () => {
+  test('of the last frame counts as a torn tail and is cut', async () => {
     for (const name of ['a', 'b', 'c']) await append(name, 400)
     const [path = ''] = disk.paths().filter((name) => name.endsWith('.open'))
     disk.crash()
@@ -248,7 +248,7 @@ describe('damage', () => {
     expect(await delivered()).toEqual({ a: 0, b: 0 })
   })
 
-  test('among bytes that look like frames everywhere: the search is bounded, and the file is kept', async () => {
+  test('among bytes full of frame-like starts: the search is bounded, and the file is kept', async () => {
     await append('a')
     const [path = ''] = disk.paths().filter((name) => name.endsWith('.open'))
     const { incarnation = '' } = parseSegmentName(basename(path)) ?? {}
@@ -268,7 +268,7 @@ describe('damage', () => {
     expect(await delivered()).toEqual({ a: 0 })
   })
 
-  test('of a frame before a footer that was not renamed', async () => {
+  test('of a frame in a file with a footer that was not renamed yet', async () => {
     for (const name of ['a', 'b']) await append(name, 400)
     fail('rename', '.open', 'crash before')
     await wal.stop(never)
@@ -281,7 +281,7 @@ describe('damage', () => {
 })
 
 describe('the seq', () => {
-  test('goes on when every segment was deleted, from the high-water mark', async () => {
+  test('continues from the high-water mark when every segment was removed', async () => {
     await append('a')
     await wal.stop(never)
     await delivered()
@@ -289,7 +289,7 @@ describe('the seq', () => {
     expect(await append('b')).toBe(1)
   })
 
-  test('goes on when the high-water mark is lost or damaged, from the file names', async () => {
+  test('continues from the file names when the high-water mark is lost or damaged', async () => {
     await append('a')
     await wal.stop(never)
     await files.remove(`${directory}/log/high-water`)
@@ -301,25 +301,25 @@ describe('the seq', () => {
     expect(await append('c')).toBe(2)
   })
 
-  test('goes on when all is lost, from what control has committed', async () => {
+  test('continues from control’s last commit when the directory is lost', async () => {
     wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: 76 })
     expect(await append('a')).toBe(77)
   })
 
-  test('a log whose directory cannot be read refuses, and serves when it can be', async () => {
+  test('a log rejects appends while its directory cannot be read', async () => {
     await append('a')
     disk.crash()
-    // The start asks first, then the append.
+    // The start lists the directory first, then the append does.
     fail('list', '/log', { error: 'EIO' })
     fail('list', '/log', { error: 'EIO' })
     wal = await newWal()
-    await expect(append('refused')).rejects.toMatchObject({ reason: 'io_error' })
+    await expect(append('rejected')).rejects.toMatchObject({ reason: 'io_error' })
     expect(await append('b')).toBe(1)
   })
 })
 
 describe('bytes on disk', () => {
-  test('follow appends, seals and what delivery deletes', async () => {
+  test('follow appends, seals and removals by delivery', async () => {
     expect(wal.bytesOnDisk()).toBe(0)
     await append('a', 1_000)
     expect(wal.bytesOnDisk()).toBe(await bytesThere())
@@ -365,7 +365,7 @@ async function append(name: string, bytes = 100): Promise<number> {
   return (await wal.append('log', frame(name, bytes))).seq
 }
 
-/** The next operation of this kind on such a path fails. Calls add up. */
+/** Makes the next operation of this kind on such a path fail. Calls add up. */
 function fail(kind: DiskOperation['kind'], suffix: string, fault: Fault): void {
   const others = disk.fault
   let isDue = true
@@ -390,7 +390,7 @@ async function states(): Promise<readonly string[]> {
   return (await segments.list()).map(({ state }) => state)
 }
 
-/** Reads and removes what is sealed: the seq of each frame by its name. */
+/** Reads and removes the sealed segments. Returns the seq of each frame by its name. */
 async function delivered(): Promise<Record<string, number>> {
   const found: Record<string, number> = {}
   for (const segment of await segments.list()) {
@@ -412,7 +412,7 @@ async function bytesThere(): Promise<number> {
   return bytes
 }
 
-/** Where the frame with this index starts. */
+/** Returns where the frame with this index starts. */
 function frameAt(bytes: Buffer, index: number): number {
   let at = 128
   for (let before = 0; before < index; before += 1) at += 12 + bytes.readUInt32LE(at)

@@ -1,9 +1,9 @@
 /**
- * The log against a disk that forgets (test/support/faulty-files.ts): random appends over several logs, seals, deliveries, faults, full
- * disks, and kills and power cuts at random operations, also in the middle of a recovery.
+ * The log on a disk that forgets (test/support/faulty-files.ts): random appends to several logs, seals, deliveries, deleted endpoints, faults,
+ * full disks, and kills and power cuts at random operations, also in the middle of a recovery.
  *
- * Law: every acknowledged frame is readable exactly once, whole, in order, under the seq it was acknowledged with; nothing is readable
- * that was never sent; a seq never comes again; and no crash looks like damage.
+ * Law: every acknowledged frame is readable exactly once, intact, in order, under the seq it was acknowledged with. Nothing is readable that
+ * was never sent, a seq is never used twice, and no crash looks like damage.
  */
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
@@ -85,7 +85,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('claim' as const), logs: fc.subarray([...logNames]) }) },
 )
 
-test('what was acknowledged is readable exactly once, whatever happens', { timeout: 120_000 }, async () => {
+test('every acknowledged frame is readable exactly once, whatever happens', { timeout: 120_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), fc.integer(), async (steps, seed) => {
       const world = new World(seed)
@@ -105,7 +105,7 @@ class World {
   readonly #random: () => number
   readonly #clock = new ManualClock()
   readonly #sent: Sent[] = []
-  /** Ids in the order they were read, by segment. A segment that comes again was committed already, and is skipped. */
+  /** Ids in the order in which they were read, by segment. A segment that reappears is committed already and skipped. */
   readonly #delivered = new Map<string, { readonly segment: SegmentIdentity; readonly ids: readonly number[] }>()
   readonly #pending: Promise<void>[] = []
   #faults: { readonly kind: DiskOperation['kind']; readonly fault: Fault; skip: number; times: number }[] = []
@@ -122,7 +122,7 @@ class World {
     this.#wal = this.#newWal()
   }
 
-  /** A new process on what the disk holds, again and again until no crash comes in between. */
+  /** Starts a new process on the disk, again and again until none crashes. */
   async start(): Promise<void> {
     for (;;) {
       this.#files = this.#disk.mount()
@@ -195,7 +195,7 @@ class World {
     }
   }
 
-  /** No more faults; everything that lies there is sealed and delivered. */
+  /** Ends all faults, then seals and delivers everything. */
   async settle(): Promise<void> {
     await this.#quiet()
     this.#faults = []
@@ -217,9 +217,9 @@ class World {
     for (const log of logNames) {
       const own = segments.filter(({ segment }) => segment.logName === log)
       const seqs = own.map(({ segment }) => segment.seq)
-      expect(seqs, 'a seq never comes again').toEqual([...new Set(seqs)])
+      expect(seqs, 'a seq is never used twice').toEqual([...new Set(seqs)])
       const ids = own.flatMap((entry) => entry.ids)
-      expect(ids, 'in order, and none twice').toEqual([...new Set(ids)].sort((a, b) => a - b))
+      expect(ids, 'in order, none twice').toEqual([...new Set(ids)].sort((a, b) => a - b))
       for (const { segment, ids: inSegment } of own) for (const id of inSegment) found.set(id, segment.seq)
     }
     for (const [id, { ackedSeq }] of this.#sent.entries()) {

@@ -1,4 +1,4 @@
-/** Logs that no endpoint claims any more are removed once they are empty, whatever crashes in between. Each on the disk of faulty-files.ts. */
+/** Logs of deleted endpoints are removed once they are empty, whatever crashes in between. Uses the disk of faulty-files.ts. */
 import { Buffer } from 'node:buffer'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
@@ -27,16 +27,16 @@ beforeEach(async () => {
 })
 
 describe('a log that is retired', () => {
-  test('is sealed at once, and removed with its high-water file when its last segment is', async () => {
+  test('is sealed at once, and removed with its high-water file after its last segment', async () => {
     const waiting = append()
     wal.retireExcept(nobody)
     expect(await waiting).toBe(0)
     await turns()
     expect(await states()).toEqual(['log sealed'])
-    await look()
+    await upkeep()
     expect(await logs()).toEqual(['log'])
     await deliver()
-    await look()
+    await upkeep()
     expect(await logs()).toEqual([])
     disk.crash()
     mount()
@@ -44,45 +44,45 @@ describe('a log that is retired', () => {
     expect(disk.paths()).toEqual([])
   })
 
-  test('takes nothing more, and does not take the process with it', async () => {
+  test('rejects appends', async () => {
     await append()
     wal.retireExcept(nobody)
     await expect(append()).rejects.toMatchObject({ reason: 'stopping' })
     await deliver()
-    await look()
+    await upkeep()
     await expect(append()).rejects.toMatchObject({ reason: 'stopping' })
   })
 
-  test('stays while a damaged file is kept in it for a person', async () => {
+  test('is kept while it has a quarantined file', async () => {
     await append()
     wal.retireExcept(nobody)
     await turns()
     const [segment] = await segments.list()
     if (segment === undefined) throw new Error('no segment')
     const kept = await segments.quarantine(segment)
-    await look()
+    await upkeep()
     expect(await states()).toEqual(['log quarantined'])
     await files.remove(kept)
-    await look()
+    await upkeep()
     expect(await logs()).toEqual([])
   })
 
-  test('stays while what the disk refused is still to be recovered', async () => {
+  test('is kept while a segment waits for its recovery', async () => {
     await append()
     disk.fault = ({ kind, path }) => (kind === 'sync' && path.includes('/log/') ? { error: 'EIO' } : undefined)
     wal.retireExcept(nobody)
-    await look()
-    await look()
+    await upkeep()
+    await upkeep()
     expect(await states()).toEqual(['log open'])
     disk.fault = () => undefined
-    await look()
+    await upkeep()
     expect(await states()).toEqual(['log sealed'])
     await deliver()
-    await look()
+    await upkeep()
     expect(await logs()).toEqual([])
   })
 
-  test('leaves the others alone', async () => {
+  test('does not affect other logs', async () => {
     wal.configure('other', settings())
     await append('other')
     await append()
@@ -92,7 +92,7 @@ describe('a log that is retired', () => {
     expect(await append('other')).toBe(0)
   })
 
-  test('is sealed by a stop that comes at once', async () => {
+  test('is sealed by a stop that follows at once', async () => {
     await append()
     wal.retireExcept(nobody)
     await wal.stop(never)
@@ -107,35 +107,35 @@ describe('a log found at the start', () => {
     wal = await newWal()
   })
 
-  test('stays as long as no configuration was applied', async () => {
+  test('is kept until a configuration is applied', async () => {
     await deliver()
-    await look()
-    await look()
+    await upkeep()
+    await upkeep()
     expect(await logs()).toEqual(['log'])
   })
 
-  test('is removed once it is empty and a configuration does not have it', async () => {
+  test('is removed once it is empty and a configuration does not claim it', async () => {
     wal.configure('other', settings())
     wal.retireExcept(new Set(['other']))
-    await look()
+    await upkeep()
     expect(await logs()).toEqual(['log'])
     await deliver()
-    await look()
+    await upkeep()
     expect(await logs()).toEqual([])
   })
 
-  test('stays if a configuration has it, whether or not it takes records', async () => {
+  test('is kept if a configuration claims it', async () => {
     wal.configure('log', settings())
     wal.retireExcept(everybody)
     await deliver()
-    await look()
+    await upkeep()
     expect(await logs()).toEqual(['log'])
     expect(await append()).toBe(1)
   })
 })
 
 describe('an endpoint that comes back with a restored database', () => {
-  test.each(['sealed', 'empty', 'removed'] as const)('while its log is %s: the seq goes on', async (when) => {
+  test.each(['sealed', 'empty', 'removed'] as const)('while its log is %s: the seq continues', async (when) => {
     await append()
     await rotate()
     await append()
@@ -144,17 +144,17 @@ describe('an endpoint that comes back with a restored database', () => {
       await turns()
       await deliver()
     }
-    if (when === 'removed') await look()
+    if (when === 'removed') await upkeep()
     expect(await logs()).toEqual(when === 'removed' ? [] : ['log'])
     wal.configure('log', settings())
     wal.retireExcept(everybody)
     expect(await append()).toBe(2)
-    await look()
+    await upkeep()
     await wal.stop(never)
     expect((await segments.list()).map(({ seq }) => seq).at(-1)).toBe(2)
   })
 
-  test('in the middle of the removal: its new segment is not removed', async () => {
+  test('during the removal: its new segment is kept', async () => {
     await append()
     wal.retireExcept(nobody)
     await turns()
@@ -167,9 +167,9 @@ describe('an endpoint that comes back with a restored database', () => {
       appended.push(append())
       return undefined
     }
-    await look()
+    await upkeep()
     expect(await Promise.all(appended)).toEqual([1])
-    await look()
+    await upkeep()
     expect(await states()).toEqual(['log open'])
     disk.crash()
     mount()
@@ -177,21 +177,21 @@ describe('an endpoint that comes back with a restored database', () => {
     expect(await states()).toEqual(['log sealed'])
   })
 
-  test('and goes again, and comes back again', async () => {
+  test('and is deleted and restored again: the seq continues', async () => {
     for (let seq = 0; seq < 4; seq += 1) {
       expect(await append()).toBe(seq)
       wal.retireExcept(nobody)
       if (seq % 2 === 0) wal.configure('log', settings())
       await turns()
       await deliver()
-      await look()
+      await upkeep()
       wal.configure('log', settings())
     }
   })
 })
 
 describe('the removal', () => {
-  /** Two segments were delivered, and committed, before it. */
+  /** Two segments were delivered and committed. */
   async function emptied(): Promise<void> {
     await append()
     await rotate()
@@ -201,7 +201,7 @@ describe('the removal', () => {
     await deliver()
   }
 
-  test('gives up when a file appears in the directory, and keeps the high-water mark', async () => {
+  test('stops at a file that the listing missed, and keeps the high-water mark', async () => {
     await append()
     wal.retireExcept(nobody)
     await turns()
@@ -220,7 +220,7 @@ describe('the removal', () => {
     wal = await newWal()
     wal.retireExcept(nobody)
     hidden = false
-    await look()
+    await upkeep()
     expect(hidden).toBe(true)
     expect(await states()).toEqual(['log sealed'])
     await deliver()
@@ -230,19 +230,19 @@ describe('the removal', () => {
     expect(await append()).toBe(1)
   })
 
-  test('that the disk refuses is tried again', async () => {
+  test('is retried if the disk fails', async () => {
     await emptied()
     let failures = 0
     disk.fault = ({ kind }) => (kind === 'removeDirectory' && failures++ < 2 ? { error: 'EIO' } : undefined)
-    await look()
+    await upkeep()
     expect(await logs()).toEqual(['log'])
-    await look()
-    await look()
+    await upkeep()
+    await upkeep()
     expect(await logs()).toEqual([])
   })
 
   test.each(['crash before', 'crash after', 'kill before', 'kill after'] as const)(
-    'with a %s at each of its steps: the next start finishes it, or goes on above control’s last commit',
+    'with a %s at each step: the next start finishes it, or continues above control’s last commit',
     async (fault) => {
       for (let at = 0; ; at += 1) {
         disk = new FaultyDisk(seededRandom(at))
@@ -253,7 +253,7 @@ describe('the removal', () => {
         await emptied()
         const operations: DiskOperation[] = []
         disk.fault = (operation) => (operations.push(operation) === at + 1 ? fault : undefined)
-        await look()
+        await upkeep()
         if (operations.length <= at) return
         disk.fault = () => undefined
         mount()
@@ -262,13 +262,13 @@ describe('the removal', () => {
           wal.retireExcept(nobody)
           // A power cut may bring removed segments back; delivery knows their commits, and removes them again.
           await deliver()
-          await look()
+          await upkeep()
           expect(await logs()).toEqual([])
           expect(disk.paths()).toEqual([])
         } else {
           wal.configure('log', { ...settings(), seqAbove: 1 })
           wal.retireExcept(everybody)
-          await look()
+          await upkeep()
           expect(await append()).toBe(2)
         }
       }
@@ -302,14 +302,14 @@ async function append(logName = 'log'): Promise<number> {
   return (await wal.append(logName, frame)).seq
 }
 
-/** Seals by age. */
+/** Lets the open segment reach its age. */
 async function rotate(): Promise<void> {
   clock.advance(60_000)
   await turns()
 }
 
-/** The WAL's own round, once a second. */
-async function look(): Promise<void> {
+/** Runs the WAL's upkeep. */
+async function upkeep(): Promise<void> {
   clock.advance(1_000)
   await turns()
 }
