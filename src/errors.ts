@@ -1,7 +1,7 @@
 /**
- * The closed table of errors that a client can meet. `type` is `{base_url}/errors/<code>`.
+ * All errors that a client can get. `type` is `{base_url}/errors/<code>`.
  *
- * Law: the message of an AppError is written for the client; its `cause` never leaves the process.
+ * Law: the message of an AppError is written for the client. Its `cause` never leaves the process.
  */
 export const errorTable = {
   bad_request: { status: 400, title: 'Bad Request', retry: false },
@@ -25,11 +25,11 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
-/** One bad field: `path` is dotted (`columns.0.type`), empty for the whole body. */
+/** An invalid field. `path` is dotted (`columns.0.type`), and empty for the whole body. */
 export type FieldError = {
   readonly path: string
   readonly message: string
-  /** Where that is in a definition that came as text, both from 1. */
+  /** Position in a definition that was sent as text, both counted from 1. */
   readonly line?: number
   readonly column?: number
 }
@@ -69,7 +69,7 @@ export type Problem = {
   readonly reasons?: readonly string[]
 }
 
-/** The body of an error answer, RFC 7807 §3.1, sent as `application/problem+json`. */
+/** The body of an error response, RFC 7807 §3.1, sent as `application/problem+json`. */
 export function toProblem(error: AppError, baseUrl: string): Problem {
   const { status, title, retry } = errorTable[error.code]
   return {

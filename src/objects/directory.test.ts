@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true }))
 
 describe('DirectoryStore', () => {
-  test('a put lies under bucket and key and replaces what was there', async () => {
+  test('put stores an object under bucket and key, and replaces an existing one', async () => {
     const store = new DirectoryStores({ root }).open({ bucket: 'local' })
     await store.put('a/b/c.txt', Buffer.from('one'), options)
     await store.put('a/b/c.txt', Buffer.from('two'), options)
@@ -23,7 +23,7 @@ describe('DirectoryStore', () => {
 
   test('a key cannot leave the bucket', async () => {
     const store = new DirectoryStores({ root }).open({ bucket: 'local' })
-    await expect(store.put('../other/x', Buffer.from(''), options)).rejects.toThrow('not a part of an object key')
-    expect(() => new DirectoryStores({ root }).open({ bucket: '..' })).toThrow('not a part of an object key')
+    await expect(store.put('../other/x', Buffer.from(''), options)).rejects.toThrow('invalid part of an object key')
+    expect(() => new DirectoryStores({ root }).open({ bucket: '..' })).toThrow('invalid part of an object key')
   })
 })

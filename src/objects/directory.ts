@@ -9,15 +9,15 @@ import type { ObjectName, SignedUrls } from './signed-urls.ts'
 
 export type DirectoryStoresOptions = {
   readonly root: string
-  /** Of the process that serves them; without it nothing can be presigned. */
+  /** Signs download URLs. Without it `presign` fails. */
   readonly signedUrls?: SignedUrls
 }
 
 /**
- * Buckets as folders: `<root>/<bucket>/<key>`.
+ * Buckets as local directories: `<root>/<bucket>/<key>`.
  *
- * Owns: atomic, durable puts. Does not own: metadata and content types, which a plain file has no place for.
- * Law: a put is written under `<root>/.incoming`, synced, renamed into place, and the folders that name it are synced, before it resolves.
+ * Owns: atomic, durable puts. Does not own: metadata and content types, which plain files cannot store.
+ * Law: before a put resolves, its file is written under `<root>/.incoming`, synced and renamed, and the directories that contain it are synced.
  */
 export class DirectoryStores implements ObjectStores {
   readonly #options: DirectoryStoresOptions
@@ -30,9 +30,9 @@ export class DirectoryStores implements ObjectStores {
     return new DirectoryStore(this.#options, bucket)
   }
 
-  /** For whoever serves signed addresses. Undefined where there is no such object. The stream is to be read or destroyed. */
+  /** Opens an object for the server of signed URLs. Returns undefined if it is missing. The caller must read or destroy the stream. */
   async read({ bucket, key }: ObjectName): Promise<{ readonly bytes: number; readonly stream: Readable } | undefined> {
-    const file = await open(pathOf(this.#options.root, safe(bucket), key)).catch(undefinedIfMissing)
+    const file = await open(pathOf(this.#options.root, checkedPart(bucket), key)).catch(undefinedIfMissing)
     if (file === undefined) return undefined
     try {
       const found = await file.stat()
@@ -53,16 +53,16 @@ class DirectoryStore implements ObjectStore {
 
   constructor({ root, signedUrls }: DirectoryStoresOptions, bucket: string) {
     this.#root = root
-    this.#bucket = safe(bucket)
+    this.#bucket = checkedPart(bucket)
     this.#signedUrls = signedUrls
   }
 
   async putFile(key: string, path: string, options: PutOptions): Promise<void> {
-    await this.#place(key, options, (incoming) => copyFile(path, incoming, constants.COPYFILE_FICLONE))
+    await this.#write(key, options, (incoming) => copyFile(path, incoming, constants.COPYFILE_FICLONE))
   }
 
   async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
-    await this.#place(key, options, async (incoming) => {
+    await this.#write(key, options, async (incoming) => {
       await using file = await open(incoming, 'w')
       await file.writeFile(body)
     })
@@ -91,7 +91,7 @@ class DirectoryStore implements ObjectStore {
   }
 
   async presign(key: string, seconds: number): Promise<string> {
-    assert(this.#signedUrls !== undefined, 'this process signs no addresses')
+    assert(this.#signedUrls !== undefined, 'this process cannot sign URLs')
     return this.#signedUrls.sign({ bucket: this.#bucket, key }, seconds)
   }
 
@@ -102,9 +102,9 @@ class DirectoryStore implements ObjectStore {
 
   async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {
     const root = join(this.#root, this.#bucket)
-    // The folder that the prefix ends in; its last part may be the beginning of a name.
-    const folder = join(root, ...prefix.split('/').slice(0, -1).map(safe))
-    const entries = (await readdir(folder, { recursive: true, withFileTypes: true }).catch(undefinedIfMissing)) ?? []
+    // The last part of the prefix may be the beginning of a name.
+    const directory = join(root, ...prefix.split('/').slice(0, -1).map(checkedPart))
+    const entries = (await readdir(directory, { recursive: true, withFileTypes: true }).catch(undefinedIfMissing)) ?? []
     const keys = entries
       .filter((entry) => entry.isFile())
       .map((entry) =>
@@ -126,47 +126,47 @@ class DirectoryStore implements ObjectStore {
     return pathOf(this.#root, this.#bucket, key)
   }
 
-  async #place(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<unknown>): Promise<void> {
+  async #write(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<unknown>): Promise<void> {
     signal?.throwIfAborted()
     const path = this.#path(key)
-    const incomingFolder = join(this.#root, '.incoming')
-    await mkdir(incomingFolder, { recursive: true })
-    // Named after the key, so that what a crash leaves is overwritten by the retry.
-    const incoming = join(incomingFolder, createHash('sha256').update(`${this.#bucket}/${key}`).digest('hex'))
+    const incomingDirectory = join(this.#root, '.incoming')
+    await mkdir(incomingDirectory, { recursive: true })
+    // Named after the key, so that a retry overwrites what a crash left.
+    const incoming = join(incomingDirectory, createHash('sha256').update(`${this.#bucket}/${key}`).digest('hex'))
     await write(incoming)
     {
       await using file = await open(incoming, 'r+')
       await file.sync()
     }
     signal?.throwIfAborted()
-    await makeDurableFolder(dirname(path))
+    await makeDurableDirectory(dirname(path))
     await rename(incoming, path)
-    await syncFolder(dirname(path))
+    await syncDirectory(dirname(path))
   }
 }
 
 function pathOf(root: string, bucket: string, key: string): string {
-  return join(root, bucket, ...key.split('/').map(safe))
+  return join(root, bucket, ...key.split('/').map(checkedPart))
 }
 
-/** Makes the folder and its missing parents, each one's name durable in the parent above. */
-async function makeDurableFolder(path: string): Promise<void> {
+/** Creates a directory and its missing parents, and syncs the parents so that the names are durable. */
+async function makeDurableDirectory(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true })
   if (first === undefined) return
   for (let made = path; ; made = dirname(made)) {
-    await syncFolder(dirname(made))
+    await syncDirectory(dirname(made))
     if (made === first) return
   }
 }
 
-async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(path, 'r')
-  await folder.sync()
+async function syncDirectory(path: string): Promise<void> {
+  await using directory = await open(path, 'r')
+  await directory.sync()
 }
 
-function safe(part: string): string {
+function checkedPart(part: string): string {
   if (part === '' || part === '.' || part === '..' || part.includes('\0') || part.includes(sep)) {
-    throw new Error(`not a part of an object key: ${JSON.stringify(part)}`)
+    throw new Error(`invalid part of an object key: ${JSON.stringify(part)}`)
   }
   return part
 }

@@ -5,6 +5,6 @@ import type { RoleSession } from './role-session.ts'
 export type RoleClient = {
   readonly client: S3Client
   readonly session: RoleSession
-  /** Resolves once there are credentials and the clock is right as far as STS knows. */
+  /** Resolves once there are credentials and the clock offset is known from STS. */
   readonly ready: (signal?: AbortSignal) => Promise<void>
 }

@@ -27,7 +27,7 @@ function newSession(purpose: 'request' | 'link', maxSeconds = 3_600) {
 }
 
 describe('credentials for requests', () => {
-  test('are asked for once by all who wait, kept, and renewed five minutes before their end', async () => {
+  test('are requested once for all callers, cached, and renewed five minutes before they expire', async () => {
     const { clock, sts, get } = newSession('request')
     expect(await Promise.all([get(), get(), get()])).toEqual(['id-1', 'id-1', 'id-1'])
     clock.advance(hour - 5 * minute - 1)
@@ -37,7 +37,7 @@ describe('credentials for requests', () => {
     expect(sts.asked).toEqual([3_600, 3_600])
   })
 
-  test('that live but minutes are not asked for with each request', async () => {
+  test('that last only minutes are not requested again for every request', async () => {
     const { clock, sts, get } = newSession('request')
     sts.lifetimeMs = 4 * minute
     expect([await get(), await get()]).toEqual(['id-1', 'id-1'])
@@ -45,7 +45,7 @@ describe('credentials for requests', () => {
     expect(await get()).toBe('id-2')
   })
 
-  test('that have ended by the clock of STS are asked for once a second, not with each request', async () => {
+  test('that are already expired by the clock of STS are requested once a second, not for every request', async () => {
     const { clock, sts, get } = newSession('request')
     sts.lifetimeMs = -minute
     expect([await get(), await get()]).toEqual(['id-1', 'id-1'])
@@ -53,20 +53,23 @@ describe('credentials for requests', () => {
     expect(await get()).toBe('id-2')
   })
 
-  test.each(['unreachable', 'throttled', 'unavailable'] as const)('are used to their end while STS is %s', async (reason) => {
-    const { clock, sts, get } = newSession('request')
-    await get()
-    clock.advance(hour - minute)
-    sts.refuses = reason
-    expect(await get()).toBe('id-1')
-    clock.advance(minute)
-    await expect(get()).rejects.toThrow(reason)
-    sts.refuses = undefined
-    clock.advance(1_000)
-    expect(await get()).toMatch(/^id-/)
-  })
+  test.each(['unreachable', 'throttled', 'unavailable'] as const)(
+    'are used until they expire while STS is %s',
+    async (reason) => {
+      const { clock, sts, get } = newSession('request')
+      await get()
+      clock.advance(hour - minute)
+      sts.refuses = reason
+      expect(await get()).toBe('id-1')
+      clock.advance(minute)
+      await expect(get()).rejects.toThrow(reason)
+      sts.refuses = undefined
+      clock.advance(1_000)
+      expect(await get()).toMatch(/^id-/)
+    },
+  )
 
-  test('that are denied at their renewal are a failure, though the old ones are still good, until the role is back', async () => {
+  test('fail if their renewal is denied, although the old ones are still valid, until the role is back', async () => {
     const { clock, sts, get } = newSession('request')
     await get()
     clock.advance(hour - minute)
@@ -77,7 +80,7 @@ describe('credentials for requests', () => {
     expect(await get()).toBe('id-3')
   })
 
-  test('that were refused are not asked for again within a second', async () => {
+  test('are not requested again within a second of a failure', async () => {
     const { clock, sts, get } = newSession('request')
     sts.refuses = 'assume_role_denied'
     for (let n = 0; n < 5; n += 1) await expect(get()).rejects.toMatchObject({ reason: 'assume_role_denied' })
@@ -87,17 +90,17 @@ describe('credentials for requests', () => {
     expect(sts.asked).toHaveLength(2)
   })
 
-  test('with which something was denied are given up, unless they are quite new', async () => {
+  test('are discarded after an access error, unless they are new', async () => {
     const { clock, session, get } = newSession('request')
     await get()
-    session.distrust()
+    session.discardIfOld()
     expect(await get()).toBe('id-1')
     clock.advance(10_000)
-    session.distrust()
+    session.discardIfOld()
     expect(await get()).toBe('id-2')
   })
 
-  test('are not waited for longer than the caller wants', async () => {
+  test('are not awaited after the caller aborts', async () => {
     const never = Promise.withResolvers<never>()
     const session = new RoleSession({ purpose: 'request', clock: new ManualClock(), assume: () => never.promise })
     const abort = new AbortController()
@@ -108,8 +111,8 @@ describe('credentials for requests', () => {
   })
 })
 
-describe('credentials for addresses that last an hour', () => {
-  test('are of two hours, and used while an hour is left', async () => {
+describe('credentials for URLs that are valid for an hour', () => {
+  test('last two hours, and are used while an hour is left', async () => {
     const { clock, sts, get } = newSession('link', 43_200)
     expect([await get(), await get()]).toEqual(['id-1', 'id-1'])
     clock.advance(hour)
@@ -119,7 +122,7 @@ describe('credentials for addresses that last an hour', () => {
     expect(sts.asked).toEqual([7_200, 7_200])
   })
 
-  test('are of one where the role allows no more, and used for half a minute', async () => {
+  test('last one hour if the role allows no more, and are used for half a minute', async () => {
     const { clock, sts, get } = newSession('link')
     expect([await get(), await get()]).toEqual(['id-2', 'id-2'])
     clock.advance(29_999)
@@ -129,7 +132,7 @@ describe('credentials for addresses that last an hour', () => {
     expect(sts.asked).toEqual([7_200, 3_600, 3_600])
   })
 
-  test('that are shorter than was asked for are used for half a minute, too', async () => {
+  test('that are shorter than requested are used for half a minute', async () => {
     const { clock, sts, get } = newSession('link', 43_200)
     sts.lifetimeMs = 15 * minute
     expect([await get(), await get()]).toEqual(['id-1', 'id-1'])
@@ -137,7 +140,7 @@ describe('credentials for addresses that last an hour', () => {
     expect(await get()).toBe('id-2')
   })
 
-  test('are not taken to be of an hour only because STS was away', async () => {
+  test('are not limited to an hour because STS was unreachable', async () => {
     const { clock, sts, get } = newSession('link', 43_200)
     sts.refuses = 'unreachable'
     await expect(get()).rejects.toThrow('unreachable')

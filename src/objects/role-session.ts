@@ -1,9 +1,9 @@
 /**
  * The credentials of one assumed role under one session name.
  *
- * Owns: getting them, keeping them, renewing them. Does not own: what is done with them.
- * Law: one request to STS at a time, shared by all who wait; credentials are renewed well before their end.
- * Time left is counted on the monotonic clock, from the distance between STS's own clock and the end that it tells.
+ * Owns: requesting, caching and renewing them. Does not own: their use.
+ * Law: only one request to STS is in flight, shared by all callers. Credentials are renewed well before they expire.
+ * The remaining time is measured with the monotonic clock, starting from the difference between the clock of STS and the expiry.
  */
 import type { Clock } from '#lib/clock.ts'
 import { s3Limits } from './limits.ts'
@@ -13,11 +13,11 @@ export type Granted = {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken: string
-  /** From the answer on. */
+  /** Counted from the response. */
   readonly lifetimeMs: number
 }
 
-/** Asks STS. Throws an ObjectStoreError. */
+/** Calls AssumeRole. Throws ObjectStoreError. */
 export type AssumeRole = (durationSeconds: number) => Promise<Granted>
 
 export type RoleCredentials = Pick<Granted, 'accessKeyId' | 'secretAccessKey' | 'sessionToken'>
@@ -25,7 +25,7 @@ export type RoleCredentials = Pick<Granted, 'accessKeyId' | 'secretAccessKey' | 
 export type RoleSessionOptions = {
   readonly assume: AssumeRole
   readonly clock: Clock
-  /** `link`: good for addresses that last an hour. */
+  /** `link`: for signing URLs that are valid for an hour. */
   readonly purpose: 'request' | 'link'
 }
 
@@ -35,44 +35,44 @@ export class RoleSession {
   readonly #options: RoleSessionOptions
   #held: Held | undefined
   #flight: Promise<Held> | undefined
-  #refused: { readonly error: unknown; readonly at: number } | undefined
-  /** The role does not allow more than an hour. */
-  #onlyAnHour = false
+  #failure: { readonly error: unknown; readonly at: number } | undefined
+  /** The role does not allow sessions longer than an hour. */
+  #isLimitedToAnHour = false
 
   constructor(options: RoleSessionOptions) {
     this.#options = options
   }
 
-  /** Throws an ObjectStoreError, or the signal's reason if it aborts first. */
+  /** Returns valid credentials. Throws ObjectStoreError, or the signal's reason if it aborts first. */
   async get(signal?: AbortSignal): Promise<RoleCredentials> {
     signal?.throwIfAborted()
     const held = this.#held
-    if (held !== undefined && this.#isGoodEnough(held)) return held.credentials
-    const refused = this.#refused
-    if (refused !== undefined && this.#options.clock.monotonic() - refused.at < s3Limits.stsResultSharedMs) throw refused.error
+    if (held !== undefined && this.#isUsable(held)) return held.credentials
+    const failure = this.#failure
+    if (failure !== undefined && this.#options.clock.monotonic() - failure.at < s3Limits.stsResultSharedMs) throw failure.error
     this.#flight ??= this.#renew(held).finally(() => {
       this.#flight = undefined
     })
     return (await orAborted(this.#flight, signal)).credentials
   }
 
-  /** Something was denied with them: unless they are quite new they are not used again. */
-  distrust(): void {
+  /** Access was denied with these credentials. Discards them unless they are new. */
+  discardIfOld(): void {
     const held = this.#held
     if (held !== undefined && this.#options.clock.monotonic() - held.gotAt >= s3Limits.deniedSessionAgeMsMin)
       this.#held = undefined
   }
 
-  /** The store says that they are no good. */
-  forget(): void {
+  /** The store rejected the credentials. Discards them. */
+  discard(): void {
     this.#held = undefined
   }
 
-  #isGoodEnough({ gotAt, endsAt }: Held): boolean {
+  #isUsable({ gotAt, endsAt }: Held): boolean {
     const { clock, purpose } = this.#options
     const [age, left] = [clock.monotonic() - gotAt, endsAt - clock.monotonic()]
     if (purpose === 'link') return left >= s3Limits.sessionSeconds * 1000 || age < s3Limits.linkSessionAgeMsMax
-    // Of one that is short from the beginning, three quarters are used; and none is asked for with each request.
+    // A short session is used for three quarters of its time. A new one serves all callers for a moment, however short it is.
     return left > Math.min(s3Limits.renewBeforeMs, (endsAt - gotAt) / 4) || age < s3Limits.stsResultSharedMs
   }
 
@@ -82,28 +82,28 @@ export class RoleSession {
       const { lifetimeMs, ...credentials } = await this.#assume()
       const now = clock.monotonic()
       this.#held = { credentials, gotAt: now, endsAt: now + lifetimeMs }
-      this.#refused = undefined
+      this.#failure = undefined
       return this.#held
     } catch (error) {
       const now = clock.monotonic()
-      // STS is away, which says nothing about the role: what is still good is used to its end.
-      const mayUseOld = this.#options.purpose === 'request' && old !== undefined && old === this.#held && old.endsAt > now
-      if (mayUseOld && isPassing(error)) return old
-      this.#refused = { error, at: now }
+      // An unreachable STS says nothing about the role, so valid credentials are used until they expire.
+      const canUseOld = this.#options.purpose === 'request' && old !== undefined && old === this.#held && old.endsAt > now
+      if (canUseOld && isTransient(error)) return old
+      this.#failure = { error, at: now }
       throw error
     }
   }
 
   async #assume(): Promise<Granted> {
     const { assume, purpose } = this.#options
-    if (purpose === 'link' && !this.#onlyAnHour) {
+    if (purpose === 'link' && !this.#isLimitedToAnHour) {
       try {
         return await assume(s3Limits.linkSessionSeconds)
       } catch (error) {
-        if (isPassing(error)) throw error
-        // Beyond the role's maximum, or a caller that is a role itself: AWS has no code of its own for either.
+        if (isTransient(error)) throw error
+        // The duration exceeds the role's maximum, or the caller is a role itself. AWS has no error code for either.
         const granted = await assume(s3Limits.sessionSeconds)
-        this.#onlyAnHour = true
+        this.#isLimitedToAnHour = true
         return granted
       }
     }
@@ -111,7 +111,7 @@ export class RoleSession {
   }
 }
 
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   return error instanceof ObjectStoreError && ['unreachable', 'unavailable', 'throttled', 'clock_skew'].includes(error.reason)
 }
 

@@ -7,7 +7,7 @@ import { describeFailure } from './s3-failure.ts'
 const options = { contentType: 'application/gzip', metadata: {} }
 const kms_key_arn = 'arn:aws:kms:eu-central-1:222222222222:key/1234abcd'
 
-describe('a failure', () => {
+describe('describeFailure', () => {
   const caller = 'arn:aws:sts::222222222222:assumed-role/ingest/inlet'
   const failures: readonly (readonly [string, Operation, Fault, RegExp])[] = [
     ['bucket_missing', 'PutObject', s3Errors.noSuchBucket, /no bucket lake/],
@@ -27,7 +27,7 @@ describe('a failure', () => {
       /\(AccessDenied, with an explicit deny in a resource-based policy\)/,
     ],
     ['put_denied', 'PutObject', s3Errors.forbiddenPage, /\(HTTP 403\)/],
-    ['unavailable', 'PutObject', s3Errors.portal, /\(NoStoreAnswered\)/],
+    ['unavailable', 'PutObject', s3Errors.portal, /\(ForeignResponse\)/],
     ['unavailable', 'AssumeRole', s3Errors.portal, /^assuming the role/],
     ['unavailable', 'AssumeRole', s3Errors.badGateway, /\(HTTP 502\)/],
     ['unavailable', 'PutObject', s3Errors.badGateway, /\(HTTP 502\)/],
@@ -36,17 +36,17 @@ describe('a failure', () => {
     ['kms_denied', 'PutObject', s3Errors.kmsDenied(caller, kms_key_arn), /kms:GenerateDataKey and kms:Decrypt/],
     ['kms_denied', 'PutObject', s3Errors.kmsDisabled(kms_key_arn), /KMS\.DisabledException/],
     ['kms_denied', 'PutObject', s3Errors.kmsNotFound(kms_key_arn), /KMS\.NotFoundException/],
-    ['throttled', 'DeleteObject', s3Errors.slowDown, /fewer requests/],
-    ['unavailable', 'DeleteObject', s3Errors.serviceUnavailable, /fault of its own/],
-    ['unreachable', 'DeleteObject', 'silence', /did not answer in time/],
-    ['unreachable', 'DeleteObject', 'answer lost', /broke the connection off/],
-    ['session_refused', 'DeleteObject', s3Errors.invalidToken, /not good any more/],
+    ['throttled', 'DeleteObject', s3Errors.slowDown, /throttling requests/],
+    ['unavailable', 'DeleteObject', s3Errors.serviceUnavailable, /returned a server error/],
+    ['unreachable', 'DeleteObject', 'silence', /did not respond in time/],
+    ['unreachable', 'DeleteObject', 'answer lost', /closed the connection/],
+    ['session_refused', 'DeleteObject', s3Errors.invalidToken, /no longer valid/],
     ['refused', 'DeleteObject', { status: 400, code: 'InvalidRequest', message: 'no <secret>' }, /HTTP 400/],
     ['role_missing', 'AssumeRole', stsErrors.noSuchRole, /there is no such role/],
     ['role_missing', 'AssumeRole', stsErrors.noSuchRoleOfCeph, /there is no such role/],
-    ['credentials_refused', 'AssumeRole', stsErrors.invalidClientTokenId, /does not know the AWS credentials/],
-    ['throttled', 'AssumeRole', stsErrors.throttling, /fewer requests/],
-    ['unavailable', 'AssumeRole', s3Errors.internalError, /fault of its own/],
+    ['credentials_refused', 'AssumeRole', stsErrors.invalidClientTokenId, /rejected the AWS credentials/],
+    ['throttled', 'AssumeRole', stsErrors.throttling, /throttling requests/],
+    ['unavailable', 'AssumeRole', s3Errors.internalError, /returned a server error/],
   ]
 
   test.each(failures)('%s on %s: %j', async (reason, operation, fault, sentence) => {
@@ -65,31 +65,31 @@ describe('a failure', () => {
     expect(failure.message).not.toMatch(/127\.0\.0\.1|AKIA|ASIA|token\+|<|http:|Signature=/)
   })
 
-  test('of a role that is not there or does not trust names who must be trusted, and the external id', async () => {
+  test('for a missing or distrusting role, names the principal to trust and the external id', async () => {
     await using at = await newDoubleBucket()
     const { message } = await failureOf(
       at.stores.open({ ...at.target, external_id: 'inlet-wrong' }).put('k', Buffer.from('x'), options),
     )
     expect(message).toContain('arn:aws:iam::222222222222:role/ingest')
-    expect(message).toContain('let arn:aws:iam::111111111111:user/inlet assume it with the external id inlet-wrong')
+    expect(message).toContain('allow arn:aws:iam::111111111111:user/inlet to assume it with the external id inlet-wrong')
   })
 
-  test('of time that was up is one of the store, of a caller that had enough it is not', async () => {
+  test('treats a timeout as a failure of the store, but not an abort by the caller', async () => {
     await using at = await newDoubleBucket()
     at.double.fault = ({ operation }) => (operation === 'PutObject' ? 'silence' : undefined)
     const late = at.store.put('k', Buffer.from('x'), { ...options, signal: AbortSignal.timeout(200) })
     expect(await failureOf(late)).toMatchObject({ reason: 'unreachable', step: 'put', code: 'TimeoutError' })
   })
 
-  test('of an STS that says nothing is one too', async () => {
+  test('treats a timeout of STS as a failure of the store', async () => {
     await using at = await newDoubleBucket({}, { assumeTimeoutMs: 200 })
     at.double.fault = ({ operation }) => (operation === 'AssumeRole' ? 'silence' : undefined)
     const failure = await failureOf(at.store.put('k', Buffer.from('x'), options))
     expect(failure).toMatchObject({ reason: 'unreachable', step: 'assume_role', code: 'TimeoutError' })
-    expect(failure.message).toContain('STS in region eu-central-1 did not answer in time')
+    expect(failure.message).toContain('STS in region eu-central-1 did not respond in time')
   })
 
-  test('of nobody listening is unreachable', async () => {
+  test('treats a refused connection as unreachable', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('k', Buffer.from('x'), options)
     await at.double[Symbol.asyncDispose]()
@@ -110,7 +110,7 @@ describe('a failure', () => {
     expect(String(failure)).not.toContain('secret.internal')
   })
 
-  test('of something else stays what it is', async () => {
+  test('returns other errors unchanged', async () => {
     await using at = await newDoubleBucket()
     const error = Object.assign(new Error('no such file'), { code: 'ENOENT' })
     expect(describeFailure(error, 'put', at.target)).toBe(error)

@@ -1,9 +1,8 @@
 /**
- * What the failures of S3 and STS mean.
+ * Explains failures of S3 and STS.
  *
- * Owns: the reason and the sentence of each. Does not own: what to do about it.
- * Law: nothing of the store's own text is passed on but codes, ARNs of the caller and AWS's fixed phrases: texts of gateways may hold
- * anything.
+ * Owns: the reason and the message of each failure. Does not own: retries and other reactions.
+ * Law: a message quotes from the store only error codes, ARNs of the caller and fixed phrases of AWS. Other text may contain anything.
  * Sources: "Error responses" of the S3 API reference, "Errors" of STS AssumeRole, "Troubleshoot access denied" of the S3 guide.
  */
 
@@ -14,27 +13,30 @@ type Failure = {
   readonly code: string
   readonly status: number | undefined
   readonly text: string
-  /** The bucket's region, where the store told it. */
+  /** Region of the bucket, if the store named it. */
   readonly region: string | undefined
 }
 
 export type DescribedTarget = BucketTarget & {
-  /** Who we are, where the operator said it. */
+  /** AWS identity of this installation, if the operator configured it. */
   readonly principalArn?: string | null
 }
 
-/** The error as one of ours, or as it is where it has nothing to do with the store. */
+/** Returns an ObjectStoreError for a failure of the store, and any other error unchanged. */
 export function describeFailure(error: unknown, step: StoreStep, target: DescribedTarget): unknown {
   if (!(error instanceof Error) || error instanceof ObjectStoreError) return error
   const failure = read(error)
   if (failure === undefined) return error
   const reason = reasonOf(failure, step)
-  return new ObjectStoreError(reason, step, failure.code, sentence(reason, step, failure, target))
+  return new ObjectStoreError(reason, step, failure.code, messageFor(reason, step, failure, target))
 }
 
-/** For an answer that says 200 and is not that of an S3 or STS: something in between gave it. */
-export function noAnswer(operation: string): Error {
-  return Object.assign(new Error(`no answer to ${operation}`), { name: 'NoStoreAnswered', $metadata: { httpStatusCode: 502 } })
+/** Returns the error for a response with status 200 that does not come from S3 or STS, but from something in between. */
+export function foreignResponse(operation: string): Error {
+  return Object.assign(new Error(`unexpected response to ${operation}`), {
+    name: 'ForeignResponse',
+    $metadata: { httpStatusCode: 502 },
+  })
 }
 
 const networkCodes = new Set(
@@ -52,14 +54,14 @@ function read(error: Error): Failure | undefined {
     readonly $response?: { readonly statusCode?: number; readonly headers?: Readonly<Record<string, string>> }
     readonly Region?: unknown
   }
-  const told = $response?.headers?.['x-amz-bucket-region'] ?? Region
+  const reported = $response?.headers?.['x-amz-bucket-region'] ?? Region
   const status = $metadata?.httpStatusCode ?? $response?.statusCode
-  const region = typeof told === 'string' && /^[a-z0-9-]{1,32}$/.test(told) ? told : undefined
+  const region = typeof reported === 'string' && /^[a-z0-9-]{1,32}$/.test(reported) ? reported : undefined
   const system = typeof code === 'string' && (networkCodes.has(code) || tlsCode.test(code)) ? code : undefined
   if (system !== undefined) return { code: system, status, text: '', region }
   if (name === 'TimeoutError') return { code: name, status, text: '', region }
   if (name === 'CredentialsProviderError' || name === 'TokenProviderError') return { code: name, status, text: '', region }
-  // An answer that is no XML at all, as load balancers give, is known by its status alone.
+  // A response that is not XML, for example from a load balancer, is classified by its status alone.
   if ($fault === undefined && status === undefined) return undefined
   const named = /^[A-Za-z][\w.]{0,63}$/.test(name) && name !== 'Error' && name !== 'SyntaxError' && name !== 'Unknown'
   return { code: named ? name : `HTTP ${status ?? 'error'}`, status, text: message, region }
@@ -73,7 +75,7 @@ function reasonOf({ code, status, text }: Failure, step: StoreStep): StoreErrorR
   if (/^(SlowDown|Throttl|TooManyRequests|RequestLimitExceeded|BandwidthLimitExceeded)/.test(code) || status === 429)
     return 'throttled'
   if (step === 'assume_role') return reasonOfSts(code, status)
-  // A key that may not be used answers AccessDenied with the KMS action in the text; a key that can't be, KMS.… as its code.
+  // If using the key is denied, the code is AccessDenied and the text names a KMS action. If the key is unusable, the code is KMS.….
   if (/^KMS\./.test(code) || (status === 403 && /\bkms:\w/i.test(text))) return 'kms_denied'
   if (code === 'NoSuchBucket') return 'bucket_missing'
   if (/^(PermanentRedirect|TemporaryRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraintException)$/.test(code))
@@ -98,7 +100,7 @@ const denied = {
 } as const satisfies Record<Exclude<StoreStep, 'assume_role'>, StoreErrorReason>
 
 function reasonOfSts(code: string, status: number | undefined): StoreErrorReason {
-  // Ceph answers 404 without a code; AWS never tells.
+  // Ceph responds 404 without a code. AWS does not reveal whether a role exists.
   if (/^NoSuch(Entity|Role)/.test(code) || status === 404) return 'role_missing'
   if (
     /^(InvalidClientTokenId|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|UnrecognizedClient|RegionDisabled)/.test(code)
@@ -110,42 +112,42 @@ function reasonOfSts(code: string, status: number | undefined): StoreErrorReason
   return 'refused'
 }
 
-const doing = {
+const operations = {
   assume_role: 'assuming the role',
   put: 'writing',
   get: 'reading',
-  sign: 'signing an address',
+  sign: 'signing a URL',
   list: 'listing',
   remove: 'deleting',
 } as const satisfies Record<StoreStep, string>
 
-function sentence(reason: StoreErrorReason, step: StoreStep, failure: Failure, target: DescribedTarget): string {
+function messageFor(reason: StoreErrorReason, step: StoreStep, failure: Failure, target: DescribedTarget): string {
   const { bucket, prefix = '', region, role_arn, external_id, kms_key_arn } = target
   const arn = `arn:${partitionOf(role_arn)}:s3:::${bucket}`
   const objects = prefix === '' ? `${arn}/*` : `${arn}/${prefix}/*`
-  const what = step === 'assume_role' ? `assuming the role ${role_arn} failed` : `${doing[step]} in bucket ${bucket} failed`
-  return `${what} (${failure.code}${because(failure.text)}): ${advice()}`
+  const what = step === 'assume_role' ? `assuming the role ${role_arn} failed` : `${operations[step]} in bucket ${bucket} failed`
+  return `${what} (${failure.code}${denyingPolicy(failure.text)}): ${advice()}`
 
   function advice(): string {
     switch (reason) {
       case 'credentials_missing':
-        return 'this installation has no AWS credentials of its own; its operator must give control and nodes some, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the role of the machine'
+        return 'this installation has no AWS credentials; its operator must provide them to control and nodes, for example as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or as the role of the machine'
       case 'credentials_refused':
-        return `STS in ${region} does not know the AWS credentials of this installation; its operator must check that they are right and still good, and that the region is enabled for its AWS account`
+        return `STS in ${region} rejected the AWS credentials of this installation; its operator must check that they are correct and not expired, and that the region is enabled for its AWS account`
       case 'assume_role_denied':
-        return `either there is no such role, or its trust policy does not let ${whoAsks(target, failure.text)} assume it with the external id ${external_id}, or that identity may not call sts:AssumeRole; compare with trust_policy of the destination`
+        return `either there is no such role, or its trust policy does not allow ${callerDescription(target, failure.text)} to assume it with the external id ${external_id}, or that identity is not allowed sts:AssumeRole; compare with trust_policy of the destination`
       case 'role_missing':
-        return 'there is no such role; check role_arn, or make the role with trust_policy of the destination'
+        return 'there is no such role; check role_arn, or create the role with trust_policy of the destination'
       case 'session_refused':
-        return 'the credentials that the role gave are not good any more; new ones are asked for with the next attempt'
+        return 'the session of the role is no longer valid; the next attempt uses a new one'
       case 'bucket_missing':
-        return `there is no bucket ${bucket}; check its name, or make it in region ${region}`
+        return `there is no bucket ${bucket}; check its name, or create it in region ${region}`
       case 'wrong_region':
         return failure.region === undefined || failure.region === region
-          ? `the bucket is not in region ${region}; set the region of the destination to the one that the bucket is in`
+          ? `the bucket is not in region ${region}; set the region of the destination to that of the bucket`
           : `the bucket is in region ${failure.region}, not in ${region}; set the region of the destination to ${failure.region}`
       case 'put_denied':
-        return `the role ${role_arn} must be allowed s3:PutObject on ${objects}, by its own policy and, where the bucket is another account's, by the bucket policy; look for a Deny too`
+        return `the role ${role_arn} must be allowed s3:PutObject on ${objects}, by its own policy and, if the bucket belongs to another account, by the bucket policy; also look for a Deny`
       case 'get_denied':
         return `the role ${role_arn} must be allowed s3:GetObject on ${objects}; compare with bucket_policy of the destination`
       case 'list_denied':
@@ -153,46 +155,46 @@ function sentence(reason: StoreErrorReason, step: StoreStep, failure: Failure, t
       case 'delete_denied':
         return `the role ${role_arn} must be allowed s3:DeleteObject on ${objects}; compare with bucket_policy of the destination`
       case 'kms_denied':
-        return `the KMS key ${kms_key_arn ?? 'that the bucket encrypts with'} can't be used: it must be there and enabled in region ${region}, and the role ${role_arn} must be allowed kms:GenerateDataKey and kms:Decrypt by its own policy and by the key's`
+        return `the KMS key ${kms_key_arn ?? 'that the bucket encrypts with'} cannot be used: it must exist and be enabled in region ${region}, and the role ${role_arn} must be allowed kms:GenerateDataKey and kms:Decrypt by its own policy and by that of the key`
       case 'clock_skew':
-        return 'the clock of this installation is too far from that of AWS; its operator must set it right'
+        return 'the clock of this installation differs too much from that of AWS; its operator must correct it'
       case 'damaged':
-        return 'what arrived was not what was sent; it is sent again'
+        return 'the data was damaged in transit; it will be sent again'
       case 'throttled':
-        return 'the store asks for fewer requests; it is tried again more slowly'
+        return 'the store is throttling requests; retrying more slowly'
       case 'unreachable':
         return `${step === 'assume_role' ? 'STS' : 'S3'} in region ${region} ${unreachableBecause(failure.code)}`
       case 'unavailable':
-        return 'the store has a fault of its own; it is tried again'
+        return 'the store returned a server error; retrying'
       case 'refused':
-        return `the store does not take the request${failure.status === undefined ? '' : ` (HTTP ${failure.status})`}; check the settings of the destination and of the bucket`
+        return `the store rejected the request${failure.status === undefined ? '' : ` (HTTP ${failure.status})`}; check the settings of the destination and of the bucket`
     }
   }
 }
 
 function unreachableBecause(code: string): string {
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return 'has no address in DNS; check the region and, for path_style false, the name of the bucket'
-  if (code === 'ECONNREFUSED') return 'does not take connections; check that it is running and that no firewall is in between'
-  if (tlsCode.test(code)) return 'shows a certificate that is not to be trusted; a gateway needs one that the nodes know'
+    return 'was not found in DNS; check the region and, if path_style is false, the name of the bucket'
+  if (code === 'ECONNREFUSED') return 'refused the connection; check that it is running and that no firewall blocks it'
+  if (tlsCode.test(code)) return 'has an untrusted certificate; a gateway needs one that the nodes trust'
   if (code === 'ETIMEDOUT' || code === 'TimeoutError' || code === 'RequestTimeout')
-    return 'did not answer in time; check the network and any firewall in between'
-  return 'broke the connection off; check the network and any proxy in between'
+    return 'did not respond in time; check the network and any firewall in between'
+  return 'closed the connection; check the network and any proxy in between'
 }
 
-/** The one to look for in the trust policy; where we are a role ourselves, AWS tells of its session. */
-function whoAsks({ principalArn = null }: DescribedTarget, text: string): string {
+/** Names the identity that the trust policy must allow. If this installation runs as a role itself, AWS reports the role's session. */
+function callerDescription({ principalArn = null }: DescribedTarget, text: string): string {
   const caller = callerOf(text)
   if (principalArn === null) return caller ?? 'the AWS identity of this installation'
   return caller === undefined || caller === principalArn ? principalArn : `${principalArn} (which calls as ${caller})`
 }
 
-/** AWS tells in fixed words who was denied, and which kind of policy did it. */
+/** AWS names the caller in a fixed phrase. The function below finds the kind of policy that denied it. */
 function callerOf(text: string): string | undefined {
   return /^User: (arn:[a-z-]+:(?:iam|sts)::\d{12}:[\w+=,.@/-]{1,200}) is not authorized/.exec(text)?.[1]
 }
 
-function because(text: string): string {
+function denyingPolicy(text: string): string {
   const missing = /because no [a-z][a-z -]{0,60} (?:policy|boundary) allows/i.exec(text)
   if (missing !== null) return `, ${missing[0]} it`
   const denied = /with an explicit deny in an? [a-z][a-z -]{0,60} ?(?:policy|boundary)/i.exec(text)

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true }))
 
 describe('a large file', { timeout: 30_000 }, () => {
-  test('goes up in parts, each with its checksum, under the KMS key, and comes back whole', async () => {
+  test('is uploaded in parts, each with its checksum, with the KMS key, and reads back intact', async () => {
     const kms_key_arn = 'arn:aws:kms:eu-central-1:222222222222:key/1234abcd'
     await using at = await newDoubleBucket({ kms_key_arn })
     await at.store.putFile('large', file('large'), options)
@@ -41,7 +41,7 @@ describe('a large file', { timeout: 30_000 }, () => {
     expect((await copy.readFile()).equals(await large.readFile())).toBe(true)
   })
 
-  test('leaves no parts when one of them is refused', async () => {
+  test('leaves no parts if one of them is rejected', async () => {
     await using at = await newDoubleBucket()
     at.double.fault = ({ operation, query }) =>
       operation === 'UploadPart' && query.get('partNumber') === '4' ? s3Errors.accessDenied : undefined
@@ -52,7 +52,7 @@ describe('a large file', { timeout: 30_000 }, () => {
     expect(at.double.count('UploadPart')).toBeLessThan(9)
   })
 
-  test('leaves no parts when it is aborted, and nothing is sent after that', async () => {
+  test('leaves no parts after an abort, and sends nothing after it', async () => {
     await using at = await newDoubleBucket()
     const abort = new AbortController()
     const reason = new Error('stop')
@@ -66,7 +66,7 @@ describe('a large file', { timeout: 30_000 }, () => {
     expect(at.double.calls.at(-1)?.operation).toBe('AbortMultipartUpload')
   })
 
-  test('that was begun by a process that died is put away before it begins anew', async () => {
+  test('aborts the upload of a crashed process before it starts its own', async () => {
     await using at = await newDoubleBucket()
     const left = { key: 'large', headers: {}, parts: new Map() }
     at.double.buckets.get('lake')?.uploads.set('dead', left)
@@ -75,14 +75,14 @@ describe('a large file', { timeout: 30_000 }, () => {
     expect([...(at.double.buckets.get('lake')?.uploads.keys() ?? [])]).toEqual(['other'])
   })
 
-  test('goes up also where the role may not list uploads', async () => {
+  test('is uploaded even if the role may not list uploads', async () => {
     await using at = await newDoubleBucket()
     at.role.denied.add('ListMultipartUploads')
     await at.store.putFile('large', file('large'), options)
     expect(at.double.object('lake', 'large')).toBeDefined()
   })
 
-  test('is not there when its completion answers 200 with an error', async () => {
+  test('fails if its completion returns 200 with an error', async () => {
     await using at = await newDoubleBucket()
     at.double.fault = ({ operation }) => (operation === 'CompleteMultipartUpload' ? 'error in a 200' : undefined)
     expect(await failureOf(at.store.putFile('large', file('large'), options))).toMatchObject({

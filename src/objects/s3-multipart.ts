@@ -1,8 +1,8 @@
 /**
- * Large files, in parts.
+ * Uploads large files in parts.
  *
- * Law: when it ends, well or not, no part of it is left in the bucket that we can remove, and nothing still writes. It holds a few parts in
- * memory, never the file.
+ * Law: when an upload ends or fails, no request is in flight and no removable part is left in the bucket. It holds a few parts in memory,
+ * never the whole file.
  */
 import { createReadStream } from 'node:fs'
 import {
@@ -23,12 +23,12 @@ export type PutInParts = {
 }
 
 export async function putInParts({ client, input, path, bytes, signal }: PutInParts): Promise<void> {
-  await abortLeftOver(client, input, signal)
+  await abortEarlierUploads(client, input, signal)
   const failed = new AbortController()
   const either = signal === undefined ? failed.signal : AbortSignal.any([signal, failed.signal])
   const body = createReadStream(path, { highWaterMark: s3Limits.readBytes })
   const upload = new Upload({
-    client: sendingUnder(client, either, (error) => failed.abort(error)),
+    client: withSignal(client, either, (error) => failed.abort(error)),
     params: { ...input, Body: body, ContentLength: bytes, ChecksumAlgorithm: 'CRC32' },
     partSize: s3Limits.partBytes,
     queueSize: s3Limits.partsParallel,
@@ -44,13 +44,13 @@ export async function putInParts({ client, input, path, bytes, signal }: PutInPa
 }
 
 /**
- * The client, with each request under the signal. `Upload` has an abort of its own that answers before its requests have ended, and goes on
- * with the other parts when one has failed: this way everything ends, and then it aborts the upload, which alone is not under the signal.
+ * Returns the client with every request bound to the signal. `Upload.abort` resolves before its requests have ended, and a failed part does
+ * not stop the others. With the signal all of them end. Only the final AbortMultipartUpload is not bound to it.
  */
-function sendingUnder(client: S3Client, abortSignal: AbortSignal, onFailure: (error: unknown) => void): S3Client {
+function withSignal(client: S3Client, abortSignal: AbortSignal, onFailure: (error: unknown) => void): S3Client {
   const send = async (command: Parameters<S3Client['send']>[0]) => {
     if (command instanceof AbortMultipartUploadCommand) {
-      // One that can't be removed is removed by the next attempt, or by the bucket's lifecycle rule.
+      // If this fails, the next attempt or the bucket's lifecycle rule removes the parts.
       return client.send(command, { abortSignal: AbortSignal.timeout(s3Limits.cleanUpTimeoutMs) }).catch(() => undefined)
     }
     try {
@@ -64,10 +64,10 @@ function sendingUnder(client: S3Client, abortSignal: AbortSignal, onFailure: (er
 }
 
 /**
- * Of an earlier attempt of the same file, by a process that died. It need not succeed: not all roles may, not all gateways can, the bucket's
- * lifecycle rule does it too, and a store that is away says so again at once.
+ * Aborts uploads of the same file that a crashed process left. Failure is ignored: not all roles and gateways allow it, and the bucket's
+ * lifecycle rule does it too. If the store is unreachable, the upload itself fails next.
  */
-async function abortLeftOver(
+async function abortEarlierUploads(
   client: S3Client,
   { Bucket, Key }: PutObjectCommandInput,
   signal: AbortSignal | undefined,

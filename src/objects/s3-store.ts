@@ -1,10 +1,10 @@
 /**
  * One bucket on S3.
  *
- * Owns: what goes over the wire for each operation, and a few attempts of what may pass at once. Does not own: credentials and connections;
- * trying for ever, which is the caller's.
- * Law: every put has its SHA-256 in a header that S3 compares with what arrives, and the encryption of the destination. Every failure of
- * the store is an ObjectStoreError; when the signal aborts, its reason is thrown.
+ * Owns: the requests of each operation, and a few quick retries. Does not own: credentials and connections, or retrying for longer, which is
+ * up to the caller.
+ * Law: every put carries the SHA-256 of its content, which S3 verifies, and the encryption of the destination. Every failure of the store is
+ * an ObjectStoreError. When the signal aborts, its reason is thrown.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -28,16 +28,16 @@ import type { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from './limits.ts'
 import type { ObjectEntry, ObjectStore, PutOptions } from './object-store.ts'
 import type { RoleClient } from './role-client.ts'
-import { type DescribedTarget, describeFailure, noAnswer } from './s3-failure.ts'
+import { type DescribedTarget, describeFailure, foreignResponse } from './s3-failure.ts'
 import { putInParts } from './s3-multipart.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
 export type S3StoreOptions = {
   readonly target: DescribedTarget
   readonly client: () => RoleClient
-  /** The client that signs addresses. */
+  /** Client for signing URLs. */
   readonly linkClient: () => RoleClient
-  /** Files that go up in parts at the same time, over all buckets. */
+  /** Limits multipart uploads over all buckets. */
   readonly multiparts: Semaphore
   readonly clock: Clock
 }
@@ -58,18 +58,18 @@ export class S3Store implements ObjectStore {
     await this.#try('put', { signal, attempts: s3Limits.attemptsMax }, async ({ client }) => {
       const unreadable = new AbortController()
       const body = createReadStream(path, { highWaterMark: s3Limits.readBytes })
-      // The SDK pipes it and would wait for ever on a file that can't be read.
+      // The SDK pipes the stream and would wait forever if the file cannot be read.
       body.once('error', (error) => unreadable.abort(error))
       const command = new PutObjectCommand({ ...this.#input(key, options), Body: body, ContentLength: size, ...checksum(sha256) })
       signPayload(command, sha256)
       try {
         const { ETag } = await client.send(command, { abortSignal: either(signal, unreadable.signal) })
-        if (ETag === undefined) throw noAnswer('PutObject')
+        if (ETag === undefined) throw foreignResponse('PutObject')
       } catch (error) {
-        // Only now: a store may answer before the end of the file is noticed here, and without it the connection would not be free again.
+        // Not earlier: the store may respond before the stream has ended, and without the end of the stream the connection stays occupied.
         body.destroy()
         const failure = unreadable.signal.aborted ? unreadable.signal.reason : error
-        // One that was answered before all of it was sent would hold its connection.
+        // A request that got its response before it was sent completely would occupy its connection.
         unreadable.abort()
         throw failure
       }
@@ -89,7 +89,7 @@ export class S3Store implements ObjectStore {
     const input = { ...this.#input(key, options), Body: body, ContentLength: body.byteLength, ...checksum(sha256) }
     await this.#try('put', options, async ({ client }) => {
       const { ETag } = await client.send(new PutObjectCommand(input), sendOptions(options.signal))
-      if (ETag === undefined) throw noAnswer('PutObject')
+      if (ETag === undefined) throw foreignResponse('PutObject')
     })
   }
 
@@ -99,7 +99,7 @@ export class S3Store implements ObjectStore {
       let bytes = 0
       for await (const chunk of body) {
         bytes += chunk.length
-        // Whoever owns the bucket may have put anything there, of any size.
+        // The bucket belongs to the customer, so the object may have any size.
         if (bytes > s3Limits.getBytesMax) throw tooLarge(key, this.#options.target.bucket)
         chunks.push(chunk)
       }
@@ -136,7 +136,7 @@ export class S3Store implements ObjectStore {
     try {
       await ready()
       const command = new GetObjectCommand({ Bucket: target.bucket, Key: key })
-      // The presigner would take the time of this machine, right or wrong.
+      // By default the presigner uses the clock of this machine, which may be wrong.
       const signingDate = new Date(clock.now() + client.config.systemClockOffset)
       return await getSignedUrl(client, command, { expiresIn: seconds, signingDate })
     } catch (error) {
@@ -167,7 +167,7 @@ export class S3Store implements ObjectStore {
     )
   }
 
-  /** What `read` makes of the object's bytes, or undefined where there is no object. */
+  /** Returns the result of `read` for the content of the object, or undefined if the object is missing. */
   async #read<T>(key: string, signal: AbortSignal | undefined, read: (body: Readable) => Promise<T>): Promise<T | undefined> {
     const Bucket = this.#options.target.bucket
     return this.#orMissing(key, signal, () =>
@@ -179,7 +179,7 @@ export class S3Store implements ObjectStore {
         try {
           return await read(found.Body as Readable)
         } catch (error) {
-          // What is not read to its end would hold the connection.
+          // A response that is not read to its end would occupy the connection.
           stop.abort()
           throw error
         }
@@ -192,7 +192,7 @@ export class S3Store implements ObjectStore {
       return await work()
     } catch (error) {
       if (!(error instanceof ObjectStoreError) || error.reason !== 'get_denied') throw error
-      // Where listing is allowed under a prefix only, gateways answer 403 for what isn't there.
+      // If listing is allowed only under a prefix, gateways respond 403 for a missing object.
       const { Contents = [] } = await this.#list(key, undefined, 1, signal)
       if (Contents.some(({ Key }) => Key === key)) throw error
       return undefined
@@ -212,7 +212,7 @@ export class S3Store implements ObjectStore {
     }
   }
 
-  /** Makes as many attempts as it is told; the SDK has made its own where it could. */
+  /** Makes up to `attempts` attempts. The SDK retries by itself where the body can be sent again. */
   async #try<T>(
     step: StoreStep,
     { signal, attempts = 1 }: { readonly signal?: AbortSignal | undefined; readonly attempts?: number },
@@ -232,12 +232,12 @@ export class S3Store implements ObjectStore {
         const failure = describeFailure(signal?.aborted === true ? signal.reason : error, at, target)
         if (signal?.aborted === true || !(failure instanceof ObjectStoreError)) throw failure
         if (failure.reason === 'session_refused') {
-          role.session.forget()
+          role.session.discard()
           if (renewed) throw failure
           renewed = true
           continue
         }
-        if (at === step && failure.reason.endsWith('_denied')) role.session.distrust()
+        if (at === step && failure.reason.endsWith('_denied')) role.session.discardIfOld()
         if (attempt >= attempts || !mayPassAtOnce(failure)) throw failure
         await sleep(clock, backoff.next(), signal)
       }
@@ -245,7 +245,7 @@ export class S3Store implements ObjectStore {
   }
 }
 
-/** Beyond these the caller waits, longer than is good here. */
+/** Failures worth a quick retry. For others the caller waits longer. */
 function mayPassAtOnce({ reason, step }: ObjectStoreError): boolean {
   return step !== 'assume_role' && ['clock_skew', 'unreachable', 'unavailable', 'throttled', 'damaged'].includes(reason)
 }
@@ -254,7 +254,7 @@ function checksum(sha256: string) {
   return { ChecksumAlgorithm: 'SHA256', ChecksumSHA256: Buffer.from(sha256, 'hex').toString('base64') } as const
 }
 
-/** The signature covers the bytes of the file, too, which the SDK can't know of a stream. */
+/** Makes the signature cover the content of the file, whose hash the SDK cannot know for a stream. */
 function signPayload(command: PutObjectCommand, sha256: string): void {
   command.middlewareStack.add(
     (next) => (args) => {
@@ -280,7 +280,7 @@ function undefinedIfMissing(error: unknown): undefined {
 }
 
 function tooLarge(key: string, bucket: string): ObjectStoreError {
-  const advice = `it has more than ${s3Limits.getBytesMax} bytes, which nothing has that Inlet wrote there; delete it`
+  const advice = `it is larger than ${s3Limits.getBytesMax} bytes, so Inlet did not write it; delete it`
   return new ObjectStoreError('refused', 'get', 'TooLarge', `reading ${key} in bucket ${bucket} failed: ${advice}`)
 }
 

@@ -35,8 +35,8 @@ const first = (count: number, operation: Operation, fault: Fault) => {
   return (call: { readonly operation: Operation }) => (call.operation === operation && left-- > 0 ? fault : undefined)
 }
 
-describe('a put on the wire', () => {
-  test('has its length, its SHA-256 signed and as a checksum, its type, its metadata, and SSE-S3', async () => {
+describe('a PUT request', () => {
+  test('has length, signed SHA-256, checksum, type, metadata, and SSE-S3', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('k', Buffer.from('small'), options)
     await at.store.putFile('f', file('small'), options)
@@ -65,21 +65,21 @@ describe('a put on the wire', () => {
     expect(at.double.object('lake', 'k')?.headers).toMatchObject(underKms)
   })
 
-  test('of a file that is not what the caller says it is, is refused', async () => {
+  test('is rejected if the file does not match its SHA-256', async () => {
     await using at = await newDoubleBucket()
     const sha256 = createHash('sha256').update('other').digest('hex')
     expect(await failureOf(at.store.putFile('k', file('small'), { ...options, sha256 }))).toMatchObject({ reason: 'damaged' })
     expect(at.double.object('lake', 'k')).toBeUndefined()
   })
 
-  test('uses connections again', async () => {
+  test('reuses connections', async () => {
     await using at = await newDoubleBucket()
     for (let n = 0; n < 20; n += 1) await at.store.putFile(`k${n}`, file('small'), options)
     expect(at.double.connections).toBeLessThanOrEqual(2)
   })
 })
 
-describe('what passes', { timeout: 30_000 }, () => {
+describe('transient failures', { timeout: 30_000 }, () => {
   const passing: readonly (readonly [string, Fault])[] = [
     ['500', s3Errors.internalError],
     ['503 SlowDown', s3Errors.slowDown],
@@ -90,7 +90,7 @@ describe('what passes', { timeout: 30_000 }, () => {
     ['an error in a 200', 'error in a 200'],
   ]
 
-  test.each(passing)('%s: a put of bytes and of a file is there in the end', async (_, fault) => {
+  test.each(passing)('%s: puts of bytes and of files succeed in the end', async (_, fault) => {
     await using at = await newDoubleBucket({}, { idleTimeoutMs: 600 })
     at.double.fault = first(1, 'PutObject', fault)
     await at.store.put('k', Buffer.alloc(100_000), options)
@@ -100,7 +100,7 @@ describe('what passes', { timeout: 30_000 }, () => {
     expect(at.double.object('lake', 'f')?.body.toString()).toBe('small')
   })
 
-  test('an upload that stands still is given up and made again', async () => {
+  test('a stalled upload is retried', async () => {
     await using at = await newDoubleBucket({}, { idleTimeoutMs: 1_500 })
     await writeFile(file('longer'), Buffer.alloc(8 * 1024 * 1024, 'x'))
     at.double.fault = first(1, 'PutObject', 'stall')
@@ -109,7 +109,7 @@ describe('what passes', { timeout: 30_000 }, () => {
     expect(at.double.count('PutObject')).toBeGreaterThan(1)
   })
 
-  test.each(['reset', 'silence'] as const)('%s: an object is read whole in the end', async (fault) => {
+  test.each(['reset', 'silence'] as const)('%s: an object is read completely in the end', async (fault) => {
     await using at = await newDoubleBucket({}, { idleTimeoutMs: 600 })
     await at.store.put('k', Buffer.alloc(100_000, 'x'), options)
     at.double.fault = first(1, 'GetObject', fault)
@@ -118,7 +118,7 @@ describe('what passes', { timeout: 30_000 }, () => {
     expect(await at.store.getFile('k', file('got'))).toBe(true)
   })
 
-  test('what does not pass is given up after a few attempts, for the caller to wait', async () => {
+  test('a lasting failure is thrown after a few attempts', async () => {
     await using at = await newDoubleBucket()
     at.double.fault = ({ operation }) => (operation === 'PutObject' ? s3Errors.slowDown : undefined)
     expect(await failureOf(at.store.putFile('f', file('small'), options))).toMatchObject({
@@ -129,7 +129,7 @@ describe('what passes', { timeout: 30_000 }, () => {
   })
 })
 
-test('a bucket is a part of the host’s name, unless the destination says path style', async () => {
+test('the bucket is part of the host name unless the destination has path_style', async () => {
   await using at = await newDoubleBucket()
   const stores = storesOf(at.double, {
     s3Endpoint: at.double.url.replace('127.0.0.1', 'gateway.test'),
@@ -146,14 +146,14 @@ test('a bucket is a part of the host’s name, unless the destination says path 
   stores.close()
 })
 
-test('a gateway at an IP address is spoken to in path style, whatever the destination says', async () => {
+test('a gateway at an IP address is always used in path style', async () => {
   await using at = await newDoubleBucket({ path_style: false })
   await at.store.put('k', Buffer.from('x'), options)
   expect(at.double.object('lake', 'k')?.body.toString()).toBe('x')
 })
 
-describe('what is listed', () => {
-  test('comes in pages', async () => {
+describe('list', () => {
+  test('reads all pages', async () => {
     await using at = await newDoubleBucket()
     for (let n = 0; n < 7; n += 1) await at.store.put(`p/${n}`, Buffer.from('x'), options)
     at.double.keysPerPage = 3
@@ -169,7 +169,7 @@ describe('what is listed', () => {
     expect(at.double.count('ListObjectsV2')).toBe(3)
   })
 
-  test('decides where a store denies what is not there', async () => {
+  test('decides whether an object exists if the store denies access to missing ones', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('there', Buffer.from('x'), options)
     at.double.fault = ({ operation }) => (operation === 'GetObject' ? s3Errors.accessDenied : undefined)
@@ -185,7 +185,7 @@ describe('what is listed', () => {
     expect(await failureOf(at.store.get('missing'))).toMatchObject({ reason: 'list_denied' })
   })
 
-  test('takes nothing into memory that is larger than all that is written to be read so', async () => {
+  test('get refuses large objects', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('there', Buffer.alloc(s3Limits.getBytesMax), options)
     expect((await at.store.get('there'))?.length).toBe(s3Limits.getBytesMax)
@@ -198,7 +198,7 @@ describe('what is listed', () => {
 })
 
 describe('an assumed role', () => {
-  test('is assumed once for all who open its destination, under a name that tells account and endpoint', async () => {
+  test('is assumed once per destination, with a session name that contains account and endpoint', async () => {
     await using at = await newDoubleBucket()
     const [account_id, endpoint_id] = ['11111111-2222-3333-4444-555555555555', 'aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee']
     const target: BucketTarget = { ...at.target, session: sessionName({ account_id, endpoint_id }) }
@@ -215,7 +215,7 @@ describe('an assumed role', () => {
     expect(calls[0]?.signed).toMatchObject({ region: 'eu-central-1', service: 'sts' })
   })
 
-  test('is assumed anew when anything of it changes, and for another endpoint', async () => {
+  test('is assumed again after any change, and for another endpoint', async () => {
     await using at = await newDoubleBucket()
     at.double.addRole('arn:aws:iam::222222222222:role/other', { externalId: 'inlet-external' })
     at.double.addBucket('west', 'eu-west-1')
@@ -232,7 +232,7 @@ describe('an assumed role', () => {
     ).toMatchObject({ reason: 'assume_role_denied' })
   })
 
-  test('is not assumed again only because there are many', { timeout: 30_000 }, async () => {
+  test('is not assumed again because there are many others', { timeout: 30_000 }, async () => {
     await using at = await newDoubleBucket()
     const put = (session: string) => at.stores.open({ ...at.target, session }).put('k', Buffer.from('x'), options)
     const sessions = Array.from({ length: s3Limits.clientsMax + 1 }, (_, n) => `session-${n}`)
@@ -241,7 +241,7 @@ describe('an assumed role', () => {
     expect(at.double.count('AssumeRole')).toBe(sessions.length)
   })
 
-  test('is assumed anew for a store that wants what the role says now', async () => {
+  test('is assumed again for a store opened as fresh', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('k', Buffer.from('x'), options)
     const fresh = at.stores.open(at.target, { fresh: true })
@@ -250,7 +250,7 @@ describe('an assumed role', () => {
     expect(at.double.count('AssumeRole')).toBe(2)
   })
 
-  test('whose session the store does not know any more is assumed once more at once', async () => {
+  test('is assumed again at once if the store rejects its session', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('k', Buffer.from('x'), options)
     // Deleted and made anew: sessions of the old one are worth nothing.
@@ -260,7 +260,7 @@ describe('an assumed role', () => {
     expect(at.double.object('lake', 'k')?.body.toString()).toBe('y')
   })
 
-  test('that is gone is a failure until it is back', async () => {
+  test('is a failure while it is deleted', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('k', Buffer.from('x'), options)
     at.double.roles.delete(at.target.role_arn)
@@ -278,8 +278,8 @@ describe('an assumed role', () => {
   })
 })
 
-describe('a clock that is wrong', () => {
-  test.each([-2, 2])('by %i hours is set right by what S3 and STS say', async (hours) => {
+describe('a wrong clock', () => {
+  test.each([-2, 2])('by %i hours is corrected from the responses of S3 and STS', async (hours) => {
     await using at = await newDoubleBucket()
     at.double.aheadMs = hours * 3_600_000
     await at.store.put('k', Buffer.from('x'), options)
@@ -294,7 +294,7 @@ describe('a clock that is wrong', () => {
     expect(at.double.count('PutObject')).toBe(2)
   })
 
-  test('is told where it can not be set right', async () => {
+  test('is reported if it cannot be corrected', async () => {
     await using at = await newDoubleBucket()
     at.double.fault = ({ operation }) =>
       operation === 'PutObject' ? s3Errors.requestTimeTooSkewed('20261120T080000Z', Date.now()) : undefined
@@ -302,8 +302,8 @@ describe('a clock that is wrong', () => {
   })
 })
 
-describe('a signed address', () => {
-  test('downloads the object, and nothing else', async () => {
+describe('a signed URL', () => {
+  test('downloads this object and no other', async () => {
     await using at = await newDoubleBucket()
     await at.store.put("dlq/it's ü.gz", Buffer.from('rows'), options)
     const link = await at.store.presign("dlq/it's ü.gz", 3_600)
@@ -313,7 +313,7 @@ describe('a signed address', () => {
     expect(new URL(link).searchParams.get('X-Amz-Expires')).toBe('3600')
   })
 
-  test('is good for its hour: the session that signs it lives longer, also when it was kept', async () => {
+  test('is valid for its hour: the session that signs it lasts longer, even a cached one', async () => {
     await using at = await newDoubleBucket()
     Object.assign(at.role, { maxSeconds: 43_200 })
     await at.store.put('k', Buffer.from('x'), options)
@@ -325,7 +325,7 @@ describe('a signed address', () => {
     for (const link of links) expect((await fetch(link)).status).toBe(403)
   })
 
-  test('of a role that allows but an hour is signed with a session of its own, asked for once in a while', async () => {
+  test('of a role limited to an hour is signed with a separate session, renewed now and then', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('k', Buffer.from('x'), options)
     const links = await Promise.all([1, 2, 3].map(() => at.store.presign('k', 3_600)))
@@ -355,8 +355,8 @@ describe('a signed address', () => {
   })
 })
 
-describe('without an address of a gateway', () => {
-  test('STS is the one of the region, and what DNS does not know is unreachable', async () => {
+describe('without the URL of a gateway', () => {
+  test('uses STS of the region, and reports unknown hosts as unreachable', async () => {
     const asked: string[] = []
     const stores = new S3Stores({
       ...{ s3Endpoint: null, stsEndpoint: null, credentials: doubleCredentials, clock: systemClock },

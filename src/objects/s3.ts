@@ -1,10 +1,10 @@
 /**
- * Buckets of customers on S3, each reached by assuming the role of its destination.
+ * Buckets of customers on S3. Each is accessed with the role of its destination.
  *
- * Owns: connections, and the clients and credentials of roles, each made once and dropped when it is not used.
- * Does not own: what is done in a bucket (`s3-store.ts`), credentials of our own: the SDK finds them.
- * Law: requests to a bucket are signed by its destination's role alone. Nothing is shared between destinations that differ in
- * anything but their bucket and key.
+ * Owns: connections, and the caches of clients and role sessions. Does not own: operations on a bucket (`s3-store.ts`), or the credentials
+ * of this installation, which the SDK finds.
+ * Law: only the role of a destination signs requests to its bucket. Destinations share a session only if their region, role,
+ * external id and session name are equal.
  */
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
@@ -18,29 +18,29 @@ import { s3Limits } from './limits.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, OpenOptions } from './object-store.ts'
 import type { RoleClient } from './role-client.ts'
 import { type Granted, RoleSession, type RoleSessionOptions } from './role-session.ts'
-import { describeFailure, noAnswer } from './s3-failure.ts'
+import { describeFailure, foreignResponse } from './s3-failure.ts'
 import { S3Store } from './s3-store.ts'
 
 export type S3StoresOptions = {
-  /** Of a gateway; null for AWS's own. */
+  /** URL of a gateway; null for AWS. */
   readonly s3Endpoint: string | null
   readonly stsEndpoint: string | null
   readonly clock: Clock
-  /** Whose credentials those are, to be named to who must trust them. */
+  /** AWS identity of this installation, for error messages. */
   readonly principalArn?: string | null
-  /** Our own credentials; without them the AWS SDK's chain finds them. */
+  /** Credentials of this installation. By default the AWS SDK finds them. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string }
   readonly idleTimeoutMs?: number
   readonly assumeTimeoutMs?: number
-  /** How names of hosts are resolved, instead of the system's way. */
+  /** Resolves host names instead of the system's resolver. */
   readonly lookup?: LookupFunction
 }
 
-/** What the SDK has to say besides its errors goes to the console unless it has another place. */
-const nothing = () => undefined
-const silent = { trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing }
+/** Without a logger the SDK writes to the console. */
+const ignore = () => undefined
+const silent = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore }
 
-/** Values that are made once and kept while they are used. `memo` takes the function that makes one as its context. */
+/** A cache whose `memo` takes the function that creates a missing value as its context. */
 type Cache<T extends object> = LRUCache<string, T, () => T>
 
 function newCache<T extends object>(clock: Clock, max: number): Cache<T> {
@@ -50,9 +50,9 @@ function newCache<T extends object>(clock: Clock, max: number): Cache<T> {
     updateAgeOnGet: true,
     ttlResolution: 0,
     perf: { now: () => clock.monotonic() },
-    memoMethod: (_key, _stale, { context: make }) => {
+    memoMethod: (_key, _stale, { context: create }) => {
       cache.purgeStale()
-      return make()
+      return create()
     },
   })
   return cache
@@ -63,7 +63,7 @@ export class S3Stores implements ObjectStores {
   readonly #connections: S3ClientConfig['requestHandler'] & object
   readonly #agents: readonly (HttpAgent | HttpsAgent)[]
   readonly #multiparts = new Semaphore(s3Limits.multipartsParallel)
-  /** A client is large and soon made anew. What costs STS a request is kept for many more. */
+  /** A client is large and cheap to recreate. A session is small and costs a request to STS, so many more are kept. */
   readonly #clients: Cache<RoleClient>
   readonly #sessions: Cache<RoleSession>
   readonly #sts: Cache<STSClient>
@@ -96,7 +96,7 @@ export class S3Stores implements ObjectStores {
     })
   }
 
-  /** Closes connections that are kept open. What is still under way fails. */
+  /** Closes idle connections. Requests in flight fail. */
   close(): void {
     for (const agent of this.#agents) agent.destroy()
   }
@@ -104,10 +104,10 @@ export class S3Stores implements ObjectStores {
   #client(target: BucketTarget, purpose: RoleSessionOptions['purpose']): RoleClient {
     const { region, path_style, role_arn, external_id, session: name = '' } = target
     const key = JSON.stringify([purpose, region, role_arn, external_id, name])
-    // Asked for each time, so that a session is not forgotten before its client is.
+    // Looked up every time, so that a session is not evicted before its client.
     const session = this.#sessions.memo(key, { context: () => this.#newSession(target, purpose) })
-    const made = this.#clients.memo(`${path_style} ${key}`, { context: () => this.#newClient(target, session) })
-    return made.session === session ? made : this.#newClient(target, session)
+    const cached = this.#clients.memo(`${path_style} ${key}`, { context: () => this.#newClient(target, session) })
+    return cached.session === session ? cached : this.#newClient(target, session)
   }
 
   #newSession(target: BucketTarget, purpose: RoleSessionOptions['purpose']): RoleSession {
@@ -116,24 +116,24 @@ export class S3Stores implements ObjectStores {
 
   #newClient(target: BucketTarget, session: RoleSession): RoleClient {
     const { s3Endpoint } = this.#options
-    // Marked as one that remembers: the SDK asks it each time, and keeps nothing itself.
+    // `memoized` makes the SDK call the function for every request instead of caching the result.
     const credentials = Object.assign(() => session.get(), { memoized: true })
     const client: S3Client = new S3Client({
       ...this.#ofClient(s3Endpoint),
       region: target.region,
       forcePathStyle: target.path_style,
       credentials,
-      // It costs a connection of its own for each put.
+      // Otherwise every put needs a new connection.
       expectContinueHeader: false,
-      // What is read is compared with our own SHA-256 by who reads; the SDK's stream for it never ends when the connection breaks.
+      // Readers compare with our own SHA-256. The SDK's verifying stream never ends if the connection breaks.
       responseChecksumValidation: 'WHEN_REQUIRED',
-      // Checksums of puts are given by us; the SDK's default would end up in signed addresses, too.
+      // Puts carry our own checksums. The SDK's default would be part of signed URLs as well.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       followRegionRedirects: false,
     })
     const ready = async (signal?: AbortSignal) => {
       await session.get(signal)
-      // Learnt from the Date of STS's answers: a request that is signed before S3 answered for the first time needs it.
+      // Known from the Date header of STS. A request needs it if it is signed before the first response of S3.
       if (client.config.systemClockOffset === 0)
         client.config.systemClockOffset = this.#stsOf(target.region).config.systemClockOffset
     }
@@ -154,7 +154,7 @@ export class S3Stores implements ObjectStores {
     try {
       const { Credentials } = await sts.send(command, { abortSignal })
       const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = Credentials ?? {}
-      if (!AccessKeyId || !SecretAccessKey || !SessionToken || !Expiration) throw noAnswer('AssumeRole')
+      if (!AccessKeyId || !SecretAccessKey || !SessionToken || !Expiration) throw foreignResponse('AssumeRole')
       return {
         accessKeyId: AccessKeyId,
         secretAccessKey: SecretAccessKey,

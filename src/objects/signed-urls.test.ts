@@ -7,8 +7,8 @@ const urls = new SignedUrls({ baseUrl: 'http://inlet.test/base', secret: 'secret
 const name = { bucket: 'lake', key: "a b/ü?#%2F../ä'&=/x.ndjson.gz" }
 const pathOf = (url: string) => url.slice('http://inlet.test/base'.length)
 
-describe('a signed address', () => {
-  test('names its object for as long as it was asked for', () => {
+describe('a signed URL', () => {
+  test('is valid for its object until it expires', () => {
     const path = pathOf(urls.sign(name, 3600))
     expect(urls.verify(path)).toEqual(name)
     now += 3_599_000
@@ -17,7 +17,7 @@ describe('a signed address', () => {
     expect(urls.verify(path)).toBe('expired')
   })
 
-  test('is good for nothing else', () => {
+  test('is valid for nothing else', () => {
     const path = pathOf(urls.sign(name, 3600))
     const [, expires = ''] = /expires=(\d+)/.exec(path) ?? []
     for (const other of [

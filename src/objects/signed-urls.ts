@@ -1,14 +1,14 @@
 /**
- * Addresses of objects that anyone can download for a while, without credentials: for stores that have no such thing themselves.
+ * Signed URLs: anyone can download the object for a limited time, without credentials. For stores without signed URLs of their own.
  *
- * Owns: how an address is signed and checked. Does not own: the objects, and who serves the address.
- * Law: an address is good for one object and until its time, and for whoever knows the secret alone to make.
+ * Owns: signing and verifying. Does not own: the objects, or the server behind the URLs.
+ * Law: a URL is valid for one object until its expiry, and only a holder of the secret can create one.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '#lib/clock.ts'
 
 export type SignedUrlsOptions = {
-  /** Of the server that hands the objects out; they lie under `/objects/`. */
+  /** Of the server that serves the objects, under `/objects/`. */
   readonly baseUrl: string
   readonly secret: string
   readonly clock: Clock
@@ -31,7 +31,7 @@ export class SignedUrls {
     return `${baseUrl}/objects/${path}?${new URLSearchParams({ expires, signature })}`
   }
 
-  /** What the path and query of a request may download; otherwise why not. */
+  /** Returns the object that a request with this path and query may download, or why it may not. */
   verify(url: string): ObjectName | 'invalid' | 'expired' {
     const { pathname, searchParams } = new URL(url, 'http://objects')
     const name = parse(pathname)
@@ -40,12 +40,12 @@ export class SignedUrls {
     if (name === undefined) return 'invalid'
     const expected = this.#signature(name, expires)
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return 'invalid'
-    // The signature is good, so the time is one that was written here.
+    // The signature is valid, so `expires` was written by `sign`.
     return Number(expires) * 1000 > this.#options.clock.now() ? name : 'expired'
   }
 
   #signature({ bucket, key }: ObjectName, expires: string): Buffer {
-    // No bucket has a line break in its name, and no time.
+    // Neither a bucket name nor a time contains a line break, so the fields cannot be confused.
     return createHmac('sha256', this.#options.secret).update(`GET\n${bucket}\n${expires}\n${key}`).digest()
   }
 }

@@ -1,4 +1,4 @@
-/** What may be wrong with a bucket, its role or the way there. */
+/** What is wrong with a bucket, its role or the connection. */
 export type StoreErrorReason =
   | 'credentials_missing'
   | 'credentials_refused'
@@ -19,26 +19,26 @@ export type StoreErrorReason =
   | 'unavailable'
   | 'refused'
 
-/** What was being done when it failed. */
+/** The operation that failed. */
 export type StoreStep = 'assume_role' | 'put' | 'get' | 'list' | 'remove' | 'sign'
 
-/** The role may write and not read or list: then what is in the bucket can't be known. */
+/** Whether the role may not read or list: then the content of the bucket is unknown. */
 export function isReadDenied(error: unknown): boolean {
   if (!(error instanceof ObjectStoreError) || error.step === 'put') return false
   return error.reason === 'get_denied' || error.reason === 'list_denied' || error.reason === 'kms_denied'
 }
 
 /**
- * A store did not do what was asked.
+ * An operation on an object store failed.
  *
- * Law: the message is a sentence for the owner of the bucket: what failed, how the store put it, what to check. It has no secret,
- * no signed address and no name of this machine, so it may be shown as it is. There is no cause to be shown beside it.
+ * Law: the message is for the owner of the bucket: what failed, the error code of the store, what to check. It contains no secret, no signed
+ * URL and no name of this machine, so it can be shown unchanged. There is no `cause`.
  */
 export class ObjectStoreError extends Error {
   override readonly name = 'ObjectStoreError'
   readonly reason: StoreErrorReason
   readonly step: StoreStep
-  /** As the store or the system named it, such as `AccessDenied` or `ECONNREFUSED`. */
+  /** Error code of the store or the system, such as `AccessDenied` or `ECONNREFUSED`. */
   readonly code: string
 
   constructor(reason: StoreErrorReason, step: StoreStep, code: string, message: string) {

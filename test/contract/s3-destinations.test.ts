@@ -90,7 +90,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
       expect(status).toBe('pending')
       expect(last_error).toContain(`assuming the role ${at.role_arn} failed (AccessDenied)`)
       expect(last_error).toContain('there is no such role')
-      expect(last_error).toContain(`${principal} assume it with the external id ${external_id}`)
+      expect(last_error).toContain(`${principal} to assume it with the external id ${external_id}`)
     }
   })
 
@@ -125,7 +125,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
       'the KMS key is denied',
       'PutObject',
       s3Errors.kmsDenied('arn:aws:sts::222222222222:assumed-role/x/y', kms_key_arn),
-      /1234abcd can't be used/,
+      /1234abcd cannot be used/,
     ],
     [
       'the KMS key is disabled',
@@ -135,7 +135,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
     ],
     ['our own credentials are unknown', 'AssumeRole', stsErrors.invalidClientTokenId, /operator must check/],
     ['the store has a fault', 'PutObject', s3Errors.internalError, /InternalError/],
-    ['nobody answers', 'PutObject', 'answer lost', /S3 in region eu-central-1 broke the connection off/],
+    ['no response', 'PutObject', 'answer lost', /S3 in region eu-central-1 closed the connection/],
   ]
   test.each(faults)('200 pending: %s', async (_, operation, fault, sentence) => {
     const at = await furnished({ kms_key_arn })
@@ -155,7 +155,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
     const wished = { name: 'lake', bucket: 'lake', region: 'eu-central-1', role_arn: 'arn:aws:iam::222222222222:role/lake' }
     const { body } = await account.post('/v1/destinations', wished)
     const answer = await account.post(`/v1/destinations/${body.id}/validate`)
-    expect(answer.body.last_error).toMatch(/ECONNREFUSED\): STS in region eu-central-1 does not take connections/)
+    expect(answer.body.last_error).toMatch(/ECONNREFUSED\): STS in region eu-central-1 refused the connection/)
   })
 
   test('200 pending: this installation has no credentials', async () => {
@@ -167,7 +167,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
     const { body } = await account.post('/v1/destinations', wished)
     const answer = await account.post(`/v1/destinations/${body.id}/validate`)
     vi.stubEnv('AWS_ACCESS_KEY_ID', doubleCredentials.accessKeyId)
-    expect(answer.body.last_error).toMatch(/no AWS credentials of its own/)
+    expect(answer.body.last_error).toMatch(/this installation has no AWS credentials/)
   })
 })
 
