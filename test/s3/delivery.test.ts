@@ -169,7 +169,7 @@ describeGateway('on S3', (gateway) => {
     await two.start('control')
     const { id } = await customer.destination(one)
     const answers = await Promise.all(
-      [one, two, one, two].map((control) => control.api('POST', `/v1/destinations/${id}/validate`)),
+      [one, two, one, two].map((control) => control.request('POST', `/v1/destinations/${id}/validate`)),
     )
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 429, 429, 429])
     for (const { status, headers } of answers) {
@@ -185,7 +185,7 @@ describeGateway('on S3', (gateway) => {
     await customer.allow(role, bucket, ['s3:GetObject'])
     expect((await installation.ok('POST', `/v1/destinations/${id}/validate`)).status).toBe('pending')
     await customer.allow(role, bucket, allActions)
-    const second = await installation.api('POST', `/v1/destinations/${id}/validate`)
+    const second = await installation.request('POST', `/v1/destinations/${id}/validate`)
     expect(second.status).toBe(429)
     expect(Number(second.headers.get('retry-after'))).toBeGreaterThan(0)
   })

@@ -18,10 +18,10 @@ export class ApiClient {
     this.apiKey = apiKey
   }
 
-  /** Sends a request. Where the server asks the client to slow down, it waits as long as the server says. */
+  /** Sends a request. If the response is 429, waits as long as it asks for and repeats the request. */
   async api(method: string, path: string, body?: unknown): Promise<ApiResponse> {
     for (;;) {
-      const response = await this.#request(method, path, body)
+      const response = await this.request(method, path, body)
       if (response.status !== 429) return response
       const seconds = Number(response.headers.get('retry-after') ?? 1)
       await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
@@ -73,7 +73,8 @@ export class ApiClient {
     )
   }
 
-  async #request(method: string, path: string, body: unknown): Promise<ApiResponse> {
+  /** Sends a request once. */
+  async request(method: string, path: string, body?: unknown): Promise<ApiResponse> {
     this.#token ??= await this.#exchangeKey()
     const response = await fetch(`${this.apiUrl}${path}`, {
       method,
