@@ -77,9 +77,9 @@ export class Exchange implements Receiving, Route {
       gate.requireConfiguration()
       const principal = authenticate(this.#request.headers, authenticator)
       if (!(principal instanceof Promise)) this.#admit(principal)
-      else principal.then((verified) => this.#admit(verified)).catch((error: unknown) => this.refuse(error))
+      else principal.then((verified) => this.#admit(verified)).catch((error: unknown) => this.reject(error))
     } catch (error) {
-      this.refuse(error)
+      this.reject(error)
     }
   }
 
@@ -97,7 +97,7 @@ export class Exchange implements Receiving, Route {
   }
 
   /** Answers with the problem. The rest of the body is read and discarded, or the connection closes after the answer. */
-  refuse(error: unknown, { close = false, allow }: { readonly close?: boolean; readonly allow?: string } = {}): void {
+  reject(error: unknown, { close = false, allow }: { readonly close?: boolean; readonly allow?: string } = {}): void {
     if (this.#isOver) return
     const { baseUrl, gate, isDraining, counters } = this.#context
     const problem = error instanceof AppError ? error : toAppError(gate.rejectionOf(error))
@@ -113,7 +113,7 @@ export class Exchange implements Receiving, Route {
 
   fail(error: AppError): void {
     if (this.#isOver) this.#connection.linger()
-    else this.refuse(error, { close: true })
+    else this.reject(error, { close: true })
   }
 
   abort(): void {
@@ -152,7 +152,7 @@ export class Exchange implements Receiving, Route {
       declaredBytes: declared,
       maxBytes: maxRequestBytes,
       memory: gate.capacity,
-      done: (error) => (error === undefined ? this.#store() : this.refuse(error)),
+      done: (error) => (error === undefined ? this.#store() : this.reject(error)),
     })
     const intake = this.#intake
     if (this.#awaitsContinue) this.#response.writeContinue()
@@ -180,7 +180,7 @@ export class Exchange implements Receiving, Route {
       })
       .then(
         ({ seq }) => this.#acknowledge(intake, seq),
-        (error: unknown) => this.refuse(error),
+        (error: unknown) => this.reject(error),
       )
   }
 

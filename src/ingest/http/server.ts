@@ -109,7 +109,7 @@ export class HttpServer implements Service {
     server.on('checkContinue', (request, response) => this.#onRequest(request, response, true))
     server.on('checkExpectation', (request, response) => {
       const detail = `Expect "${request.headers.expect}" is not supported; send 100-continue or leave it out`
-      this.#openExchange(request, response, false)?.refuse(new AppError('expectation_failed', detail))
+      this.#openExchange(request, response, false)?.reject(new AppError('expectation_failed', detail))
     })
     server.on('connect', (_request, stream) => {
       const error = new AppError('method_not_allowed', 'this is not a proxy; send events with POST /v1/ingest')
@@ -162,24 +162,24 @@ export class HttpServer implements Service {
     if (exchange === undefined) return
     if (request.rawHeaders.length > 2 * requestLimits.headersMax) {
       const detail = `the request has more than ${requestLimits.headersMax} headers; send fewer`
-      exchange.refuse(new AppError('headers_too_large', detail), { close: true })
+      exchange.reject(new AppError('headers_too_large', detail), { close: true })
       return
     }
     const { url = '', method } = request
     const { path, query } = url === ingestPath ? plainTarget : targetOf(url)
     if (path === ingestPath) {
       if (method === 'POST') exchange.receive(query)
-      else exchange.refuse(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
+      else exchange.reject(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
     } else if (path === this.#options.upgrade.path) {
-      exchange.refuse(new AppError('bad_request', this.#options.upgrade.hint))
+      exchange.reject(new AppError('bad_request', this.#options.upgrade.hint))
     } else if (!isOperatorPath(path)) {
-      exchange.refuse(new AppError('not_found', 'there is nothing at this path; send events with POST /v1/ingest'))
+      exchange.reject(new AppError('not_found', 'there is nothing at this path; send events with POST /v1/ingest'))
     } else if (method !== 'GET' && method !== 'HEAD') {
-      exchange.refuse(new AppError('method_not_allowed', `request ${path} with GET`), { allow: 'GET, HEAD' })
+      exchange.reject(new AppError('method_not_allowed', `request ${path} with GET`), { allow: 'GET, HEAD' })
     } else {
       const problem = operatorProblem(path, request, this.#operatorOptions)
       if (problem === undefined) answerOperator(path, response, this.#isDraining, this.#operatorOptions)
-      else exchange.refuse(problem)
+      else exchange.reject(problem)
     }
   }
 
