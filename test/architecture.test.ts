@@ -137,6 +137,19 @@ describe('the import table', () => {
     ).toEqual([])
   })
 
+  test('only wal/ knows the names and paths of segment files', () => {
+    const entrances = ['frame', 'records', 'segment-directory', 'segment-reader', 'wal', 'wal-error'].map(
+      (name) => `wal/${name}.ts`,
+    )
+    expect(
+      violations(({ importer }, path) =>
+        path?.startsWith('wal/') === true && !importer.startsWith('wal/') && !entrances.includes(path)
+          ? 'use wal/segment-directory.ts'
+          : undefined,
+      ),
+    ).toEqual([])
+  })
+
   test('the command line loads no command before it runs', () => {
     const loaded = new Set<string>()
     const thirdParties = new Set<string>()

@@ -11,7 +11,6 @@ import { UserError } from '#lib/user-error.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
-import type { SegmentFooter } from '#wal/segment-file.ts'
 import { SegmentError, type SegmentScan, scanSegment } from '#wal/segment-reader.ts'
 import type { CliContext } from './context.ts'
 
@@ -120,7 +119,7 @@ function count(found: { frames: number; records: number; payloadBytes: number; m
   if (records !== frame.recordCount) found.miscounted += 1
 }
 
-function describe(path: string, { header }: SegmentScan, footer: SegmentFooter | undefined): string {
+function describe(path: string, { header }: SegmentScan, footer: ReturnType<SegmentScan['footer']>): string {
   const lines = [
     `segment     ${path}`,
     `log         ${header.logName}`,
