@@ -18,7 +18,8 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** Files share the modules of their worker where nothing but modules is shared. */
-const shared = { environment: 'node' as const, restoreMocks: true, isolate: false }
+const setupFiles = ['./test/support/replay-seed.ts']
+const shared = { environment: 'node' as const, restoreMocks: true, isolate: false, setupFiles }
 const isolated = { ...shared, isolate: true }
 
 /** Suites by what they need: `unit` needs nothing, the others need files, processes and databases of their own. */

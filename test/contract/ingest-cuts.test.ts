@@ -14,8 +14,8 @@ const parallel = 8
 type Fate = 'acknowledged' | 'sent whole' | 'cut'
 
 test('the WAL never holds part of a request', async () => {
-  const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
-  console.log(`seed ${seed}: TEST_SEED=${seed} repeats this run`)
+  const seed = Number(process.env['INLET_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+  console.log(`seed ${seed}: INLET_TEST_SEED=${seed} repeats this run`)
   const random = generator(seed)
   const endpoint = anEndpoint()
   await using node = await IngestNode.start({ snapshot: aSnapshot({ endpoints: [endpoint] }) })

@@ -1,5 +1,5 @@
 /**
- * Kills random processes of a real installation at random under load. `CHAOS_SEED` repeats a run, `CHAOS_STEPS` makes it longer.
+ * Kills random processes of a real installation at random under load. `INLET_TEST_SEED` repeats a run, `CHAOS_STEPS` makes it longer.
  * Law: every acknowledged record is committed exactly once, nothing is committed that was never sent, and a request is all or nothing.
  */
 import { randomInt } from 'node:crypto'
@@ -9,7 +9,7 @@ import { readWithDuckDb } from '../support/parquet.ts'
 import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
-const seed = Number(process.env['CHAOS_SEED'] ?? randomInt(2 ** 31))
+const seed = Number(process.env['INLET_TEST_SEED'] ?? randomInt(2 ** 31))
 const steps = Number(process.env['CHAOS_STEPS'] ?? runs(5, 10))
 /** Each has an endpoint of its own. */
 const buckets = ['chaos-one', 'chaos-two'] as const
@@ -21,7 +21,7 @@ const view = {
 /** One request: `size` records that name their request. It is sent once and never retried. */
 type Request = { readonly to: number; readonly size: number; outcome: 'acknowledged' | 'refused' | 'unknown' }
 
-test(`nothing acknowledged is lost (CHAOS_SEED=${seed})`, { timeout: 240_000 }, async () => {
+test(`nothing acknowledged is lost (INLET_TEST_SEED=${seed})`, { timeout: 240_000 }, async () => {
   const random = randomFrom(seed)
   await using installation = await Installation.create({ environment: { INLET_LOG_LEVEL: 'error' } })
   const planes = ['control', 'ingest', 'delivery'] as const

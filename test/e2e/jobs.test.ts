@@ -283,7 +283,7 @@ describeWith('processes', 'the life of a job', () => {
     const job = await lab.untilFinished((await lab.start('backfill', await lab.publish(strict))).id)
     expect(job).toMatchObject({ status: 'failed', segments: { failed: 3 } })
     const reasons: string[] = job.reasons.map(({ reason }: { reason: string }) => reason)
-    for (const why of [/not in the bucket/, /bytes, not \d/, /SHA-256 differs/])
+    for (const why of [/no longer in the bucket/, /bytes instead of \d/, /SHA-256 differs/])
       expect(
         reasons.some((each) => why.test(each)),
         String(why),

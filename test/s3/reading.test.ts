@@ -1,5 +1,5 @@
 /**
- * A reader that reads only what markers list, while deliveries are killed and S3 fails at random. `S3_SEED` repeats a run.
+ * A reader that reads only what markers list, while deliveries are killed and S3 fails at random. `INLET_TEST_SEED` repeats a run.
  * Law: every file that a marker lists exists and matches the marker. No segment and no record is seen twice. In the end the reader has seen
  * every acknowledged record.
  */
@@ -12,7 +12,7 @@ import type { Marker } from '../support/markers.ts'
 import { Customer, type CustomerDestination, describeGateway, gatewayEnvironment } from '../support/object-gateway.ts'
 import { until } from '../support/until.ts'
 
-const seed = Number(process.env['S3_SEED'] ?? randomInt(2 ** 31))
+const seed = Number(process.env['INLET_TEST_SEED'] ?? randomInt(2 ** 31))
 const kills = 6
 
 const faults: readonly Fault[] = [
@@ -24,7 +24,7 @@ const faults: readonly Fault[] = [
 ]
 
 describeGateway('a reader of markers', (gateway) => {
-  test(`never sees part of a segment or a record twice (S3_SEED=${seed})`, { timeout: 180_000 }, async () => {
+  test(`never sees part of a segment or a record twice (INLET_TEST_SEED=${seed})`, { timeout: 180_000 }, async () => {
     const random = randomFrom(seed)
     const customer = new Customer(gateway)
     await using proxy = await FaultProxy.start(gateway.url, { random })

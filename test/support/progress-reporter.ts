@@ -72,10 +72,7 @@ export class ProgressReporter implements Reporter {
       progress.failed += 1
       this.#printFailure(`${nameOf(test.module)} > ${test.fullName}`, result.errors, test.project)
     } else if (result.state === 'skipped') {
-      progress.skipped += 1
-      const reason = result.note ?? /\((skipped: [^)]*)\)/.exec(test.fullName)?.[1] ?? 'skipped'
-      const where = `${nameOf(test.module)}: ${reason.replace(/^skipped: /, '')}`
-      this.#skipped.set(where, (this.#skipped.get(where) ?? 0) + 1)
+      this.#countSkipped(test.module, test.fullName, result.note)
     } else {
       progress.passed += 1
       if (this.#fileCount <= fewFiles)
@@ -89,6 +86,7 @@ export class ProgressReporter implements Reporter {
 
   onTestModuleEnd(module: TestModule): void {
     this.#countOther(nameOf(module), module.errors(), module.project)
+    for (const suite of module.children.allSuites()) if (suite.children.size === 0) this.#countSkipped(module, suite.fullName)
     const started = this.#running.get(module.id)
     this.#running.delete(module.id)
     const now = performance.now()
@@ -123,6 +121,14 @@ export class ProgressReporter implements Reporter {
     const fresh = { files: 0, done: 0, passed: 0, failed: 0, skipped: 0, startedAt: 0, endedAt: 0 }
     this.#projects.set(project.name, fresh)
     return fresh
+  }
+
+  /** The reason is the note of the test, or stands in its name or in the name of its suite: `(skipped: no network)`. */
+  #countSkipped(module: TestModule, name: string, note?: string): void {
+    this.#progressOf(module.project).skipped += 1
+    const reason = note ?? /\(skipped: ([^)]*)\)/.exec(name)?.[1] ?? name
+    const where = `${nameOf(module)}: ${reason}`
+    this.#skipped.set(where, (this.#skipped.get(where) ?? 0) + 1)
   }
 
   /** Failures of hooks, of imports and of whatever nobody awaited. */
