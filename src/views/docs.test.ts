@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Definition } from '#model/definition.ts'
+import { descriptors, type TypeDescriptor } from '#model/types/descriptors.ts'
 import { decide } from '../../test/support/decide.ts'
 import { parseDefinitionText } from './definition-text.ts'
 
@@ -37,6 +38,15 @@ describe('docs/views.md', () => {
     expect(examples.length).toBeGreaterThanOrEqual(4)
     const fences = [...docs.matchAll(/^```(?:yaml|json)\w*.*$/gm)].map(([fence]) => fence)
     expect(fences.filter((fence) => !/^```(yaml view|jsonl (records|rows|dead|columns|unmapped))$/.test(fence))).toEqual([])
+  })
+
+  test('lists every type and alias', () => {
+    const [, section = ''] = /^## Types and values\n\n(.*?)\n\n/ms.exec(docs) ?? []
+    const listed = [...section.matchAll(/`([^`]+)`/g)].flatMap(([, names = '']) => names.split(/\s+/))
+    const names = Object.entries<TypeDescriptor>(descriptors).flatMap(([name, { aliases = [] }]) => [name, ...aliases])
+    // An alias of several words, and an example of a list.
+    const others = ['TIMESTAMP WITH TIME ZONE', 'VARCHAR[]']
+    expect([...listed.map((name) => name.replace('(p,s)', '')), others[0]].toSorted()).toEqual([...names, others[1]].toSorted())
   })
 
   test.each(examples.map((example) => [example.line, example] as const))(

@@ -7,6 +7,7 @@ import { MiB } from '#lib/bytes.ts'
 import type { Column } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { parseType } from '#model/types/column-type.ts'
+import { descriptors, type ScalarName } from '#model/types/descriptors.ts'
 import { decide } from '../../test/support/decide.ts'
 import { type Row, readWithHyparquet } from '../../test/support/parquet.ts'
 import { castText } from './cast-sql.ts'
@@ -114,6 +115,11 @@ const edges: [type: string, json: string, expected: Value | typeof failed, other
 ]
 
 describe('edge values', () => {
+  test('cover every type', () => {
+    const covered = new Set(edges.map(([type]) => parseType(type).scalar))
+    expect(Object.keys(descriptors).filter((name) => !covered.has(name as ScalarName))).toEqual([])
+  })
+
   test.each(edges)(
     '%s from %s',
     async (type: string, json: string, expected: Value | typeof failed, other: unknown = expected) => {
