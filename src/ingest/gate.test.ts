@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest'
+import { InvariantError } from '#lib/assert.ts'
+import type { Principal } from '#model/api-key.ts'
+import { WalError } from '#wal/wal-error.ts'
+import { aGate } from '../../test/support/gate.ts'
+import { anEndpoint } from '../../test/support/ingest-node.ts'
+import { Rejection } from './rejection.ts'
+
+const endpoint = anEndpoint({ account_id: 'account' })
+const principal: Principal = { account_id: 'account', key_id: 'key', scopes: ['ingest'] }
+const route = { host: undefined, query: '' }
+const gate = aGate({ endpoints: [endpoint] })
+
+function outcomeOf(work: () => unknown): unknown {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof Rejection) return error.outcome
+    throw error
+  }
+  return 'accepted'
+}
+
+describe('open', () => {
+  test('returns the endpoint that the principal may send to', () => {
+    expect(gate.open(principal, route)).toBe(endpoint)
+  })
+
+  test.each([
+    ['forbidden', 'without the scope ingest', { ...principal, scopes: ['metrics'] as const }, route],
+    [
+      'forbidden',
+      'for the endpoint of another account',
+      { ...principal, account_id: 'other' },
+      { ...route, query: `endpoint=${endpoint.id}` },
+    ],
+    ['unknown_endpoint', 'for an endpoint that does not exist', principal, { ...route, query: 'endpoint=none' }],
+    ['invalid_route', 'for an unknown parameter', principal, { ...route, query: 'endpont=none' }],
+  ])('rejects as %s %s', (outcome, _, sender, to) => {
+    expect(outcomeOf(() => gate.open(sender, to))).toBe(outcome)
+  })
+
+  test('rejects paused and draining endpoints', () => {
+    const open = (desired_state: 'paused' | 'draining') => {
+      const other = { ...endpoint, desired_state }
+      return outcomeOf(() => aGate({ endpoints: [other] }).open(principal, { ...route, query: `endpoint=${other.id}` }))
+    }
+    expect([open('paused'), open('draining')]).toEqual(['endpoint_paused', 'unknown_endpoint'])
+  })
+
+  test('rejects everybody until the first configuration', () => {
+    expect(outcomeOf(() => aGate().open(principal, route))).toBe('not_configured')
+    expect(aGate().notReadyReasons()).toEqual(['no configuration yet'])
+  })
+
+  test('reads the route only after the scope was checked', () => {
+    const unreadable = {
+      query: '',
+      get host(): string {
+        throw new Error('read too early')
+      },
+    }
+    expect(outcomeOf(() => gate.open({ ...principal, scopes: [] }, unreadable))).toBe('forbidden')
+    expect(() => gate.open(principal, unreadable)).toThrow('read too early')
+  })
+})
+
+describe('the outcome of a failed append', () => {
+  test('is not_stored for an error of the log, whose cause stays inside', () => {
+    const rejection = gate.rejectionOf(new WalError('disk_full', '/var/lib is full'))
+    expect(rejection).toMatchObject({ outcome: 'not_stored', retryAfterSeconds: 2 })
+    expect(rejection.message).not.toContain('/var/lib')
+  })
+
+  test('is failed for an unexpected error', () => {
+    expect(gate.rejectionOf(new TypeError('a bug'))).toMatchObject({ outcome: 'failed' })
+  })
+
+  test('ends the process for a broken invariant', async () => {
+    const thrown = Promise.withResolvers<unknown>()
+    const listeners = process.listeners('uncaughtException')
+    process.removeAllListeners('uncaughtException').once('uncaughtException', thrown.resolve)
+    const broken = new InvariantError('broken')
+    gate.rejectionOf(broken)
+    expect(await thrown.promise).toBe(broken)
+    for (const listener of listeners) process.on('uncaughtException', listener)
+  })
+})
