@@ -141,7 +141,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
 
 function managementApi({ services, requestsPerMinute, exchangesPerMinute }: ServerOptions): FastifyPluginAsync {
   return async (api) => {
-    refuseUnacceptable(api)
+    await refuseUnacceptable(api)
     await api.register(tokenRoutes({ tokens: services.tokens, exchangesPerMinute }))
     await api.register(async (byKey) => {
       byKey.addHook('onRequest', byKey.rateLimit({ max: requestsPerMinute, keyGenerator: ({ principal }) => principal.key_id }))

@@ -87,7 +87,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     expect(response.headers.get('content-type')).toBe('application/gzip')
     expect(response.headers.get('content-length')).toBe(String(file.length))
     expect(response.headers.get('content-disposition')).toBe(
-      `attachment; filename="__2.ndjson.gz"; filename*=UTF-8''%C3%BC%202.ndjson.gz`,
+      `attachment; filename="? 2.ndjson.gz"; filename*=UTF-8''%C3%BC%202.ndjson.gz`,
     )
     expect(response.headers.get('cache-control')).toBe('private, no-store')
     expect(gunzipSync(Buffer.from(await response.arrayBuffer())).toString()).toBe(`${JSON.stringify(rows[0])}\n`)
