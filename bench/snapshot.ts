@@ -1,0 +1,103 @@
+/**
+ * What the configuration costs with 10 000 endpoints and 100 000 keys: a full snapshot, one changed endpoint, one new key, and a poll
+ * for which nothing changed. Runs control's own service on SQLite in this process, without the network.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { publicKeys } from '#auth/access-tokens.ts'
+import { announcedChanges } from '#control/services/changes.ts'
+import { EpochFeed } from '#control/services/epoch-feed.ts'
+import { Snapshots } from '#control/services/snapshots.ts'
+import { must } from '#lib/assert.ts'
+import { systemClock as clock } from '#lib/clock.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { newId, newLabel } from '#model/id.ts'
+import type { SectionKind } from '#model/snapshot-sections.ts'
+import { parseUpdates, SnapshotSections } from '#node/snapshot-sections.ts'
+import { insertAccount } from '#store/accounts.ts'
+import { insertApiKey, type NewStoredApiKey } from '#store/api-keys.ts'
+import { insertEndpoint, updateEndpoint } from '#store/endpoints.ts'
+import { currentEpoch } from '#store/epoch.ts'
+import { migrate } from '#store/migrate.ts'
+import { registerNode } from '#store/nodes.ts'
+import { listSigningKeys } from '#store/signing-keys.ts'
+import { openStore } from '#store/store.ts'
+
+const endpointCount = 10_000
+const keyCount = 100_000
+const polls = 200
+const kinds: SectionKind[] = ['installation', 'keys', 'endpoints', 'views']
+
+const directory = mkdtempSync(join(tmpdir(), 'inlet-bench-'))
+const store = await openStore(join(directory, 'inlet.db'))
+try {
+  await migrate(store)
+  const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger: createLogger('bench', 'error') })
+  const applyChange = announcedChanges(store, feed)
+  const readPublicKeys = async () => publicKeys(await listSigningKeys(store.db))
+  const snapshots = new Snapshots({ store, feed, readPublicKeys, clock, issuer: 'http://bench', baseDomain: null })
+  const account = newId()
+  const node_id = newId()
+  await insertAccount(store.db, { id: account, name: 'bench', external_id: newId() }, Date.now())
+  await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, Date.now())
+  const endpoints = Array.from({ length: endpointCount }, newId)
+  const settings = {
+    destination_id: null,
+    segment_bytes: null,
+    segment_max_age_seconds: null,
+    output_formats: null,
+    mqtt_config: null,
+  }
+  const newKey = (): NewStoredApiKey => ({
+    ...{ id: newId(), account_id: account, name: 'key', prefix: 'ing_live_abcd' },
+    hash: `${newId()}${newId()}`.replaceAll('-', ''),
+    scopes: ['ingest'],
+  })
+  await applyChange(async (db, since_epoch) => {
+    for (let made = 0; made < keyCount; made += 1) await insertApiKey(db, newKey(), Date.now())
+    for (const id of endpoints) {
+      await insertEndpoint(db, account, { id, region: 'loc', label: newLabel(12), since_epoch, ...settings }, Date.now())
+    }
+  })
+
+  const never = new AbortController().signal
+
+  /** Control's part and the node's part of one update, in milliseconds, and its size in bytes. */
+  const update = async (node: SnapshotSections) => {
+    const have = node.versions()
+    const request = { node_id, epoch: node.current?.epoch ?? -1, kinds, have, wait_ms: 0 }
+    const startedAt = performance.now()
+    const lines = await snapshots.poll(request, never)
+    const controlMs = performance.now() - startedAt
+    if (lines === undefined) return { bytes: 0, controlMs, nodeMs: 0 }
+    const bytes = Buffer.concat(lines)
+    const receivedAt = performance.now()
+    for (const each of parseUpdates(bytes)) node.apply(each)
+    return { bytes: bytes.byteLength, controlMs, nodeMs: performance.now() - receivedAt }
+  }
+  const print = (name: string, { bytes, controlMs, nodeMs }: Awaited<ReturnType<typeof update>>, full: number) => {
+    const size = `${(bytes / 1024).toFixed(1)} KiB`.padStart(12)
+    const ratio = `${((bytes / full) * 100).toFixed(2)} %`.padStart(9)
+    console.log(`  ${name.padEnd(24)}${size}${ratio}   control ${controlMs.toFixed(1)} ms, node ${nodeMs.toFixed(1)} ms`)
+  }
+
+  console.log(`  ${endpointCount} endpoints, ${keyCount} keys; sizes as a share of the full snapshot`)
+  const node = new SnapshotSections(kinds)
+  const full = await update(node)
+  print('full snapshot, built', full, full.bytes)
+  print('full snapshot, again', await update(new SnapshotSections(kinds)), full.bytes)
+  await applyChange((db) => updateEndpoint(db, account, must(endpoints[0], 'an endpoint'), { segment_bytes: 9_000_000 }))
+  print('one changed endpoint', await update(node), full.bytes)
+  await applyChange((db) => insertApiKey(db, newKey(), Date.now()))
+  print('one new key', await update(node), full.bytes)
+  const startedAt = performance.now()
+  for (let poll = 0; poll < polls; poll += 1) await update(node)
+  const request = JSON.stringify(node.versions()).length
+  console.log(
+    `  unchanged poll          ${((performance.now() - startedAt) / polls).toFixed(2)} ms; its request has ${(request / 1024).toFixed(1)} KiB`,
+  )
+} finally {
+  await store.close()
+  rmSync(directory, { recursive: true })
+}
