@@ -1,12 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
-import { systemFiles } from '#lib/files.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import type { Register } from '#model/node-protocol.ts'
+import { aBoundView } from '../../test/support/delivery-node.ts'
 import { anEndpoint, aSnapshot, ControlStandIn, nodeToken } from '../../test/support/ingest-node.ts'
 import { until } from '../../test/support/until.ts'
 import { ControlClient } from './control-client.ts'
@@ -24,8 +25,10 @@ afterEach(async () => {
   await rm(directory, { recursive: true })
 })
 
-/** A feed and the epochs that it told of, in order. */
-async function open({ url = control.url, register }: { url?: string; register?: Register } = {}) {
+type Opened = { readonly url?: string; readonly register?: Register; readonly files?: Files }
+
+/** A feed and the epochs that it published, in order. */
+async function open({ url = control.url, register, files = systemFiles }: Opened = {}) {
   const epochs: number[] = []
   const feed = new SnapshotFeed({
     client: new ControlClient({ url, token: nodeToken, timeoutMs: 1_000 }),
@@ -33,7 +36,7 @@ async function open({ url = control.url, register }: { url?: string; register?: 
     kinds: ['endpoints', 'views'],
     path: join(directory, 'snapshot.ndjson'),
     ...(register === undefined ? {} : { register }),
-    files: systemFiles,
+    files,
     clock: systemClock,
     logger: createLogger('test', 'silent'),
   })
@@ -87,6 +90,54 @@ describe('SnapshotFeed', () => {
     await until('the committed seq', () => second.epochs.length === 2)
     expect(second.feed.current()).toMatchObject({ epoch: 3, endpoints: [{ committed_seq: 41 }] })
     await second.feed.stop()
+  })
+
+  test('an endpoint comes with the definition of each view bound to it, also from disk', async () => {
+    const endpoint = anEndpoint({ views: [aBoundView()] })
+    control.publish(aSnapshot({ epoch: 1, endpoints: [endpoint] }))
+    const first = await open()
+    await until('the first', () => first.epochs.length === 1)
+    expect(first.feed.current()?.endpoints[0]?.views).toEqual(endpoint.views)
+    await first.feed.stop()
+    const second = await open({ url: 'http://127.0.0.1:1' })
+    expect(second.feed.current()?.endpoints[0]?.views).toEqual(endpoint.views)
+    await second.feed.stop()
+  })
+
+  test('later updates are appended to the stored copy, which a crash may cut anywhere', async () => {
+    control.publish(aSnapshot({ epoch: 1 }))
+    const { feed, epochs } = await open()
+    for (const epoch of [2, 3]) {
+      await until(`epoch ${epoch - 1}`, () => epochs.at(-1) === epoch - 1)
+      control.publish(aSnapshot({ epoch }))
+    }
+    await until('the last', () => epochs.at(-1) === 3)
+    await feed.stop()
+    const path = join(directory, 'snapshot.ndjson')
+    const whole = await readFile(path)
+    for (const [length, epoch] of [
+      [whole.length, 3],
+      [whole.length - 1, 2],
+      [whole.length - 40, 2],
+    ] as const) {
+      await writeFile(path, whole.subarray(0, length))
+      const again = await open({ url: 'http://127.0.0.1:1' })
+      expect(again.epochs).toEqual([epoch])
+      await again.feed.stop()
+    }
+  })
+
+  test('a disk that fails does not keep a change from taking effect', async () => {
+    control.publish(aSnapshot({ epoch: 1 }))
+    const files: Files = {
+      ...systemFiles,
+      open: async () => {
+        throw new Error('ENOSPC')
+      },
+    }
+    const { feed, epochs } = await open({ files })
+    await until('the snapshot', () => epochs.length === 1)
+    await feed.stop()
   })
 
   test('a copy on disk that is unreadable is no reason not to start', async () => {

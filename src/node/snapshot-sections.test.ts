@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import type { Section, SectionsEnd } from '#model/snapshot-sections.ts'
+import { aBoundView } from '../../test/support/delivery-node.ts'
+import { aKey, anEndpoint, aSnapshot } from '../../test/support/ingest-node.ts'
+import { snapshotLines } from '../../test/support/snapshot-lines.ts'
+import { parseUpdates, printUpdate, SnapshotSections, type SnapshotUpdate } from './snapshot-sections.ts'
+
+const everyKind = ['installation', 'keys', 'endpoints', 'views'] as const
+const end = (change: Partial<SectionsEnd> = {}): SectionsEnd => ({ kind: 'end', epoch: 2, region: 'loc', removed: [], ...change })
+
+function started(change = {}) {
+  const sections = new SnapshotSections(everyKind)
+  const snapshot = aSnapshot({ endpoints: [anEndpoint({ ingest_host: null, views: [aBoundView()] })], ...change })
+  for (const update of parseUpdates(snapshotLines(snapshot))) sections.apply(update)
+  return { sections, snapshot }
+}
+
+describe('SnapshotSections', () => {
+  test('puts together what was sent in sections', () => {
+    const { sections, snapshot } = started()
+    expect(sections.current).toEqual(snapshot)
+  })
+
+  test('works out the host of an endpoint from its label and the base domain', () => {
+    const { sections } = started({ endpoints: [anEndpoint({ ingest_host: 'abc.loc.ingest.example' })] })
+    expect(sections.current?.endpoints[0]?.ingest_host).toBe('abc.loc.ingest.example')
+  })
+
+  test('a change of one kind leaves the arrays of the others as they are', () => {
+    const { sections } = started()
+    const before = sections.current
+    const keys: Section = { kind: 'keys', name: 'keys/11', version: 'x', keys: [aKey()], revoked_keys: [] }
+    const after = sections.apply({ sections: [keys], end: end() })
+    expect(after.keys).toHaveLength(2)
+    expect(after.endpoints).toBe(before?.endpoints)
+    expect(sections.apply({ sections: [], end: end({ epoch: 3, removed: ['endpoints/00'] }) })).toMatchObject({
+      keys: after.keys,
+      endpoints: [],
+    })
+    expect(sections.current?.keys).toBe(after.keys)
+  })
+
+  test('an update that lacks the definition of a bound view changes nothing', () => {
+    const { sections, snapshot } = started()
+    const [endpoint] = snapshot.endpoints
+    const bindings = [{ binding_id: newId(), view_id: newId(), is_required: false, canary_start_ts: null }]
+    const { ingest_host: _host, views: _views, committed_seq: _seq, ...rest } = endpoint ?? anEndpoint()
+    const broken: SnapshotUpdate = {
+      sections: [{ kind: 'endpoints', name: 'endpoints/00', version: 'x', endpoints: [{ ...rest, label: 'abc', bindings }] }],
+      end: end(),
+    }
+    const versions = sections.versions()
+    expect(() => sections.apply(broken)).toThrow(/lacks the definition of view/)
+    expect(sections.current).toEqual(snapshot)
+    expect(sections.versions()).toEqual(versions)
+  })
+
+  test('after it forgot its sections it keeps the snapshot, and takes nothing over into the next', () => {
+    const { sections, snapshot } = started()
+    sections.forget()
+    expect(sections.versions()).toEqual({})
+    expect(sections.current).toEqual(snapshot)
+    expect(sections.apply({ sections: [], end: end() })).toMatchObject({ keys: [], endpoints: [] })
+  })
+
+  test('committed seqs count from the next update on', () => {
+    const { sections, snapshot } = started()
+    const id = snapshot.endpoints[0]?.id ?? ''
+    sections.setCommitted({ seqs: { [id]: 7 } })
+    expect(sections.apply({ sections: [], end: end() }).endpoints[0]?.committed_seq).toBe(7)
+  })
+
+  test('a process without views has none, and needs no definitions', () => {
+    const sections = new SnapshotSections(['endpoints'])
+    const snapshot = aSnapshot({ endpoints: [anEndpoint({ views: [aBoundView()] })] })
+    for (const update of parseUpdates(snapshotLines(snapshot, ['endpoints']))) sections.apply(update)
+    expect(sections.current?.endpoints[0]?.views).toEqual([])
+  })
+})
+
+describe('parseUpdates', () => {
+  test('leaves out an update that was cut off, and rejects anything else', () => {
+    const update: SnapshotUpdate = { sections: [], end: end() }
+    const line = printUpdate(update)
+    expect(parseUpdates(Buffer.concat([line, line]))).toEqual([update, update])
+    for (let length = 0; length < line.length; length += 1) expect(parseUpdates(line.subarray(0, length))).toEqual([])
+    expect(() => parseUpdates(Buffer.from('{}\n'))).toThrow()
+    expect(() => parseUpdates(Buffer.from('no JSON\n'))).toThrow()
+  })
+})
