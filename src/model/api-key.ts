@@ -10,11 +10,11 @@ export type Scope = z.infer<typeof Scope>
 /** `ing_live_` and 32 base62 characters. */
 export const apiKeyPattern = /^ing_live_[0-9A-Za-z]{32}$/
 
-/** A key as it may be shown: the secret itself is shown once, at creation, and only its SHA-256 is kept. */
+/** An API key as the API returns it. The secret is returned once, at creation; only its SHA-256 is stored. */
 export const ApiKey = z.object({
   id: Id,
   name: z.string(),
-  prefix: z.string().meta({ description: 'the first characters of the key, to recognise it by' }),
+  prefix: z.string().meta({ description: 'the first characters of the key, to recognise it' }),
   scopes: z.array(Scope),
   created_at: Timestamp,
   revoked_at: Timestamp.nullable(),
@@ -30,8 +30,8 @@ export const CreateApiKey = z.strictObject({
 })
 export type CreateApiKey = z.infer<typeof CreateApiKey>
 
-export const CreatedApiKey = ApiKey.extend({ api_key: z.string().meta({ description: 'the key itself, shown only now' }) })
+export const CreatedApiKey = ApiKey.extend({ api_key: z.string().meta({ description: 'the key itself, returned only now' }) })
 export type CreatedApiKey = z.infer<typeof CreatedApiKey>
 
-/** Who is calling. `key_id` is the key behind the token. */
+/** The authenticated caller. `key_id` names the key that the token was issued for. */
 export type Principal = { readonly account_id: string; readonly key_id: string; readonly scopes: readonly Scope[] }

@@ -3,8 +3,8 @@ import { definitionLimits } from './limits.ts'
 import { lineOfText, paragraphs } from './text.ts'
 
 /**
- * The shape of a view definition. What its parts mean (types, paths, conditions) is the view compiler's, which refuses
- * what it can't compile: a definition that passes here may still be refused there.
+ * The shape of a view definition. The view compiler checks the meaning of its parts (types, paths, conditions), so a definition that is
+ * valid here may still be rejected there.
  */
 export const CastFailures = z.enum(['null', 'dlq'])
 export type CastFailures = z.infer<typeof CastFailures>
@@ -26,7 +26,7 @@ export const Filter = z.strictObject({
 })
 export type Filter = z.infer<typeof Filter>
 
-/** How a definition that comes as text is to be read. */
+/** Language of a definition that is sent as text. */
 export const DefinitionFormat = z.enum(['yaml', 'json'])
 export type DefinitionFormat = z.infer<typeof DefinitionFormat>
 
@@ -38,14 +38,14 @@ export const Definition = z.strictObject({
     .superRefine((columns, context) => {
       const seen = new Map<string, number>()
       for (const [index, { name }] of columns.entries()) {
-        // Readers of Parquet and DuckDB itself take column names without regard to case.
+        // DuckDB and other readers of Parquet ignore the case of column names.
         const first = seen.get(name.toLowerCase())
         if (first === undefined) seen.set(name.toLowerCase(), index)
         else
           context.addIssue({
             code: 'custom',
             path: [index, 'name'],
-            message: `is the name of column ${first} too (case does not count)`,
+            message: `is also the name of column ${first} (case is ignored)`,
           })
       }
     }),
@@ -53,12 +53,12 @@ export const Definition = z.strictObject({
 })
 export type Definition = z.infer<typeof Definition>
 
-/** As it is sent: the object, or the text of it. */
+/** A definition in a request: an object or text. */
 export const DefinitionInput = z.union([
   Definition,
   z
     .string()
     .max(definitionLimits.textCharsMax)
-    .meta({ description: 'the definition as text, in the language that `format` says' }),
+    .meta({ description: 'the definition as text, in the language named by `format`' }),
 ])
 export type DefinitionInput = z.infer<typeof DefinitionInput>

@@ -6,7 +6,7 @@ import { Timestamp } from './timestamp.ts'
 export const DestinationStatus = z.enum(['pending', 'valid'])
 export type DestinationStatus = z.infer<typeof DestinationStatus>
 
-/** Leading, trailing and doubled slashes go: `/a//b/` is `a/b`. The empty string is the bucket's root. */
+/** Removes leading, trailing and doubled slashes: `/a//b/` becomes `a/b`. The empty string is the root of the bucket. */
 export function normalizePrefix(prefix: string): string {
   return prefix
     .split('/')
@@ -18,11 +18,11 @@ const Name = lineOfText(128).trim().min(1)
 const Bucket = z
   .string()
   .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be an S3 bucket name: 3 to 63 lowercase letters, digits, dots and hyphens')
-  .refine((name) => !name.includes('..'), 'must not have two dots in a row')
+  .refine((name) => !name.includes('..'), 'must not contain two dots in a row')
 const Prefix = lineOfText(512)
-  .regex(/^[^\\]*$/, 'must not have backslashes')
+  .regex(/^[^\\]*$/, 'must not contain backslashes')
   .transform(normalizePrefix)
-  .refine((prefix) => !prefix.split('/').some((part) => part === '.' || part === '..'), 'must not have the parts . or ..')
+  .refine((prefix) => !prefix.split('/').some((part) => part === '.' || part === '..'), 'must not contain the parts . or ..')
 const Region = z.string().regex(/^[a-z0-9-]{1,32}$/, 'must be the region of the bucket, such as eu-central-1')
 const RoleArn = z
   .string()
@@ -58,7 +58,7 @@ export const ChangeDestination = z.strictObject({
 })
 export type ChangeDestination = z.infer<typeof ChangeDestination>
 
-/** A destination as it is kept. */
+/** A destination as it is stored. */
 export const StoredDestination = z.object({
   id: Id,
   name: z.string(),
@@ -103,15 +103,15 @@ export const BucketPolicy = z.object({
 export type BucketPolicy = z.infer<typeof BucketPolicy>
 
 export const Destination = StoredDestination.extend({
-  trust_policy: TrustPolicy.meta({ description: 'to paste as the trust policy of the role' }),
-  bucket_policy: BucketPolicy.meta({ description: 'to paste as the policy of the bucket' }),
+  trust_policy: TrustPolicy.meta({ description: 'paste it as the trust policy of the role' }),
+  bucket_policy: BucketPolicy.meta({ description: 'paste it as the policy of the bucket' }),
 })
 export type Destination = z.infer<typeof Destination>
 
 export const DestinationWithCount = Destination.extend({ ref_count: z.int().min(0) })
 export type DestinationWithCount = z.infer<typeof DestinationWithCount>
 
-/** All that is needed to reach the bucket: what a node gets of a destination. */
+/** The part of a destination that nodes get: all that is needed to access the bucket. */
 export const DestinationTarget = StoredDestination.pick({
   id: true,
   bucket: true,

@@ -7,7 +7,7 @@ import { Timestamp } from './timestamp.ts'
 export const EndpointStatus = z.enum(['deploying', 'active', 'degraded', 'paused', 'draining', 'failed'])
 export type EndpointStatus = z.infer<typeof EndpointStatus>
 
-/** What its owner wants of an endpoint. The status that clients see is computed from this and from facts. */
+/** The state that the owner of an endpoint asked for. The status in the API is computed from this and from what nodes report. */
 export const DesiredState = z.enum(['active', 'paused', 'draining'])
 export type DesiredState = z.infer<typeof DesiredState>
 
@@ -54,7 +54,7 @@ export const ChangeEndpoint = z.strictObject({
 })
 export type ChangeEndpoint = z.infer<typeof ChangeEndpoint>
 
-/** What is on its way from the nodes to the bucket. */
+/** Data that is not yet in the bucket. */
 export const DeliveryLag = z.object({
   undelivered_segments: z.int().min(0),
   undelivered_bytes: z.int().min(0),
@@ -67,7 +67,7 @@ export const Endpoint = z.object({
   id: Id,
   region: z.string(),
   status: EndpointStatus,
-  status_reasons: z.array(z.string()).meta({ description: 'why the status is what it is; empty while active' }),
+  status_reasons: z.array(z.string()).meta({ description: 'reasons for the status; empty while active' }),
   destination_id: Id.nullable(),
   destination_name: z.string().nullable(),
   destination_status: DestinationStatus.nullable(),
@@ -75,10 +75,9 @@ export const Endpoint = z.object({
   dns_ipv4: z.array(z.string()),
   dns_ipv6: z.array(z.string()),
   lag: DeliveryLag.meta({
-    description:
-      'sealed segments that are not committed, over all nodes, as the nodes said last; data in open segments is not counted',
+    description: 'sealed segments that are not committed, over all nodes, as last reported; data in open segments is not counted',
   }),
-  ingest_host: z.string().meta({ description: 'where to send: POST {scheme}://{ingest_host}/v1/ingest' }),
+  ingest_host: z.string().meta({ description: 'host to send data to: POST {scheme}://{ingest_host}/v1/ingest' }),
   segment_bytes: z.int(),
   segment_max_age_seconds: z.int(),
   output_formats: z.array(OutputFormat),

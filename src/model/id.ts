@@ -9,7 +9,7 @@ export function newId(): string {
 
 const base36 = '0123456789abcdefghijklmnopqrstuvwxyz'
 
-/** A short random string of lowercase letters and digits, beginning with a letter: fit for a DNS label. */
+/** Returns a short random string of lowercase letters and digits that starts with a letter, so that it is a valid DNS label. */
 export function newLabel(length: number): string {
   let label = base36.charAt(10 + randomInt(26))
   while (label.length < length) label += base36.charAt(randomInt(36))

@@ -1,11 +1,14 @@
-/** Bounds that are part of the contract. Bounds an operator may move are in `config.ts`. */
+/**
+ * Bounds that clients can observe: in requests, responses and documented behaviour. Bounds that an operator may change are in `config.ts`,
+ * and each room keeps its tuning beside the code that it tunes.
+ */
 
 import { GiB, KiB, MiB } from '#lib/bytes.ts'
 
 export const pageLimits = { min: 1, max: 200, default: 50 } as const
 
 export const segmentLimits = {
-  /** The spec's 8MB and 1GB, read as powers of ten so that both readings of the lower bound are taken. */
+  /** The spec says 8MB and 1GB. The minimum is a power of ten and the maximum a power of two, so that both readings are accepted. */
   bytesMin: 8_000_000,
   bytesMax: GiB,
   bytesDefault: 64 * MiB,
@@ -24,7 +27,7 @@ export const mqttLimits = {
   clientIdBytesMax: 512,
   usernameBytesMax: 512,
   topicBytesMax: 1_024,
-  /** A topic has one more level than it has slashes. */
+  /** Levels are separated by slashes. */
   topicLevelsMax: 32,
   topicAliasMax: 16,
   /** All properties of a message. */
@@ -56,9 +59,9 @@ export const definitionLimits = {
   textAliasesMax: 100,
   /** Nesting of a filter's expression, as DuckDB's parser reports it. */
   conditionDepthMax: 64,
-  /** Of a regular expression, with its repetitions written out. */
+  /** Size of a regular expression with its repetitions written out. */
   regexSizeMax: 5_000,
-  /** How long DuckDB may take to read or check one condition. */
+  /** Time for DuckDB to parse or check one condition. */
   compileTimeoutMs: 5_000,
 } as const
 
@@ -66,7 +69,7 @@ export const previewLimits = {
   samplesMax: 100,
   sampleBytesMax: 64 * KiB,
   timeoutMs: 10_000,
-  /** The samples with all their quotes and line breaks escaped. */
+  /** All samples of the maximum size fit, with every quote and line break escaped. */
   bodyBytesMax: 16 * MiB,
   /** Values of the rows in the result, as text. All values that samples can hold fit, also in lists of short numbers. */
   resultBytesMax: 16 * MiB,
@@ -74,7 +77,7 @@ export const previewLimits = {
   perAccountMax: 4,
 } as const
 
-/** Column quality, and paths that no column takes. */
+/** Column quality, and paths that no column reads. */
 export const qualityLimits = {
   /** Length of a text that is a minimum or maximum. */
   textCharsMax: 64,
@@ -105,22 +108,22 @@ export const jobLimits = {
 
 export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const
 
-/** A token whose key was revoked dies this long after the revocation, even if its own time is not up. */
+/** A token expires this long after its key was revoked, at the latest. */
 export const revokedKeyTokenSeconds = 900
 
-/** One validation per destination in this time. */
+/** A destination can be validated once in this time. */
 export const validationIntervalSeconds = 30
 
-/** A node that has not been heard of for this long is not healthy. */
+/** A node without a heartbeat for this long is unhealthy. */
 export const nodeHealthySeconds = 15
-/** With no healthy node for this long an endpoint has failed. */
+/** An endpoint without a healthy node for this long has failed. */
 export const nodeFailedSeconds = 60
-/** A node that has not been heard of for this long is gone: it is counted no more. */
+/** A node without a heartbeat for this long is gone and no longer counted. */
 export const nodeGoneSeconds = 3_600
-/** A sealed segment that is not committed after this long makes its endpoint degraded. */
+/** An endpoint with a sealed segment that is uncommitted for this long is degraded. */
 export const deliveryLagSecondsMax = 300
 
-/** View counters are kept in buckets of this length. */
+/** Length of the time buckets of view counters. */
 export const metricsBucketSeconds = 300
 
 /** An HTTP request to ingest. `config.ts` has the bounds that an operator may change. */

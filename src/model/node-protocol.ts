@@ -5,7 +5,7 @@ import { Id } from './id.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
- * What node and control say to each other under `/internal/v1`. Every call carries `Authorization: Bearer <node token>`.
+ * The protocol between nodes and control, under `/internal/v1`. Every call carries `Authorization: Bearer <node token>`.
  *
  *   POST /internal/v1/register             Register    → 200 Registered
  *   POST /internal/v1/snapshot             SnapshotRequest → 200 sections, one JSON document per line (`snapshot-sections.ts`),
@@ -27,14 +27,14 @@ export type Register = z.infer<typeof Register>
 
 export const Registered = z.object({ epoch: z.int() })
 
-/** How far an endpoint's data is on its way to the bucket. */
+/** Delivery lag of an endpoint on one node. */
 export const EndpointLag = z.object({
   endpoint_id: Id,
   undelivered_segments: z.int().min(0),
   undelivered_bytes: z.int().min(0),
   /** When the oldest sealed segment that is not committed was sealed. */
   oldest_sealed_at: Timestamp.nullable(),
-  /** Why nothing moves, in words for the owner of the endpoint; null while it moves. */
+  /** Why delivery is blocked, in words for the owner of the endpoint; null if it is not. */
   blocked_by: z.string().nullable(),
 })
 export type EndpointLag = z.infer<typeof EndpointLag>
@@ -43,10 +43,10 @@ export const Heartbeat = z.discriminatedUnion('process', [
   z.strictObject({
     process: z.literal('ingest'),
     node_id: Id,
-    /** The epoch that this process works by. */
+    /** The epoch of the configuration in use. */
     applied_epoch: z.int(),
     healthy: z.boolean(),
-    /** Why it is not healthy. */
+    /** Why the process is not healthy. */
     reasons: z.array(z.string()),
   }),
   z.strictObject({
@@ -64,7 +64,7 @@ export const CommitBatch = z.strictObject({ commits: z.array(SegmentCommit).min(
 export type CommitBatch = z.infer<typeof CommitBatch>
 
 export const CommitsRecorded = z.object({
-  /** Ids of the batch, all durable now; `new` of them were not known before. */
+  /** Ids of the batch, all durable now. `new` of them were unknown before. */
   recorded: z.array(z.string()),
   new: z.int(),
 })

@@ -7,7 +7,7 @@ export const PageQuery = z.strictObject({
 })
 export type PageQuery = z.infer<typeof PageQuery>
 
-/** The list envelope of offset pagination. */
+/** The response of a list with offset pagination. */
 export type Page<T> = {
   readonly items: T[]
   readonly total: number

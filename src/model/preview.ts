@@ -11,7 +11,7 @@ const Sample = z
   )
   .meta({ description: 'one payload as a client would send it' })
 
-export const Samples = z.array(Sample).min(1, 'must have at least one sample').max(previewLimits.samplesMax)
+export const Samples = z.array(Sample).min(1, 'must contain at least one sample').max(previewLimits.samplesMax)
 
 export const PreviewRequest = z.strictObject({
   definition: DefinitionInput,
@@ -20,11 +20,11 @@ export const PreviewRequest = z.strictObject({
 })
 export type PreviewRequest = z.infer<typeof PreviewRequest>
 
-/** A preview with its definition read. */
+/** A preview whose definition is parsed. */
 export type DefinedPreview = { readonly definition: Definition; readonly samples: readonly string[] }
 
 export const PreviewIssue = z.object({
-  sample_index: z.int().nullable().meta({ description: 'null where it is about all samples' }),
+  sample_index: z.int().nullable().meta({ description: 'null if it concerns all samples' }),
   column: z.string().nullable(),
   code: z.string(),
   message: z.string(),
@@ -44,8 +44,8 @@ export type PreviewColumn = z.infer<typeof PreviewColumn>
 export const PreviewResult = z.object({
   success: z
     .boolean()
-    .meta({ description: 'no sample went to the dead letter queue, and nothing else failed: `errors` is empty' }),
-  rows: z.array(z.record(z.string(), z.unknown())).meta({ description: 'what the accepted samples become, in their order' }),
+    .meta({ description: 'whether `errors` is empty: no sample went to the dead letter queue, and nothing else failed' }),
+  rows: z.array(z.record(z.string(), z.unknown())).meta({ description: 'rows of the accepted samples, in their order' }),
   columns: z.array(PreviewColumn),
   rowCount: z.int(),
   compiledSql: z.string(),

@@ -3,11 +3,11 @@ import { Definition } from './definition.ts'
 import { Id } from './id.ts'
 import { PreviewIssue, Samples } from './preview.ts'
 
-/** Either samples, or the endpoint whose last records are to be the samples. */
+/** Either samples, or an endpoint whose last records are used as samples. */
 export const SuggestRequest = z
   .strictObject({
     samples: Samples.optional(),
-    endpoint_id: Id.optional().meta({ description: 'take the samples from its last segment that has raw Parquet' }),
+    endpoint_id: Id.optional().meta({ description: 'use samples from its last segment that has raw Parquet' }),
   })
   .refine(({ samples, endpoint_id }) => (samples === undefined) !== (endpoint_id === undefined), {
     path: ['samples'],
@@ -19,16 +19,16 @@ export const SuggestedColumn = z.object({
   name: z.string(),
   path: z.string(),
   type: z.string(),
-  found: z.int().meta({ description: 'samples that have a value there' }),
-  nulls: z.int().meta({ description: 'samples that have JSON null there, and no value' }),
-  missing: z.int().meta({ description: 'samples that have nothing there' }),
+  found: z.int().meta({ description: 'samples with a value at the path' }),
+  nulls: z.int().meta({ description: 'samples with JSON null at the path, and no value' }),
+  missing: z.int().meta({ description: 'samples without the path' }),
 })
 export type SuggestedColumn = z.infer<typeof SuggestedColumn>
 
 export const Suggestion = z.object({
-  definition: Definition.nullable().meta({ description: 'null where the samples have nothing that a column could be made of' }),
+  definition: Definition.nullable().meta({ description: 'null if no column can be made from the samples' }),
   warnings: z.array(PreviewIssue),
-  sample_count: z.int().meta({ description: 'samples that are JSON' }),
-  columns: z.array(SuggestedColumn).meta({ description: 'of the definition, in its order' }),
+  sample_count: z.int().meta({ description: 'samples that are valid JSON' }),
+  columns: z.array(SuggestedColumn).meta({ description: 'columns of the definition, in its order' }),
 })
 export type Suggestion = z.infer<typeof Suggestion>

@@ -1,21 +1,21 @@
 import { z } from 'zod'
 
-/** A text of one line that people give a thing: no control characters, which no log, file name or database column wants. */
+/** A name or other text of one line. Control characters are rejected: they cause trouble in logs, file names and databases. */
 export const lineOfText = (charsMax: number) =>
   z
     .string()
     .max(charsMax)
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-    .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not have control characters')
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what the pattern rejects
+    .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not contain control characters')
     .refine(isWellFormed, notWellFormed)
 
-/** As `lineOfText`, and it may have tabs and line breaks. */
+/** Like `lineOfText`, but with tabs and line breaks. */
 export const paragraphs = (charsMax: number) =>
   z
     .string()
     .max(charsMax)
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-    .regex(/^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$/, 'must not have control characters but tabs and line breaks')
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what the pattern rejects
+    .regex(/^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$/, 'must contain no control characters except tabs and line breaks')
     .refine(isWellFormed, notWellFormed)
 
 const notWellFormed = 'must be well-formed Unicode'

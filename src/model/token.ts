@@ -4,7 +4,7 @@ import { tokenLimits } from './limits.ts'
 
 const durationPattern = /^(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?$/
 
-/** Seconds of a duration such as `15m`, `1h` or `1h30m`; undefined for what is none. */
+/** Parses a duration such as `15m`, `1h` or `1h30m`. Returns seconds, or undefined if it is not a duration. */
 export function parseDurationSeconds(text: string): number | undefined {
   const match = text === '' ? null : durationPattern.exec(text)
   if (match === null) return undefined
@@ -29,13 +29,13 @@ export const ExchangeToken = z.strictObject({
       `must be from ${ttlSecondsMin} s to ${ttlSecondsMax / 3600} h`,
     )
     .default('15m')
-    .meta({ description: 'how long the token lives: 15m, 1h; at most 1h' }),
+    .meta({ description: 'lifetime of the token, such as 15m or 1h; at most 1h' }),
 })
 export type ExchangeToken = z.infer<typeof ExchangeToken>
 
 export const AccessToken = z.object({
   access_token: z.string(),
   token_type: z.literal('Bearer'),
-  expires_in: z.int().meta({ description: 'seconds' }),
+  expires_in: z.int().meta({ description: 'lifetime in seconds' }),
 })
 export type AccessToken = z.infer<typeof AccessToken>

@@ -4,7 +4,7 @@ import { qualityLimits } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
 import { JsonKind } from './view-quality.ts'
 
-/** Law: processed = accepted + dropped + dlq. `dropped` are the rows that a filter removed. */
+/** Law: processed = accepted + dropped + dlq. `dropped` counts rows that a filter removed. */
 export const ViewCounts = z.object({
   processed: z.int().min(0),
   accepted: z.int().min(0),
@@ -13,17 +13,17 @@ export const ViewCounts = z.object({
 })
 export type ViewCounts = z.infer<typeof ViewCounts>
 
-const ErrorRate = z.number().meta({ description: 'DLQ rows among the processed of the last 24 hours, in per cent' })
+const ErrorRate = z.number().meta({ description: 'share of DLQ rows in the processed rows of the last 24 hours, in per cent' })
 
 const described = (description: string) => ({ description })
 
 const ColumnWindow = z.object({
   values: z.int().meta(described('accepted rows that have a value in the column')),
   nulls: z.int().meta(described('accepted rows that have NULL in it')),
-  null_rate_pct: z.number().meta(described('`nulls` among the accepted rows, in per cent; 0 where there are none')),
+  null_rate_pct: z.number().meta(described('share of `nulls` in the accepted rows, in per cent; 0 if there are no rows')),
   cast_failures: z
     .int()
-    .meta(described('values that were not of the type of the column: the sum of `cast_nulls` and `cast_dlq`')),
+    .meta(described('values that could not be cast to the type of the column: the sum of `cast_nulls` and `cast_dlq`')),
   cast_nulls: z
     .int()
     .meta(described('of them those that became NULL, in rows that are accepted or that the filters leave unknown')),
@@ -36,7 +36,7 @@ const ColumnWindow = z.object({
     .nullable()
     .meta(
       described(
-        `smallest value of the accepted rows as text: whole numbers and decimals exact, floating point numbers in their shortest form (NaN does not count), ISO 8601 in UTC, BOOLEAN as \`false\` or \`true\`, VARCHAR in the order of its bytes and cut to ${qualityLimits.textCharsMax} characters, so that it is never larger than the value. Null where there is no value, and of JSON, BLOB and lists`,
+        `smallest value of the accepted rows as text: whole numbers and decimals exact, floating point numbers in their shortest form (NaN is ignored), ISO 8601 in UTC, BOOLEAN as \`false\` or \`true\`, VARCHAR in the order of its bytes and cut to ${qualityLimits.textCharsMax} characters, so that it is never larger than the value. Null if there is no value, and for JSON, BLOB and lists`,
       ),
     ),
   max: z.string().nullable().meta(described('largest value, in the same form; a VARCHAR that is longer begins with it')),
@@ -46,11 +46,11 @@ export type ColumnWindow = z.infer<typeof ColumnWindow>
 const ColumnMetrics = z.object({ name: z.string(), type: z.string(), last_24h: ColumnWindow, all_time: ColumnWindow })
 
 const UnmappedPath = z.object({
-  path: z.string().meta(described(`cut, with … at its end, where it is longer than ${qualityLimits.pathCharsMax} characters`)),
+  path: z.string().meta(described(`cut off with … after ${qualityLimits.pathCharsMax} characters`)),
   types: z.array(JsonKind).meta(described('kinds of JSON values that were seen there')),
   records: z.int().meta(described('sampled records that have a value there that is not null')),
   sampled_records: z.int().meta(described('records that were looked at, whatever became of them')),
-  seen_pct: z.number().meta(described('`records` among `sampled_records`, in per cent')),
+  seen_pct: z.number().meta(described('share of `records` in `sampled_records`, in per cent')),
   last_seen_at: Timestamp,
 })
 
@@ -61,7 +61,7 @@ const detail = {
     .optional()
     .meta(
       described(
-        `with \`detail=columns\`: places in the records of the last 24 hours of which no column takes anything, the topmost of each, the most frequent first, at most ${qualityLimits.pathsKeptMax}; from up to ${qualityLimits.samplesMax} records of each segment`,
+        `with \`detail=columns\`: paths in the records of the last 24 hours that no column reads, without paths below them, the most frequent first, at most ${qualityLimits.pathsKeptMax}; from up to ${qualityLimits.samplesMax} records of each segment`,
       ),
     ),
 }
@@ -71,14 +71,14 @@ export type ColumnDetail = {
   readonly unmapped_paths: z.infer<typeof UnmappedPath>[]
 }
 
-/** What a view did with the records of one endpoint. */
+/** Results of a view for the records of one endpoint. */
 export const EndpointViewMetrics = z.object({
   endpoint_id: Id,
   endpoint_name: z.string(),
   last_24h: ViewCounts,
   all_time: ViewCounts,
   error_rate_pct: ErrorRate,
-  has_errors: z.boolean().meta({ description: 'whether there was an error in the last 24 hours' }),
+  has_errors: z.boolean().meta({ description: 'whether an error occurred in the last 24 hours' }),
   error_count_24h: z.int(),
   total_error_count: z.int(),
   last_error_at: Timestamp.nullable(),
@@ -116,13 +116,13 @@ export function sumCounts(counts: readonly ViewCounts[]): ViewCounts {
   )
 }
 
-/** In per cent with two decimals. A view that failed as a whole processed nothing: all of it is an error. */
+/** Returns a share in per cent with two decimals. A view that failed as a whole processed nothing and counts as 100. */
 export function errorRatePct({ processed, dlq }: ViewCounts, errorCount: number): number {
   if (processed === 0) return errorCount > 0 ? 100 : 0
   return percentOf(dlq, processed)
 }
 
-/** In per cent with two decimals; of nothing 0. */
+/** Returns a share in per cent with two decimals; 0 if the total is 0. */
 export function percentOf(part: number, whole: number): number {
   return whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 100
 }

@@ -1,31 +1,31 @@
 /**
- * How good the data of a view is: what its columns got, and what no column takes.
+ * Data quality of a view: the values of its columns, and the paths that no column reads.
  *
- * Owns: how what several segments had is added up. Does not own: how one segment's is found out (records/), how it is kept (store/).
- * Law: adding up is exact and its order doesn't matter. Minimum and maximum are compared by their type, never as doubles but where
- * the type is one.
+ * Owns: adding up the quality of several segments. Does not own: measuring one segment (records/), storage (store/).
+ * Law: sums are exact and do not depend on their order. Minimum and maximum are compared by their type, and as doubles only if the type is
+ * floating point.
  */
 import { z } from 'zod'
 import { qualityLimits } from './limits.ts'
 import { orderOfPrinted } from './types/column-type.ts'
 import { byBytes, type ValueOrder } from './types/orders.ts'
 
-/** The kinds of JSON values, with whole numbers apart. */
+/** Types of JSON values, with whole numbers as a separate type. */
 export const JsonKind = z.enum(['boolean', 'integer', 'number', 'string', 'object', 'array'])
 export type JsonKind = z.infer<typeof JsonKind>
 
 export const ColumnQuality = z.object({
   name: z.string(),
   type: z.string(),
-  /** Of the rows that were accepted: those with a value, and those with NULL. */
+  /** Accepted rows with a value, and with NULL. */
   values: z.int().min(0),
   nulls: z.int().min(0),
-  /** Values that became NULL because their cast failed, in rows that are accepted or that the filters leave unknown. */
+  /** Values that became NULL because their cast failed, in rows that were accepted or whose filter is unknown. */
   cast_nulls: z.int().min(0),
-  /** DLQ rows whose error is of this column: its cast failed, or it is required and missing. */
+  /** DLQ rows whose error names this column: its cast failed, or it is required and missing. */
   cast_dlq: z.int().min(0),
   missing: z.int().min(0),
-  /** Of the rows that were accepted, in canonical text; null where there is no value, or no order. */
+  /** Over the accepted rows, as canonical text; null if there is no value or the type has no order. */
   min: z.string().nullable(),
   max: z.string().nullable(),
 })
@@ -34,22 +34,22 @@ export type ColumnQuality = z.infer<typeof ColumnQuality>
 export const SeenPath = z.object({
   path: z.string(),
   types: z.array(JsonKind),
-  /** Of those sampled, the records that have a value there. */
+  /** Sampled records with a value at the path. */
   records: z.int().min(0),
 })
 export type SeenPath = z.infer<typeof SeenPath>
 
-/** Of one view and one segment. */
+/** Quality of one view in one segment. */
 export const ViewQuality = z.object({
   columns: z.array(ColumnQuality),
-  /** Records of the segment that were looked at for paths. */
+  /** Records of the segment whose paths were read. */
   sampled_records: z.int().min(0),
-  /** Paths that no column takes, the most frequent first. */
+  /** Paths that no column reads, the most frequent first. */
   unmapped: z.array(SeenPath),
 })
 export type ViewQuality = z.infer<typeof ViewQuality>
 
-/** Of many segments. */
+/** Quality over many segments. */
 export type QualitySum = {
   readonly columns: readonly ColumnQuality[]
   readonly sampled_records: number
@@ -59,12 +59,12 @@ export type UnmappedSum = SeenPath & { readonly last_seen_at: string }
 
 export const noQuality: QualitySum = { columns: [], sampled_records: 0, unmapped: [] }
 
-/** What a segment had that was committed at `last_seen_at`. */
+/** Converts the quality of a segment that was committed at `last_seen_at`. */
 export function toSum({ columns, sampled_records, unmapped }: ViewQuality, last_seen_at: string): QualitySum {
   return { columns, sampled_records, unmapped: unmapped.map((path) => ({ ...path, last_seen_at })) }
 }
 
-/** Of one view version, so with the same columns; where one has none the other's are taken. */
+/** Adds up qualities of one view version, which have the same columns or none. */
 export function addQualities(sums: readonly QualitySum[]): QualitySum {
   return {
     columns: sums.reduce<readonly ColumnQuality[]>((all, { columns }) => addColumns(all, columns), []),
@@ -104,7 +104,7 @@ export function extreme({ compare }: ValueOrder, one: string | null, other: stri
   return compare(other, one) * sign > 0 ? other : one
 }
 
-/** The most frequent, as many as are kept. */
+/** Adds up paths and keeps the most frequent. */
 function addPaths(paths: readonly UnmappedSum[]): readonly UnmappedSum[] {
   const sums = new Map<string, UnmappedSum>()
   for (const seen of paths) {

@@ -27,7 +27,7 @@ export type CreateView = z.infer<typeof CreateView>
 export const ChangeView = z.strictObject({
   description: Description.optional(),
   definition: DefinitionInput.optional(),
-  format: DefinitionFormat.optional().meta({ description: 'what the view has already, if it is not given' }),
+  format: DefinitionFormat.optional().meta({ description: 'default: the current format of the view' }),
   tags: Tags.optional(),
 })
 export type ChangeView = z.infer<typeof ChangeView>
