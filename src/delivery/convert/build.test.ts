@@ -102,7 +102,7 @@ async function rowsOf(built: BuiltArtifacts, kind: string): Promise<readonly Rec
 }
 
 describe('the files of a segment', () => {
-  test('raw Parquet has every record as it was sent, in order, and says where it came from', async () => {
+  test('raw Parquet has every record as it was sent, in order, with its envelope', async () => {
     const single = Buffer.concat([Buffer.from('{"id":'), Buffer.from([0xff, 0]), Buffer.from('\n}')])
     const built = await build([
       frame('{"id":1}\r\n\n  \r\n{"id":2}\n\0 nul \x01\n'),
@@ -156,7 +156,7 @@ describe('the files of a segment', () => {
     await built.remove()
   })
 
-  test('a view has its Parquet, its DLQ and its outcome; each file its size and checksum', async () => {
+  test('a view has Parquet, DLQ and an outcome, and each file has its size and checksum', async () => {
     const built = await build([frame('{"id":1}\n{"id":null}\n{\n{"id":3}')], {
       outputFormats: ['segments', 'parquet', 'parquet_views'],
       views: [ids, view('all', [{ name: 'text', type: 'VARCHAR', path: '$' }])],
@@ -215,7 +215,7 @@ describe('the files of a segment', () => {
     await bad.remove()
   })
 
-  test('readers that share no code read the same values', async () => {
+  test('independent readers read the same values', async () => {
     const types = [
       'BOOLEAN',
       'TINYINT',
@@ -250,7 +250,7 @@ describe('the files of a segment', () => {
     })
     expect(built.failed).toEqual([])
     const paths = built.files.filter(({ kind }) => kind.type === 'view').map(({ path }) => path)
-    // Other than hyparquet, DuckDB has objects of its own for these.
+    // DuckDB returns its own objects for these, hyparquet does not.
     const comparable = `* REPLACE (c11::TIMESTAMP AS c11, c4::BIGINT AS c4, ${['c7', 'c8', 'c9'].map((name) => `${name}::DOUBLE AS ${name}`).join(', ')})`
     const [first, ...others] = await readWithHyparquet(paths)
     expect([first, ...others]).toEqual(await readWithDuckDb(paths, comparable))
@@ -259,7 +259,7 @@ describe('the files of a segment', () => {
     await built.remove()
   })
 
-  test('order and rows hold over many slices, frames of one record and bad records in between', { timeout: 30_000 }, async () => {
+  test('keeps order and rows across many slices, single-record frames and bad records', { timeout: 30_000 }, async () => {
     const record = (index: number): string =>
       index % 997 === 0 ? `{bad ${index}` : `{"id":${index},"pad":"${'x'.repeat(index % 5000 === 0 ? 900_000 : 200)}"}`
     const frames = Array.from({ length: 100_000 }, (_, index) => index)
@@ -289,7 +289,7 @@ describe('the files of a segment', () => {
     await built.remove()
   })
 
-  test('records of a megabyte fit in little memory', async () => {
+  test('converts records of a megabyte in little memory', async () => {
     const lines = (from: number) =>
       frame(Array.from({ length: 10 }, (_, index) => `{"id":${from + index},"v":"${'y'.repeat(1_000_000)}"}`).join('\n'))
     const both = view('both', [...ids.definition.columns, { name: 'v', type: 'VARCHAR', path: '$.v' }])
@@ -305,7 +305,7 @@ describe('views that fail', () => {
     frame(Array.from({ length: 30_000 }, (_, id) => `{"id":${id},"l":[${'{"k1":1},'.repeat(9)}{"k2":2}]}`).join('\n')),
   ]
 
-  test('an optional one is left out, with an outcome; the others are built', async () => {
+  test('an optional view is left out with an outcome, and the others are built', async () => {
     const broken = view('broken', [{ name: 'a', type: 'NO SUCH TYPE', path: '$' }])
     const built = await build([frame('{"id":1}')], { views: [broken, ids] })
     expect(kinds(built)).toEqual(['parquet: 1', 'views/ids/v2: 1'])
@@ -318,14 +318,14 @@ describe('views that fail', () => {
     await built.remove()
   })
 
-  test('one that takes too long fails alone', async () => {
+  test('a view that takes too long fails alone', async () => {
     const built = await build(many, { views: [slow('slow'), ids], statementTimeoutMs: 300, memoryBytes: 2048 * MiB })
     expect(kinds(built)).toEqual(['parquet: 30000', 'views/ids/v2: 30000'])
     expect(built.failed.map(({ error }) => String(error))).toEqual(['StatementTimeout: statement timed out after 300 ms'])
     await built.remove()
   })
 
-  test('a required one fails the build, and no file is left', async () => {
+  test('a required view fails the build, and no file is left', async () => {
     const building = build(many, {
       views: [ids, slow('slow', { is_required: true })],
       statementTimeoutMs: 300,
@@ -339,7 +339,7 @@ describe('views that fail', () => {
     expect(await readdir(scratch)).toEqual([])
   })
 
-  test('a signal ends the build at once, and no file is left', async () => {
+  test('an abort ends the build at once, and no file is left', async () => {
     const controller = new AbortController()
     const building = build(many, { views: [slow('slow', { is_required: true })], signal: controller.signal })
     const until = async (condition: () => Promise<boolean>) => {
@@ -356,7 +356,7 @@ describe('views that fail', () => {
     expect(await readdir(scratch)).toEqual([])
   })
 
-  test('damage in the segment ends the build with its error', async () => {
+  test('a damaged segment fails the build with its error', async () => {
     const damaged = {
       header: { logName: 'log', incarnation: 'abcdefghij', seq: 1 },
       footer: { records: 1, sealedAtMicros: 0 },

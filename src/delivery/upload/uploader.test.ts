@@ -46,7 +46,7 @@ const hangs = (signal: AbortSignal | undefined) =>
 describe('Uploader', () => {
   test('a bucket that hangs does not hold up others', async () => {
     const uploader = uploaderOf(2, 1)
-    const [dead, well] = [new Bucket(), new Bucket()]
+    const [dead, healthy] = [new Bucket(), new Bucket()]
     const upload = (destinationId: string, { store }: Bucket, signal = never) =>
       uploader.upload({ ...{ destinationId, store, prefix, segment, files, signal }, report: ignore })
     dead.does = fails
@@ -54,7 +54,7 @@ describe('Uploader', () => {
     dead.does = hangs
     const stop = new AbortController()
     const hanging = [1, 2, 3].map(() => upload('dead', dead, stop.signal))
-    for (let n = 0; n < 10; n += 1) expect(Object.keys(await upload('well', well))).toEqual(['parquet', 'segment'])
+    for (let n = 0; n < 10; n += 1) expect(Object.keys(await upload('healthy', healthy))).toEqual(['parquet', 'segment'])
     await until('one to try', () => dead.inFlight > 0)
     expect(dead.inFlight).toBe(1)
     stop.abort(new Error('stopped'))
@@ -73,14 +73,14 @@ describe('Uploader', () => {
 
   test('a bucket that hangs leaves slots for others before it times out', async () => {
     const uploader = uploaderOf(3, 1, 2)
-    const [silent, well] = [new Bucket(), new Bucket()]
+    const [silent, healthy] = [new Bucket(), new Bucket()]
     silent.does = hangs
     const stop = new AbortController()
     const upload = (destinationId: string, { store }: Bucket) =>
       uploader.upload({ ...{ destinationId, store, prefix, segment, files }, signal: stop.signal, report: ignore })
     const hanging = [1, 2, 3].map(() => upload('silent', silent))
     await until('two to be in flight', () => silent.inFlight === 2)
-    expect(Object.keys(await upload('well', well))).toEqual(['parquet', 'segment'])
+    expect(Object.keys(await upload('healthy', healthy))).toEqual(['parquet', 'segment'])
     expect(silent.inFlight).toBe(2)
     stop.abort(new Error('stopped'))
     for (const result of await Promise.allSettled(hanging)) expect(result).toMatchObject({ reason: { message: 'stopped' } })
@@ -88,7 +88,7 @@ describe('Uploader', () => {
 
   test('files that waited for a slot when another failed release it too', async () => {
     const uploader = uploaderOf(1, 1)
-    const [dead, well] = [new Bucket(), new Bucket()]
+    const [dead, healthy] = [new Bucket(), new Bucket()]
     const failure = Promise.withResolvers<never>()
     dead.does = () => failure.promise
     const stop = new AbortController()
@@ -102,8 +102,8 @@ describe('Uploader', () => {
       signal: stop.signal,
       report: ignore,
     })
-    const healthy = uploader.upload({
-      ...{ destinationId: 'well', store: well.store, prefix, segment, files },
+    const healthyUpload = uploader.upload({
+      ...{ destinationId: 'healthy', store: healthy.store, prefix, segment, files },
       signal: never,
       report: ignore,
     })
@@ -111,7 +111,7 @@ describe('Uploader', () => {
     dead.does = hangs
     failure.reject(new Error('no bucket'))
     await expect(first).rejects.toThrow('no bucket')
-    expect(Object.keys(await healthy)).toEqual(['parquet', 'segment'])
+    expect(Object.keys(await healthyUpload)).toEqual(['parquet', 'segment'])
     stop.abort(new Error('stopped'))
     await expect(second).rejects.toThrow('stopped')
   })
