@@ -4,6 +4,8 @@
  * Owns: the encoding, JSON as UTF-8. Does not own: when it is encoded. The log stores it as opaque bytes, so a new protocol adds fields
  * here and changes neither the frame nor the log.
  */
+import { Buffer } from 'node:buffer'
+
 export type RecordEnvelope = {
   readonly protocol: string
   readonly topic?: string
@@ -14,15 +16,18 @@ export type RecordEnvelope = {
 }
 
 const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { fatal: true })
 
 export function encodeEnvelope(envelope: RecordEnvelope): Uint8Array {
   return encoder.encode(JSON.stringify(envelope))
 }
 
 /** Throws if the bytes are not an envelope. */
-export function decodeEnvelope(bytes: Uint8Array): RecordEnvelope {
-  const text = decoder.decode(bytes)
+export function decodeEnvelope({ buffer, byteOffset, byteLength }: Uint8Array): RecordEnvelope {
+  return parseEnvelope(Buffer.from(buffer, byteOffset, byteLength).toString('utf8'))
+}
+
+/** Parses an envelope that was decoded as UTF-8. Throws if it is not one. */
+export function parseEnvelope(text: string): RecordEnvelope {
   const envelope: unknown = JSON.parse(text)
   if (!isEnvelope(envelope)) throw new Error(`not a record envelope: ${text.slice(0, 200)}`)
   return envelope

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { Connection, RowAppender } from '#duckdb/database.ts'
-import { decodeEnvelope } from '#model/record-envelope.ts'
+import { parseEnvelope } from '#model/record-envelope.ts'
 
 /** The origin of a record. */
 export type RecordSource = {
@@ -32,9 +32,9 @@ export class Sources {
   /** Returns the number of the source that an encoded envelope describes. Each distinct envelope is decoded once. */
   addEnvelope(envelope: Uint8Array): number {
     const { buffer, byteOffset, byteLength } = envelope
-    // Latin-1 is the cheapest text that has every byte. It starts with a brace, which no key of `add` does.
-    const key = Buffer.from(buffer, byteOffset, byteLength).toString('latin1')
-    return this.#known.get(key) ?? this.#insert(key, sourceOf(envelope))
+    // It starts with a brace, which no key of `add` does.
+    const text = Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
+    return this.#known.get(text) ?? this.#insert(text, sourceOf(text))
   }
 
   /** Returns the number of the source. */
@@ -66,7 +66,7 @@ export class Sources {
   }
 }
 
-function sourceOf(envelope: Uint8Array): RecordSource {
-  const { protocol, topic = '', client_id: clientId = '', ...others } = decodeEnvelope(envelope)
+function sourceOf(envelope: string): RecordSource {
+  const { protocol, topic = '', client_id: clientId = '', ...others } = parseEnvelope(envelope)
   return { protocol, topic, clientId, attributes: Object.keys(others).length === 0 ? '' : JSON.stringify(others) }
 }

@@ -3,8 +3,8 @@
  *
  * Owns: when a log's directory and its high-water file are removed. Does not own: which logs are claimed (wal.ts), delivery.
  * Law: a directory is removed only if nothing but the high-water file is in it. While a log is claimed, nothing of it is removed: a new
- * log of that name writes only after `reclaim` has resolved. The seq goes on all the same: the process remembers it (wal.ts), and after a
- * restart control's last commit tells it, for every segment was committed before it was removed.
+ * log of that name writes only after `reclaim` has resolved. Its seq continues: the process remembers it (log-recovery.ts), and after a restart
+ * control's last commit has it, for every segment was committed before it was removed.
  */
 import { dirname, join } from 'node:path'
 import { errorCode, type Files, writeDurably } from '#lib/files.ts'
