@@ -7,7 +7,7 @@ export type Outcome =
   /** The key or token lacks the scope, or belongs to another account. */
   | 'forbidden'
   | 'unknown_endpoint'
-  /** The sender named no endpoint where there are several, or named one in a way that makes no sense. */
+  /** The sender did not name an endpoint although there are several, or named one incorrectly. */
   | 'invalid_route'
   | 'endpoint_paused'
   /** No configuration from control yet. */

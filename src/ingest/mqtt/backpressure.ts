@@ -2,7 +2,7 @@
  * Whether MQTT connections may be read.
  *
  * Owns: the memory that they take, and those that wait for room. Does not own: how much room there is (admission.ts).
- * Law: while there is no room no connection is read that holds no reserved memory; waiting ones resume in the order they came.
+ * Law: without room, only connections with reserved memory are read. Waiting ones resume in order of arrival.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Capacity } from '../admission.ts'

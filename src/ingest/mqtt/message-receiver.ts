@@ -38,8 +38,8 @@ export class MessageReceiver {
     return this.#inFlight.messages === 0
   }
 
-  /** Whether more than this share of what may be in flight is. */
-  isAbove(share: number): boolean {
+  /** Whether messages in flight have reached this share of their bounds. */
+  hasReached(share: number): boolean {
     const { messages, bytes } = this.#inFlight
     return messages >= mqttLimits.inFlightMessagesMax * share || bytes >= sessionLimits.inFlightBytesMax * share
   }

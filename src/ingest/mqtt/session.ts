@@ -44,7 +44,7 @@ export type SessionContext = ConnectContext & {
 
 type Open = { readonly terms: SessionTerms; readonly receiver: MessageReceiver }
 
-/** First byte of a packet: type and flags. */
+/** First byte of a packet: type and flags; PUBLISH: its type alone. */
 const CONNECT = 0x10
 const PUBLISH = 3
 const PINGREQ = 0xc0
@@ -210,7 +210,7 @@ export class Session implements WireReader {
     this.#receivedAtMicros = this.#context.clock.now() * 1000
     try {
       if (this.#state === 'connecting' && !this.#reader.isPartial && chunk.length > 0 && chunk[0] !== CONNECT) {
-        // Not MQTT: no use to wait for a whole packet. [MQTT-3.1.0-1]; before CONNECT there is nothing to answer with.
+        // Not MQTT, so do not wait for a complete packet. [MQTT-3.1.0-1]; before CONNECT there is nothing to answer with.
         throw new MqttError('protocol_error', 'the first packet is not a CONNECT')
       }
       return this.#reader.push(chunk, this.#visit)
@@ -304,7 +304,7 @@ export class Session implements WireReader {
     if (receiver === undefined) return
     const isPaused = this.#flow.isPausedFor(pauses.inFlight)
     // A pause ends at half of the bound, so that a client is not paused and resumed with every message.
-    const isFull = receiver.isAbove(isPaused ? 0.5 : 1)
+    const isFull = receiver.hasReached(isPaused ? 0.5 : 1)
     if (isFull && !isPaused) this.#flow.pause(pauses.inFlight)
     else if (!isFull && isPaused) this.#flow.resume(pauses.inFlight)
   }
