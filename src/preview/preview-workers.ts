@@ -18,7 +18,7 @@ import { failedPreview, timeoutIssue } from './preview.ts'
 import type { PreviewReply, PreviewRequest, PreviewTask, SampleSource } from './preview-protocol.ts'
 
 const workerLimits = {
-  /** Processes that run previews at once; those that one account may use; how long a preview waits for one. */
+  /** Number of processes; how many one account may use; how long a preview waits for one. */
   count: 2,
   perAccount: 1,
   waitMs: 5_000,

@@ -17,7 +17,7 @@ import { columnStatistics, issue, warningsOf } from './preview-report.ts'
 
 export type PreviewOptions = { readonly clock: Clock; readonly timeoutMs: number }
 
-/** What the samples become; of a preview all but its SQL and its time. */
+/** The result of a preview without its SQL and its execution time. */
 export type TriedView = Omit<PreviewResult, 'compiledSql' | 'executionTimeMs'>
 
 /** Throws AppError validation_error for a definition that does not compile. Later failures are in `errors`. */
@@ -68,7 +68,7 @@ export function timeoutIssue(limitMs: number): PreviewIssue {
   return issue('timeout', `the preview took longer than ${limitMs / 1000} s: send fewer or smaller samples`)
 }
 
-/** The statement whose rows are those that the view accepts, for people to read. */
+/** Returns the statement for the accepted rows, for people to read. */
 function acceptedRowsSql(view: CompiledView): string {
   const values = extractionSql([view], { guarded: true, records: 'records' }).values[0] ?? []
   const named = view.columns.map(({ name }, index) => `${values[index]} AS ${quoteIdentifier(name)}`)

@@ -5,7 +5,6 @@
  * Law: a suggestion compiles, and no sample that DuckDB reads as JSON fails in it: the view is tried first, and columns with errors or
  * warnings become JSON. Names depend on the set of paths, not on the order of the samples.
  */
-import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
 import type { Column, Definition } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
@@ -14,6 +13,7 @@ import type { SuggestedColumn, Suggestion } from '#model/suggestion.ts'
 import { type ProfileNode, profileLimits, profileSamples } from '#records/sample-profile.ts'
 import { compileView } from '#views/compile.ts'
 import { PathError, parsePath, printPath, type Step } from '#views/json-path.ts'
+import { nameColumns } from './column-names.ts'
 import { tryView } from './preview.ts'
 
 /** With fewer samples no column is suggested as required. */
@@ -36,13 +36,13 @@ export async function suggestView(samples: readonly string[], { clock, timeoutMs
   if (profile.isCut) {
     warnings.push(warning('too_many_paths', `only the first ${profileLimits.nodesMax} paths of the samples were read`))
   }
-  const found = candidates(profile.root, warnings)
-  const chosen = mostFrequent(found)
+  const found = findCandidates(profile.root, warnings)
+  const chosen = keepMostFrequent(found)
   if (chosen.length < found.length) {
     const left = `${found.length - chosen.length} less frequent paths were left out`
     warnings.push(warning('too_many_columns', `a view has at most ${definitionLimits.columnsMax} columns: ${left}`))
   }
-  const names = namesOf(chosen)
+  const names = nameColumns(chosen)
   const columns = chosen.map(({ node, path, type }, index): Column => {
     const isRequired = profile.samples >= REQUIRED_SAMPLES_MIN && node.found === profile.samples
     return { name: names[index] ?? '', type, path, ...(isRequired ? { required: true } : {}) }
@@ -81,7 +81,7 @@ async function verifyColumns(
 }
 
 /** Returns the possible columns, in the order of the samples. */
-function candidates(root: ProfileNode, warnings: PreviewIssue[]): readonly Candidate[] {
+function findCandidates(root: ProfileNode, warnings: PreviewIssue[]): readonly Candidate[] {
   const found: Candidate[] = []
   const add = (node: ProfileNode, type: string, steps: readonly Step[] = node.steps): void => {
     const path = pathTo(steps)
@@ -164,7 +164,7 @@ function scalarOf({ kinds, texts, digits, fitsBigint, fitsDouble }: ProfileNode)
 }
 
 /** Returns the most frequent candidates, in the order of the samples. */
-function mostFrequent(found: readonly Candidate[]): readonly Candidate[] {
+function keepMostFrequent(found: readonly Candidate[]): readonly Candidate[] {
   const byFrequency = [...found.entries()].toSorted(([at, a], [bt, b]) => b.node.found - a.node.found || at - bt)
   const kept = byFrequency.slice(0, definitionLimits.columnsMax).toSorted(([at], [bt]) => at - bt)
   return kept.map(([, candidate]) => candidate)
@@ -180,42 +180,6 @@ function pathTo(steps: readonly Step[]): string | undefined {
     throw error
   }
   return path.length > definitionLimits.pathCharsMax ? undefined : path
-}
-
-const NAME_CHARS_MAX = 60
-
-function namesOf(chosen: readonly Candidate[]): readonly string[] {
-  const taken = new Set<string>()
-  const names = new Map<Candidate, string>()
-  for (const candidate of chosen.toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
-    const base = nameOf(candidate.steps)
-    let name = base
-    for (let number = 2; taken.has(name.toLowerCase()); number += 1) name = `${base}_${number}`
-    taken.add(name.toLowerCase())
-    names.set(candidate, name)
-  }
-  return chosen.map((candidate) => names.get(candidate) ?? '')
-}
-
-/** Returns the names along the path in snake case; the last ones are kept if it is too long. */
-function nameOf(steps: readonly Step[]): string {
-  const words = steps.flatMap((step) => (step === 'each' || 'index' in step ? [] : [snake(step.key)]))
-  while (words.length > 1 && Buffer.byteLength(words.join('_')) > NAME_CHARS_MAX) words.shift()
-  const name = words.filter((word) => word !== '').join('_')
-  const short = [...name].slice(0, NAME_CHARS_MAX).join('').replace(/_+$/, '')
-  if (short === '') return 'value'
-  return /^\p{N}/u.test(short) ? `n_${short}` : short
-}
-
-function snake(key: string): string {
-  return key
-    .toWellFormed()
-    .normalize('NFKC')
-    .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1_$2')
-    .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1_$2')
-    .replace(/[^\p{L}\p{N}]+/gu, '_')
-    .replace(/^_+|_+$/g, '')
-    .toLowerCase()
 }
 
 function quotedPath(steps: readonly Step[]): string {

@@ -14,7 +14,7 @@ import { canonicalText } from './column-quality.ts'
 type Range = Pick<ColumnQuality, 'name' | 'values' | 'nulls' | 'min' | 'max'>
 
 /** What DuckDB reports for the values in the file. */
-async function asked(path: string, columns: readonly Column[]): Promise<readonly Range[]> {
+async function measureWithDuckDb(path: string, columns: readonly Column[]): Promise<readonly Range[]> {
   const selected = columns.flatMap(({ name, type }) => {
     const column = quoteIdentifier(name)
     const filter = /^(FLOAT|DOUBLE)$/.test(type) ? `FILTER (WHERE NOT isnan(${column}))` : ''
@@ -36,7 +36,7 @@ async function asked(path: string, columns: readonly Column[]): Promise<readonly
 async function compared(definition: Definition, records: readonly string[], beside: readonly Definition[] = []) {
   let expected: readonly Range[] | undefined
   const { quality, ...decided } = await decide(definition, records, beside, async (path) => {
-    expected = await asked(path, definition.columns)
+    expected = await measureWithDuckDb(path, definition.columns)
   })
   const found = quality.columns.map(({ name, values, nulls, min, max }) => ({ name, values, nulls, min, max }))
   expect(found).toEqual(expected ?? definition.columns.map(({ name }) => ({ name, values: 0, nulls: 0, min: null, max: null })))

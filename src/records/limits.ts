@@ -1,15 +1,15 @@
 import { MiB } from '#lib/bytes.ts'
 
 export const buildLimits = {
-  /** One statement over a segment; a view that takes longer fails on it. */
+  /** Timeout of one statement over a segment. A view that takes longer fails on the segment. */
   statementTimeoutMs: 600_000,
-  /** What is read from a segment at once. */
+  /** Read size for segment files. */
   readBytes: MiB,
-  /** Rows in a row group of Parquet, and their bytes in memory. */
+  /** Rows in a Parquet row group, and their size in memory. */
   rowGroupRowsMax: 122_880,
   rowGroupBytes: 8 * MiB,
-  /** The same where the records had to be cut to fit in memory. */
+  /** Size of a row group if the records had to be cut to fit in memory. */
   rowGroupBytesFitted: MiB,
-  /** Payload bytes that DuckDB reads from a table at once. */
+  /** Size of the payloads that DuckDB reads from a table at once. */
   vectorBytes: 6 * MiB,
 } as const

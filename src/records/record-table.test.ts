@@ -157,7 +157,7 @@ describe('records', () => {
     ['a comment', '/* x */{"a":1}', 'invalid_json'],
     ['a lone surrogate', '{"a":"\\ud800"}', 'invalid_json'],
     ['an endless nest', '['.repeat(MiB), 'invalid_json'],
-    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'invalid_utf8'],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'invalid_utf8'],
     ['an encoded surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), 'invalid_utf8'],
   ])('%s goes to the DLQ, byte for byte', async (_, record, code) => {
     const { dlq, counts } = await decide({ columns: [column('a', 'INTEGER')] }, ['{"a":1}', record, '{"a":2}'])

@@ -188,11 +188,12 @@ function countNumber(node: ProfileNode, text: string): void {
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-const moment = /^(\d{4}-\d\d-\d\d)(?:[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-4])(?::?[0-5]\d)?)?)?$/
+const dateOrTimestamp =
+  /^(\d{4}-\d\d-\d\d)(?:[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-4])(?::?[0-5]\d)?)?)?$/
 
 function formOf(text: string): TextForm {
   if (uuid.test(text)) return 'uuid'
-  const match = moment.exec(text)
+  const match = dateOrTimestamp.exec(text)
   const [, day = '', hour] = match ?? []
   if (match === null || day.startsWith('0000') || !isDay(day)) return 'other'
   return hour === undefined ? 'date' : 'timestamp'
@@ -200,8 +201,8 @@ function formOf(text: string): TextForm {
 
 /** Whether the date exists: 30 February does not. */
 function isDay(day: string): boolean {
-  const moment = new Date(`${day}T00:00:00Z`)
-  return !Number.isNaN(moment.getTime()) && moment.toISOString().startsWith(day)
+  const midnight = new Date(`${day}T00:00:00Z`)
+  return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(day)
 }
 
 function both(one: TextForm | undefined, other: TextForm): TextForm {

@@ -11,7 +11,7 @@ export type CompiledColumn = {
   readonly castFailures: 'null' | 'dlq'
 }
 
-/** What the rows of a view are decided by. */
+/** The rules that decide the rows of a view. */
 export type ViewRules = {
   readonly columns: readonly CompiledColumn[]
   /** All filters joined with AND; undefined if the view has none. */

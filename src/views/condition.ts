@@ -1,4 +1,4 @@
-/** What the parts of the filter compiler share: the condition that comes out, the error, and access to DuckDB's tree. */
+/** Shared by the parts of the filter compiler: the compiled condition, the error, and access to DuckDB's tree. */
 import type { ColumnType } from '#model/types/column-type.ts'
 
 /** Prints the SQL of a condition with the columns named as the caller wants. */

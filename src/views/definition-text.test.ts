@@ -84,7 +84,7 @@ describe('YAML', () => {
     ['a tag of bytes', 'columns: !!binary aGk=', 'must not have tags', 1, 10],
     ['two documents', 'a: 1\n---\nb: 2', 'must be one document', 2, 1],
     ['another version', '%YAML 1.1\n---\na: yes', '%YAML', 1, 1],
-    ['a key that is no text', '{a: 1}: 2', 'keys must be strings', 1, 1],
+    ['a key that is not text', '{a: 1}: 2', 'keys must be strings', 1, 1],
     ['an alias to nothing', 'a: *b', 'Unresolved alias', undefined, undefined],
     ['lists in lists', '['.repeat(200_000), 'nested too deep', undefined, undefined],
     ['maps in maps', '{a: '.repeat(60_000), 'nested too deep', undefined, undefined],

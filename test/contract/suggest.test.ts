@@ -87,7 +87,7 @@ describe('POST /v1/views/suggest', () => {
     })
   })
 
-  test('200 at the limits: 100 samples of 64 KiB, each with names of its own', async () => {
+  test('200 at the limits: 100 samples of 64 KiB, each with different names', async () => {
     const wide = (n: number) => `{${Array.from({ length: 4_000 }, (_, k) => `"k${n}_${k}":1`).join()}}`.padEnd(65_536)
     const answer = await suggest(await control().newAccount(), { samples: Array.from({ length: 100 }, (_, n) => wide(n)) })
     expect(answer).toMatchObject({ status: 200 })
@@ -124,7 +124,7 @@ describe('POST /v1/views/suggest', () => {
     const gone = await delivered(parquetOnly)
     expect(await refusal(gone.account, gone.endpoint.id)).toContain('not in the bucket')
     await mkdir(dirname(gone.path), { recursive: true })
-    await writeFile(gone.path, 'PAR1 this is none PAR1')
+    await writeFile(gone.path, 'PAR1 not Parquet PAR1')
     expect(await refusal(gone.account, gone.endpoint.id)).toContain('cannot be read')
     const large = await delivered((key) => ({ parquet: { key, bytes: 10 ** 9, rows: 1, sha256: '0'.repeat(64) } }))
     expect(await refusal(large.account, large.endpoint.id)).toContain('make segment_bytes smaller')
