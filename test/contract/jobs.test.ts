@@ -171,7 +171,7 @@ describe('POST /v1/views/{id}/backfill', () => {
 })
 
 describe('POST /v1/views/{id}/redrive', () => {
-  test('202 from the latest other version that refused rows there', async () => {
+  test('202 from the latest other version with DLQ rows there', async () => {
     const { redrive } = await furnished()
     expect(await redrive()).toMatchObject({
       status: 202,
@@ -315,7 +315,7 @@ describe('the life of a job', () => {
         status: 'succeeded',
         segments: { total: 3, skipped: 3 },
         counters: none,
-        reasons: [{ outcome: 'skipped', reason: 'the segment has this version of the view already', segments: 3 }],
+        reasons: [{ outcome: 'skipped', reason: 'the segment already has an output of this view version', segments: 3 }],
       })
     }
   })
@@ -332,11 +332,11 @@ describe('the life of a job', () => {
     await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint.id, 9, { destination: place, artifacts: {} })] })
     const { body: job } = await backfill()
     await worker.lease(8)
-    const reason = 'the segment was committed neither as a raw segment nor as raw Parquet: its records are not in the bucket'
+    const reason = 'the records are not in the bucket: the segment was committed without a raw segment and without raw Parquet'
     expect((await account.get(`/v1/jobs/${job.id}`)).body.reasons).toEqual([{ outcome: 'skipped', reason, segments: 1 }])
   })
 
-  test('a re-drive reads the refused rows', async () => {
+  test('a re-drive reads the DLQ rows', async () => {
     const { redrive, worker } = await furnished({ segments: 1 })
     await redrive()
     const [unit] = (await worker.lease(1)).units
@@ -380,7 +380,7 @@ describe('a lease', () => {
   }
   const progress = async (account: TestAccount, job: { id: string }) => (await account.get(`/v1/jobs/${job.id}`)).body
 
-  test('is nobody else’s while it is renewed; once it ran out it is another’s, and says nothing any more', async () => {
+  test('belongs to one node while it is renewed; after it expires another node has it, and late reports are ignored', async () => {
     const { account, worker, node, unit, job } = await leased()
     const other = new Worker(await TestNode.register(control(), node.region))
     control().clock.advance(leaseLimits.leaseMs - 1_000)
@@ -396,7 +396,7 @@ describe('a lease', () => {
     expect(await progress(account, job)).toMatchObject({ status: 'succeeded', counters: { processed: 10 } })
   })
 
-  test('of a process that died is given out at once when its node asks again, and given up after some deaths', async () => {
+  test('of a crashed process is leased again at once when its node asks, and fails for good after several crashes', async () => {
     const { account, worker, job } = await leased()
     for (let deaths = 1; deaths < leaseLimits.deathsMax; deaths += 1) {
       worker.incarnation = `after ${deaths}`
@@ -410,7 +410,7 @@ describe('a lease', () => {
     })
   })
 
-  test('whose answer was lost, or that is given back, counts as no death', async () => {
+  test('whose response was lost, or that was released, does not count as a crash', async () => {
     const { worker } = await leased()
     for (let times = 0; times <= leaseLimits.deathsMax; times += 1) {
       const [unit] = (await worker.lease(1)).units
@@ -419,7 +419,7 @@ describe('a lease', () => {
     }
   })
 
-  test('that may succeed later waits, and the job says why', async () => {
+  test('that failed for now waits for its retry, and the job reports why', async () => {
     const { account, worker, unit, job } = await leased()
     expect(await worker.report(unit, { outcome: 'retry', reason: '503 SlowDown' })).toBe('recorded')
     expect((await worker.lease(1)).units).toEqual([])

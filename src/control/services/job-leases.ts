@@ -1,8 +1,8 @@
 /**
- * Hands the units of jobs to nodes, and takes what became of them.
+ * Leases the units of jobs to nodes, and records their results.
  *
- * Owns: which unit is whose, and when it is given up or skipped. Does not own: the work itself, which is the nodes'.
- * Law: a unit is recorded once, with its artifacts and its counters in one transaction, by whoever holds its lease then.
+ * Owns: who holds the lease of a unit, and when a unit fails or is skipped. Does not own: the work, which nodes do.
+ * Law: a unit is recorded once, with its artifacts and its counters in one transaction, and only for the holder of its lease.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -35,7 +35,7 @@ import { chooseSource } from './job-source.ts'
 
 export type JobLeasesOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
 
-const died = `given up: ${leaseLimits.deathsMax} processes ended while they worked on it`
+const died = `failed for good: ${leaseLimits.deathsMax} processes crashed while they worked on it`
 
 export class JobLeases {
   readonly #options: JobLeasesOptions
@@ -70,13 +70,13 @@ export class JobLeases {
     const results: UnitsReported['results'] = []
     for (const report of reports) {
       const result = await transact(store, (db) => this.#record(db, report))
-      if (result === 'stale') logger.warn({ node_id, job_id: report.job_id }, 'a report came after its lease was lost')
+      if (result === 'stale') logger.warn({ node_id, job_id: report.job_id }, 'stale job report ignored')
       results.push({ lease_id: report.lease_id, result })
     }
     return { results }
   }
 
-  /** Renews the lease of what the process works on; anything else goes back in line. True where the process may go on. */
+  /** Renews the lease if the process named it, and returns the unit to the queue otherwise. True if the process may continue. */
   async #keep(db: Tx, unit: LeasedUnit & { readonly canceled: boolean }, request: LeaseRequest): Promise<boolean> {
     const now = this.#options.clock.now()
     await holdJob(db, unit.job_id)
@@ -84,13 +84,13 @@ export class JobLeases {
       if (!unit.canceled) await renewLease(db, unit, now)
       return !unit.canceled
     }
-    // The answer to this very process was lost, or an earlier process died with the unit in hand.
+    // Either the response to this process was lost, or an earlier process crashed while it held the unit.
     const deaths = unit.deaths + (unit.incarnation === request.incarnation ? 0 : 1)
     await returnUnit(db, { ...unit, deaths }, now)
     return false
   }
 
-  /** Up to `wanted` units of a job; on the way those are skipped of which nothing is to be made. */
+  /** Leases up to `wanted` units of a job. Units with nothing to do are marked as skipped on the way. */
   async #take(
     db: Tx,
     id: string,
@@ -104,7 +104,7 @@ export class JobLeases {
     const available = await listAvailableUnits(db, id, now)
     for (const candidate of available) {
       if (units.length === wanted) return { units, more: true }
-      // Its lease ran out: nobody has heard of that node since.
+      // The lease expired: its node has not sent anything since.
       const unit = candidate.status === 'leased' ? { ...candidate, deaths: candidate.deaths + 1 } : candidate
       if (unit.deaths >= leaseLimits.deathsMax) {
         await finishUnit(db, unit, { status: 'failed', reason: died }, now)
@@ -138,12 +138,12 @@ export class JobLeases {
           commit !== undefined && (await insertAddition(db, { commit, view_id, job_id, artifacts: report.artifacts }, now))
         const end = isNew
           ? ({ status: 'done', outcome: report.view } as const)
-          : ({ status: 'skipped', reason: 'another job made it meanwhile' } as const)
+          : ({ status: 'skipped', reason: 'another job made this output in the meantime' } as const)
         await finishUnit(db, report, end, now)
         break
       }
       case 'failed':
-        logger.warn({ job_id, commit_id, reason: report.reason }, 'a segment of a job failed')
+        logger.warn({ job_id, commit_id, reason: report.reason }, 'job segment failed')
         await finishUnit(db, report, { status: 'failed', reason: report.reason }, now)
         break
       case 'retry':
@@ -161,14 +161,14 @@ type Prepared =
   | Pick<Unit, 'account_id' | 'commit' | 'view' | 'source' | 'target'>
   | { readonly status: 'skipped' | 'failed'; readonly reason: string }
 
-/** All that a node needs for a unit, or why there is nothing to do. */
+/** Returns what a node needs for a unit, or why there is nothing to do. */
 async function prepare(db: Tx, job: RunningJob, { commit_id }: AvailableUnit): Promise<Prepared> {
   const commit = await findCommit(db, commit_id)
-  if (commit === undefined) return { status: 'skipped', reason: 'the commit is gone' }
+  if (commit === undefined) return { status: 'skipped', reason: 'the commit was deleted' }
   const source = chooseSource(commit, job)
   if ('reason' in source) return source
   const target = await targetOf(db, job.account_id, commit, source.artifact.key)
-  if (target === undefined) return { status: 'failed', reason: 'the destination that the segment was committed to is gone' }
+  if (target === undefined) return { status: 'failed', reason: 'the destination of the segment was deleted' }
   const { id, name, version, definition } = await getView(db, job.account_id, job.view_id)
   const from_version = source.artifact.view_version ?? null
   const { endpoint_id, node_id, log, seq, sealed_at } = commit
@@ -181,7 +181,7 @@ async function prepare(db: Tx, job: RunningJob, { commit_id }: AvailableUnit): P
   }
 }
 
-/** The bucket and the prefix that the segment's files have, whatever the destination says now, with how to reach it today. */
+/** Returns the bucket and the prefix of the segment's files, whatever the destination has today, with the destination's current role. */
 async function targetOf(
   db: Tx,
   account_id: string,

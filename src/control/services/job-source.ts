@@ -7,8 +7,8 @@ type Source =
   | { readonly status: 'skipped'; readonly reason: string }
 
 /**
- * What a view version is to be made from, over one segment. Law: where the segment has an output of the version, be it of all records or
- * of those that another version refused, it gets no second one: rows of the one could be in the other.
+ * Returns the file of a segment that a unit reads. Law: a segment that already has an output of the view version, made from all records or
+ * from the DLQ rows of another version, gets no second one: both could have the same rows.
  */
 export function chooseSource(
   { artifacts, added }: Pick<StoredCommit, 'artifacts' | 'added'>,
@@ -16,19 +16,19 @@ export function chooseSource(
 ): Source {
   const all = Object.entries(artifacts)
   if (added.includes(view_id) || all.some(([, artifact]) => artifact.view_id === view_id)) {
-    return { status: 'skipped', reason: 'the segment has this version of the view already' }
+    return { status: 'skipped', reason: 'the segment already has an output of this view version' }
   }
   if (from_view_id !== null) {
-    const refused = all.find(([kind, artifact]) => parseArtifactKind(kind)?.type === 'dlq' && artifact.view_id === from_view_id)
-    return refused === undefined
-      ? { status: 'skipped', reason: 'the segment has no refused rows of that version' }
-      : { kind: 'dlq', artifact: refused[1] }
+    const dlq = all.find(([kind, artifact]) => parseArtifactKind(kind)?.type === 'dlq' && artifact.view_id === from_view_id)
+    return dlq === undefined
+      ? { status: 'skipped', reason: 'the segment has no DLQ rows of that version' }
+      : { kind: 'dlq', artifact: dlq[1] }
   }
   const { segment, parquet } = artifacts
   if (segment !== undefined) return { kind: 'segment', artifact: segment }
   if (parquet !== undefined) return { kind: 'parquet', artifact: parquet }
   return {
     status: 'skipped',
-    reason: 'the segment was committed neither as a raw segment nor as raw Parquet: its records are not in the bucket',
+    reason: 'the records are not in the bucket: the segment was committed without a raw segment and without raw Parquet',
   }
 }
