@@ -191,7 +191,7 @@ test.skipIf(!hasBroker).each(['mqttv311', 'mqttv50'])(
     await writeFile(join(directory, 'bridge.conf'), settings.join('\n'))
     const child = spawn(broker, ['-c', join(directory, 'bridge.conf')], { stdio: 'ignore' })
     // At first nobody listens at the address that the bridge connects to.
-    const door = createServer((inner) => {
+    const relay = createServer((inner) => {
       const outer = connect(node.node.mqttPort ?? 0, '127.0.0.1')
       for (const socket of [inner, outer]) socket.on('error', () => undefined)
       inner.pipe(outer).pipe(inner)
@@ -205,7 +205,7 @@ test.skipIf(!hasBroker).each(['mqttv311', 'mqttv50'])(
         })
       await until('mosquitto to listen', () => publish(1).catch(() => false))
       await publish(2)
-      door.listen(late, '127.0.0.1')
+      relay.listen(late, '127.0.0.1')
       await until('the bridge', async () => (await node.connections()) === 1, 15_000)
       await publish(3)
       await until('all of them', async () => (await node.node.metric('inlet_mqtt_accepted_bytes_total')) >= 21)
@@ -217,7 +217,7 @@ test.skipIf(!hasBroker).each(['mqttv311', 'mqttv50'])(
       const exited = once(child, 'exit')
       child.kill()
       await exited
-      door.close()
+      relay.close()
       await rm(directory, { recursive: true })
     }
   },
