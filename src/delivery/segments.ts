@@ -1,8 +1,8 @@
 /**
  * What delivery needs of the write-ahead log: to find sealed segments, read them and remove them.
  *
- * Owns: this interface. Does not own: where segments are stored. `SegmentDirectory` (wal/) provides them from local files; a log engine
- * that is no directory provides them from wherever it keeps them.
+ * Owns: this interface. Does not own: where segments are stored. `SegmentDirectory` (wal/) reads them from local files; another log engine
+ * implements the same interface on its own storage.
  */
 import type { Frame } from '#wal/frame.ts'
 
