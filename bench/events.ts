@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Definition } from '#model/definition.ts'
 import { forEachRecord } from '#wal/records.ts'
 
-/** Records to measure with, and a view of ten columns that fits them. */
+/** Records for a benchmark, and a view of ten columns for them. */
 export type Workload = {
   readonly name: string
   readonly lines: Buffer
@@ -11,7 +11,7 @@ export type Workload = {
   readonly definition: Definition
 }
 
-/** Events of about 275 bytes, the same at every run. */
+/** Generates events of about 275 bytes, the same in every run. */
 export function generatedEvents(bytes: number): Workload {
   let state = 1
   const random = (below: number): number => {
@@ -54,11 +54,11 @@ export function generatedEvents(bytes: number): Workload {
   }
 }
 
-/** Public GitHub events, repeated; undefined, said aloud, where the file isn't. */
+/** Reads public GitHub events and repeats them. If the file is missing, prints that and returns undefined. */
 export function githubEvents(bytes: number): Workload | undefined {
   const path = process.env['BENCH_GITHUB_EVENTS'] ?? join(import.meta.dirname, '../../shared/data/github-events.ndjson')
   if (!existsSync(path)) {
-    console.log(`skipped: the GitHub events are not at ${path} (BENCH_GITHUB_EVENTS)`)
+    console.log(`skipped: no GitHub events at ${path} (set BENCH_GITHUB_EVENTS)`)
     return undefined
   }
   const once = readFileSync(path)
@@ -84,7 +84,7 @@ export function githubEvents(bytes: number): Workload | undefined {
   }
 }
 
-/** A view of ten columns on the same records, half of them other columns. */
+/** Returns another view of ten columns on the same records. Half of the columns differ. */
 export function otherView({ columns }: Definition): Definition {
   return {
     columns: columns.map((each, index) => (index % 2 === 0 ? each : { ...each, name: `${each.name}_text`, type: 'VARCHAR' })),
@@ -92,7 +92,7 @@ export function otherView({ columns }: Definition): Definition {
   }
 }
 
-/** Views of the generated events as teams of one company would have them: 5 to 10 of sixteen columns each, every other one with a filter. */
+/** Returns views of the generated events as the teams of a company might have them: 5 to 10 of sixteen columns, every second view with a filter. */
 export function viewsOfEvents(count: number): readonly Definition[] {
   const pool = [
     column('event_id', 'UUID', '$.event_id'),

@@ -1,4 +1,4 @@
-/** View extraction on one core, beside bare DuckDB on the same records in the same run. `node bench/extract.ts [MiB] [rounds]` */
+/** View extraction on one core, compared with bare DuckDB on the same records in the same run. `node bench/extract.ts [MiB] [rounds]` */
 import type { Buffer } from 'node:buffer'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -67,7 +67,7 @@ export async function inlet({ lines, definition }: Workload, directory: string):
   return { load, raw, one, two }
 }
 
-/** Rounds of both, taking turns; the best. */
+/** Runs rounds of both in turn and returns the best of each. */
 export async function compare(workload: Workload, rounds: number): Promise<{ readonly bare: Floor; readonly ours: Times }> {
   const bares: Floor[] = []
   const all: Times[] = []

@@ -1,4 +1,4 @@
-/** What bare DuckDB takes, on one core, for what Inlet does to a segment. */
+/** Bare DuckDB on one core, doing the same work as Inlet for a segment. */
 import { DuckDBInstance } from '@duckdb/node-api'
 import { forEachRecord } from '#wal/records.ts'
 import type { Workload } from './events.ts'
@@ -18,7 +18,7 @@ export async function floor({ lines, definition }: Workload, directory: string):
     })
     appender.closeSync()
   })
-  // JSON pointers, which DuckDB follows fastest.
+  // JSON pointers are the fastest kind of path in DuckDB.
   const paths = definition.columns.map(({ path }) => `'${path.slice(1).replaceAll('.', '/')}'`).join(', ')
   const columns = definition.columns
     .map(({ name, type }, index) => `TRY_CAST(v[${index + 1}] AS ${type}) AS "${name}"`)

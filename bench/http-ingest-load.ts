@@ -1,6 +1,6 @@
 /**
- * A load generator that costs little: raw sockets, one prepared request, one request under way per connection.
- * `node http-ingest-load.ts`; a job comes as a message, its outcome goes back as one.
+ * A cheap load generator: raw sockets, one prepared request, one request in flight per connection.
+ * `node http-ingest-load.ts`: receives a job as a message and sends its result as a message.
  */
 import { connect, type Socket } from 'node:net'
 import { benchKey } from './inlet-node.ts'
@@ -14,7 +14,7 @@ export type Job = {
   readonly measureMs: number
 }
 export type Outcome = { readonly requests: number; readonly seconds: number }
-/** Sent when the warm-up is over, and when the measurement is. */
+/** Sent at the end of the warm-up, and at the end of the measurement. */
 export type LoadMessage = { readonly started: true } | { readonly outcome: Outcome }
 
 const statusAt = 'HTTP/1.1 '.length
@@ -36,9 +36,9 @@ async function run(job: Job, onStarted: () => void): Promise<Outcome> {
   const sockets: Socket[] = []
   for (let n = 0; n < job.connections; n += 1) {
     const socket = connect({ host: hostname, port: Number(port), noDelay: true })
-    // An answer fits one packet, and both servers write it at once: a chunk is an answer.
+    // A response fits into one packet and both servers write it at once, so a chunk is a response.
     socket.on('data', (chunk) => {
-      if (chunk.toString('latin1', statusAt, statusAt + 3) !== '202') throw new Error(`not a receipt: ${chunk}`)
+      if (chunk.toString('latin1', statusAt, statusAt + 3) !== '202') throw new Error(`unexpected response: ${chunk}`)
       answers += 1
       if (!ending) socket.write(request)
     })

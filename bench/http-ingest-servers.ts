@@ -1,4 +1,4 @@
-/** The two servers that http-ingest.ts compares, each in a process of its own: `node http-ingest-servers.ts floor|inlet DIRECTORY`. */
+/** The two servers that http-ingest.ts compares, each in its own process: `node http-ingest-servers.ts floor|inlet DIRECTORY`. */
 import { closeSync, fdatasync, ftruncateSync, openSync, writev } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type Running, startInlet } from './inlet-node.ts'
 import { answerQuestions } from './rig.ts'
 
-/** The least that a durable answer over HTTP costs: read the body, one writev and one fdatasync for all that wait, 202. */
+/** The minimum for a durable response over HTTP: read the body, one writev and one fdatasync for all waiting requests, 202. */
 async function startFloor(directory: string): Promise<Running> {
   const file = openSync(join(directory, 'floor'), 'w')
   let position = 0

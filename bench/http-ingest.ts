@@ -1,6 +1,6 @@
 /**
- * HTTP ingest against its floor: a bare node:http server that reads the body and answers 202 after a writev and an fdatasync shared
- * by all that wait. Both run in the same rounds, one after the other, on one core; the load comes from another.
+ * HTTP ingest compared with its floor: a bare node:http server that reads the body and responds 202 after a writev and an fdatasync that
+ * all waiting requests share. Both run in every round, one after the other, on one core. The load comes from another core.
  *
  * `node bench/http-ingest.ts [rounds] [events a request, to run one case only]`. BENCH_PROFILE=DIRECTORY writes a CPU profile of the Inlet server there.
  */
@@ -28,8 +28,8 @@ const rounds = Number(process.argv[2] ?? 5)
 const only = process.argv[3]
 const profileDirectory = process.env['BENCH_PROFILE']
 
-console.log(`HTTP ingest, ${eventBytes} B an event, durable before the answer, ${rounds} interleaved rounds`)
-console.log(pinned ? '  server on core 0, load on core 1 (taskset)' : '  cores not pinned: no taskset, or one core only')
+console.log(`HTTP ingest, ${eventBytes} B per event, durable before the response, ${rounds} interleaved rounds`)
+console.log(pinned ? '  server on core 0, load on core 1 (taskset)' : '  cores not pinned: no taskset, or only one core')
 
 await inScratch(async (scratch) => {
   const load = start(1, [process.execPath, join(import.meta.dirname, 'http-ingest-load.ts')])

@@ -1,4 +1,4 @@
-/** The ingest process as it is shipped, for benchmarks: with a key and an endpoint from its stored snapshot, and no control. */
+/** The unmodified ingest process for benchmarks: a key and an endpoint come from its stored snapshot, there is no control. */
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { apiKeyOf } from '#auth/secrets.ts'
@@ -15,7 +15,7 @@ export const benchKey = `ing_live_${'b'.repeat(32)}`
 
 export type Running = { readonly url: string; clean(): Promise<void>; stop(): Promise<void> }
 
-/** `url` is of HTTP; with `mqttPort` MQTT is there as well. */
+/** `url` is for HTTP. With `mqttPort` it also serves MQTT. */
 export async function startInlet(directory: string, mqttPort?: number): Promise<Running> {
   const config = readConfig({
     INLET_DATA_DIR: directory,
@@ -59,7 +59,7 @@ export async function startInlet(directory: string, mqttPort?: number): Promise<
   const app = await startIngest(config, { logger: createLogger('bench', config.logLevel), clock: systemClock })
   return {
     url: app.url,
-    // As delivery does once a segment is committed.
+    // Delivery does the same once a segment is committed.
     clean: async () => {
       for (const name of await readdir(config.paths.wal, { recursive: true })) {
         if (name.endsWith('.wal')) await rm(join(config.paths.wal, name))

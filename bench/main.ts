@@ -1,6 +1,6 @@
 /**
- * All benchmarks, one after the other, each a process of its own: `npm run bench`, or some by name: `npm run bench -- extract pipeline`.
- * Every figure stands beside its floor in the same run: on a shared machine only the ratios mean something.
+ * Runs all benchmarks, one after the other, each in its own process: `npm run bench`, or some by name: `npm run bench -- extract pipeline`.
+ * Every figure is printed with its floor from the same run: on a shared machine only the ratios are meaningful.
  */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ const all = ['wal-append', 'http-ingest', 'extract', 'raw-parquet', 'pipeline', 
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !all.includes(name))
 if (unknown.length > 0) {
-  console.error(`no such benchmark: ${unknown.join(', ')}; there are ${all.join(', ')}`)
+  console.error(`unknown benchmark: ${unknown.join(', ')}; choose from ${all.join(', ')}`)
   process.exit(2)
 }
 

@@ -1,10 +1,10 @@
 /**
- * Many views on one endpoint: does delivery keep up with 20 MB/s, and what does a further view cost? `node bench/many-views.ts [seconds]`
+ * Many views on one endpoint: does delivery keep up with 20 MB/s, and what does one more view cost? `node bench/many-views.ts [seconds]`
  *
  *   paced     20 MB/s with 20 views, 64 MiB segments
- *   gigabyte  one segment of 1 GiB with 20 views, as fast as acknowledgements come; only with `--gigabyte`, for it takes a minute or two
+ *   gigabyte  one segment of 1 GiB with 20 views, as fast as possible; only with `--gigabyte`, because it takes a minute or two
  *
- * Cores are shared with the load generator and whatever else runs: seconds of cores per GB are what to compare.
+ * Cores are shared with the load generator and other processes, so compare core seconds per GB.
  */
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -20,7 +20,7 @@ const megabytesPerSecond = 20
 const seconds = Number(process.argv[2] ?? 20)
 const { lines, records } = generatedEvents(17.6e6)
 console.log(
-  `whole service, ${availableParallelism()} cores, ${Math.round(lines.length / records)} B an event, views of 5 to 10 columns`,
+  `whole service, ${availableParallelism()} cores, ${Math.round(lines.length / records)} B per event, views of 5 to 10 columns`,
 )
 
 type Run = { readonly outcome: Outcome; readonly coreSeconds: number }
@@ -57,7 +57,7 @@ async function bind(installation: Installation, endpointId: string, name: string
   await installation.ok('POST', `/v1/views/${id}/publish`)
   await installation.ok('POST', `/v1/endpoints/${endpointId}/views`, { view_id: id })
   const snapshot = join(installation.directory, 'node', 'delivery-snapshot.ndjson')
-  await until(`delivery to know ${name}`, () => readFileSync(snapshot, 'utf8').includes(id), 30_000)
+  await until(`delivery to apply the view ${name}`, () => readFileSync(snapshot, 'utf8').includes(id), 30_000)
 }
 
 if (process.argv.includes('--gigabyte')) {
@@ -68,7 +68,7 @@ if (process.argv.includes('--gigabyte')) {
   const two = await run(viewsOfEvents(2), megabytes, megabytesPerSecond, 64 * MiB)
   const twenty = await run(viewsOfEvents(20), megabytes, megabytesPerSecond, 64 * MiB)
   const ratio = ({ coreSeconds }: Run) => (coreSeconds / one.coreSeconds).toFixed(2)
-  console.log(`  two views ${ratio(two)} times one (goal at most 1.6), twenty ${ratio(twenty)} times`)
+  console.log(`  two views ${ratio(two)} times one (goal: at most 1.6), twenty ${ratio(twenty)} times`)
   const { behindSeconds, acknowledged } = twenty.outcome
   const keptUp = behindSeconds < 10 && acknowledged > megabytesPerSecond * 0.97
   console.log(`  goal: 20 views at ${megabytesPerSecond} MB/s without falling behind: ${keptUp ? 'reached' : 'missed'}`)

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Seconds of one core, so that what else runs on the machine counts little: the work compared here uses one core at a time. */
+/** Returns CPU seconds, so that other processes on the machine hardly matter. The work compared here uses one core at a time. */
 export async function coreSeconds(work: () => Promise<unknown>): Promise<number> {
   const start = process.cpuUsage()
   await work()
@@ -10,7 +10,7 @@ export async function coreSeconds(work: () => Promise<unknown>): Promise<number>
   return (user + system) / 1e6
 }
 
-/** The best of several rounds: what disturbs a round only ever makes it slower. */
+/** Returns the best of several rounds: disturbances only make a round slower. */
 export function best(values: readonly number[]): number {
   return Math.min(...values)
 }

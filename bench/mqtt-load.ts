@@ -1,8 +1,8 @@
 /**
- * A load generator of MQTT that costs little: raw sockets, prepared packets, so many messages under way per connection.
+ * A cheap load generator for MQTT: raw sockets, prepared packets, a fixed number of messages in flight per connection.
  *
- * With QoS 0 every 50th message has QoS 1: its PUBACK says that those before it have come, which nothing else would.
- * `node mqtt-load.ts`; a job comes as a message, its outcome goes back as one.
+ * With QoS 0 every 50th message has QoS 1: only its PUBACK tells that the messages before it have arrived.
+ * `node mqtt-load.ts`: receives a job as a message and sends its result as a message.
  */
 import { connect, type Socket } from 'node:net'
 import { generate } from 'mqtt-packet'
@@ -14,7 +14,7 @@ export type MqttJob = {
   readonly qos: 0 | 1
   readonly connections: number
   readonly messageBytes: number
-  /** PUBACKs that a connection waits for. */
+  /** Unacknowledged messages per connection. */
   readonly window: number
   readonly warmUpMs: number
   readonly measureMs: number
@@ -25,7 +25,7 @@ export type MqttLoadMessage = { readonly started: true } | { readonly outcome: M
 const fence = 50
 const maskKey = Buffer.from([0x5a, 0xc3, 0x17, 0x88])
 
-/** A binary frame of a client, RFC 6455 §5.2. */
+/** Returns a binary frame of a client, RFC 6455 §5.2. */
 function frame(payload: Buffer): Buffer {
   const head =
     payload.length < 126
@@ -35,7 +35,7 @@ function frame(payload: Buffer): Buffer {
   return Buffer.concat([head, maskKey, masked])
 }
 
-/** What a connection sends for one more PUBACK, with each message id of a window. */
+/** Returns what a connection sends per PUBACK, for each message id of a window. */
 function prepare({ qos, transport, messageBytes, window }: MqttJob): readonly Buffer[] {
   const event = '{"id":"0191f2c4-7d1e-7c3a-9b0e-5a6f1c2d3e4f","at":"2026-11-20T08:15:30.123Z","value":12.5,"text":"'
   const payload = `${event}${'x'.repeat(messageBytes - event.length - 2)}"}`
@@ -57,7 +57,7 @@ function prepare({ qos, transport, messageBytes, window }: MqttJob): readonly Bu
   })
 }
 
-/** Counts the bytes that a server sends as MQTT, whatever they are wrapped in. */
+/** Counts the bytes of MQTT that a server sends, over TCP or WebSocket. */
 function unwrapper(transport: MqttJob['transport'], onPayload: (bytes: Buffer) => void): (chunk: Buffer) => void {
   if (transport === 'tcp') return onPayload
   let rest: Buffer = Buffer.alloc(0)
@@ -111,7 +111,7 @@ async function run(job: MqttJob, onStarted: () => void): Promise<MqttOutcome> {
     let odd = 0
     const receive = unwrapper(transport, (bytes) => {
       if (!isOpen) {
-        if (bytes[0] !== 0x20 || bytes[3] !== 0) throw new Error(`not accepted: ${bytes.toString('hex')}`)
+        if (bytes[0] !== 0x20 || bytes[3] !== 0) throw new Error(`connection rejected: ${bytes.toString('hex')}`)
         isOpen = true
         resolve()
         return
@@ -134,7 +134,7 @@ async function run(job: MqttJob, onStarted: () => void): Promise<MqttOutcome> {
     socket.on('data', (chunk: Buffer) => {
       if (upgraded) receive(chunk)
       else {
-        if (!chunk.toString('latin1').startsWith('HTTP/1.1 101')) throw new Error(`not upgraded: ${chunk}`)
+        if (!chunk.toString('latin1').startsWith('HTTP/1.1 101')) throw new Error(`upgrade failed: ${chunk}`)
         upgraded = true
         socket.write(frame(hello))
       }

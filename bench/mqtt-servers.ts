@@ -1,4 +1,4 @@
-/** The servers that mqtt.ts compares, but for mosquitto, each in a process of its own: `node mqtt-servers.ts floor|inlet DIRECTORY TCP-PORT`. */
+/** The servers that mqtt.ts compares, except mosquitto, each in its own process: `node mqtt-servers.ts floor|inlet DIRECTORY TCP-PORT`. */
 import { closeSync, fdatasync, ftruncateSync, openSync, write } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import { answerQuestions } from './rig.ts'
 
 type Send = (bytes: Buffer) => void
 
-/** The least that a durable PUBACK costs with mqtt-packet: parse, one write and one fdatasync for all that wait, answer. */
+/** The minimum for a durable PUBACK with mqtt-packet: parse, one write and one fdatasync for all waiting messages, respond. */
 async function startFloor(directory: string, port: number): Promise<Running> {
   const file = openSync(join(directory, 'floor'), 'w')
   let position = 0

@@ -1,8 +1,8 @@
 /**
- * MQTT ingest against its floor, a bare mqtt-packet server that answers PUBACK after an fdatasync shared by all that wait, and beside
- * mosquitto (Debian package), which keeps nothing on disk here. One core for a server, another for the load.
+ * MQTT ingest compared with its floor, a bare mqtt-packet server that sends PUBACK after an fdatasync that all waiting messages share, and
+ * with mosquitto (Debian package), which stores nothing on disk here. One core for the server, another for the load.
  *
- * `node bench/mqtt.ts [rounds] [words that the case must have, such as "QoS 1" or websocket]`. BENCH_PROFILE=DIRECTORY writes a CPU
+ * `node bench/mqtt.ts [rounds] [words in the name of the case, such as "QoS 1" or websocket]`. BENCH_PROFILE=DIRECTORY writes a CPU
  * profile of the Inlet server there.
  */
 import type { ChildProcess } from 'node:child_process'
@@ -43,14 +43,14 @@ const rounds = Number(process.argv[2] ?? 3)
 const words = process.argv.slice(3)
 const profileDirectory = process.env['BENCH_PROFILE']
 
-console.log(`MQTT ingest, ${messageBytes} B a message, durable before PUBACK, ${rounds} interleaved rounds`)
-console.log(pinned ? '  server on core 0, load on core 1 (taskset)' : '  cores not pinned: no taskset, or one core only')
+console.log(`MQTT ingest, ${messageBytes} B per message, durable before PUBACK, ${rounds} interleaved rounds`)
+console.log(pinned ? '  server on core 0, load on core 1 (taskset)' : '  cores not pinned: no taskset, or only one core')
 
 await inScratch(async (scratch) => {
   const load = start(1, [process.execPath, join(import.meta.dirname, 'mqtt-load.ts')])
   const servers: Server[] = [await startOurs('floor', scratch), await startOurs('inlet', scratch)]
   if (existsSync(mosquittoPath)) servers.push(await startMosquitto(scratch))
-  else console.log('  without mosquitto: it is not installed (Debian package mosquitto)')
+  else console.log('  without mosquitto, which is not installed (Debian package mosquitto)')
 
   console.log(
     `  ${'case'.padEnd(34)}${'floor /s'.padStart(10)}${'inlet /s'.padStart(10)}${'ratio'.padStart(7)}${'mosquitto /s'.padStart(14)}${'ratio'.padStart(7)}   CPU a message: floor, inlet, mosquitto`,
@@ -136,7 +136,7 @@ async function startMosquitto(scratch: string): Promise<Server> {
     name: 'mosquitto',
     child,
     ports: { tcp, websocket },
-    // proc(5): user and system time, in ticks, are the 14th and 15th of the fields; the second has parentheses around it.
+    // proc(5): fields 14 and 15 are user and system time in ticks. Field 2 is in parentheses and may contain spaces.
     usage: async () => {
       const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
       return ((Number(fields[11]) + Number(fields[12])) * 1e6) / clockTicksPerSecond
@@ -167,6 +167,6 @@ async function answers(port: number): Promise<void> {
     })
     socket.destroy()
     if (isThere) return
-    if (performance.now() > deadline) throw new Error(`nobody listens on port ${port}`)
+    if (performance.now() > deadline) throw new Error(`no server is listening on port ${port}`)
   }
 }

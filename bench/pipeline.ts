@@ -1,12 +1,12 @@
 /**
- * The whole service on this machine: HTTP in, typed Parquet in the bucket, one endpoint, one view of ten columns beside raw Parquet.
+ * The whole service on this machine: HTTP in, Parquet in the bucket; one endpoint, with raw Parquet and one view of ten columns.
  *
- *   blast   as fast as acknowledgements come; counted until the last commit
- *   paced   100 MB/s, the goal; does delivery fall behind?
+ *   blast   as fast as possible; measured until the last commit
+ *   paced   at 100 MB/s, the goal: does delivery keep up?
  *
- * The floor is what bare DuckDB needs for the conversion alone, shared out over all cores: no HTTP, no log, no fsync, no load
- * generator, which all run on the same cores here. `node bench/pipeline.ts [megabytes] [seconds paced] [gateway]`: with `gateway` the bucket
- * is on a Ceph gateway, which shares the cores as well (CONTRIBUTING.md says what it needs).
+ * The floor is the conversion alone with bare DuckDB, spread over all cores: without HTTP, log, fsync and load generator, which
+ * share the cores here. `node bench/pipeline.ts [megabytes] [seconds paced] [gateway]`: with `gateway` the bucket
+ * is on a Ceph gateway, which shares the cores too (CONTRIBUTING.md lists its packages).
  */
 
 import { availableParallelism } from 'node:os'
@@ -23,12 +23,12 @@ const pacedMegabytesPerSecond = 100
 const pacedSeconds = Number(process.argv[3] ?? 15)
 
 const workload = generatedEvents(17.6e6)
-console.log(`whole service, ${availableParallelism()} cores, ${Math.round(workload.lines.length / workload.records)} B an event`)
+console.log(`whole service, ${availableParallelism()} cores, ${Math.round(workload.lines.length / workload.records)} B per event`)
 
 const floorBytes = generatedEvents(64e6)
 const bare = await inScratch((directory) => floor(floorBytes, directory))
 const floorSpeed = (floorBytes.lines.length / 1e6 / (bare.load + bare.extract + bare.raw)) * availableParallelism()
-console.log(`  floor: bare DuckDB, loading and both files, on all cores  ${floorSpeed.toFixed(0)} MB/s`)
+console.log(`  floor: bare DuckDB, loading and both files, all cores  ${floorSpeed.toFixed(0)} MB/s`)
 
 await using stack = new AsyncDisposableStack()
 const gateway = process.argv[4] === 'gateway' ? await startObjectGatewayWithUsers() : undefined

@@ -1,4 +1,4 @@
-/** Raw Parquet on one core, beside bare DuckDB in the same run. `node bench/raw-parquet.ts [MiB] [rounds]` */
+/** Raw Parquet on one core, compared with bare DuckDB in the same run. `node bench/raw-parquet.ts [MiB] [rounds]` */
 import { compare, workloads } from './extract.ts'
 import { line } from './measure.ts'
 

@@ -1,8 +1,8 @@
-/** Two kinds of processes that a benchmark of a server is made of: servers on one core, the load on another. */
+/** Processes of a server benchmark: servers on one core, the load generator on another. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 
-/** What the parent asks a server between two rounds. */
+/** What the parent process asks a server between two rounds. */
 export type Question = 'usage' | 'clean' | 'stop'
 export type ServerMessage =
   | { readonly ready: string }
@@ -12,13 +12,13 @@ export type ServerMessage =
 
 export const pinned = availableParallelism() > 1 && hasTaskset()
 
-/** A command on one core. Its standard output is ours. */
+/** Returns a command that is pinned to one core and writes to our standard output. */
 export function start(core: number, command: readonly string[], ipc = true): ChildProcess {
   const [program = '', ...args] = pinned ? ['taskset', '-c', String(core), ...command] : command
   return spawn(program, args, { stdio: ipc ? ['ignore', 'inherit', 'inherit', 'ipc'] : ['ignore', 'inherit', 'inherit'] })
 }
 
-/** In the process of a server: says where it is, and answers what the parent asks. */
+/** Runs in a server process: reports its addresses and replies to the parent. */
 export function answerQuestions(running: { readonly url: string; clean(): Promise<void>; stop(): Promise<void> }): void {
   const tell = (message: ServerMessage) => process.send?.(message)
   process.on('message', async (question: Question) => {
@@ -36,10 +36,10 @@ export function answerQuestions(running: { readonly url: string; clean(): Promis
   tell({ ready: running.url })
 }
 
-/** The next message of a process. */
+/** Waits for the next message of a process. */
 export function next(child: ChildProcess): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-  const onExit = (code: number | null) => reject(new Error(`a process of the benchmark ended early (${code})`))
+  const onExit = (code: number | null) => reject(new Error(`a benchmark process exited early (${code})`))
   child.once('exit', onExit)
   child.once('message', (message) => {
     child.off('exit', onExit)

@@ -1,4 +1,4 @@
-/** Sends records to an installation over HTTP and sees when they are committed; what its processes take, where the system tells. */
+/** Sends records to an installation over HTTP, waits for their commits, and measures its processes where the system allows it. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
@@ -6,7 +6,7 @@ import type { Installation } from '../test/support/installation.ts'
 
 const requestBytes = 1_100_000
 const parallel = 6
-/** Of `/proc/<pid>/stat`; Linux has the same on all machines that Node runs on. */
+/** Clock ticks per second in `/proc/<pid>/stat`. Linux uses this value on all platforms of Node. */
 const ticksPerSecond = 100
 
 export type Outcome = {
@@ -21,7 +21,7 @@ export type Outcome = {
 export type LoadOptions = {
   readonly installation: Installation
   readonly endpointId: string
-  /** Lines that are sent again and again. */
+  /** Lines to send repeatedly. */
   readonly lines: Buffer
 }
 
@@ -35,7 +35,7 @@ export class Load {
     this.#bodies = cut(options.lines)
   }
 
-  /** Sends so many bytes, as fast as acknowledgements come or at a pace, and waits for the last commit. */
+  /** Sends that many bytes, as fast as possible or at a given rate, and waits for the last commit. */
   async send(total: number, bytesPerSecond: number | undefined): Promise<Outcome> {
     const { installation, endpointId } = this.#options
     const seqs = new Set<number>()
@@ -68,7 +68,7 @@ export class Load {
     this.#agent.destroy()
   }
 
-  /** The seq of the segment that took it. Waits where it is asked to. */
+  /** Returns the seq of the segment that stores the batch. Waits if the server asks for it. */
   async #post(body: Buffer): Promise<number> {
     const { installation, endpointId } = this.#options
     for (;;) {
@@ -106,7 +106,7 @@ export function report(what: string, { bytes, acknowledged, speed, behindSeconds
   )
 }
 
-/** The most memory that a child of the supervisor had. */
+/** Peak memory of a child of the supervisor. */
 export function peakMegabytes(installation: Installation, name: string): string {
   try {
     const kilobytes = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${childPid(installation, name)}/status`, 'utf8'))?.[1]
@@ -116,10 +116,10 @@ export function peakMegabytes(installation: Installation, name: string): string 
   }
 }
 
-/** Seconds of cores that a child of the supervisor has used; NaN where the system does not tell. */
+/** CPU seconds of a child of the supervisor; NaN if the system does not report them. */
 export function cpuSeconds(installation: Installation, name: string): number {
   try {
-    // After the name, which may have spaces in it: state is the first, user and system time the twelfth and thirteenth.
+    // Fields are counted after the name, which may contain spaces: state is field 1, user and system time are fields 12 and 13.
     const fields =
       readFileSync(`/proc/${childPid(installation, name)}/stat`, 'utf8')
         .split(') ')
@@ -137,7 +137,7 @@ function childPid(installation: Installation, name: string): string {
     .trim()
 }
 
-/** Whole lines, about `requestBytes` at a time. */
+/** Splits into batches of complete lines, about `requestBytes` each. */
 function cut(lines: Buffer): readonly Buffer[] {
   const parts: Buffer[] = []
   for (let at = 0; at < lines.length; ) {

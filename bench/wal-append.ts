@@ -1,5 +1,5 @@
 /**
- * Durable appends through the log, beside their floor in the same run: bare writev and fdatasync with groups of the same sizes.
+ * Durable appends to the WAL, compared with their floor in the same run: bare writev and fdatasync with groups of the same sizes.
  *
  * Usage: node bench/wal-append.ts [rounds]
  */
@@ -21,7 +21,7 @@ export type WalAppendResult = {
   readonly appendsPerSecond: number
   readonly floorPerSecond: number
   readonly ratio: number
-  /** Processor time of this process per append, of the log and of the floor. */
+  /** CPU time of this process per append, for the WAL and for the floor. */
   readonly microsPerAppend: number
   readonly floorMicrosPerAppend: number
 }
@@ -64,7 +64,7 @@ export async function benchmark(rounds = 5): Promise<readonly WalAppendResult[]>
   return results
 }
 
-/** Callers that each append again as soon as they are answered. Notes the groups that the log made of it. */
+/** Runs callers that append again as soon as their append resolves. Records the groups that the WAL writes. */
 async function throughLog({ payloadBytes, callers, appends }: Case): Promise<{ measured: Measured; writes: readonly Write[] }> {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-bench-'))
   const writes: Write[] = []
@@ -90,7 +90,7 @@ async function throughLog({ payloadBytes, callers, appends }: Case): Promise<{ m
   return { measured, writes }
 }
 
-/** The same groups with the same bytes, written and synced with nothing around it. */
+/** Writes and syncs the same groups with the same bytes, without a WAL. */
 async function bare({ appends }: Case, writes: readonly Write[]): Promise<Measured> {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-bench-'))
   const source = Buffer.alloc(64 * 1024 * 1024, 'x')
@@ -108,7 +108,7 @@ async function bare({ appends }: Case, writes: readonly Write[]): Promise<Measur
       const parts = Array.from({ length: chunks }, (_, index) =>
         source.subarray(index * size, index === chunks - 1 ? bytes : (index + 1) * size),
       )
-      // Small groups on the spot, large ones through the pool: the faster way for each, as the log does it.
+      // As in the WAL: small groups synchronously, large ones through the thread pool, whichever is faster.
       if (bytes <= 256 * 1024) fs.writevSync(descriptor, parts, at)
       else {
         await new Promise<void>((resolve, reject) => {

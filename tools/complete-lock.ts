@@ -1,8 +1,8 @@
 /**
- * Completes package-lock.json with the optional platform packages that a partial registry mirror does not carry.
+ * Adds to package-lock.json the optional platform packages that a partial mirror of the registry does not have.
  *
- * `npm install` behind such a mirror leaves them out of the lock, and then `npm ci` refuses the lock as incomplete,
- * and nobody on another platform could install from it. Platform, processor and C library follow from the name.
+ * Behind such a mirror `npm install` leaves them out of the lock file. Then `npm ci` rejects it as incomplete, and other platforms cannot
+ * install from it. Platform, processor and C library are derived from the name of the package.
  * Run after `npm install`: `npm run lock`.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -40,7 +40,7 @@ for (const parent of Object.values(lock.packages)) {
 }
 lock.packages = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => (a < b ? -1 : 1)))
 writeFileSync(path, `${JSON.stringify(lock, null, 2)}\n`)
-console.log(added.length === 0 ? 'the lock is complete' : `added to the lock: ${added.join(', ')}`)
+console.log(added.length === 0 ? 'the lock file is complete' : `added to the lock file: ${added.join(', ')}`)
 
 function platformOf(name: string): Pick<Entry, 'os' | 'cpu' | 'libc'> {
   const words = name.split(/[/-]/).map((word) => systemAliases[word] ?? word)

@@ -1,4 +1,4 @@
-/** Runs the suites that want real components, and starts those before: `npm run test:services [-- vitest options]`. */
+/** Starts the real components and runs the suites that need them: `npm run test:services [-- vitest options]`. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
@@ -11,7 +11,7 @@ const vitest = join(import.meta.dirname, '..', 'node_modules', 'vitest', 'vitest
 const args = process.argv.slice(2)
 const projects = args.includes('--project') ? [] : ['--project', 'store', '--project', 'contract', '--project', 's3']
 
-// A signal ends the tests, with all that they started. This process outlives them to clean up.
+// A signal ends the tests and their processes. This process stays to clean up.
 let interrupted = false
 let run: ChildProcess | undefined
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -24,12 +24,12 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 type Started = { readonly environment: Readonly<Record<string, string>>; stop(): Promise<void> }
 
 const scratch = mkdtempSync(join(tmpdir(), 'inlet-tests-'))
-// Postgres runs as a user of its own.
+// Postgres runs as a different user.
 chmodSync(scratch, 0o755)
 let components: readonly Started[] = []
 try {
   console.log('starting Postgres and the Ceph gateway …')
-  // All of them, also where one fails: what was started is to be stopped.
+  // Waits for all even if one fails, so that those that started are stopped.
   const results = await Promise.allSettled([postgres(), objectGateway()])
   components = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   for (const result of results) if (result.status === 'rejected') throw result.reason
@@ -56,7 +56,7 @@ async function runTests(environment: Readonly<Record<string, string>>): Promise<
   if (interrupted) return 1
   run = spawn(process.execPath, [vitest, 'run', ...projects, '--passWithNoTests', ...args], {
     stdio: ['ignore', 'inherit', 'inherit'],
-    // A group of its own, so that a signal reaches what tests started, too.
+    // A process group, so that signals also reach what the tests started.
     detached: true,
     env: { ...process.env, ...environment, TMPDIR: scratch },
   })
@@ -70,7 +70,7 @@ function endGroup(leader: ChildProcess | undefined, signal: NodeJS.Signals): voi
   try {
     process.kill(-leader.pid, signal)
   } catch (error) {
-    // Nobody is left.
+    // The group has already ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

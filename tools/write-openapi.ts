@@ -1,4 +1,4 @@
-/** Writes openapi/openapi.json and .yaml from what a control process answers. `--check` writes nothing, and exits 1 where they differ. */
+/** Writes openapi/openapi.json and .yaml as the control process serves them. With `--check` it only fails if they are out of date. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -7,19 +7,19 @@ import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { readConfig } from '../src/config.ts'
 
-const folder = resolve(import.meta.dirname, '../openapi')
+const directory = resolve(import.meta.dirname, '../openapi')
 const { json, yaml } = await describeApi()
 
 for (const [name, text] of [
   ['openapi.json', `${JSON.stringify(JSON.parse(json), null, 2)}\n`],
   ['openapi.yaml', yaml],
 ] as const) {
-  const target = join(folder, name)
+  const target = join(directory, name)
   if (!process.argv.includes('--check')) {
-    mkdirSync(folder, { recursive: true })
+    mkdirSync(directory, { recursive: true })
     writeFileSync(target, text)
   } else if (read(target) !== text) {
-    console.error(`openapi/${name} is not what the service answers: run \`npm run openapi\` and commit it`)
+    console.error(`openapi/${name} is out of date: run \`npm run openapi\` and commit it`)
     process.exitCode = 1
   }
 }
@@ -35,9 +35,9 @@ async function describeApi(): Promise<{ readonly json: string; readonly yaml: st
     const logger = createLogger('openapi', 'error')
     const app = await startControl(config, { logger, clock: systemClock, onBootstrap: () => undefined })
     const text = async (name: string) => (await fetch(`${app.url}/openapi/${name}`)).text()
-    const answers = { json: await text('openapi.json'), yaml: await text('openapi.yaml') }
+    const documents = { json: await text('openapi.json'), yaml: await text('openapi.yaml') }
     await app.stop(AbortSignal.timeout(5_000))
-    return answers
+    return documents
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

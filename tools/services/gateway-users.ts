@@ -1,7 +1,7 @@
 import { startObjectGateway } from './object-gateway.ts'
 import { startStsFront } from './sts-front.ts'
 
-/** The gateway and the front of its STS, with the users that tests play: the service, its customer, and somebody else. */
+/** Starts the gateway and its STS front, with the users of the tests: the service, its customer, and a stranger. */
 export async function startObjectGatewayWithUsers() {
   const gateway = await startObjectGateway()
   const front = await startStsFront(gateway.url)

@@ -1,8 +1,8 @@
 /**
- * A real S3 with STS and IAM for tests: a Ceph RADOS Gateway on a cluster of one monitor and one storage daemon that keeps everything
- * in memory, with files, ports and processes of its own.
+ * A real S3 with STS and IAM for tests: a Ceph RADOS Gateway on a cluster of one monitor and one in-memory storage daemon, with its own
+ * files, ports and processes.
  *
- * Law: what was started is stopped, and its files are gone, when `stop` resolves.
+ * Law: when `stop` resolves, all processes have ended and all files are removed.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -10,16 +10,16 @@ import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { answers, end, freePort } from './processes.ts'
+import { end, freePort, waitUntilUp } from './processes.ts'
 
 const run = promisify(execFile)
 const programs = ['ceph', 'ceph-mon', 'ceph-osd', 'radosgw', 'radosgw-admin', 'monmaptool']
 const startTimeoutMs = 120_000
 const commandTimeoutMs = 60_000
-/** What the cluster believes it may keep. Memory is taken only for what is there. */
+/** Capacity that the cluster reports. Memory is used only for stored objects. */
 const capacityBytes = 8 * 2 ** 30
 
-/** Who calls the gateway, with the account that what it makes belongs to. */
+/** A user of the gateway. The account owns what the user creates. */
 export type GatewayUser = {
   readonly account: string
   readonly arn: string
@@ -28,11 +28,11 @@ export type GatewayUser = {
 }
 
 export type ObjectGateway = {
-  /** S3, STS and IAM at once. */
+  /** Endpoint of S3, STS and IAM. */
   readonly url: string
-  /** The keys that a put may name for SSE-KMS. */
+  /** Key for SSE-KMS. */
   readonly kmsKeyArn: string
-  /** An account of its own; `admin` may make roles, and whose buckets they are. */
+  /** Creates a user with a new account. An `admin` may create roles and buckets. */
   createUser(name: string, options?: { readonly admin?: boolean }): Promise<GatewayUser>
   stop(): Promise<void>
 }
@@ -46,13 +46,13 @@ export async function startObjectGateway(): Promise<ObjectGateway> {
   const missing = missingGatewayPrograms()
   if (missing.length > 0) {
     throw new Error(
-      `the Ceph gateway is not here (${missing.join(', ')}): install the Debian packages ceph-mon ceph-osd radosgw ceph-common`,
+      `the Ceph gateway is not installed (missing: ${missing.join(', ')}): install the Debian packages ceph-mon ceph-osd radosgw ceph-common`,
     )
   }
   const directory = mkdtempSync(join(tmpdir(), 'inlet-gateway-'))
   const running: ChildProcess[] = []
   const stop = async () => {
-    // Clients first: a storage daemon without its monitor waits for it.
+    // In reverse order: a storage daemon waits for its monitor and would not stop without it.
     for (const child of running.toReversed()) await end(child, 'SIGTERM', 5_000)
     rmSync(directory, { recursive: true, force: true })
   }
@@ -85,7 +85,7 @@ export async function startObjectGateway(): Promise<ObjectGateway> {
     daemon('radosgw', ...gateway, '-f')
     const url = `http://127.0.0.1:${port}`
     try {
-      await answers('the Ceph gateway', () => isServing(url), { needs: running, timeoutMs: startTimeoutMs })
+      await waitUntilUp('the Ceph gateway', () => isServing(url), { needs: running, timeoutMs: startTimeoutMs })
     } catch (error) {
       throw new Error(lastLines(join(directory, 'radosgw.out')), { cause: error })
     }
@@ -134,7 +134,7 @@ keyring = ${directory}/keyring
 run_dir = ${directory}/run
 admin_socket =
 log_file =
-# Without keys nothing can be encrypted, which is the default between clients and monitors: they would wait for each other.
+# Without keys there is no encryption, which clients and monitors expect by default: they would wait for each other.
 auth_cluster_required = none
 auth_service_required = none
 auth_client_required = none
@@ -178,5 +178,5 @@ async function isServing(url: string): Promise<boolean> {
 }
 
 function lastLines(path: string): string {
-  return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(-20).join('\n') : 'the gateway said nothing'
+  return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(-20).join('\n') : 'the gateway wrote no output'
 }

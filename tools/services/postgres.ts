@@ -1,27 +1,27 @@
 /**
- * A real Postgres for tests, with files, a port and processes of its own.
+ * A real Postgres for tests, with its own files, port and processes.
  *
- * Law: what was started is stopped, and its files are gone, when `stop` resolves.
+ * Law: when `stop` resolves, all processes have ended and all files are removed.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { answers, end, freePort } from './processes.ts'
+import { end, freePort, waitUntilUp } from './processes.ts'
 
 const postgresInstallations = '/usr/lib/postgresql'
 const startTimeoutMs = 30_000
 
 export type Postgres = {
-  /** Of its maintenance database, for a user who may make others. */
+  /** URL of the maintenance database, for a user who may create databases. */
   readonly url: string
-  /** Ends it like a power cut, as far as processes can, and starts it again on the same files. */
+  /** Kills it, as close to a power failure as processes allow, and starts it again on the same files. */
   crash(): Promise<void>
   stop(): Promise<void>
 }
 
-/** With `durable` it syncs as a real one does; without, it is faster and forgets all when the machine stops. */
+/** With `durable` it syncs to disk as in production. Without, it is faster and loses data if the machine stops. */
 export async function startPostgres({ durable = false } = {}): Promise<Postgres> {
   const binaries = postgresBinaries()
   const account = postgresAccount()
@@ -36,7 +36,7 @@ export async function startPostgres({ durable = false } = {}): Promise<Postgres>
   const run = async () => {
     const server = spawn(join(binaries, 'postgres'), ['-D', files, ...options], { ...account, cwd: directory, stdio: 'ignore' })
     try {
-      await answers('Postgres', () => accepts(url), { needs: [server], timeoutMs: startTimeoutMs })
+      await waitUntilUp('Postgres', () => accepts(url), { needs: [server], timeoutMs: startTimeoutMs })
     } catch (error) {
       await end(server, 'SIGQUIT')
       throw error
@@ -77,7 +77,7 @@ function binariesOf(version: number): string {
   return join(postgresInstallations, String(version), 'bin')
 }
 
-/** Its programs refuse root: then they run as the user that the package made. */
+/** Postgres refuses to run as root. Then it runs as the user that the package created. */
 function postgresAccount(): { readonly uid: number; readonly gid: number } | Record<string, never> {
   if (process.getuid?.() !== 0) return {}
   const number = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))

@@ -1,4 +1,4 @@
-/** What the components have in common: processes, ports, and a folder that goes away. */
+/** Helpers of all components: ending processes, waiting for them, free ports. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 
 const pollMs = 50
 
-/** Sends the signal and waits for the end; kills what doesn't end in time. */
+/** Sends the signal and waits until the process exits. Kills it after the timeout. */
 export async function end(child: ChildProcess, signal: NodeJS.Signals, timeoutMs = 10_000): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const ended = once(child, 'exit')
@@ -15,8 +15,8 @@ export async function end(child: ChildProcess, signal: NodeJS.Signals, timeoutMs
   await ended
 }
 
-/** Asks until it answers true. Throws when one of the processes it needs ends, and after the time. */
-export async function answers(
+/** Polls until `isUp` returns true. Throws after the timeout, or if one of the processes exits. */
+export async function waitUntilUp(
   what: string,
   isUp: () => Promise<boolean>,
   { needs, timeoutMs }: { readonly needs: readonly ChildProcess[]; readonly timeoutMs: number },
@@ -24,8 +24,8 @@ export async function answers(
   const until = performance.now() + timeoutMs
   while (!(await isUp())) {
     const dead = needs.find(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null)
-    if (dead !== undefined) throw new Error(`${dead.spawnfile} ended at its start with ${dead.exitCode ?? dead.signalCode}`)
-    if (performance.now() > until) throw new Error(`${what} doesn't answer within ${timeoutMs / 1000} s`)
+    if (dead !== undefined) throw new Error(`${dead.spawnfile} exited during startup with ${dead.exitCode ?? dead.signalCode}`)
+    if (performance.now() > until) throw new Error(`${what} did not respond within ${timeoutMs / 1000} s`)
     await setTimeout(pollMs)
   }
 }

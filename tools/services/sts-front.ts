@@ -1,8 +1,8 @@
 /**
- * Stands before a gateway's STS and does what AWS does with external ids, which the gateway cannot: a role that demands one is assumed
- * only by whoever names it. Everything else is passed on as it came, signature and all.
+ * A proxy in front of the gateway's STS that checks external ids as AWS does, which the gateway cannot: a role that demands one can be
+ * assumed only with it. Everything else is forwarded unchanged, signature included.
  *
- * `PUT /demands/<role arn>` with an external id as its body says what a role demands from then on; `DELETE` ends that.
+ * `PUT /demands/<role arn>` with an external id as the body makes the role demand it; `DELETE` removes the demand.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ export async function startStsFront(gatewayUrl: string): Promise<StsFront> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('a TCP server without a port')
+  if (address === null || typeof address === 'string') throw new Error('the system assigned no port')
 
   async function check(demands: ReadonlyMap<string, string>, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await text(incoming)
@@ -54,7 +54,7 @@ async function change(demands: Map<string, string>, incoming: IncomingMessage, o
   outgoing.writeHead(204).end()
 }
 
-/** The host goes on too: it is signed. */
+/** Forwards the Host header too, because it is signed. */
 async function pass(gatewayUrl: string, incoming: IncomingMessage, body: string, outgoing: ServerResponse): Promise<void> {
   const { method, headers, url } = incoming
   const passed = request(`${gatewayUrl}${url}`, { method, headers })
