@@ -92,7 +92,7 @@ export class AccessTokenVerifier {
     this.#clock = options.clock
   }
 
-  /** From now on these keys and this issuer count. Forgets every token that was verified before. */
+  /** Replaces the keys and the issuer, and drops every cached token. */
   update(jwks: PublicKeys, revokedKeys: readonly RevokedKey[], issuer = this.#issuer): void {
     this.#issuer = issuer
     this.#findKey = createLocalJWKSet(jwks as JSONWebKeySet)
@@ -119,7 +119,7 @@ export class AccessTokenVerifier {
     const revokedAtMs = this.#revokedAtMs.get(sub) ?? Number.POSITIVE_INFINITY
     const diesAtMs = Math.min(exp * 1000, revokedAtMs + revokedKeyTokenSeconds * 1000)
     const checked = { principal: { account_id: account, key_id: sub, scopes: [parsed.data] }, diesAtMs }
-    // The keys may have changed while the signature was checked.
+    // The keys may have changed during the check.
     if (findKey === this.#findKey) this.#verified.set(token, checked)
     return checked
   }

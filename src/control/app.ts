@@ -42,11 +42,11 @@ import { type DefinitionCompiler, Views } from './services/views.ts'
 export type AppHooks = {
   readonly logger: Logger
   readonly clock: Clock
-  /** Called once, at the start that made the first account. */
+  /** Called once, at the start that creates the first account. */
   readonly onBootstrap: (made: Bootstrapped) => void
 }
 
-/** `url` is where it listens, also where the configuration leaves the port to the system. */
+/** `url` is the listen address, with the actual port if the system chose it. */
 export type App = { readonly url: string; stop(signal: AbortSignal): Promise<void> }
 
 export async function startControl(config: Config, hooks: AppHooks): Promise<App> {
@@ -145,7 +145,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     },
   })
 
-  // The feed stops first of these, so that long polls end before the listener waits for its requests.
+  // The feed stops first, so that long polls end before the listener waits for its requests.
   const services = [
     tokens,
     housekeeping({ store, clock, logger }),

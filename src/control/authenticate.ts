@@ -1,7 +1,7 @@
 /**
- * Who may call which route.
+ * Authentication and authorization of routes.
  *
- * Owns: the scope that every route declares, and the hook that holds callers to it.
+ * Owns: the scope that every route declares, and the hook that enforces it.
  * Law: a route without a declared scope is not registered: the process refuses to start.
  */
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
@@ -28,9 +28,9 @@ declare module 'fastify' {
   }
 }
 
-/** What the hook asks of the rest: declared here, given by the composition. */
+/** What the hook needs; provided by the composition. */
 export type Credentials = {
-  /** Throws `unauthorized` for a token that is not good. */
+  /** Throws `unauthorized` for an invalid token. */
   readonly verifyToken: (token: string) => Promise<Principal>
   /** Compares in constant time. */
   readonly isNodeToken: (token: string) => boolean
@@ -45,7 +45,7 @@ const sufficient: Record<'admin' | 'metrics' | 'any', readonly Scope[]> = {
 export function requireScopes(app: FastifyInstance): void {
   app.addHook('onRoute', (route: RouteOptions) => {
     const { method, url } = route
-    // The plugin that brings the reference page declares no scopes of ours.
+    // The plugin of the reference page declares no scopes.
     if (url.startsWith(referencePrefix)) route.config ??= { scope: 'public' }
     const { config } = route
     if (config?.scope === undefined) throw new InvariantError(`route ${String(method)} ${url} declares no scope`)
@@ -60,7 +60,7 @@ export function authenticate(app: FastifyInstance, credentials: Credentials): vo
       case 'public':
         return
       case 'node':
-        if (!credentials.isNodeToken(bearerToken(request))) throw new AppError('unauthorized', 'the node token is not known here')
+        if (!credentials.isNodeToken(bearerToken(request))) throw new AppError('unauthorized', 'the node token is not valid')
         return
       case 'admin':
       case 'metrics':

@@ -7,14 +7,14 @@ type Lag = EndpointLag & { readonly node_id: string }
 export type LagMetricsOptions = {
   readonly readLags: () => Promise<readonly Lag[]>
   readonly clock: Clock
-  /** Whether to tell of single endpoints: whoever reads that must be allowed to see all accounts. */
+  /** Whether to export metrics per endpoint: their readers must be allowed to see all accounts. */
   readonly byEndpoint: boolean
 }
 
-/** How far all endpoints are behind, as the nodes said last. Read when somebody asks. */
+/** Registers the delivery lag of all endpoints, as last reported by the nodes. Read on each scrape. */
 export function registerLagMetrics(registry: Registry, { readLags, clock, byEndpoint }: LagMetricsOptions): void {
   const registers = [registry]
-  // All gauges of one scrape ask at once, and share one look into the database.
+  // All gauges of one scrape share one database query.
   let reading: Promise<readonly Lag[]> | undefined
   const lagsNow = (): Promise<readonly Lag[]> => {
     reading ??= readLags().finally(() => {

@@ -1,7 +1,7 @@
 /**
- * An example of every request and every answer of the description.
+ * An example of every request and every response in the description.
  *
- * Law: each is one that the service would take or give: the contract tests hold them against the schemas.
+ * Law: each is one that the service would accept or return: the contract tests check them against the schemas.
  */
 import { AppError, type ErrorCode, errorTable, type Problem, toProblem } from '#errors.ts'
 import { bucketPolicy, trustPolicy } from './services/destination-policies.ts'
@@ -193,7 +193,7 @@ const page = (item: unknown) => ({ items: [item], total: 1, limit: 50, offset: 0
 
 export type Example = { readonly request?: unknown; readonly answer?: unknown }
 
-/** By operation id. Operations without a body in their answer have none. */
+/** By operation id. Operations without a response body have none. */
 export const examples: Readonly<Record<string, Example>> = {
   exchangeToken: {
     request: { api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY', scope: 'admin', ttl: '15m' },
@@ -350,7 +350,7 @@ export function exemplify({ operationId, requestBody, responses }: DescribedOper
   }
 }
 
-/** Those of errors: what `exemplify` refers to. */
+/** The examples of errors that `exemplify` refers to. */
 export function problemExamples(baseUrl: string): Readonly<Record<string, { readonly value: Problem }>> {
   const errors = [{ path: 'surplus', message: 'is not a known field' }]
   return Object.fromEntries(
@@ -369,12 +369,12 @@ const details: Partial<Record<ErrorCode, string>> = {
   view_already_attached: 'the view is already attached to this endpoint',
   validation_error: 'surplus: is not a known field',
   too_many_requests: 'too many requests; wait before the next one',
-  unavailable: 'the database cannot answer now',
+  unavailable: 'the database is not available',
 }
 
 const errorCodes = Object.keys(errorTable) as ErrorCode[]
 
-/** Only attaching a view can find that it is attached. */
+/** Only attaching a view can fail because it is already attached. */
 function codesOf(status: number, operationId: string): readonly ErrorCode[] {
   return errorCodes.filter(
     (code) => errorTable[code].status === status && (code !== 'view_already_attached' || operationId === 'attachView'),

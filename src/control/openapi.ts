@@ -33,7 +33,7 @@ import { type DescribedOperation, exemplify, problemExamples } from './openapi-e
 import { problemContentType } from './problem.ts'
 import { serveReferencePage } from './reference-page.ts'
 
-/** What every operation says of the token that it takes. */
+/** Describes the token that an operation needs. */
 const credentials: Readonly<Record<Exclude<RouteScope, 'node'>, string>> = {
   admin: 'Needs a token of scope `admin`.',
   metrics: 'Needs a token of scope `metrics` or `admin`.',
@@ -46,8 +46,8 @@ const errorCodes = Object.keys(errorTable) as (keyof typeof errorTable)[]
 const FieldError = z.object({
   path: z.string().meta({ description: 'dotted, empty for the whole body' }),
   message: z.string(),
-  line: z.int().optional().meta({ description: 'where that is in a definition that was sent as text, from 1' }),
-  column: z.int().optional().meta({ description: 'of the line, from 1' }),
+  line: z.int().optional().meta({ description: 'line in a definition that was sent as text, from 1' }),
+  column: z.int().optional().meta({ description: 'column in the line, from 1' }),
 })
 
 const Problem = z.object({
@@ -60,7 +60,7 @@ const Problem = z.object({
   errors: z.array(FieldError).optional().meta({ description: 'with validation_error: every problem' }),
 })
 
-/** An error answer that a route names itself, since it does not follow from the route's shape. */
+/** An error response that a route declares itself, because it does not follow from the route's shape. */
 export function problem(description: string) {
   return { description, content: { [problemContentType]: { schema: Problem } } } as const
 }
@@ -115,22 +115,22 @@ type Described = {
   readonly schema?: FastifySchema | undefined
 }
 
-/** The error answers that follow from a route's shape. */
+/** The error responses that follow from a route's shape. */
 function impliedProblems({ config, schema }: Described): Readonly<Record<number, ReturnType<typeof problem>>> {
   const scope = config?.scope
   const validated = schema?.body !== undefined || schema?.querystring !== undefined
   return {
     ...(scope === 'public' ? {} : { 401: problem('the access token is missing or not valid') }),
     ...(scope === 'admin' || scope === 'metrics' ? { 403: problem(`the access token lacks the scope ${scope}`) } : {}),
-    ...(schema?.params === undefined ? {} : { 404: problem('there is no such resource in the account') }),
+    ...(schema?.params === undefined ? {} : { 404: problem('the account has no such resource') }),
     406: problem('the client does not accept application/json'),
     ...(schema?.body === undefined
       ? {}
       : { 413: problem('the body is too large'), 415: problem('the body is not application/json') }),
     ...(validated ? { 422: problem('the request is not valid; `errors` lists every problem') } : {}),
-    429: problem('too many requests; `Retry-After` says when to come back'),
-    500: problem('something went wrong in the service'),
-    503: problem('the service cannot answer now; `Retry-After` says when to come back'),
+    429: problem('too many requests; `Retry-After` says when to retry'),
+    500: problem('internal error'),
+    503: problem('the service is not available; `Retry-After` says when to retry'),
   }
 }
 
@@ -194,8 +194,8 @@ function withExamples(description: OpenApiObject, baseUrl: string): OpenApiObjec
 }
 
 /**
- * Every schema is offered both as `Name` (in answers) and as `NameInput` (in requests). Drops what nothing refers to, and the
- * suffix where there is only the one or both are the same.
+ * Every schema exists both as `Name` (in responses) and as `NameInput` (in requests). Drops unused schemas, and the suffix if there
+ * is only one of the two or both are the same.
  */
 function withoutUnused(description: OpenApiObject): OpenApiObject {
   const offered = Object.entries((description.components?.schemas ?? {}) as Record<string, unknown>)

@@ -1,7 +1,7 @@
 /**
- * Every failure as an RFC 7807 answer.
+ * Turns every failure into an RFC 7807 response.
  *
- * Owns: how anything that is thrown on the way of a request becomes an AppError, and how that is sent.
+ * Owns: how anything thrown during a request becomes an AppError, and how it is sent.
  * Law: the cause of a failure reaches the log, never the client.
  */
 import { STATUS_CODES } from 'node:http'
@@ -15,14 +15,14 @@ import { refusalOf } from '#store/database-error.ts'
 
 export const problemContentType = 'application/problem+json'
 
-/** Validation by zod. A path parameter of the wrong shape names nothing that exists: 404. */
+/** Validates with zod. A malformed path parameter names nothing that exists: 404. */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
   ({ schema, httpPart }) =>
   (input) => {
-    // Fastify hands an absent part over as null.
+    // Fastify passes a missing part as null.
     const parsed = schema.safeParse(input ?? undefined)
     if (parsed.success) return { value: parsed.data }
-    if (httpPart === 'params') return { error: new AppError('not_found', 'there is nothing with this id') }
+    if (httpPart === 'params') return { error: new AppError('not_found', 'no resource has this id') }
     return { error: invalid(fieldErrorsOf(parsed.error)) }
   }
 
@@ -39,7 +39,7 @@ export type ProblemOptions = { readonly baseUrl: string; readonly logger: Logger
 export function answerProblems(app: FastifyInstance, { baseUrl, logger }: ProblemOptions): void {
   app.setErrorHandler((thrown: FastifyError, request, reply) => {
     const error = toAppError(thrown)
-    // That there is no room is no fault: the answer says when to ask again. What has a cause is one, also where waiting may help.
+    // A response that says when to retry is no fault of ours, unless it has a cause.
     if (errorTable[error.code].status >= 500 && (error.retryAfterSeconds === undefined || error.cause !== undefined)) {
       logger.error(
         { err: thrown, request_id: request.id, method: request.method, route: request.routeOptions.url },
@@ -54,11 +54,11 @@ export function sendProblem(reply: FastifyReply, error: AppError, baseUrl: strin
   const problem = toProblem(error, baseUrl)
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', error.retryAfterSeconds)
   if (error.code === 'unauthorized') reply.header('www-authenticate', 'Bearer')
-  // Serialised here: the route's response schemas are for its answers, and a problem must never fail to be sent.
+  // Serialized here: the route's response schemas do not apply, and sending a problem must never fail.
   return reply.code(problem.status).type(problemContentType).serializer(JSON.stringify).send(problem)
 }
 
-/** Fastify's own refusals, by its status. What has no place in the table is the client's bad request. */
+/** Fastify's own errors by status. Any other 4xx is a bad request. */
 const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
   401: 'unauthorized',
   403: 'forbidden',
@@ -76,7 +76,7 @@ export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
   const refusal = refusalOf(thrown)
   if (refusal === 'unavailable' || refusal === 'collision') {
-    return new AppError('unavailable', 'the database cannot answer now', { cause: thrown, retryAfterSeconds: 1 })
+    return new AppError('unavailable', 'the database is not available', { cause: thrown, retryAfterSeconds: 1 })
   }
   const { statusCode = 500, code = '', message = '' } = thrown as Partial<FastifyError>
   if (code === 'FST_ERR_BAD_URL') return new AppError('not_found', 'the path is not well-formed', { cause: thrown })
@@ -84,7 +84,7 @@ export function toAppError(thrown: unknown): AppError {
   if (known !== undefined) return new AppError(known, message, { cause: thrown })
   if (statusCode >= 400 && statusCode < 500)
     return new AppError('validation_error', message, { cause: thrown, errors: [{ path: '', message }] })
-  return new AppError('internal_error', 'something went wrong on our side; the request id is in the header x-request-id', {
+  return new AppError('internal_error', 'internal error; the request id is in the header x-request-id', {
     cause: thrown,
   })
 }
@@ -108,5 +108,5 @@ export function answerClientError(baseUrl: string): (error: Error & { code?: str
 function ofParser(code: string | undefined): AppError {
   if (code === 'HPE_HEADER_OVERFLOW') return new AppError('headers_too_large', 'the request headers are too large')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new AppError('request_timeout', 'the request took too long to arrive')
-  return new AppError('validation_error', 'this is not a well-formed HTTP request')
+  return new AppError('validation_error', 'malformed HTTP request')
 }

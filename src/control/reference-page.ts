@@ -1,10 +1,10 @@
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 
-/** Where the page and all that it needs lies; nothing comes from elsewhere. */
+/** The path of the page and all its files; nothing is loaded from elsewhere. */
 export const referencePrefix = '/openapi'
 
-/** Only what comes from here runs and is shown. Swagger UI sets styles on its elements. */
+/** Allows only content from this origin. Swagger UI sets styles on its elements. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -18,7 +18,7 @@ const contentSecurityPolicy = [
 
 const css = '.swagger-ui .topbar { display: none } .swagger-ui .info { margin: 24px 0 }'
 
-/** The interactive reference: Swagger UI on the description. */
+/** The interactive reference: Swagger UI for the OpenAPI description. */
 export async function serveReferencePage(app: FastifyInstance): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: referencePrefix,

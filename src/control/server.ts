@@ -1,7 +1,7 @@
 /**
- * The listener of control: management API, node API, health, description.
+ * The HTTP server of control: management API, node API, health, OpenAPI description.
  *
- * Owns: what holds for every request (limits, timeouts, credentials, the form of errors). Does not own: what routes do.
+ * Owns: rules for every request (limits, timeouts, credentials, error format). Does not own: what routes do.
  */
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
@@ -47,7 +47,7 @@ export type ServerOptions = {
   readonly baseUrl: string
   readonly logger: Logger
   readonly metrics: Registry
-  /** Null where anybody who reaches this server may read the metrics. */
+  /** Null if anyone who reaches this server may read the metrics. */
   readonly metricsToken: string | null
   readonly credentials: Credentials
   readonly notReadyReasons: Health['notReadyReasons']
@@ -55,11 +55,11 @@ export type ServerOptions = {
   readonly requestsPerMinute: number
   /** Per client address. */
   readonly exchangesPerMinute: number
-  /** Per client address, before anybody is authenticated. */
+  /** Per client address, before authentication. */
   readonly requestsPerMinuteOfAddress: number
-  /** Time for a request to arrive whole. */
+  /** Time for a whole request to arrive. */
   readonly requestTimeoutMs: number
-  /** Those whose X-Forwarded-For is believed. */
+  /** Proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
   readonly services: Services
   readonly downloads: Downloads
@@ -96,7 +96,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
       connectionsCheckingInterval: controlLimits.timeoutCheckMs,
     },
     forceCloseConnections: 'idle',
-    // What arrives during a stop is refused by the hook below, in the form of every other error.
+    // Requests that arrive during a stop are rejected by the hook below, in the usual error format.
     return503OnClosing: false,
     routerOptions: { maxParamLength: controlLimits.paramCharsMax },
     clientErrorHandler: answerClientError(baseUrl),
@@ -155,7 +155,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
   }
 }
 
-/** Before anybody is authenticated. Nodes and those who watch come often, and know what they do. */
+/** Applies before authentication. Nodes and monitoring are exempt: they call often. */
 function limitAddresses(app: FastifyInstance, max: number): void {
   const limit = app.createRateLimit({ max })
   app.addHook('onRequest', async (request) => {
@@ -186,8 +186,8 @@ function measure(app: FastifyInstance, registry: Registry): void {
 }
 
 /**
- * Only JSON, and nothing else, is read. An empty body is no body, whatever the content type says. A `__proto__` is a field like
- * any other here: the strict schemas refuse it as unknown.
+ * Reads only JSON. An empty body counts as no body, whatever the content type. `__proto__` is a field like any other: the strict
+ * schemas reject it as unknown.
  */
 function parseJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()

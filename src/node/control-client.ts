@@ -5,7 +5,7 @@ import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#mod
 import { CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
 import { CommittedSeqs, type SnapshotRequest } from '#model/snapshot-sections.ts'
 
-/** Control answered with something else than success. `status` 0: it could not be reached. */
+/** A call to control failed. `status` is 0 if control could not be reached. */
 export class ControlError extends Error {
   override readonly name = 'ControlError'
   readonly status: number
@@ -19,11 +19,11 @@ export class ControlError extends Error {
 export type ControlClientOptions = {
   readonly url: string
   readonly token: string
-  /** How long one call may take, beside the time that a long poll waits. */
+  /** How long one call may take, in addition to the wait of a long poll. */
   readonly timeoutMs: number
 }
 
-/** The node's side of `/internal/v1`. Makes one attempt a call: who calls knows when to try again. */
+/** The node's side of `/internal/v1`. Makes one attempt per call: retries are the caller's. */
 export class ControlClient {
   readonly #options: ControlClientOptions
 
@@ -31,7 +31,7 @@ export class ControlClient {
     this.#options = options
   }
 
-  /** Without a token of its own it takes the one of this data directory. */
+  /** Uses the token of the data directory if none is configured. */
   static async open({
     token,
     tokenPath,
@@ -91,13 +91,13 @@ export class ControlClient {
         signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs + timeoutMs)]),
       })
     } catch (error) {
-      throw new ControlError(0, `control at ${url} can't be reached`, { cause: error })
+      throw new ControlError(0, `control at ${url} cannot be reached`, { cause: error })
     }
     if (response.ok) return response
     const answer = await response.text().catch(() => '')
     throw new ControlError(
       response.status,
-      `control refused ${method} ${path.split('?')[0]}: ${response.status} ${answer.slice(0, 500)}`,
+      `control rejected ${method} ${path.split('?')[0]}: ${response.status} ${answer.slice(0, 500)}`,
     )
   }
 }

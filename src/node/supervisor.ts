@@ -4,7 +4,7 @@ import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 
-/** A run this long counts as healthy: the next crash starts the back-off anew. */
+/** A run this long counts as healthy: the next crash starts the back-off again from its minimum. */
 const healthyRunMs = 30_000
 
 export type ChildSpec = {
@@ -12,7 +12,7 @@ export type ChildSpec = {
   readonly command: string
   readonly args: readonly string[]
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** What the child says over the channel, as it said it. */
+  /** Called with each message of the child, unparsed. */
   readonly onMessage?: (message: unknown) => void
 }
 
@@ -26,8 +26,8 @@ export type SupervisorOptions = {
 /**
  * Keeps child processes running.
  *
- * Owns: starting, restarting with back-off, passing the stop on. Does not own: what they do, or any of their state.
- * Law: one child's end never touches another; a child that is told to stop is given the whole time until the deadline.
+ * Owns: starting, restarting with back-off, passing on the stop. Does not own: what they do, or any of their state.
+ * Law: the end of one child never affects another. A child that is told to stop has all the time until the deadline.
  */
 export class Supervisor implements Service {
   readonly name = 'supervisor'
@@ -45,8 +45,8 @@ export class Supervisor implements Service {
   }
 
   /**
-   * Stops one after the other, last started first, so that a child whose help another needs to drain goes later.
-   * At the deadline what still runs is killed.
+   * Stops them one after another, last started first, so that a child that others need to drain stops later.
+   * At the deadline the remaining ones are killed.
    */
   async stop(signal: AbortSignal): Promise<void> {
     this.#stopping.abort()
@@ -62,7 +62,7 @@ export class Supervisor implements Service {
     signal.removeEventListener('abort', killAll)
   }
 
-  /** Process ids by name, of those that run now. */
+  /** Process ids of the running children by name. */
   pids(): Readonly<Record<string, number>> {
     return Object.fromEntries([...this.#running].flatMap(([name, { pid }]) => (pid === undefined ? [] : [[name, pid]])))
   }
@@ -76,7 +76,7 @@ export class Supervisor implements Service {
       if (this.#stopping.signal.aborted) return
       if (clock.monotonic() - startedAt > healthyRunMs) backoff.reset()
       const delayMs = Math.round(backoff.next())
-      logger.error({ child: spec.name, end, restartInMs: delayMs }, 'a process ended and is started again')
+      logger.error({ child: spec.name, end, restartInMs: delayMs }, 'process ended; restarting')
       await sleep(clock, delayMs, this.#stopping.signal)
     }
   }

@@ -1,7 +1,7 @@
 import { toTime } from './columns.ts'
 import type { Db } from './store.ts'
 
-/** Everything belongs to one. `external_id` is what its roles demand of us when we assume them. */
+/** The owner of all resources. `external_id` is the external id that its roles require when we assume them. */
 export type Account = { readonly id: string; readonly name: string; readonly external_id: string; readonly created_at: string }
 
 export type NewAccount = { readonly id: string; readonly name: string; readonly external_id: string }
@@ -14,7 +14,7 @@ export async function insertAccount(db: Db, account: NewAccount, now: number): P
   return { ...account, created_at: toTime(now) }
 }
 
-/** The account that was there first. */
+/** Returns the oldest account. */
 export async function findFirstAccount(db: Db): Promise<Account | undefined> {
   const row = await db.selectFrom('accounts').selectAll().orderBy('created_at').orderBy('id').limit(1).executeTakeFirst()
   return row === undefined ? undefined : { ...row, created_at: toTime(row.created_at) }

@@ -13,19 +13,19 @@ export type NewStoredApiKey = {
   readonly account_id: string
   readonly name: string
   readonly prefix: string
-  /** SHA-256 of the secret, lowercase hex. The secret itself never comes here. */
+  /** SHA-256 of the secret, lowercase hex. The secret itself is never stored. */
   readonly hash: string
   readonly scopes: readonly Scope[]
 }
 
-/** A key with what authentication needs of it. */
+/** An API key with the fields that authentication needs. */
 export type StoredApiKey = ApiKey & { readonly account_id: string; readonly hash: string }
 
-/** Throws conflict when the very same key is there already. */
+/** Throws conflict if the key exists. */
 export async function insertApiKey(db: ChangeTx, key: NewStoredApiKey, now: number): Promise<StoredApiKey> {
   const row = { ...key, scopes: JSON.stringify(key.scopes), created_at: now, revoked_at: null }
   await explain(db.insertInto('api_keys').values(row).execute(), {
-    unique: new AppError('conflict', 'this API key exists already'),
+    unique: new AppError('conflict', 'this API key already exists'),
   })
   await touchKey(db, key.account_id, key.id)
   return toStoredApiKey(row)
@@ -36,7 +36,7 @@ export async function findApiKeyByHash(db: Db, hash: string): Promise<StoredApiK
   return row === undefined ? undefined : toStoredApiKey(row)
 }
 
-/** Newest first, revoked ones among them. */
+/** Newest first, including revoked keys. */
 export async function listApiKeys(db: Db, account_id: string): Promise<readonly ApiKey[]> {
   const rows = await db
     .selectFrom('api_keys')
@@ -48,7 +48,7 @@ export async function listApiKeys(db: Db, account_id: string): Promise<readonly 
   return rows.map(toApiKey)
 }
 
-/** A page of them, in the same order. */
+/** One page of the same list. */
 export async function listApiKeyPage(db: Db, account_id: string, page: PageQuery): Promise<Page<ApiKey>> {
   const keys = db.selectFrom('api_keys').where('account_id', '=', account_id)
   return readPage(
@@ -59,7 +59,7 @@ export async function listApiKeyPage(db: Db, account_id: string, page: PageQuery
   )
 }
 
-/** Revokes for good. A key that is revoked already keeps its time. Throws not_found. */
+/** Revokes permanently. A key that is already revoked keeps its time. Throws not_found. */
 export async function revokeApiKey(db: ChangeTx, account_id: string, id: string, now: number): Promise<ApiKey> {
   const row = await db
     .updateTable('api_keys')

@@ -14,13 +14,14 @@ export type NewBinding = AttachView & { readonly id: string; readonly endpoint_i
 
 /**
  * Attaches a view.
- * Throws not_found for the endpoint, conflict for one that drains, validation_error for a view that is not there or not published, view_already_attached.
+ * Throws not_found for the endpoint, conflict if it is draining, validation_error if the view is missing or not published, and
+ * view_already_attached.
  */
 export async function insertBinding(db: ChangeTx, account_id: string, binding: NewBinding, now: number): Promise<Binding> {
   const { id, endpoint_id, view_id, is_required, activated_by, canary_start_ts } = binding
   const { desired_state, region } = await getEndpoint(db, account_id, endpoint_id)
   if (desired_state === 'draining') throw new AppError('conflict', 'the endpoint is being deleted')
-  // Takes the row's lock, so that an archive of the view comes before this or finds the binding.
+  // Locks the row, so that archiving the view either comes first or finds the binding.
   const view = await db
     .updateTable('views')
     .set({ status: sql`status` })
@@ -45,7 +46,7 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
   return toBinding({ ...row, ...view })
 }
 
-/** Of one endpoint: active and detached, newest first. The caller asks for the endpoint before, so that 404 is 404. */
+/** The bindings of one endpoint, active and detached, newest first. The caller has checked that the endpoint exists. */
 export async function listBindings(db: Db, account_id: string, endpoint_id: string): Promise<readonly Binding[]> {
   const rows = await select(db)
     .where('bindings.account_id', '=', account_id)
@@ -56,7 +57,7 @@ export async function listBindings(db: Db, account_id: string, endpoint_id: stri
   return rows.map(toBinding)
 }
 
-/** Detaches. Throws not_found, also when it is detached already. */
+/** Detaches a view. Throws not_found, also if it is already detached. */
 export async function detachBinding(
   db: ChangeTx,
   account_id: string,

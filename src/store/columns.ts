@@ -1,4 +1,4 @@
-/** Between how a column is kept and how the model has it. */
+/** Conversions between columns and the model. */
 import { isoTimestamp } from '#lib/clock.ts'
 
 export const toTime = (epochMs: number): string => isoTimestamp(epochMs)
@@ -7,7 +7,7 @@ export const fromTime = (iso: string): number => Date.parse(iso)
 export const fromTimeOrNull = (iso: string | null): number | null => (iso === null ? null : Date.parse(iso))
 export const fromFlag = (flag: boolean): number => (flag ? 1 : 0)
 
-/** JSON that this store wrote itself, so its shape is known. */
+/** Parses JSON that this store wrote itself, so its shape is known. */
 export function fromJson<T>(text: string): T {
   return JSON.parse(text) as T
 }
@@ -18,5 +18,5 @@ export function fromJsonOrNull<T>(text: string | null): T | null {
 
 export const toJsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
 
-/** A text that others made up and that must be kept whatever is in it: Postgres has no U+0000. */
+/** Makes text from outside storable: Postgres cannot store U+0000. */
 export const toStorableText = (text: string): string => text.replaceAll('\0', '\uFFFD')

@@ -1,14 +1,14 @@
 /**
- * What jobs made of segments after they were committed.
+ * Artifacts that jobs added to segments after the commit.
  *
- * Law: a segment has one output of a view version: its live one, or one addition.
+ * Law: a segment has one output per view version: the live one, or one addition.
  */
 import type { ArtifactFiles } from '#model/commit.ts'
 import { fromJson, toTime } from './columns.ts'
 import { insertDlqFiles } from './dlq-files.ts'
 import type { Db, Tx } from './store.ts'
 
-/** A commit with all that is known of its files, for who makes more of it. */
+/** A commit with everything known about its files, for jobs that add to it. */
 export type StoredCommit = {
   readonly id: string
   readonly endpoint_id: string
@@ -17,9 +17,9 @@ export type StoredCommit = {
   readonly seq: number
   readonly sealed_at: string
   readonly destination: { readonly id: string; readonly bucket: string; readonly region: string }
-  /** Those of additions too. */
+  /** Includes those of additions. */
   readonly artifacts: ArtifactFiles
-  /** View versions that have an addition, be it without files. */
+  /** View versions that have an addition, even one without files. */
   readonly added: readonly string[]
 }
 
@@ -40,7 +40,7 @@ export async function findCommit(db: Db, id: string): Promise<StoredCommit | und
   }
 }
 
-/** With the DLQ files among the artifacts. False where the version has an addition already: then nothing changes. */
+/** Records an addition and its DLQ files. Returns false, and changes nothing, if the view version already has one. */
 export async function insertAddition(
   db: Tx,
   { commit, view_id, job_id, artifacts }: { commit: StoredCommit; view_id: string; job_id: string; artifacts: ArtifactFiles },
@@ -57,7 +57,7 @@ export async function insertAddition(
   return true
 }
 
-/** The artifacts that were added to commits, by the commit's id. */
+/** Returns the added artifacts by commit id. */
 export async function listAddedArtifacts(db: Db, commitIds: readonly string[]): Promise<ReadonlyMap<string, ArtifactFiles>> {
   if (commitIds.length === 0) return new Map()
   const rows = await db

@@ -1,9 +1,9 @@
 /**
  * Delivered segments.
  *
- * Owns: that a segment is recorded once with all that hangs on it, whoever reports it how often.
- * Law: `uploaded_at` goes up strictly within an endpoint, in the order in which commits become visible. Pages by `before` can
- * therefore neither repeat a commit nor pass one over. A commit that is restored comes back to where it was, which is in the past.
+ * Owns: recording a segment once, with its DLQ files and counters, however often it is reported.
+ * Law: `uploaded_at` increases strictly within an endpoint, in the order in which commits become visible. Pages by `before`
+ * therefore neither repeat nor skip a commit. A restored commit returns to its old place, which is in the past.
  */
 import { sql } from 'kysely'
 import type { ArtifactFiles, Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
@@ -15,17 +15,17 @@ import type { Db, Tx } from './store.ts'
 import { addViewOutcomes } from './view-counters.ts'
 
 /**
- * Records a commit with its DLQ files and counters; one that is known already changes nothing.
+ * Records a commit with its DLQ files and counters. A known commit changes nothing.
  * `now` (epoch ms) becomes its `uploaded_at`, or the first millisecond after the endpoint's last one.
  */
 export async function recordCommit(db: Tx, commit: SegmentCommit, now: number): Promise<'new' | 'known'> {
-  // Before the lock: a report that is repeated, the usual case of a known one, leaves no trace and waits for nobody.
+  // Checked before taking the lock: a repeated report, the usual reason for a known commit, writes nothing and waits for nothing.
   if (await isKnown(db, commit.id)) return 'known'
   return insertCommit(db, commit, await nextUploadedAt(db, commit.endpoint_id, now))
 }
 
 /**
- * Records a commit that was lost here, as `recordCommit` does, at the time (epoch ms) it was made, or the first free millisecond
+ * Records a commit that this database lost, like `recordCommit`, at its original time (epoch ms) or the first free millisecond
  * after it.
  */
 export async function restoreCommit(db: Tx, commit: SegmentCommit, madeAt: number): Promise<'new' | 'known'> {
@@ -58,11 +58,11 @@ async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): 
 
 export type CommitPage = {
   readonly items: readonly Commit[]
-  /** What to pass as `before` for the next page; null where there is none. */
+  /** The `before` of the next page; null on the last page. */
   readonly next_cursor: string | null
 }
 
-/** Of one endpoint, newest first. The caller asks for the endpoint before: commits carry no account. */
+/** The commits of one endpoint, newest first. The caller has checked the account: commits have none. */
 export async function listCommits(db: Db, endpoint_id: string, { limit, before }: CommitsQuery): Promise<CommitPage> {
   let query = db
     .selectFrom('commits')
@@ -92,7 +92,7 @@ async function isKnown(db: Tx, id: string): Promise<boolean> {
   return (await db.selectFrom('commits').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
 }
 
-/** Holds the endpoint's row until the transaction ends: the next commit of the endpoint waits, and comes after. */
+/** Locks the endpoint's row until the transaction ends, so that commits of one endpoint get their times one after another. */
 async function nextUploadedAt(db: Tx, endpoint_id: string, now: number): Promise<number> {
   const { uploaded_at } = await db
     .insertInto('commit_heads')
@@ -107,7 +107,7 @@ async function nextUploadedAt(db: Tx, endpoint_id: string, now: number): Promise
   return uploaded_at
 }
 
-/** The first millisecond from `madeAt` on that no commit of the endpoint has. Holds the endpoint's row like `nextUploadedAt`. */
+/** Returns the first millisecond from `madeAt` on that no commit of the endpoint has. Locks like `nextUploadedAt`. */
 async function freeUploadedAt(db: Tx, endpoint_id: string, madeAt: number): Promise<number> {
   await raiseHead(db, endpoint_id, madeAt)
   const ofEndpoint = db.selectFrom('commits').where('endpoint_id', '=', endpoint_id)

@@ -1,4 +1,4 @@
-/** What the two databases say when they refuse something, in one language. */
+/** Classifies the errors of both databases. */
 import { AppError } from '#errors.ts'
 import { BadTextError } from './sqlite.ts'
 
@@ -25,7 +25,7 @@ const postgresStates: Readonly<Record<string, Refusal>> = {
   '57P05': 'unavailable',
 }
 
-/** Of the connection to Postgres, by the system's code, and by what `pg` says where there is none. */
+/** Connection errors of Postgres: by system code, or by the message of `pg` if there is no code. */
 const connectionCodes: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -45,7 +45,7 @@ const sqliteBusy = 5
 const sqliteLocked = 6
 const sqliteFull = 13
 
-/** Undefined for an error that is none of these. `unavailable` and `collision` pass by themselves. */
+/** Returns undefined for any other error. `unavailable` and `collision` are transient. */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof BadTextError) return 'bad_text'
   if (!(error instanceof Error)) return undefined
@@ -65,8 +65,8 @@ export function refusalOf(error: unknown): Refusal | undefined {
 export type Explanations = Partial<Readonly<Record<'unique' | 'reference', AppError>>>
 
 /**
- * Awaits `work`. Where the database refuses it for one of the reasons in `explanations`, that error is thrown in its place.
- * A text that no database keeps is the client's error wherever it comes from.
+ * Awaits `work`. If the database rejects it for a reason in `explanations`, throws that error instead.
+ * Text that the database cannot store is always the client's error.
  */
 export async function explain<T>(work: Promise<T>, explanations: Explanations = {}): Promise<T> {
   try {

@@ -1,8 +1,8 @@
 /**
  * Destinations and their status.
  *
- * Law: `valid` belongs to the settings that were validated. Every change of one of them raises the row's revision, and the
- * outcome of a validation counts only at the revision that it was claimed at.
+ * Law: `valid` refers to the settings that were validated. Changing any of them increments the row's revision, and the
+ * result of a validation is recorded only at the revision at which it was claimed.
  */
 import type { Selectable } from 'kysely'
 import { AppError } from '#errors.ts'
@@ -20,13 +20,13 @@ import type { Db, Tx } from './store.ts'
 
 type Row = Selectable<Database['destinations']> & { external_id: string }
 
-/** `ref_count`: the endpoints that refer to it. */
+/** `ref_count` is the number of endpoints that use it. */
 export type StoredDestinationWithCount = StoredDestination & { readonly ref_count: number }
 
 const nameTaken = new AppError('conflict', 'destination name already exists')
 const notFound = () => new AppError('not_found', 'no such destination')
 
-/** Starts pending. Throws conflict when the name is taken. */
+/** Inserts a pending destination. Throws conflict if the name is taken. */
 export async function insertDestination(
   db: Db,
   account_id: string,
@@ -78,8 +78,8 @@ export async function listDestinations(db: Db, account_id: string, page: PageQue
 }
 
 /**
- * Changes what is given. A new bucket, prefix, region, role, key or path style sets it back to pending.
- * Throws not_found, and conflict when the name is taken.
+ * Changes the given fields. A new bucket, prefix, region, role, key or path style resets the status to pending.
+ * Throws not_found, and conflict if the name is taken.
  */
 export async function updateDestination(
   db: ChangeTx,
@@ -88,7 +88,7 @@ export async function updateDestination(
   change: ChangeDestination,
   now: number,
 ): Promise<StoredDestination> {
-  // Writes before it compares: that takes the row's lock.
+  // Writes before it compares, to lock the row.
   const before = await db
     .updateTable('destinations')
     .set({ updated_at: now })
@@ -118,7 +118,7 @@ export async function updateDestination(
   return getDestination(db, account_id, id)
 }
 
-/** Throws not_found, and conflict while an endpoint refers to it. */
+/** Throws not_found, and conflict while an endpoint uses it. */
 export async function removeDestination(db: Db, account_id: string, id: string): Promise<void> {
   const removal = db.deleteFrom('destinations').where('account_id', '=', account_id).where('id', '=', id)
   const { numDeletedRows } = await explain(removal.executeTakeFirstOrThrow(), {
@@ -127,16 +127,16 @@ export async function removeDestination(db: Db, account_id: string, id: string):
   if (numDeletedRows === 0n) throw notFound()
 }
 
-/** What a validation tests, and the revision that it tests. */
+/** The settings to validate, and their revision. */
 export type ValidationClaim = { readonly destination: StoredDestination; readonly revision: number }
 
 /**
- * Claims the validation of a destination: one caller gets it, the next one 30 seconds later at the earliest.
+ * Claims the validation of a destination: one caller every 30 seconds.
  * Throws not_found, and too_many_requests with the seconds to wait.
  */
 export async function claimValidation(db: Tx, account_id: string, id: string, now: number): Promise<ValidationClaim> {
   const free = now - validationIntervalSeconds * 1000
-  // Of a clock that was far ahead; by its time nobody could claim for as long.
+  // A claim from a clock that was far ahead would block every other claim for that long.
   const wrong = now + validationIntervalSeconds * 1000
   const claimed = await db
     .updateTable('destinations')
@@ -158,14 +158,14 @@ export async function claimValidation(db: Tx, account_id: string, id: string, no
     .executeTakeFirstOrThrow()
   const waitMs = must(validation_claimed_at, 'the time of the other claim') - free
   throw new AppError('too_many_requests', `a destination is validated once in ${validationIntervalSeconds} seconds at most`, {
-    // The other's clock, or its place in the queue for the row, may put the claim into our future.
+    // With another clock, or after waiting for the row, the other claim may lie in our future.
     retryAfterSeconds: Math.min(validationIntervalSeconds, Math.max(1, Math.ceil(waitMs / 1000))),
   })
 }
 
 /**
- * Keeps how a validation ended: `error` null makes the destination valid, a sentence sets it to pending and shows it.
- * Answers false, and keeps nothing, when the settings changed meanwhile or the destination is gone.
+ * Records the result of a validation: null makes the destination valid, a message makes it pending and becomes `last_error`.
+ * Returns false, and records nothing, if the settings changed in the meantime or the destination is gone.
  */
 export async function recordValidation(
   db: Db,

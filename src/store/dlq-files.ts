@@ -6,7 +6,7 @@ import { fromTime, toTime } from './columns.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
-/** A file of rows that a view refused: as the API shows it, with the destination to sign its address for. */
+/** A file of rejected rows as the API shows it, with the destination needed to sign its address. */
 export type StoredDlqFile = {
   readonly endpoint_id: string
   readonly endpoint_name: string
@@ -14,7 +14,7 @@ export type StoredDlqFile = {
   readonly destination_id: string
   readonly s3_bucket: string
   readonly s3_key: string
-  /** Of the bucket. */
+  /** Region of the bucket. */
   readonly region: string
   readonly bytes: number
   readonly rows: number
@@ -23,7 +23,7 @@ export type StoredDlqFile = {
 
 type CommitFiles = Pick<SegmentCommit, 'id' | 'endpoint_id' | 'seq' | 'destination' | 'artifacts'>
 
-/** The DLQ files among the artifacts of a commit. */
+/** Records the DLQ files among the artifacts of a commit. */
 export async function insertDlqFiles(db: Tx, commit: CommitFiles, now: number): Promise<void> {
   const { id: commit_id, endpoint_id, seq, destination, artifacts } = commit
   const rows = Object.entries(artifacts).flatMap(([kind, { key, bytes, rows, view_id }]) =>
@@ -49,15 +49,15 @@ export type StoredDlqFilesQuery = Omit<DlqFilesQuery, 'limit' | 'cursor'> & {
 
 export type DlqFilesPage = {
   readonly files: readonly StoredDlqFile[]
-  /** How many there are in all, on this page or not. */
+  /** Number of files on all pages. */
   readonly total: number
-  /** Of the last file shown; undefined where there are no more. */
+  /** Position of the last file on this page; undefined on the last page. */
   readonly last: DlqFilePosition | undefined
 }
 
 /**
- * Of one view version, newest first; those of one moment by their commit, so that no page repeats a file or passes one over.
- * The caller asks for the view before: files carry no account.
+ * The files of one view version, newest first. Files of the same time are ordered by commit, so that no page repeats or skips one.
+ * The caller has checked the account: files have none.
  */
 export async function listDlqFiles(db: Db, view_id: string, query: StoredDlqFilesQuery): Promise<DlqFilesPage> {
   const { limit, after } = query
@@ -75,7 +75,7 @@ export async function listDlqFiles(db: Db, view_id: string, query: StoredDlqFile
   if (after !== undefined) {
     const { created_at, commit_id } = after
     page = page
-      // Said apart, since no index serves an OR.
+      // Two conditions, because no index serves an OR.
       .where('dlq_files.created_at', '<=', created_at)
       .where(({ or, eb }) => or([eb('dlq_files.created_at', '<', created_at), eb('dlq_files.commit_id', '>', commit_id)]))
   }
@@ -115,7 +115,7 @@ function toDlqFile(
   }
 }
 
-/** The latest version of a view, but for one, that refused rows of an endpoint in segments sealed in a range of time. */
+/** Finds the latest other version of a view that rejected rows of an endpoint in segments sealed within a time range. */
 export async function findLatestRefusingVersion(
   db: Db,
   account_id: string,

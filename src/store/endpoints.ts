@@ -10,7 +10,7 @@ import type { Database } from './schema.ts'
 import { touchEndpoint, touchKeysUnlessServed, touchViewUnlessBound } from './section-versions.ts'
 import type { Db } from './store.ts'
 
-/** What an owner set of an endpoint: null means the default, which the reader fills in, and of `mqtt_config` no MQTT. */
+/** Settings chosen by the owner. Null means the default, which the reader fills in; a null `mqtt_config` means no MQTT. */
 export type EndpointSettings = {
   readonly destination_id: string | null
   readonly segment_bytes: number | null
@@ -23,11 +23,11 @@ export type NewEndpoint = EndpointSettings & {
   readonly id: string
   readonly region: string
   readonly label: string
-  /** The epoch of the transaction that makes it: a node that applied it knows the endpoint. */
+  /** The epoch of the change that created it: a node that applied this epoch knows the endpoint. */
   readonly since_epoch: number
 }
 
-/** An endpoint as it is kept: without the status, which is computed from facts. */
+/** An endpoint as stored, without its status, which is computed from facts. */
 export type StoredEndpoint = NewEndpoint & {
   readonly account_id: string
   readonly desired_state: DesiredState
@@ -41,7 +41,7 @@ const noSuchDestination = new AppError('validation_error', 'the destination does
   errors: [{ path: 'destination_id', message: 'names no destination of this account' }],
 })
 
-/** Throws validation_error for a destination that is not there, and conflict when the region has the label already. */
+/** Throws validation_error for an unknown destination, and conflict if the label is taken in the region. */
 export async function insertEndpoint(
   db: ChangeTx,
   account_id: string,
@@ -78,7 +78,7 @@ export async function getEndpoint(db: Db, account_id: string, id: string): Promi
   return endpoint
 }
 
-/** Newest first. With a state: only those that their owner wants in it. */
+/** Newest first, optionally only those in one desired state. */
 export async function listEndpoints(
   db: Db,
   account_id: string,
@@ -99,13 +99,13 @@ export async function listEndpoints(
   )
 }
 
-/** As little of an endpoint as its status follows from. */
+/** The fields that the status is computed from. */
 export type EndpointFacts = Pick<
   StoredEndpoint,
   'id' | 'region' | 'desired_state' | 'created_at' | 'since_epoch' | 'destination_status'
 >
 
-/** All of an account that are neither paused nor draining, newest first: for filters by what is not in the database. */
+/** All endpoints of an account that are neither paused nor draining, newest first, for filters by computed values. */
 export async function listEndpointFacts(db: Db, account_id: string): Promise<readonly EndpointFacts[]> {
   const rows = await db
     .selectFrom('endpoints')
@@ -130,7 +130,7 @@ export async function listEndpointFacts(db: Db, account_id: string): Promise<rea
   }))
 }
 
-/** These, in this order; without those that are gone meanwhile. */
+/** Returns these endpoints in this order, without any that were deleted in the meantime. */
 export async function listEndpointsById(db: Db, account_id: string, ids: readonly string[]): Promise<readonly StoredEndpoint[]> {
   if (ids.length === 0) return []
   const rows = await select(db).where('endpoints.account_id', '=', account_id).where('endpoints.id', 'in', ids).execute()
@@ -138,7 +138,7 @@ export async function listEndpointsById(db: Db, account_id: string, ids: readonl
   return ids.flatMap((id) => found.get(id) ?? [])
 }
 
-/** Sets what is given. Throws not_found, and validation_error for a destination that is not there. */
+/** Changes the given settings. Throws not_found, and validation_error for an unknown destination. */
 export async function updateEndpoint(
   db: ChangeTx,
   account_id: string,
@@ -166,7 +166,7 @@ export async function updateEndpoint(
   return getEndpoint(db, account_id, id)
 }
 
-/** Pauses or resumes; where it is so already, nothing changes. Throws not_found, and conflict for one that drains. */
+/** Pauses or resumes. Idempotent. Throws not_found, and conflict if the endpoint is draining. */
 export async function setDesiredState(
   db: ChangeTx,
   account_id: string,
@@ -186,7 +186,7 @@ export async function setDesiredState(
   return endpoint
 }
 
-/** From the epoch of this transaction on it takes nothing more. One that drains already goes on. Throws not_found. */
+/** Makes nodes refuse new data from this epoch on. Idempotent. Throws not_found. */
 export async function drainEndpoint(
   db: ChangeTx,
   account_id: string,
@@ -209,7 +209,7 @@ export type DrainingEndpoint = Pick<StoredEndpoint, 'id' | 'region' | 'segment_m
   readonly draining_epoch: number
 }
 
-/** Of every account, the oldest first. */
+/** Draining endpoints of all accounts, the oldest first. */
 export async function listDrainingEndpoints(db: Db, limit: number): Promise<readonly DrainingEndpoint[]> {
   const rows = await db
     .selectFrom('endpoints')
@@ -224,8 +224,8 @@ export async function listDrainingEndpoints(db: Db, limit: number): Promise<read
 }
 
 /**
- * Takes a drained endpoint away from its account: it is unbound and detached. The row stays, since commits, DLQ files and metrics
- * name it. Answers false when somebody else did it.
+ * Deletes a drained endpoint for its account, with its bindings. The row stays, because commits, DLQ files and metrics refer
+ * to it. Returns false if another process deleted it first.
  */
 export async function removeDrainedEndpoint(db: ChangeTx, id: string, now: number): Promise<boolean> {
   const removed = await db

@@ -1,8 +1,8 @@
 /**
  * The units of jobs, one segment each, and their leases.
  *
- * Law: a unit is finished once. What a lease may do names the lease in its WHERE, so one that was lost does nothing.
- * Whoever changes a unit holds its job's row first, so that no two transactions wait for each other in a ring.
+ * Law: a unit is finished once. Every update by a lease has the lease in its WHERE, so a lost lease changes nothing.
+ * The job's row is locked before a unit is changed, so that transactions cannot deadlock.
  */
 import { sql } from 'kysely'
 import type { ViewOutcome } from '#model/commit.ts'
@@ -16,7 +16,7 @@ export type AvailableUnit = Pick<Database['job_units'], 'job_id' | 'commit_id' |
 export type Lease = { readonly lease_id: string; readonly node_id: string; readonly incarnation: string }
 export type LeasedUnit = AvailableUnit & Lease
 
-/** Whether a node might take something of the job: asked before its row is held. */
+/** Returns whether a node might take a unit of the job. Checked before its row is locked. */
 export async function hasAvailableUnits(db: Db, job_id: string, now: number): Promise<boolean> {
   const unit = await db
     .selectFrom('job_units')
@@ -29,8 +29,8 @@ export async function hasAvailableUnits(db: Db, job_id: string, now: number): Pr
 }
 
 /**
- * Those that a node may take now, in order. Not those of a segment that a job that was canceled meanwhile still has in hand:
- * its node may be about to write.
+ * The units that a node may take now, in order, without segments that a canceled job still works on: its node may be about
+ * to write.
  */
 export async function listAvailableUnits(db: Tx, job_id: string, now: number): Promise<readonly AvailableUnit[]> {
   return db
@@ -71,7 +71,7 @@ export async function leaseUnit(db: Tx, { job_id, commit_id, deaths }: Available
     .execute()
 }
 
-/** Those of a node, with whether their jobs go on. */
+/** The units leased to a node, and whether their jobs are still running. */
 export async function listLeasedUnits(
   db: Db,
   node_id: string,
@@ -102,7 +102,7 @@ export async function renewLease(db: Tx, { job_id, commit_id, lease_id }: Leased
     .execute()
 }
 
-/** Back in line, to be taken from `availableAt` (epoch ms) on. */
+/** Returns a unit to the queue; it may be taken from `availableAt` (epoch ms) on. */
 export async function returnUnit(
   db: Tx,
   { job_id, commit_id, lease_id, deaths }: Pick<LeasedUnit, 'job_id' | 'commit_id' | 'lease_id' | 'deaths'>,
@@ -118,7 +118,7 @@ export async function returnUnit(
     .execute()
 }
 
-/** Holds the row of a job, whatever its status, until the transaction ends. */
+/** Locks the row of a job, whatever its status, until the transaction ends. */
 export async function holdJob(db: Tx, id: string): Promise<Pick<Database['jobs'], 'id' | 'account_id'> | undefined> {
   return db
     .updateTable('jobs')
@@ -145,7 +145,7 @@ export type UnitEnd =
   | { readonly status: 'done'; readonly outcome: Pick<ViewOutcome, 'processed' | 'accepted' | 'dropped' | 'dlq'> }
   | { readonly status: 'skipped' | 'failed'; readonly reason: string }
 
-/** Finishes a unit that isn't, counts it, and ends the job with its last one. The caller holds the job's row. */
+/** Finishes a unit, counts it, and ends the job with its last unit. The caller has locked the job's row. */
 export async function finishUnit(
   db: Tx,
   { job_id, commit_id }: { readonly job_id: string; readonly commit_id: string },
@@ -179,7 +179,7 @@ export async function finishUnit(
   await finishJob(db, job_id, now)
 }
 
-/** What went wrong last, of something that is tried again. */
+/** Records the latest error of work that will be retried. */
 export async function noteJobError(db: Tx, id: string, reason: string): Promise<void> {
   await db
     .updateTable('jobs')

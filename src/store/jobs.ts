@@ -1,7 +1,7 @@
 /**
- * Backfills and re-drives, each a list of segments to work off: `job-units.ts` has those.
+ * Backfills and re-drives. Their segments are in `job-units.ts`.
  *
- * Law: of one view version and one endpoint at most one job is unfinished. A change of status names in its WHERE what it starts from.
+ * Law: a view version and an endpoint have at most one unfinished job. A status change has its starting status in its WHERE.
  */
 import { type RawBuilder, sql } from 'kysely'
 import { AppError } from '#errors.ts'
@@ -25,7 +25,7 @@ export type NewJob = {
   readonly id: string
   readonly kind: JobKind
   readonly view_id: string
-  /** Of a redrive: the version whose refused rows it takes. */
+  /** For a re-drive: the version whose rejected rows it reads. */
   readonly from_view_id: string | null
   readonly endpoint_id: string
   readonly region: string
@@ -35,8 +35,9 @@ export type NewJob = {
 }
 
 /**
- * The job with all its units: the segments of the range that are committed now. One without any has succeeded.
- * Throws conflict when another job could make the same, or the account has too many; validation_error for too many segments.
+ * Inserts a job with its units: the segments of the range that are committed now. A job without units has succeeded.
+ * Throws conflict if an unfinished job could create the same artifacts or the account has too many jobs, and validation_error for
+ * too many segments.
  */
 export async function insertJob(db: Tx, account_id: string, job: NewJob, now: number): Promise<Job> {
   const { id, kind, view_id, from_view_id, endpoint_id, region, created_by } = job
@@ -89,7 +90,7 @@ async function insertUnits(db: Tx, { id, view_id, from_view_id, endpoint_id, fro
     ) as chosen`.execute(db)
 }
 
-/** Ends a job that has nothing left to do. */
+/** Finishes a job that has no units left. */
 export async function finishJob(db: Tx, id: string, now: number): Promise<void> {
   await db
     .updateTable('jobs')
@@ -147,8 +148,8 @@ export async function listJobs(db: Db, account_id: string, { status, view_id, li
 }
 
 /**
- * Pauses, resumes or cancels. Where it is so already, nothing changes. Throws not_found, and validation_error for a job that is finished.
- * Segments that nodes have in hand are finished before a pause; a cancel cuts them off.
+ * Pauses, resumes or cancels. Idempotent. Throws not_found, and validation_error for a finished job.
+ * Before a pause, nodes finish the segments they work on; a cancel interrupts them.
  */
 export async function setJobStatus(
   db: Tx,
@@ -170,7 +171,7 @@ export async function setJobStatus(
   return job
 }
 
-/** Jobs of a region that nodes may take units of, those first that waited longest. */
+/** Running jobs of a region, those that waited longest first. */
 export async function listRunningJobIds(db: Db, region: string): Promise<readonly string[]> {
   const rows = await db
     .selectFrom('jobs')
@@ -185,7 +186,7 @@ export async function listRunningJobIds(db: Db, region: string): Promise<readonl
 
 export type RunningJob = Pick<Database['jobs'], 'id' | 'account_id' | 'view_id' | 'from_view_id' | 'endpoint_id'>
 
-/** The job with its row held until the transaction ends, or undefined where it doesn't run any more. */
+/** Locks the job's row until the transaction ends. Returns undefined if the job is no longer running. */
 export async function holdRunningJob(db: Tx, id: string, now: number): Promise<RunningJob | undefined> {
   return db
     .updateTable('jobs')
@@ -196,7 +197,7 @@ export async function holdRunningJob(db: Tx, id: string, now: number): Promise<R
     .executeTakeFirst()
 }
 
-/** Removes jobs that ended before `before` (epoch ms), and answers how many. What they made stays. */
+/** Removes jobs that ended before `before` (epoch ms) and returns their number. Their artifacts stay. */
 export async function removeJobsFinishedBefore(db: Db, before: number): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('jobs').where('finished_at', '<', before).executeTakeFirstOrThrow()
   return Number(numDeletedRows)

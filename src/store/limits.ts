@@ -1,18 +1,18 @@
-/** Bounds of the store. */
+/** Tuning of the store. */
 export const storeLimits = {
-  /** Connections to Postgres that one process holds. */
+  /** Connections to Postgres per process. */
   poolConnectionsMax: 10,
-  /** How long a caller waits for one of them. */
+  /** How long a caller waits for a connection. */
   connectTimeoutMs: 5_000,
   statementTimeoutMs: 30_000,
-  /** How long a statement on SQLite waits, with the thread, for another process to finish its transaction. */
+  /** How long a statement on SQLite waits for another process's transaction. It blocks the thread. */
   sqliteBusyTimeoutMs: 250,
-  /** Prepared statements that are kept on SQLite. */
+  /** Prepared statements cached on SQLite. */
   sqliteStatementsMax: 500,
-  /** How often a transaction is tried that met another one. */
+  /** Attempts of a transaction that collides with others. */
   transactionAttemptsMax: 10,
   transactionRetryDelayMsMax: 200,
-  /** How often a version number is tried that somebody else took first. */
+  /** Attempts to get a free version number. */
   versionAttemptsMax: 20,
   /** Rows in one INSERT: both databases bound the parameters of a statement. */
   insertRowsMax: 500,

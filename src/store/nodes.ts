@@ -6,13 +6,13 @@ import { storeLimits } from './limits.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
-/** What one process of a node last said of itself. */
+/** The last heartbeat of one process of a node. */
 export type ProcessFacts = {
   readonly applied_epoch: number
   readonly healthy: boolean
   readonly reasons: readonly string[]
   readonly last_seen_at: string
-  /** When it last said that it is healthy; null while it never did. */
+  /** Time of the last healthy heartbeat; null before the first. */
   readonly healthy_at: string | null
 }
 
@@ -23,14 +23,14 @@ export type NodeFacts = {
   readonly ipv6: readonly string[]
   readonly ingest_address: string
   readonly registered_at: string
-  /** Null while it was never heard of. */
+  /** Null before the first heartbeat. */
   readonly ingest: ProcessFacts | null
   readonly delivery: ProcessFacts | null
 }
 
 export type NodeLag = EndpointLag & { readonly node_id: string }
 
-/** Makes the node known, or takes over where it is now. */
+/** Registers a node, or updates its addresses. */
 export async function registerNode(db: Db, node: Register, now: number): Promise<void> {
   const { node_id: id, region, ingest_address } = node
   const place = { region, ipv4: JSON.stringify(node.ipv4), ipv6: JSON.stringify(node.ipv6), ingest_address, registered_at: now }
@@ -41,7 +41,7 @@ export async function registerNode(db: Db, node: Register, now: number): Promise
     .execute()
 }
 
-/** Keeps what the process said in place of what it said before. Throws not_found for a node that never registered. */
+/** Replaces the last heartbeat of the process. Throws not_found for a node that never registered. */
 export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number): Promise<void> {
   const { node_id, process, applied_epoch, healthy, reasons } = heartbeat
   const facts = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), last_seen_at: now }
@@ -55,7 +55,7 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
   if (heartbeat.process === 'delivery') await replaceLags(db, node_id, heartbeat.lag)
 }
 
-/** The nodes of these regions with what their processes last said. */
+/** The nodes of these regions with the last heartbeats of their processes. */
 export async function listNodes(db: Db, regions: readonly string[]): Promise<readonly NodeFacts[]> {
   if (regions.length === 0) return []
   const nodes = await db.selectFrom('nodes').selectAll().where('region', 'in', regions).orderBy('id').execute()
@@ -79,14 +79,14 @@ export async function listNodes(db: Db, regions: readonly string[]): Promise<rea
   }))
 }
 
-/** The region that a node registered in. Throws not_found for a node that never registered. */
+/** Returns the region of a node. Throws not_found for a node that never registered. */
 export async function getNodeRegion(db: Db, id: string): Promise<string> {
   const row = await db.selectFrom('nodes').select('region').where('id', '=', id).executeTakeFirst()
   if (row === undefined) throw new AppError('not_found', 'the node is not registered')
   return row.region
 }
 
-/** How far the nodes are with these endpoints. An endpoint without a row has nothing on its way. */
+/** The delivery lag of these endpoints per node. An endpoint without a row has no lag. */
 export async function listLags(db: Db, endpointIds: readonly string[]): Promise<readonly NodeLag[]> {
   const lags: NodeLag[] = []
   for (let start = 0; start < endpointIds.length; start += storeLimits.insertRowsMax) {
@@ -102,13 +102,13 @@ export async function listLags(db: Db, endpointIds: readonly string[]): Promise<
   return lags
 }
 
-/** Of every account: for those who run the installation. */
+/** The lags of all accounts, for operators. */
 export async function listAllLags(db: Db): Promise<readonly NodeLag[]> {
   const rows = await db.selectFrom('endpoint_lags').selectAll().orderBy('endpoint_id').orderBy('node_id').execute()
   return rows.map((row) => ({ ...row, oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at) }))
 }
 
-/** Of an account's endpoints, the lags that move an endpoint out of `active`: blocked, or sealed before `sealedBefore` (epoch ms). */
+/** The lags that move an account's endpoints out of `active`: blocked, or sealed before `sealedBefore` (epoch ms). */
 export async function listTroubledLags(db: Db, account_id: string, sealedBefore: number): Promise<readonly NodeLag[]> {
   const rows = await db
     .selectFrom('endpoint_lags')

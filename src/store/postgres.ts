@@ -5,7 +5,7 @@ import { storeLimits } from './limits.ts'
 const int8 = 20
 
 export type PostgresOptions = {
-  /** Called when a connection that nobody was using is lost. The pool opens another one when it needs one. */
+  /** Called when an idle connection is lost. The pool opens a new one on demand. */
   readonly onConnectionLost: (error: Error) => void
 }
 
@@ -23,7 +23,7 @@ export function postgresDialect(url: string, { onConnectionLost }: PostgresOptio
     },
   })
   pool.on('error', onConnectionLost)
-  // The pool hears only of connections that nobody uses. Whoever uses one is told by the query, which is enough.
+  // The pool reports only idle connections. For one in use, the failing query is report enough.
   pool.on('connect', (client) => client.on('error', () => undefined))
   return new PostgresDialect({ pool })
 }

@@ -10,7 +10,7 @@ export type RawParquet = {
   readonly region: string
 }
 
-/** The raw Parquet of the endpoint's latest commits, newest first, of those that have it. */
+/** The raw Parquet files of the endpoint's latest commits, newest first. */
 export async function listRawParquet(db: Db, endpoint_id: string, limit: number): Promise<readonly RawParquet[]> {
   const rows = await db
     .selectFrom('commits')

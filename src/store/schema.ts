@@ -1,8 +1,8 @@
 /**
- * The tables as both databases hold them.
+ * The tables, the same in both databases.
  *
- * Law: only what SQLite and Postgres read alike. Ids and JSON are text, times are whole milliseconds since 1970, truth is 0 or 1.
- * JSON is text on Postgres too: jsonb refuses the character U+0000, which a definition may name.
+ * Law: only types that SQLite and Postgres read alike. Ids and JSON are text, times are whole milliseconds since 1970, booleans are
+ * 0 or 1. JSON is text on Postgres too: jsonb rejects the character U+0000, which a definition may contain.
  */
 export type Database = {
   schema_migrations: { version: number; name: string; applied_at: number }
@@ -35,7 +35,7 @@ export type Database = {
     status: string
     validated_at: number | null
     last_error: string | null
-    /** Goes up with every change of what a validation depends on. */
+    /** Incremented by every change of a setting that validation depends on. */
     revision: number
     validation_claimed_at: number | null
     created_at: number
@@ -57,7 +57,7 @@ export type Database = {
     draining_at: number | null
     /** The epoch that drains it. */
     draining_epoch: number | null
-    /** Gone for its account. The row stays for what is kept of it: commits, DLQ files, metrics. */
+    /** Deleted for its account. The row stays, because commits, DLQ files and metrics refer to it. */
     deleted_at: number | null
     created_at: number
   }
@@ -102,7 +102,7 @@ export type Database = {
     healthy: number
     reasons: string
     last_seen_at: number
-    /** When it last said that it is healthy. */
+    /** Time of the last healthy heartbeat. */
     healthy_at: number | null
   }
   endpoint_lags: {
@@ -172,7 +172,7 @@ export type Database = {
   view_quality: {
     view_id: string
     endpoint_id: string
-    /** -1 of what is of all time. */
+    /** -1 for all time. */
     bucket_start: number
     quality: string
   }
@@ -182,7 +182,7 @@ export type Database = {
     kind: string
     status: string
     view_id: string
-    /** Of a redrive: the version whose refused rows it takes. */
+    /** For a re-drive: the version whose rejected rows it reads. */
     from_view_id: string | null
     endpoint_id: string
     region: string
@@ -201,7 +201,7 @@ export type Database = {
     started_at: number | null
     finished_at: number | null
     last_error: string | null
-    /** When a node last asked for units of it, so that jobs take turns. */
+    /** When a node last took units of it, so that jobs take turns. */
     looked_at: number
   }
   job_units: {
@@ -210,15 +210,15 @@ export type Database = {
     view_id: string
     number: number
     status: string
-    /** When a node may take it: of a leased one the end of its lease. Null once it is finished. */
+    /** When a node may take it: for a leased unit, the end of the lease. Null once finished. */
     available_at: number | null
     lease_id: string | null
     node_id: string | null
     incarnation: string | null
-    /** Processes that ended with it in their hands. */
+    /** Processes that died while they worked on it. */
     deaths: number
     reason: string | null
   }
-  /** What jobs made of a segment after it was committed. */
+  /** Artifacts that jobs added to a segment after the commit. */
   commit_additions: { commit_id: string; view_id: string; job_id: string; artifacts: string; added_at: number }
 }

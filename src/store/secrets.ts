@@ -1,6 +1,6 @@
 import type { Db } from './store.ts'
 
-/** A secret that all processes of an installation share. Whoever comes first makes it. Whoever reads this table knows it. */
+/** A secret shared by all processes of an installation; the first one creates it. Anyone who can read this table knows it. */
 export async function getOrInsertSecret(db: Db, name: string, make: () => string): Promise<string> {
   await db
     .insertInto('secrets')

@@ -3,7 +3,7 @@ import type { ChangeTx } from './epoch.ts'
 import { touchInstallation } from './section-versions.ts'
 import type { Db } from './store.ts'
 
-/** A key that signs access tokens, as `auth/access-tokens.ts` makes it. Whoever reads this table can sign. */
+/** A signing key for access tokens, from `auth/access-tokens.ts`. Anyone who can read this table can sign. */
 export type StoredSigningKey = {
   readonly kid: string
   readonly private_jwk: Readonly<Record<string, unknown>>
@@ -28,7 +28,7 @@ export async function listSigningKeys(db: Db): Promise<readonly StoredSigningKey
   }))
 }
 
-/** Removes the keys made before `before` (epoch ms), and answers how many. The caller keeps the newest out of its reach. */
+/** Removes keys created before `before` (epoch ms) and returns their number. The caller keeps the newest. */
 export async function removeSigningKeysBefore(db: ChangeTx, before: number): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('signing_keys').where('created_at', '<', before).executeTakeFirstOrThrow()
   await touchInstallation(db)

@@ -6,10 +6,10 @@ import { LRUCache } from 'lru-cache'
 import { storeLimits } from './limits.ts'
 
 /**
- * `node:sqlite` in the shape of Kysely's SqliteDialect.
+ * Adapts `node:sqlite` to Kysely's SqliteDialect.
  *
- * Law: a commit is on disk when it returns (`synchronous=FULL`). A transaction takes the write lock when it begins, so it can't
- * fail half-way because another process wrote what it had read.
+ * Law: a commit is on disk when it returns (`synchronous=FULL`). A transaction takes the write lock when it begins, so it cannot
+ * fail later because another process changed what it read.
  */
 export function sqliteDialect(path: string): SqliteDialect {
   return new SqliteDialect({ database: async () => openDatabase(path) })
@@ -18,7 +18,7 @@ export function sqliteDialect(path: string): SqliteDialect {
 function openDatabase(path: string): SqliteDatabase {
   if (path !== ':memory:') {
     mkdirSync(dirname(path), { recursive: true })
-    // It holds the keys that sign tokens: only its owner reads it. SQLite gives its other files the same mode.
+    // It holds the keys that sign tokens, so only its owner may read it. SQLite gives its other files the same mode.
     closeSync(openSync(path, 'a', 0o600))
   }
   const database = new DatabaseSync(path, { timeout: storeLimits.sqliteBusyTimeoutMs, enableForeignKeyConstraints: true })
@@ -49,13 +49,13 @@ function prepareStatement(database: DatabaseSync, sql: string): SqliteStatement 
   }
 }
 
-/** Postgres can't keep U+0000 in a text, so neither database does. */
+/** Postgres cannot store U+0000 in text, so neither database does. */
 export class BadTextError extends Error {
   override readonly name = 'BadTextError'
 }
 
 function inputValue(value: unknown): SQLInputValue {
-  if (typeof value === 'string' && value.includes('\0')) throw new BadTextError('a text has the character U+0000')
+  if (typeof value === 'string' && value.includes('\0')) throw new BadTextError('text contains the character U+0000')
   if (typeof value === 'boolean') return value ? 1 : 0
   return value as SQLInputValue
 }

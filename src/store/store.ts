@@ -1,8 +1,8 @@
 /**
  * A database, SQLite or Postgres, and its transactions.
  *
- * Law: inside `transact` use only the `db` that it hands over. SQLite has one connection: a call on `store.db` from inside waits
- * for the transaction that waits for it.
+ * Law: inside `transact` use only the `db` that it passes. SQLite has one connection: a call on `store.db` from inside would
+ * wait for the transaction that waits for it.
  */
 import { setTimeout } from 'node:timers/promises'
 import { Kysely, type Transaction } from 'kysely'
@@ -14,14 +14,14 @@ import type { Database } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
 
 export type Db = Kysely<Database>
-/** A `Db` that is in a transaction: what takes it makes several changes that belong together. */
+/** A `Db` in a transaction: functions that take it make several changes that belong together. */
 export type Tx = Transaction<Database>
 
 export type Store = { readonly db: Db; readonly dialect: 'sqlite' | 'postgres'; close(): Promise<void> }
 
 export type StoreOptions = Partial<PostgresOptions>
 
-/** Opens `postgres://…`, or the SQLite file at a path. Connects at the first use; makes the file's folder. */
+/** Opens `postgres://…`, or the SQLite file at a path. Connects at first use and creates the file's directory. */
 export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
   const dialect = /^postgres(ql)?:\/\//.test(url) ? 'postgres' : 'sqlite'
   const db = new Kysely<Database>({
@@ -32,14 +32,14 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
 }
 
 /**
- * Runs `work` in one transaction, and again, boundedly, when it met another transaction: `work` must have no effects outside the
- * database. Postgres runs at read committed: constraints and guarded updates decide between callers, not the order of reads.
+ * Runs `work` in one transaction and retries it, a bounded number of times, after a collision: `work` must have no effects outside
+ * the database. Postgres runs at read committed: constraints and guarded updates decide between callers, not the order of reads.
  */
 export async function transact<T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> {
   return retryingCollisions(() => store.db.transaction().execute(work))
 }
 
-/** Runs `work`, which only reads, on one state of the database. */
+/** Runs read-only `work` on one state of the database. */
 export async function readConsistently<T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> {
   const transaction = store.db.transaction()
   return retryingCollisions(() =>

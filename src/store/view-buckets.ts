@@ -1,6 +1,6 @@
 import { metricsBucketSeconds } from '#model/limits.ts'
 
-/** What is counted of views lately is counted in buckets of five minutes; the last day is those that began in it. */
+/** Recent view metrics are counted in buckets of five minutes; the last day is the buckets that began in it. */
 export const dayMs = 24 * 3600 * 1000
 
 export function bucketOf(now: number): number {

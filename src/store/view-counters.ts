@@ -1,5 +1,5 @@
 /**
- * What views did with records: sums in buckets of five minutes for the last day, and sums for ever.
+ * View metrics: sums in buckets of five minutes for the last day, and lifetime sums.
  *
  * Law: counted once, in the transaction that records a commit for the first time.
  */
@@ -62,7 +62,7 @@ export async function getViewMetrics(db: Db, account_id: string, view_id: string
   return aggregate(rows.map((row) => toMetrics(row, latelyOf.get(row.endpoint_id))))
 }
 
-/** Removes buckets that began before `before` (epoch ms), and answers how many. The lifetime's sums stay. */
+/** Removes buckets that began before `before` (epoch ms) and returns their number. Lifetime sums stay. */
 export async function removeViewCountersBefore(db: Db, before: number): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('view_counters').where('bucket_start', '<', before).executeTakeFirstOrThrow()
   await removeViewQualityBefore(db, before)
@@ -83,7 +83,7 @@ function toLastError({ last_error }: ViewOutcome) {
   }
 }
 
-/** Of an upsert: that of the error that was reported last. A commit that is restored is older than what the row may know. */
+/** In an upsert: the value of the later error. A restored commit may be older than the row. */
 function later<Name extends 'last_error_at' | 'last_error_code' | 'last_error_message'>(name: Name) {
   const [old, added] = [sql.ref(`view_totals.${name}`), sql.ref(`excluded.${name}`)]
   return sql<Database['view_totals'][Name]>`case
@@ -92,7 +92,7 @@ function later<Name extends 'last_error_at' | 'last_error_code' | 'last_error_me
     else ${old} end`
 }
 
-/** Of an upsert: what the row has and what is added. */
+/** In an upsert: the sum of the row and the added value. */
 function sums(table: 'view_counters' | 'view_totals') {
   const sum = (name: (typeof counted)[number]) => sql<number>`${sql.ref(`${table}.${name}`)} + ${sql.ref(`excluded.${name}`)}`
   return {

@@ -3,7 +3,7 @@ import { LeaseRequest, Leases, UnitReports, UnitsReported } from '#model/job-pro
 import { controlLimits } from '../limits.ts'
 import type { JobLeases } from '../services/job-leases.ts'
 
-/** What nodes call to work off jobs: `model/job-protocol.ts`. */
+/** The node API for jobs: `model/job-protocol.ts`. */
 export function nodeJobRoutes(leases: JobLeases): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post('/jobs/lease', { config: { scope: 'node' }, schema: { body: LeaseRequest, response: { 200: Leases } } }, (request) =>

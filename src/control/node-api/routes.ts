@@ -14,7 +14,7 @@ const ByNode = z.strictObject({ node_id: Id })
 
 export type NodeApiOptions = { readonly nodes: Nodes; readonly snapshots: Snapshots; readonly commits: Commits }
 
-/** What nodes call, under `/internal/v1`: `model/node-protocol.ts`. */
+/** The node API under `/internal/v1`: `model/node-protocol.ts`. */
 export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post('/register', { config: { scope: 'node' }, schema: { body: Register, response: { 200: Registered } } }, (request) =>
@@ -27,7 +27,7 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
       const lines = await snapshots.poll(request.body, gone.signal)
       if (lines === undefined) return reply.code(204).send()
       const bytes = lines.reduce((sum, line) => sum + line.byteLength, 0)
-      // A stream, because the lines belong to many nodes and a copy of a full snapshot for each of them would be large.
+      // Streamed: the lines are shared by many nodes, and a copy for each of them would be large.
       return reply.header('content-type', 'application/x-ndjson').header('content-length', bytes).send(Readable.from(lines))
     })
 

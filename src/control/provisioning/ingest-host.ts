@@ -1,11 +1,11 @@
 export type HostOptions = {
   /** Null: endpoints are reached at the node's own address. */
   readonly baseDomain: string | null
-  /** `host:port` shown while no node of the region is known. */
+  /** `host:port` shown as long as no node of the region is known. */
   readonly ingestAddressDefault: string
 }
 
-/** Where clients send to: `<label>.<region>.<base domain>`, or the address of a node of the region. */
+/** Returns the host that clients send to: `<label>.<region>.<base domain>`, or the address of a node of the region. */
 export function ingestHost(
   { label, region }: { readonly label: string; readonly region: string },
   nodes: readonly { readonly ingest_address: string }[],

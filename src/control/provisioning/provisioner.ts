@@ -1,5 +1,5 @@
 /**
- * What an endpoint is provisioned with, and how it does.
+ * Provisions endpoints and computes their state.
  *
  * Owns: placement (on every node of the endpoint's region), the addresses to send to, the status. Does not own: nodes, resources.
  * DNS by a server and certificates join here as further facts; until then DNS is static: the addresses of the serving nodes.
@@ -17,7 +17,7 @@ export type EndpointState = Pick<Endpoint, 'status' | 'status_reasons' | 'lag' |
 
 export type ProvisionerOptions = { readonly store: Store; readonly clock: Clock; readonly hosts: HostOptions }
 
-/** The nodes of some regions as they are at one moment. */
+/** The nodes of some regions at one point in time. */
 export type Observation = { readonly nowMs: number; readonly nodes: ReadonlyMap<string, readonly NodeFacts[]> }
 
 export class Provisioner {
@@ -43,8 +43,8 @@ export class Provisioner {
   }
 
   /**
-   * The ids of the account's endpoints that have a computed status, newest first, and the facts that say so. The status follows
-   * from facts about nodes, which no index has: this reads little of each endpoint, and lags only where one is in trouble.
+   * The ids of the account's endpoints with a computed status, newest first, and the facts behind it. The status depends on facts
+   * about nodes, which no index has: this reads few columns per endpoint, and only the lags that matter.
    */
   async idsWithStatus(
     account_id: string,
@@ -79,7 +79,7 @@ export class Provisioner {
   }
 }
 
-/** Of all nodes together. */
+/** The sum over all nodes. */
 function sumOf(lags: readonly NodeLag[], nowMs: number): DeliveryLag {
   const oldest = lags.flatMap(({ oldest_sealed_at }) => oldest_sealed_at ?? []).toSorted()[0] ?? null
   return {
@@ -90,7 +90,7 @@ function sumOf(lags: readonly NodeLag[], nowMs: number): DeliveryLag {
   }
 }
 
-/** Without what nodes said that are gone. */
+/** Drops the lags of nodes that are gone. */
 function lagsOf(nodes: readonly NodeFacts[], lags: readonly NodeLag[]): readonly NodeLag[] {
   return lags.filter(({ node_id }) => nodes.some(({ id }) => id === node_id))
 }

@@ -31,7 +31,7 @@ export function computeStatus(
   return reasons.length === 0 ? { status: 'active', reasons } : { status: 'degraded', reasons }
 }
 
-/** The nodes that take data for the endpoint now: healthy, and working by an epoch that has the endpoint. */
+/** The nodes that accept data for the endpoint: healthy, with an applied epoch that includes it. */
 export function servingNodes(
   { since_epoch }: Pick<EndpointFacts, 'since_epoch'>,
   nodes: readonly NodeFacts[],
@@ -42,7 +42,7 @@ export function servingNodes(
   )
 }
 
-/** Without those that are gone: a machine that was replaced must not keep its endpoints degraded. */
+/** Drops nodes that are gone: a replaced machine must not keep its endpoints degraded. */
 export function presentNodes(nodes: readonly NodeFacts[], nowMs: number): readonly NodeFacts[] {
   return nodes.filter((node) => nowMs - lastHeardMs(node) <= nodeGoneSeconds * 1000)
 }

@@ -98,7 +98,7 @@ export function destinationRoutes(destinations: Destinations): FastifyPluginCall
         config: { scope: 'admin' },
         schema: {
           operationId: 'validateDestination',
-          summary: 'Write and delete a test object, and keep what came of it',
+          summary: 'Validate a destination: write and delete a test object, and record the result',
           tags,
           params: ById,
           response: { 200: Destination, 429: problem('it was validated less than 30 seconds ago, or too many requests') },

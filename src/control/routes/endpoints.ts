@@ -14,7 +14,7 @@ const beingDeleted = problem('the endpoint is being deleted')
 const ListQuery = PageQuery.extend({ status: z.enum([...EndpointStatus.options, 'all']).default('all') })
 const CommitsPage = z.object({
   items: z.array(Commit),
-  next_cursor: Timestamp.nullable().meta({ description: 'pass it as `before`; null when there is no further page' }),
+  next_cursor: Timestamp.nullable().meta({ description: 'pass it as `before`; null on the last page' }),
 })
 
 export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyPluginCallbackZod {
@@ -83,7 +83,7 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         config: { scope: 'admin' },
         schema: {
           operationId: 'deleteEndpoint',
-          summary: 'Delete an endpoint: it takes nothing more, drains, and is gone when all that it took is delivered',
+          summary: 'Delete an endpoint: it refuses new data, drains, and is removed once everything is delivered',
           tags,
           params: ById,
           response: { 204: Empty },
@@ -101,7 +101,7 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         config: { scope: 'admin' },
         schema: {
           operationId: 'pauseEndpoint',
-          summary: 'Pause an endpoint: it refuses new data until it is resumed, and delivers what it has',
+          summary: 'Pause an endpoint: it refuses new data until it is resumed, and delivers the data it has',
           tags,
           params: ById,
           response: { 200: Endpoint, 409: beingDeleted },

@@ -3,12 +3,12 @@ import { secretsEqual } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import { healthy, notReady } from '#model/health.ts'
 
-/** Declared here, given by the composition. */
+/** Provided by the composition. */
 export type Health = {
   /** Why this process should get no requests now; empty when it should. */
   readonly notReadyReasons: () => Promise<readonly string[]>
   readonly metrics: { readonly contentType: string; metrics(): Promise<string> }
-  /** Null where anybody who reaches this server may read the metrics. */
+  /** Null if anyone who reaches this server may read the metrics. */
   readonly metricsToken: string | null
 }
 

@@ -14,7 +14,7 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
         config: { scope: 'admin' },
         schema: {
           operationId: 'createKey',
-          summary: 'Create an API key; the answer is the only time that it is shown',
+          summary: 'Create an API key; it is shown only in this response',
           tags,
           body: CreateApiKey,
           response: { 201: CreatedApiKey },
@@ -32,7 +32,7 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
         config: { scope: 'admin' },
         schema: {
           operationId: 'listKeys',
-          summary: 'List API keys, newest first, revoked ones too',
+          summary: 'List API keys, newest first, including revoked ones',
           tags,
           querystring: PageQuery,
           response: { 200: pageOf(ApiKey) },
@@ -47,7 +47,7 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
         config: { scope: 'admin' },
         schema: {
           operationId: 'revokeKey',
-          summary: 'Revoke an API key for good',
+          summary: 'Revoke an API key permanently',
           tags,
           params: ById,
           response: { 200: ApiKey },

@@ -5,5 +5,5 @@ export const ById = z.object({ id: Id })
 export const ByEndpoint = z.object({ endpoint_id: Id })
 export const ByBinding = z.object({ endpoint_id: Id, binding_id: Id })
 
-/** An answer without a body. */
+/** A response without a body. */
 export const Empty = z.undefined().describe('done')

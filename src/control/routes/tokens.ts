@@ -5,7 +5,7 @@ import type { Tokens } from '../services/tokens.ts'
 
 export type TokenRoutesOptions = { readonly tokens: Tokens; readonly exchangesPerMinute: number }
 
-/** The exchange is limited by the caller's address: there is no key yet to go by, and this is where keys would be guessed. */
+/** The exchange is rate-limited by client address: the caller is not authenticated yet, and this is where keys would be guessed. */
 export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post(
@@ -22,7 +22,7 @@ export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions):
           body: ExchangeToken,
           response: {
             200: AccessToken,
-            401: problem('the API key is not known, or revoked'),
+            401: problem('the API key is unknown or revoked'),
             403: problem('the API key does not hold the scope'),
           },
         },
@@ -37,7 +37,7 @@ export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions):
   }
 }
 
-/** Where others find the public keys of access tokens. RFC 8414 names no path; this is the customary one. */
+/** Publishes the public keys of access tokens. RFC 8414 names no path; this is the customary one. */
 export function jwksRoutes(tokens: Tokens): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.get('/.well-known/jwks.json', { config: { scope: 'public' } }, async (_request, reply) => {

@@ -206,13 +206,13 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         },
         schema: {
           operationId: 'suggestView',
-          summary: 'Suggest a definition for samples, or for what an endpoint was sent; nothing is saved',
+          summary: 'Suggest a definition for samples, or for the data of an endpoint; nothing is saved',
           tags,
           body: SuggestRequest,
           response: {
             200: Suggestion,
             403: problem('with `endpoint_id`: the access token lacks the scope metrics'),
-            404: problem('there is no such endpoint in the account'),
+            404: problem('the account has no such endpoint'),
           },
         },
       },
@@ -225,7 +225,7 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         config: { scope: 'metrics' },
         schema: {
           operationId: 'listDlqFiles',
-          summary: 'List the files of rows that a view refused, each with an address to download it from',
+          summary: 'List the files of rows that a view rejected, each with a download address',
           tags,
           params: ById,
           querystring: DlqFilesQuery,
@@ -241,7 +241,7 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         config: { scope: 'metrics' },
         schema: {
           operationId: 'getViewMetrics',
-          summary: 'What a view did with the records of its endpoints, over 24 hours and in all',
+          summary: 'Get the metrics of a view, over 24 hours and in total',
           tags,
           params: ById,
           querystring: MetricsQuery,

@@ -1,6 +1,6 @@
 import type { Principal } from '#model/api-key.ts'
 
-/** How `created_by` and `activated_by` name who did it. */
+/** The value of `created_by` and `activated_by`. */
 export function actorOf({ key_id }: Principal): string {
   return `key:${key_id}`
 }

@@ -1,7 +1,7 @@
 /**
- * What a first start makes, so that one command is enough to send data: an account, a key, a destination, a view, an endpoint.
+ * Creates what a first start needs, so that one command is enough to send data: an account, a key, a destination, a view, an endpoint.
  *
- * Law: all of it or nothing, in one transaction; a database that has an account is never touched but for the operator's key.
+ * Law: everything or nothing, in one transaction. In a database that has an account only the operator's key is ever added.
  */
 import { apiKeyOf, hashApiKey, newApiKey, newExternalId } from '#auth/secrets.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -28,7 +28,7 @@ import type { DefinitionCompiler } from './views.ts'
 
 export type Bootstrapped = {
   readonly account_id: string
-  /** The secret, to be shown once; null where the operator brought it. */
+  /** The secret, to be shown once; null if the operator provided it. */
   readonly api_key: string | null
   readonly endpoint_id: string
   readonly ingest_host: string
@@ -42,13 +42,13 @@ export type BootstrapOptions = {
   readonly clock: Clock
   readonly region: string
   readonly hosts: HostOptions
-  /** A key that shall exist with all scopes. */
+  /** API key to create at startup, with all scopes. */
   readonly apiKey: string | null
-  /** There is a bucket on this machine. Elsewhere it takes a role that nobody but its owner can make, and data waits for it. */
+  /** Whether buckets are local. On S3 a destination needs a role that only its owner can create, and data waits until then. */
   readonly hasLocalBucket: boolean
 }
 
-/** The operator asks for a key that can't be had: the process must not start as if all were well. */
+/** The configured API key cannot be used: the process must not start without it. */
 class BootstrapError extends Error {
   override readonly name = 'BootstrapError'
 }
@@ -78,7 +78,7 @@ const view = CreateView.parse({
   description: 'A first view: what happened, who did it, how much, when. Make a version of your own from it.',
 })
 
-/** Answers what was made, or undefined for a database that was in use before. */
+/** Returns what was created, or undefined if the database was already in use. */
 export async function bootstrap(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
   const { store, apiKey } = options
   if ((await findFirstAccount(store.db)) === undefined) return makeFirstAccount(options)
@@ -99,7 +99,7 @@ async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped
     made.destination &&
     (await tryDestination(options.objectStores, { ...made.destination, external_id: made.account.external_id }))
   const isFirst = await applyChange(async (db, epoch) => {
-    // Another process may have come first; the epoch's lock makes one wait for the other.
+    // Another process may have been first; the epoch's lock makes the second wait.
     if ((await findFirstAccount(db)) !== undefined) return false
     const now = clock.now()
     await insertAccount(db, made.account, now)
@@ -114,7 +114,7 @@ async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped
     const settings = {
       destination_id: made.destination?.id ?? null,
       segment_bytes: null,
-      // Short, so that who tries it out sees files within seconds.
+      // Short, so that files appear within seconds when trying Inlet out.
       segment_max_age_seconds: 2,
       output_formats: ['parquet_views', 'parquet', 'segments'] as const,
       mqtt_config: MqttConfig.parse({}),
@@ -159,7 +159,7 @@ async function makeOperatorKey({ store, applyChange, clock }: BootstrapOptions, 
   const { prefix, hash } = apiKeyOf(secret)
   await applyChange(async (db) => {
     const account = await findFirstAccount(db)
-    // Two processes with the same key: the second finds it there.
+    // Of two processes with the same key, the second finds it.
     if (account === undefined || (await findApiKeyByHash(db, hash)) !== undefined) return
     await insertApiKey(db, { id: newId(), account_id: account.id, name: actor, prefix, hash, scopes }, clock.now())
   })

@@ -5,7 +5,7 @@ import { addQualities, type QualitySum } from '#model/view-quality.ts'
 import type { Store } from '#store/store.ts'
 import { getViewQuality, type QualityWindows } from '#store/view-quality.ts'
 
-/** The metrics with what each column got, and with the paths that none takes. One endpoint after the other: a day of one may be megabytes. */
+/** Adds column metrics and unmapped paths. Reads one endpoint at a time: a day of one may be megabytes. */
 export async function withColumns(
   store: Store,
   view_id: string,

@@ -28,9 +28,9 @@ export class Commits {
   }
 
   /**
-   * Records what a node delivered, in the order given, each in a transaction of its own: what is answered is durable.
-   * A commit of an endpoint that control does not know (a database restored from an older copy) is recorded like any other: its
-   * objects are in the bucket, and refusing it would only block the node's outbox for ever.
+   * Records commits in the order given, each in its own transaction. Those in the response are durable.
+   * A commit of an unknown endpoint (the database was restored from an older copy) is recorded like any other: its objects are in
+   * the bucket, and rejecting it would block the node's outbox forever.
    */
   async record(commits: readonly SegmentCommit[]): Promise<z.infer<typeof CommitsRecorded>> {
     const { store, clock } = this.#options

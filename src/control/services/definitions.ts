@@ -1,12 +1,12 @@
-/** Definitions as requests have them: an object, or text. */
+/** Definitions in requests: an object or text. */
 import { AppError } from '#errors.ts'
 import { Definition, type DefinitionFormat, type DefinitionInput } from '#model/definition.ts'
 import { fieldErrorsOf } from '#model/field-errors.ts'
 import { parseDefinitionText } from '#views/definition-text.ts'
 
 /**
- * Reads a definition and hands it to `use`, which throws validation_error for one that does not compile. Whatever is wrong is thrown
- * with the paths that the request has it under, and for text with the line and column.
+ * Parses a definition and passes it to `use`, which throws validation_error if it does not compile. Errors have the paths of the
+ * request, and for text the line and column.
  */
 export async function withDefinition<T>(
   given: DefinitionInput,

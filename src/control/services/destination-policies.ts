@@ -1,11 +1,11 @@
 import type { BucketPolicy, StoredDestination, TrustPolicy } from '#model/destination.ts'
 
-/** AWS refuses a policy that names this, which is better than one that trusts somebody else. */
+/** AWS rejects a policy that names this, which is better than trusting the wrong principal. */
 const unknownPrincipal = 'set INLET_AWS_PRINCIPAL_ARN to the ARN of the AWS identity that Inlet runs as'
 
 const version = '2012-10-17'
 
-/** What to paste as the trust policy of the role: who may assume it, and only for this account. */
+/** The trust policy of the role, ready to paste: who may assume it, and only for this account. */
 export function trustPolicy({ external_id }: Pick<StoredDestination, 'external_id'>, principalArn: string | null): TrustPolicy {
   return {
     Version: version,
@@ -21,7 +21,7 @@ export function trustPolicy({ external_id }: Pick<StoredDestination, 'external_i
   }
 }
 
-/** What to paste as the policy of the bucket: all that the role does there. */
+/** The bucket policy, ready to paste: everything that the role does there. */
 export function bucketPolicy({
   bucket,
   prefix,

@@ -32,7 +32,7 @@ export type DestinationsOptions = {
   readonly objectStores: ObjectStores
   readonly clock: Clock
   readonly logger: Logger
-  /** Who assumes the roles. */
+  /** The AWS principal that assumes the roles. */
   readonly awsPrincipalArn: string | null
 }
 
@@ -43,7 +43,7 @@ export class Destinations {
     this.#options = options
   }
 
-  /** No node sees a destination before an endpoint is bound to it: no new epoch. */
+  /** Needs no new epoch: nodes see a destination only once an endpoint uses it. */
   async create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
     const { store, clock } = this.#options
     return this.#show(await insertDestination(store.db, account_id, { ...destination, id: newId() }, clock.now()))
@@ -67,12 +67,12 @@ export class Destinations {
     return removeDestination(this.#options.store.db, account_id, id)
   }
 
-  /** Tests the bucket. What comes of it counts only for the settings that were tested. */
+  /** Tests the bucket. The result is recorded only if the settings did not change in the meantime. */
   async validate({ account_id }: Principal, id: string): Promise<Destination> {
     const { store, objectStores, clock, logger } = this.#options
     const claim = await transact(store, (db) => claimValidation(db, account_id, id, clock.now()))
     const error = await tryDestination(objectStores, { ...claim.destination, session: sessionName({ account_id }) })
-    if (error !== null) logger.warn({ destination_id: id, reason: error }, 'a destination failed its validation')
+    if (error !== null) logger.warn({ destination_id: id, reason: error }, 'destination validation failed')
     await recordValidation(store.db, account_id, id, { revision: claim.revision, error }, clock.now())
     return this.#show(await getDestination(store.db, account_id, id))
   }

@@ -11,7 +11,7 @@ import { getView } from '#store/views.ts'
 
 export type DlqFilesOptions = { readonly store: Store; readonly objectStores: ObjectStores; readonly logger: Logger }
 
-/** The files of rows that views refused, with addresses to download them from. */
+/** Lists the files of rows that views rejected, with download addresses. */
 export class DlqFiles {
   readonly #options: DlqFilesOptions
 
@@ -37,7 +37,7 @@ export class DlqFiles {
     return { view_id, view_name: name, view_version: version, files: await Promise.all(shown), total, ...paging }
   }
 
-  /** The bucket that the file was written to, with what the destination says now of how to reach it; undefined where it is gone. */
+  /** Opens the bucket of the file with the current credentials of its destination; undefined if the destination is gone. */
   async #open(
     account_id: string,
     { destination_id, s3_bucket: bucket, region }: StoredDlqFile,
@@ -53,8 +53,8 @@ export class DlqFiles {
     try {
       return (await bucket?.presign(key, dlqLimits.downloadSeconds)) ?? null
     } catch (error) {
-      // The role may have been taken away since: that must not hide what files there are.
-      this.#options.logger.warn({ err: error }, 'a download cannot be signed')
+      // The role may have been removed since: the files are listed all the same.
+      this.#options.logger.warn({ err: error }, 'signing a download failed')
       return null
     }
   }

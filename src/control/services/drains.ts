@@ -1,9 +1,9 @@
 /**
- * The end of endpoints that are being deleted.
+ * Removes deleted endpoints once they are drained.
  *
- * Owns: when an endpoint that drains is gone. Does not own: the refusal of new data and the delivery of old, which are the nodes'.
- * Law: it is gone only when every node of its region that was heard of within the hour has taken notice, has had the time to seal
- * what was open, and says after that that it has nothing left to deliver.
+ * Owns: when a draining endpoint is removed. Does not own: refusing new data and delivering old, which nodes do.
+ * Law: it is removed only after every node of its region with a heartbeat within the hour has applied the drain, has had time to
+ * seal open segments, and has reported after that that nothing is left to deliver.
  */
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
@@ -30,7 +30,7 @@ export function drains(options: DrainsOptions): Periodic {
     name: 'drains',
     intervalMs: controlLimits.drainCheckMs,
     run: () => removeDrained(options),
-    failure: 'deleted endpoints cannot be removed',
+    failure: 'removing drained endpoints failed',
     clock,
     logger,
   })
@@ -45,7 +45,7 @@ async function removeDrained({ store, applyChange, provisioner, clock, logger }:
   for (const endpoint of draining) {
     if (!isDrained(endpoint, nodes.get(endpoint.region) ?? [], lags.get(endpoint.id) ?? [], nowMs)) continue
     if (await applyChange((db) => removeDrainedEndpoint(db, endpoint.id, clock.now()))) {
-      logger.info({ endpoint_id: endpoint.id }, 'an endpoint was drained and is gone')
+      logger.info({ endpoint_id: endpoint.id }, 'drained endpoint removed')
     }
   }
 }
@@ -56,12 +56,12 @@ export function isDrained(
   lags: readonly NodeLag[],
   nowMs: number,
 ): boolean {
-  // Nodes say nothing of a segment before it is sealed, and one that was open is sealed at this age.
+  // Nodes report segments only once they are sealed, and an open one is sealed at this age.
   const ageSeconds = segment_max_age_seconds ?? segmentLimits.maxAgeSecondsDefault
   const sealedMs = Date.parse(draining_at) + (ageSeconds + drainLimits.graceSeconds) * 1000
   if (nowMs < sealedMs) return false
   return nodes.every(({ id, ingest, delivery }) => {
-    // It never took anything in.
+    // It never ingested anything.
     if (ingest === null && delivery === null) return true
     if (ingest === null || delivery === null) return false
     if (ingest.applied_epoch < draining_epoch || delivery.applied_epoch < draining_epoch) return false

@@ -9,7 +9,7 @@ export type EffectiveSettings = {
   mqtt_config: MqttConfig | null
 }
 
-/** What holds for an endpoint: where its owner set nothing, the default of this release. */
+/** Fills in the defaults of this release for settings that the owner did not choose. */
 export function effectiveSettings(settings: Omit<EndpointSettings, 'destination_id'>): EffectiveSettings {
   return {
     segment_bytes: settings.segment_bytes ?? segmentLimits.bytesDefault,

@@ -28,7 +28,7 @@ export type EndpointsOptions = {
 
 export type EndpointsQuery = PageQuery & { readonly status: EndpointStatus | 'all' }
 
-/** Of the DNS label of an endpoint: 36^11 names in a region. */
+/** Length of the DNS label of an endpoint: more than 36^11 names per region. */
 export const endpointLabelChars = 12
 
 export class Endpoints {
@@ -83,7 +83,7 @@ export class Endpoints {
     return this.#setDesiredState(account_id, id, 'active')
   }
 
-  /** It takes nothing more, and is gone when its nodes have delivered what they have: drains.ts. */
+  /** Starts to drain it. It is removed when its nodes have delivered everything: drains.ts. */
   remove({ account_id }: Principal, id: string): Promise<void> {
     const { applyChange, clock } = this.#options
     return applyChange((db, epoch) => drainEndpoint(db, account_id, id, { epoch, now: clock.now() }))

@@ -9,7 +9,7 @@ import { controlLimits } from '../limits.ts'
 
 export type HousekeepingOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
 
-/** Removes, from time to time, what no answer is made from any more. */
+/** Removes expired view counters and old jobs periodically. */
 export function housekeeping({ store, clock, logger }: HousekeepingOptions): Periodic {
   return new Periodic({
     name: 'housekeeping',
@@ -18,7 +18,7 @@ export function housekeeping({ store, clock, logger }: HousekeepingOptions): Per
       await removeViewCountersBefore(store.db, clock.now() - controlLimits.viewCountersKeptMs)
       await removeJobsFinishedBefore(store.db, clock.now() - jobLimits.keptMs)
     },
-    failure: 'old view counters and jobs cannot be removed',
+    failure: 'housekeeping failed',
     clock,
     logger,
   })

@@ -27,7 +27,7 @@ export class Keys {
     const { secret, prefix, hash } = newApiKey()
     const key = { id: newId(), account_id, name, prefix, hash, scopes }
     const created = await applyChange((db) => insertApiKey(db, key, clock.now()))
-    logger.info({ account_id, key_id: key.id, scopes, by }, 'an API key was created')
+    logger.info({ account_id, key_id: key.id, scopes, by }, 'API key created')
     return { ...created, api_key: secret }
   }
 
@@ -38,7 +38,7 @@ export class Keys {
   async revoke({ account_id, key_id: by }: Principal, id: string): Promise<ApiKey> {
     const { applyChange, clock, logger } = this.#options
     const revoked = await applyChange((db) => revokeApiKey(db, account_id, id, clock.now()))
-    logger.info({ account_id, key_id: id, by }, 'an API key was revoked')
+    logger.info({ account_id, key_id: id, by }, 'API key revoked')
     return revoked
   }
 }

@@ -15,11 +15,11 @@ export class Nodes {
     this.#options = options
   }
 
-  /** A node's place is no part of any snapshot but its own, and it asks for that itself: no new epoch. */
+  /** Needs no new epoch: the addresses of a node are not part of any snapshot. */
   async register(node: Register): Promise<z.infer<typeof Registered>> {
     const { store, feed, clock, logger } = this.#options
     await registerNode(store.db, node, clock.now())
-    logger.info({ node_id: node.node_id, region: node.region, ingest_address: node.ingest_address }, 'a node registered')
+    logger.info({ node_id: node.node_id, region: node.region, ingest_address: node.ingest_address }, 'node registered')
     return { epoch: await feed.refresh() }
   }
 

@@ -4,7 +4,7 @@ import { previewLimits } from '#model/limits.ts'
 import type { DefinedPreview, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { withDefinition } from './definitions.ts'
 
-/** Requests whose body is held at once, for all accounts together. */
+/** Request bodies held in memory at once, for all accounts together. */
 const IN_FLIGHT_MAX = 32
 
 /** Declared here, given by the composition: `preview/preview-workers.ts`. */
@@ -12,7 +12,7 @@ export type PreviewRunner = {
   readonly run: (request: DefinedPreview, account: string, signal: AbortSignal) => Promise<PreviewResult>
 }
 
-/** Trying a definition on samples. Law: no account keeps the others waiting with more than its share. */
+/** Tries definitions on samples. Law: no account takes more than its share. */
 export class Previews {
   readonly #runner: PreviewRunner
   readonly #inFlight = new Map<string, number>()
@@ -23,13 +23,13 @@ export class Previews {
   }
 
   /**
-   * To be asked before the body is read, which is large. The answer is to be called when the request is over.
+   * Call it before the large body is read, and the returned function when the request is over.
    * Throws too_many_requests and unavailable.
    */
   admit({ account_id }: Principal): () => void {
     const inFlight = this.#inFlight.get(account_id) ?? 0
     if (inFlight >= previewLimits.perAccountMax) {
-      throw new AppError('too_many_requests', `an account runs ${previewLimits.perAccountMax} previews at once at most`, {
+      throw new AppError('too_many_requests', `an account may run at most ${previewLimits.perAccountMax} previews at once`, {
         retryAfterSeconds: 1,
       })
     }

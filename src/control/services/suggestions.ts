@@ -14,7 +14,7 @@ import { getEndpoint } from '#store/endpoints.ts'
 import { listRawParquet, type RawParquet } from '#store/raw-parquet.ts'
 import type { Store } from '#store/store.ts'
 
-/** The newest commits that are searched for raw Parquet, the largest file that is read, and reads at the same time. */
+/** How many of the newest commits are searched for raw Parquet, the largest file read, and concurrent reads. */
 const COMMITS_MAX = 50
 const PARQUET_BYTES_MAX = 64 * MiB
 const READS_AT_ONCE = 1
@@ -36,9 +36,9 @@ export type SuggestionsOptions = {
 }
 
 /**
- * Definitions made from samples, or from what an endpoint was sent.
+ * Suggests definitions from samples, or from the data of an endpoint.
  *
- * Law: what lies in a bucket is read by a process that may end; here it is but bytes, bounded, of few files at once.
+ * Law: files from a bucket are parsed by a separate process that may crash; here they are only bytes, bounded, of few files at once.
  */
 export class Suggestions {
   readonly #options: SuggestionsOptions
@@ -50,7 +50,7 @@ export class Suggestions {
 
   async suggest(principal: Principal, { samples, endpoint_id }: SuggestRequest, signal: AbortSignal): Promise<Suggestion> {
     if (endpoint_id === undefined) return this.#options.runner.suggest({ samples: samples ?? [] }, principal.account_id, signal)
-    // Names can be data, and who may only send must not read what others sent.
+    // Names can be data, and a caller that may only send must not read what others sent.
     if (!principal.scopes.some((scope) => scope === 'metrics' || scope === 'admin')) {
       throw new AppError('forbidden', 'taking samples from an endpoint needs a token with scope metrics or admin')
     }
@@ -93,7 +93,7 @@ export class Suggestions {
       bytes = await objectStores.open({ ...destination, bucket, region, session: sessionName({ account_id }) }).get(key, signal)
     } catch (error) {
       signal.throwIfAborted()
-      logger.warn({ err: error }, 'raw Parquet cannot be read for a suggestion')
+      logger.warn({ err: error }, 'reading raw Parquet for a suggestion failed')
       throw refused('the bucket cannot be read: validate the destination, or send samples')
     }
     if (bytes === undefined) throw refused('the raw Parquet of its last segment is not in the bucket any more: send samples')

@@ -1,8 +1,8 @@
 /**
- * Access tokens: who gets one, and who holds a good one.
+ * Issues and verifies access tokens.
  *
- * Owns: the signing keys and their rotation, the exchange, what this process needs to verify. Does not own: the form of a token.
- * Law: a new key signs only when everyone has had time to learn it, and an old one is published until no token of it can live.
+ * Owns: the signing keys and their rotation, the exchange, the verifier of this process. Does not own: the format of a token.
+ * Law: a new key signs only after every process has had time to load it, and an old one is published until its last token expires.
  */
 import { AccessTokenVerifier, newSigningKey, publicKeys, type SigningKey, signAccessToken } from '#auth/access-tokens.ts'
 import { hashApiKey } from '#auth/secrets.ts'
@@ -53,7 +53,7 @@ export class Tokens implements Service {
     })
   }
 
-  /** To be started before the feed, so that the feed's first epoch loads the keys. */
+  /** Must start before the feed, so that the feed's first epoch loads the keys. */
   async start(): Promise<void> {
     this.#options.feed.subscribe(() => this.#load())
     await this.#rotate()
@@ -70,9 +70,9 @@ export class Tokens implements Service {
     const startedAt = clock.monotonic()
     const key = await findApiKeyByHash(store.db, hashApiKey(api_key))
     if (key === undefined || key.revoked_at !== null) {
-      // Guessing is slow, and how long it takes says nothing.
+      // Makes guessing slow, and the time reveals nothing.
       await sleep(clock, controlLimits.exchangeRefusalMs - (clock.monotonic() - startedAt))
-      throw new AppError('unauthorized', 'the API key is not known, or revoked')
+      throw new AppError('unauthorized', 'the API key is unknown or revoked')
     }
     if (!key.scopes.includes(scope)) throw new AppError('forbidden', `the API key does not hold the scope ${scope}`)
     const ttlSeconds = parseDurationSeconds(ttl) ?? tokenLimits.ttlSecondsDefault
@@ -89,12 +89,12 @@ export class Tokens implements Service {
     return publicKeys(this.#keys)
   }
 
-  /** The public keys as the database has them in a transaction of the caller's. */
+  /** Reads the public keys in the caller's transaction. */
   async publicKeys(db: Db): Promise<ReturnType<typeof publicKeys>> {
     return publicKeys(await listSigningKeys(db))
   }
 
-  /** The newest key that everyone has had time to learn; at the very first start, the only one. */
+  /** The newest key that every process has had time to load; at the first start, the only one. */
   #signingKey(): SigningKey {
     const learntBefore = this.#options.clock.now() - signingKeyLimits.activationSeconds * 1000
     return must(this.#keys.find(({ created_at }) => Date.parse(created_at) <= learntBefore) ?? this.#keys.at(-1), 'a signing key')
@@ -114,15 +114,15 @@ export class Tokens implements Service {
     if (newest === undefined || now - Date.parse(newest.created_at) > signingKeyLimits.rotationSeconds * 1000) {
       const key = await newSigningKey(now)
       await applyChange((db) => insertSigningKey(db, key))
-      logger.info({ kid: key.kid }, 'a new key signs access tokens from now on')
+      logger.info({ kid: key.kid }, 'signing key rotated')
       return
     }
-    // The newest has long been the one that signs, and the last token of those before it is dead.
+    // The newest key has been signing long enough for the last token of the older ones to have expired.
     const retiredBefore = Date.parse(newest.created_at)
     const everyTokenDeadAt = retiredBefore + (signingKeyLimits.activationSeconds + tokenLimits.ttlSecondsMax) * 1000
     if (older.length > 0 && now > everyTokenDeadAt) await applyChange((db) => removeSigningKeysBefore(db, retiredBefore))
   }
 }
 
-/** A revoked key matters for as long as a token of it could still live. */
+/** A revoked key matters for as long as one of its tokens could be valid. */
 export const revokedKeysKeptMs = (revokedKeyTokenSeconds + tokenLimits.ttlSecondsMax) * 1000

@@ -4,15 +4,15 @@ import { ObjectStoreError } from '#objects/store-error.ts'
 import { controlLimits } from '../limits.ts'
 
 /**
- * Assumes the role, writes a test object under the prefix and deletes it. Answers null, or a sentence that a person can act on: which
- * step failed, how the store put it, what to check. Nothing that was known of the role before counts.
+ * Assumes the role, writes a test object under the prefix and deletes it. Returns null, or a message to act on: which step failed,
+ * the store's error, what to check. Uses no cached session.
  */
 export async function tryDestination(
   objectStores: ObjectStores,
   destination: DestinationTarget & Pick<BucketTarget, 'session'>,
 ): Promise<string | null> {
   const { bucket, prefix } = destination
-  // The same name each time: where deleting is not allowed, one object stays, however often it is tried.
+  // The same name each time: if deleting is not allowed, only one object stays.
   const key = [prefix, `.inlet-validation-${destination.id}`].filter((part) => part !== '').join('/')
   const body = Buffer.from('Written by Inlet to validate this destination. It can be deleted.\n')
   let objects: ObjectStore
@@ -36,7 +36,7 @@ export async function tryDestination(
 
 const timeout = (): AbortSignal => AbortSignal.timeout(controlLimits.validationTimeoutMs)
 
-/** Of an error that is not the store's, its name alone: the message may hold paths and addresses of this machine. */
+/** For an error that is not the store's, only its name: the message may contain paths and addresses of this machine. */
 function sentence(what: string, error: unknown): string {
   if (error instanceof ObjectStoreError) return error.message
   return `${what} (${nameOf(error)}); check that this installation can write there`

@@ -23,7 +23,7 @@ import type { ApplyChange } from './changes.ts'
 import { withColumns } from './column-metrics.ts'
 import { withDefinition } from './definitions.ts'
 
-/** Refuses, with validation_error, a definition that delivery could not run. */
+/** Throws validation_error for a definition that delivery could not run. */
 export type DefinitionCompiler = (definition: Definition) => Promise<unknown>
 
 export type ViewsQuery = PageQuery & {
@@ -46,10 +46,10 @@ export type ViewsOptions = {
 }
 
 /**
- * View versions and their life: draft, published, archived.
+ * View versions and their life cycle: draft, published, archived.
  *
- * Law: every definition in the store has been compiled. No node sees a view before it is bound, so only an archive, which
- * detaches it everywhere, takes a new epoch.
+ * Law: every definition in the store has been compiled. Nodes see a view only once it is bound, so only archiving, which detaches
+ * it everywhere, needs a new epoch.
  */
 export class Views {
   readonly #options: ViewsOptions
@@ -78,7 +78,7 @@ export class Views {
     const { store } = this.#options
     let definition: Definition | undefined
     if (given !== undefined) {
-      // Whose view it is comes before what is wrong with its definition.
+      // 404 comes before errors in the definition.
       const view = await getView(store.db, account_id, id)
       definition = await this.#read(given, change.format ?? view.format)
     }
@@ -117,7 +117,7 @@ export class Views {
     return { ...of, ...(detail === 'columns' ? await withColumns(store, id, definition, metrics, now) : metrics) }
   }
 
-  /** The definition, which compiles. */
+  /** Parses and compiles a definition. */
   #read(given: DefinitionInput, format: DefinitionFormat): Promise<Definition> {
     return withDefinition(given, format, async (definition) => {
       await this.#options.compile(definition)
