@@ -45,3 +45,12 @@ export const drainLimits = {
   /** Endpoints checked per run. */
   endpointsMax: 1_000,
 } as const
+
+/** A node without a heartbeat for this long is unhealthy. */
+export const nodeHealthySeconds = 15
+/** An endpoint without a healthy node for this long has failed. */
+export const nodeFailedSeconds = 60
+/** A node without a heartbeat for this long is gone and no longer counted. */
+export const nodeGoneSeconds = 3_600
+/** An endpoint with a sealed segment that is uncommitted for this long is degraded. */
+export const deliveryLagSecondsMax = 300

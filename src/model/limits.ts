@@ -114,15 +114,6 @@ export const revokedKeyTokenSeconds = 900
 /** A destination can be validated once in this time. */
 export const validationIntervalSeconds = 30
 
-/** A node without a heartbeat for this long is unhealthy. */
-export const nodeHealthySeconds = 15
-/** An endpoint without a healthy node for this long has failed. */
-export const nodeFailedSeconds = 60
-/** A node without a heartbeat for this long is gone and no longer counted. */
-export const nodeGoneSeconds = 3_600
-/** An endpoint with a sealed segment that is uncommitted for this long is degraded. */
-export const deliveryLagSecondsMax = 300
-
 /** Length of the time buckets of view counters. */
 export const metricsBucketSeconds = 300
 

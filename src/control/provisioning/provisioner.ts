@@ -6,10 +6,10 @@
  */
 import type { Clock } from '#lib/clock.ts'
 import type { DeliveryLag, Endpoint, EndpointStatus } from '#model/endpoint.ts'
-import { deliveryLagSecondsMax } from '#model/limits.ts'
 import { listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
 import { listLags, listNodes, listTroubledLags, type NodeFacts, type NodeLag } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
+import { deliveryLagSecondsMax } from '../limits.ts'
 import { type HostOptions, ingestHost } from './ingest-host.ts'
 import { computeStatus, presentNodes, servingNodes } from './status.ts'
 

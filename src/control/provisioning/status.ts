@@ -5,9 +5,9 @@
  */
 import type { DestinationStatus } from '#model/destination.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
-import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds } from '#model/limits.ts'
 import type { EndpointFacts } from '#store/endpoints.ts'
 import type { NodeFacts, NodeLag, ProcessFacts } from '#store/nodes.ts'
+import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds } from '../limits.ts'
 
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
 
@@ -38,20 +38,20 @@ export function servingNodes(
   nowMs: number,
 ): readonly NodeFacts[] {
   return nodes.filter(
-    ({ ingest }) => ingest?.healthy === true && heardLately(ingest, nowMs) && ingest.applied_epoch >= since_epoch,
+    ({ ingest }) => ingest?.healthy === true && hasRecentHeartbeat(ingest, nowMs) && ingest.applied_epoch >= since_epoch,
   )
 }
 
 /** Drops nodes that are gone: a replaced machine must not keep its endpoints degraded. */
 export function presentNodes(nodes: readonly NodeFacts[], nowMs: number): readonly NodeFacts[] {
-  return nodes.filter((node) => nowMs - lastHeardMs(node) <= nodeGoneSeconds * 1000)
+  return nodes.filter((node) => nowMs - lastHeartbeatMs(node) <= nodeGoneSeconds * 1000)
 }
 
-function lastHeardMs({ registered_at, ingest }: NodeFacts): number {
+function lastHeartbeatMs({ registered_at, ingest }: NodeFacts): number {
   return Date.parse(ingest?.last_seen_at ?? registered_at)
 }
 
-function heardLately(process: ProcessFacts | null, nowMs: number): boolean {
+function hasRecentHeartbeat(process: ProcessFacts | null, nowMs: number): boolean {
   return process !== null && nowMs - Date.parse(process.last_seen_at) <= nodeHealthySeconds * 1000
 }
 
@@ -65,7 +65,8 @@ function withoutServingNode(endpoint: Omit<EndpointFacts, 'id'>, nodes: readonly
 }
 
 function nodeReason({ id, ingest }: NodeFacts, nowMs: number): string {
-  if (ingest === null || !heardLately(ingest, nowMs)) return `node ${id} has not been heard of for ${nodeHealthySeconds} s`
+  if (ingest === null || !hasRecentHeartbeat(ingest, nowMs))
+    return `node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`
   if (!ingest.healthy) return `node ${id} is not healthy${because(ingest.reasons)}`
   return `node ${id} does not know the endpoint yet`
 }
@@ -76,8 +77,8 @@ function destinationReasons(status: DestinationStatus | null): readonly string[]
 }
 
 function deliveryReasons({ id, delivery }: NodeFacts, nowMs: number): readonly string[] {
-  if (delivery === null || !heardLately(delivery, nowMs))
-    return [`delivery of node ${id} has not been heard of for ${nodeHealthySeconds} s`]
+  if (delivery === null || !hasRecentHeartbeat(delivery, nowMs))
+    return [`delivery of node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`]
   return delivery.healthy ? [] : [`delivery of node ${id} is not healthy${because(delivery.reasons)}`]
 }
 
