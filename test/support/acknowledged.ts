@@ -1,11 +1,11 @@
-/** Records that are sent one request at a time, each with a number of its own, and what became of them in the bucket. */
+/** Sends numbered records, one request at a time, and compares them with what arrives in the bucket. */
 import { expect } from 'vitest'
 import type { Installation } from './installation.ts'
 import type { Marker } from './markers.ts'
 import type { Customer, CustomerDestination } from './object-gateway.ts'
 import { readWithDuckDb } from './parquet.ts'
 
-/** Sends to one endpoint until it is stopped. What is refused or unanswered is not sent again. */
+/** Sends to one endpoint until it is stopped. Does not resend what was rejected or not answered. */
 export class Sender {
   readonly #installation: Installation
   readonly #endpointId: string
@@ -15,9 +15,9 @@ export class Sender {
   #next = 0
   #sending = false
   #running: Promise<void> = Promise.resolve()
-  /** Numbers of the records that were acknowledged, by the segment that they went into. */
+  /** Numbers of the acknowledged records, by segment. */
   readonly acknowledged: { readonly number: number; readonly seq: number }[] = []
-  /** Numbers of records of which nobody can know: the connection broke. */
+  /** Numbers of records whose fate is unknown because the connection broke. */
   readonly unknown = new Set<number>()
   refusals = 0
 
@@ -47,7 +47,7 @@ export class Sender {
     await this.#running
   }
 
-  /** One request. Answers its status, or undefined where there was no answer. */
+  /** Sends one request. Returns its status, or undefined without a response. */
   async send(): Promise<number | undefined> {
     const numbers = Array.from({ length: this.#recordsPerRequest }, () => this.#next++)
     const body = numbers.map((number) => `${JSON.stringify({ number, padding: this.#padding })}\n`).join('')
@@ -62,7 +62,7 @@ export class Sender {
     }
   }
 
-  /** Every segment that something acknowledged went into. */
+  /** Returns every segment that contains an acknowledged record. */
   get seqs(): ReadonlySet<number> {
     return new Set(this.acknowledged.map(({ seq }) => seq))
   }
@@ -75,7 +75,7 @@ export class Sender {
   }
 }
 
-/** The numbers in the raw Parquet of these markers, each file held against what its marker says of it. */
+/** Returns the numbers in the raw Parquet of these markers, after checking each file against its marker. */
 export async function numbersIn(customer: Customer, bucket: string, markers: readonly Marker[]): Promise<readonly number[]> {
   await using files = await customer.download(bucket, markers, 'parquet')
   const rows = await readWithDuckDb(files.paths, "CAST(json_extract(payload, '$.number') AS INTEGER) AS number")

@@ -1,4 +1,4 @@
-/** Starts control for tests, on a database of its own, and speaks to it over HTTP. Every answer is held against the description. */
+/** Starts control on a database of its own and calls it over HTTP. Every response is checked against the OpenAPI description. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ import { describedBy } from './described.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
 
-/** The system's clock, moved by hand. Timers run as they are. */
+/** The system clock with an offset that a test can change. Timers are not affected. */
 class MovableClock implements Clock {
   #offsetMs = 0
   now = (): number => Date.now() + this.#offsetMs
@@ -32,7 +32,7 @@ class MovableClock implements Clock {
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape, and the description checks them all
+// biome-ignore lint/suspicious/noExplicitAny: tests look into responses of every shape, and the description checks them all
 export type Answer = { readonly status: number; readonly headers: Headers; readonly body: any }
 
 export type Call = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
@@ -48,7 +48,7 @@ export type TestAccount = ApiClient & {
   readonly account_id: string
   readonly key_id: string
   readonly api_key: string
-  /** The same account, with a token of another scope, or with none. */
+  /** Returns a client of the same account with a token of another scope, or without one. */
   readonly as: (scope: Scope | 'nobody') => ApiClient
 }
 
@@ -58,7 +58,7 @@ export type TestControl = AsyncDisposable & {
   readonly clock: MovableClock
   readonly directory: string
   readonly bootstrapped: Bootstrapped | undefined
-  /** Another connection to its database, as another process has one. */
+  /** A second connection to its database, as another process would have. */
   readonly store: Store
   readonly call: Call
   readonly newAccount: (held?: readonly Scope[]) => Promise<TestAccount>
@@ -102,7 +102,7 @@ export async function newControl({ environment = {}, ...given }: ControlOptions 
   }
 }
 
-/** One control for the tests of a file; each test takes accounts of its own. */
+/** Starts one control for the tests of a file. Each test creates its own accounts. */
 export function useControl(options?: ControlOptions): () => TestControl {
   let control: TestControl | undefined
   beforeAll(async () => {
@@ -112,10 +112,10 @@ export function useControl(options?: ControlOptions): () => TestControl {
   return () => must(control, 'control')
 }
 
-/** A control belongs to one file of tests, so they are counted there. */
+/** A control belongs to one test file, so regions are counted per file. */
 let regions = 0
 
-/** Three letters that no other test uses, for nodes of its own. */
+/** Returns three letters that no other test of the file uses, so that it has its own nodes. */
 export function newRegion(): string {
   const number = regions++
   return [676, 26, 1].map((place) => String.fromCharCode(97 + (Math.floor(number / place) % 26))).join('')

@@ -1,6 +1,6 @@
 /**
- * Databases for tests: a new one each, removed when the test is over.
- * Postgres is there when INLET_TEST_POSTGRES has the address of one that may make databases; `npm run test:services` starts one.
+ * Databases for tests: a new one for each test, removed at its end.
+ * Postgres is used if INLET_TEST_POSTGRES is the address of a server where the user may create databases. `npm run test:services` starts one.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -15,17 +15,17 @@ export const postgresUrl = process.env['INLET_TEST_POSTGRES']
 
 export type DatabaseKind = 'sqlite' | 'postgres'
 
-/** An empty database, or what is as good. */
+/** An empty database or schema. */
 export type TestDatabase = AsyncDisposable & { readonly url: string }
 
-/** What a suite that needs one database takes: Postgres where there is one. */
+/** The database of suites that run on one only: Postgres if there is one. */
 const preferredDatabase: DatabaseKind = postgresUrl === undefined ? 'sqlite' : 'postgres'
 
 export async function newDatabase(kind: DatabaseKind = preferredDatabase): Promise<TestDatabase> {
   return kind === 'sqlite' ? newSqlite() : newPostgres()
 }
 
-/** A store with all tables, on a database of its own. */
+/** Opens a store with all tables on a database of its own. */
 export type TestStore = Store & AsyncDisposable & { readonly url: string }
 
 export async function newStore(kind: DatabaseKind): Promise<TestStore> {
@@ -42,7 +42,7 @@ export async function newStore(kind: DatabaseKind): Promise<TestStore> {
   }
 }
 
-/** One suite, once for each database. */
+/** Declares a suite that runs once for each kind of database. */
 export function describeDatabases(name: string, suite: (kind: DatabaseKind) => void): void {
   describe(`${name} on SQLite`, () => suite('sqlite'))
   if (postgresUrl !== undefined) describe(`${name} on Postgres`, () => suite('postgres'))
@@ -61,7 +61,7 @@ function newSqlite(): TestDatabase {
   }
 }
 
-/** A schema stands in for a database: it is as empty, and made ten times faster. */
+/** Uses a schema instead of a database: it is just as empty and ten times faster to create. */
 async function newPostgres(): Promise<TestDatabase> {
   const name = `inlet_test_${randomUUID().replaceAll('-', '')}`
   await onPostgres(`create schema ${name}`)

@@ -1,10 +1,10 @@
-/** Files over the real disk that end the whole process with SIGKILL at a chosen operation. */
+/** Files on the real disk that end the process with SIGKILL at a chosen operation. */
 import type { Files, OpenFile } from '#lib/files.ts'
 
 export type Moment = {
   readonly operation: 'write' | 'sync' | 'rename' | 'remove' | 'syncDirectory'
   readonly when: 'before' | 'after'
-  /** Called for each operation of that kind; the first that it answers true for is the last. */
+  /** Called for each operation of that kind. The process dies at the first one for which it returns true. */
   readonly matches: (path: string, call: number) => boolean
 }
 

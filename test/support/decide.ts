@@ -35,7 +35,7 @@ const decidedAttributes = JSON.stringify({
   ]),
 })
 
-/** What becomes of the records, each in a frame of its own, by a view that is extracted alone or beside others. `look` may read the Parquet. */
+/** Runs a view over records, each in its own frame, alone or beside other views. `look` may read the Parquet. */
 export async function decide(
   definition: Definition,
   records: readonly (string | Buffer)[],

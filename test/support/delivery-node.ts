@@ -1,4 +1,4 @@
-/** The whole delivery process, in this one, beside a real log, buckets that fail on demand, and a control that answers as told. */
+/** Runs delivery inside the test process, with a real log, buckets that fail on demand and a control whose responses the test sets. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ import { Wal } from '#wal/wal.ts'
 import { FaultyStores } from './faulty-stores.ts'
 import { anEndpoint, aSnapshot, ControlStandIn, nodeToken } from './ingest-node.ts'
 
-/** Waits are cut short: back-off is there, and costs no time. */
+/** Shortens waits: back-off happens but takes no time. */
 const hurriedClock: Clock = {
   ...systemClock,
   setTimer: (callback, delayMs) => systemClock.setTimer(callback, Math.min(delayMs, 15)),
@@ -79,12 +79,12 @@ export class DeliveryNode implements AsyncDisposable {
     this.control.publish(aSnapshot({ epoch: this.#epoch, endpoints: [...endpoints] }))
   }
 
-  /** Seals one segment for each of the bodies. */
+  /** Seals one segment for each body. */
   seal(endpointId: string, ...bodies: readonly string[]): Promise<void> {
     return this.sealAll(bodies.map((body) => [endpointId, body]))
   }
 
-  /** Seals one segment for each body, all by one run of the log's process. */
+  /** Seals one segment for each body, all in one run of the log. */
   async sealAll(bodies: readonly (readonly [endpointId: string, body: string])[]): Promise<void> {
     const wal = new Wal({
       directory: this.config.paths.wal,
@@ -94,7 +94,7 @@ export class DeliveryNode implements AsyncDisposable {
     })
     await wal.start()
     for (const [endpointId, body] of bodies) {
-      // Smaller than any frame: the next one opens a new segment.
+      // Smaller than any frame, so the next frame opens a new segment.
       wal.configure(endpointId, { segmentBytes: 1, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
       await wal.append(endpointId, {
         layout: 'lines',
@@ -121,7 +121,7 @@ export class DeliveryNode implements AsyncDisposable {
     return this.control.commits
   }
 
-  /** What delivery last said of an endpoint. */
+  /** Returns what delivery last reported about an endpoint. */
   lag(endpointId: string): EndpointLag | undefined {
     const heartbeat = this.control.heartbeats.at(-1)
     return heartbeat?.process === 'delivery' ? heartbeat.lag.find(({ endpoint_id }) => endpoint_id === endpointId) : undefined

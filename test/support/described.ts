@@ -1,4 +1,4 @@
-/** Holds answers against the OpenAPI description that the service itself gives: status, content type and every value of the body. */
+/** Checks responses against the OpenAPI description that the service publishes: status, content type and every value of the body. */
 import { expect } from 'vitest'
 import { z } from 'zod'
 
@@ -54,10 +54,10 @@ function findOperation({ paths }: Description, method: string, path: string) {
   return undefined
 }
 
-/** Knows what the description refers to. */
+/** Resolves references within the description. */
 export function toValidator(schema: object, { components }: Pick<Description, 'components'>): z.ZodType {
   const text = JSON.stringify({ ...schema, $defs: components.schemas }).replaceAll('#/components/schemas/', '#/$defs/')
-  // A default describes what requests may leave out; in an answer the field has to be there.
+  // A default means that requests may omit the field. A response must contain it.
   const strict = JSON.parse(text, (key, value) => (key === 'default' ? undefined : value))
   return z.fromJSONSchema(strict as Parameters<typeof z.fromJSONSchema>[0])
 }

@@ -1,6 +1,6 @@
 /**
- * Stands between a program and an HTTP service and does what networks and busy services do, to the requests whose path starts with
- * a given text. Everything else is passed on as it came.
+ * A proxy between a program and an HTTP service that behaves as networks and busy services do, for requests whose path has a given
+ * prefix. Passes everything else through unchanged.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
@@ -9,15 +9,15 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 
 export type Fault =
-  /** Answers so, as S3 does, and does nothing. */
+  /** Returns this error in the form of S3, without passing the request on. */
   | { readonly kind: 'answer'; readonly status: number; readonly code: string }
-  /** Takes the request and never answers. */
+  /** Accepts the request and never responds. */
   | { readonly kind: 'silence' }
-  /** Passes so many bytes of the body on and resets both connections. */
+  /** Forwards this many bytes of the body, then resets both connections. */
   | { readonly kind: 'reset'; readonly afterBytes: number }
-  /** Has it done, and resets the connection in place of the answer. */
+  /** Forwards the request, then resets the connection instead of responding. */
   | { readonly kind: 'lost-answer' }
-  /** Passes the body on at so many bytes a second. */
+  /** Forwards the body at this many bytes per second. */
   | { readonly kind: 'crawl'; readonly bytesPerSecond: number }
 
 type Rule = { readonly fault: Fault; readonly share: number; readonly methods: readonly string[] }
@@ -49,7 +49,7 @@ export class FaultProxy implements AsyncDisposable {
     return new FaultProxy(server, address.port, target, random)
   }
 
-  /** From now on, with requests to that path; with a `share` only that part of them, by chance. */
+  /** Applies a fault to later requests to that path, or to a random `share` of them. */
   break(path: string, fault: Fault, { share = 1, methods = ['PUT', 'POST'] }: Partial<Omit<Rule, 'fault'>> = {}): void {
     this.#rules.set(path, { fault, share, methods })
   }
@@ -58,7 +58,7 @@ export class FaultProxy implements AsyncDisposable {
     this.#rules.delete(path)
   }
 
-  /** How many requests to that path met a fault. */
+  /** Returns the number of requests to that path that met a fault. */
   hits(path: string): number {
     return this.#hits.get(path) ?? 0
   }
@@ -101,7 +101,7 @@ export class FaultProxy implements AsyncDisposable {
     return undefined
   }
 
-  /** The host goes on too: it is signed. */
+  /** Forwards the host header too, because it is signed. */
   async #pass(incoming: IncomingMessage, outgoing: ServerResponse, fault?: Fault, through?: Transform): Promise<void> {
     const { method, url } = incoming
     const { expect: _, ...headers } = incoming.headers
@@ -138,7 +138,7 @@ function cut(afterBytes: number): Transform {
       if (passed > afterBytes) done(new Error('cut'))
       else done(null, chunk)
     },
-    // A body that was shorter than that is cut at its end.
+    // A shorter body is cut at its end.
     flush: (done) => done(new Error('cut')),
   })
 }

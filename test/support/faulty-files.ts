@@ -1,9 +1,9 @@
 /**
- * A disk in memory that forgets: the model of a page cache over a disk, with faults and power cuts.
+ * A disk in memory that loses data: a model of a page cache over a disk, with faults and power cuts.
  *
- * - Bytes not synced may vanish, survive, or be torn, each 512-byte sector for itself, and so may a change of the size.
- * - Names made, renamed or removed without a directory fsync vanish from some point on, in each directory for itself.
- * - After a failed fdatasync some sectors never reach the disk, and the kernel believes they did: reading shows them, until a crash.
+ * - Unsynced bytes may vanish, survive or be torn, independently for each 512-byte sector. So may a change of the size.
+ * - Names that were created, renamed or removed without a directory fsync are lost from some point on, independently for each directory.
+ * - After a failed fdatasync some sectors never reach the disk, but the kernel believes they did: reads show them until a crash.
  */
 import { Buffer } from 'node:buffer'
 import { basename, dirname, join } from 'node:path'
@@ -28,7 +28,7 @@ export type DiskOperation = {
   readonly bytes?: number
 }
 
-/** `written`: bytes of a failing write that are in the file all the same. */
+/** `written`: the bytes of a failing write that reach the file nevertheless. */
 export type Fault =
   | { readonly error: string; readonly written?: number }
   | 'crash before'
@@ -48,9 +48,9 @@ type Names = Map<string, Inode | 'directory'>
 type NameChange = (names: Names) => void
 
 export class FaultyDisk {
-  /** Decides what goes wrong with an operation. */
+  /** Returns the fault of an operation, if any. */
   fault: (operation: DiskOperation) => Fault | undefined = () => undefined
-  /** Bytes that all files together may take. */
+  /** Capacity of the disk in bytes. */
   capacityBytes = Number.POSITIVE_INFINITY
   readonly #random: () => number
   #names: Names = new Map([['/', 'directory']])
@@ -63,7 +63,7 @@ export class FaultyDisk {
     this.#random = random
   }
 
-  /** The disk as one run of a program sees it: after a crash every operation of it fails. */
+  /** Returns the disk as one run of a program sees it. After a crash every operation on it fails. */
   mount(): Files {
     const generation = this.#generation
     const run = <T>(operation: DiskOperation, effect: (fault: Exclude<Fault, string> | undefined) => T) =>
@@ -89,12 +89,12 @@ export class FaultyDisk {
     }
   }
 
-  /** Ends the program: what was mounted fails from now on, but the page cache stays as it is. */
+  /** Kills the program: what it mounted fails from now on, but the page cache survives. */
   kill(): void {
     this.#generation += 1
   }
 
-  /** Cuts the power. What was mounted before fails from now on. */
+  /** Cuts the power. Everything mounted before fails from now on. */
   crash(): void {
     this.#generation += 1
     for (const [directory, changes] of this.#pending) {
@@ -109,7 +109,7 @@ export class FaultyDisk {
     for (const inode of new Set(this.#names.values())) if (inode !== 'directory') this.#lose(inode)
   }
 
-  /** Changes bytes where they lie, as a failing disk does. */
+  /** Changes bytes in place, as a failing disk does. */
   damage(path: string, change: (bytes: Buffer) => void): void {
     const inode = this.#inode(path)
     change(inode.bytes)
@@ -259,7 +259,7 @@ export class FaultyDisk {
   }
 }
 
-/** A small seeded generator: the same seed, the same disk. */
+/** A small seeded generator: the same seed produces the same disk. */
 export function seededRandom(seed: number): () => number {
   let state = seed | 0
   return () => {
@@ -285,7 +285,7 @@ function write(inode: Inode, bytes: Buffer, position: number): void {
 function truncate(inode: Inode, bytes: number): void {
   inode.bytes = resized(inode.bytes, bytes)
   for (const sector of inode.dirty) if (sector * SECTOR_BYTES >= bytes) inode.dirty.delete(sector)
-  // The rest of the last sector is zero from now on, and that is a change like any other.
+  // The rest of the last sector becomes zero, which is a change like any other.
   if (bytes % SECTOR_BYTES !== 0) inode.dirty.add(Math.floor(bytes / SECTOR_BYTES))
 }
 

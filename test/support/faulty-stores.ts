@@ -1,24 +1,24 @@
-/** Buckets in a folder that fail and dawdle on demand. */
+/** Buckets in a directory that fail or stall on demand. */
 import { DirectoryStores } from '#objects/directory.ts'
 import type { BucketTarget, ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
 
 export type Fault =
-  /** Nothing of the put happens. */
+  /** The put does not happen. */
   | 'refused'
-  /** The put happens, and its answer is lost. */
+  /** The put happens, but its response is lost. */
   | 'answer lost'
 
 export class FaultyStores implements ObjectStores {
   readonly #real: DirectoryStores
-  /** What goes wrong with a put of this key in this bucket; undefined for nothing. */
+  /** Returns the fault of a put of this key in this bucket, if any. */
   fault: (key: string, bucket: string) => Fault | undefined = () => undefined
-  /** What a put waits for before it begins. */
+  /** Resolves when a put may begin. */
   delay: (key: string) => Promise<void> | undefined = () => undefined
-  /** Keys in the order in which their puts were done. */
+  /** Keys in the order in which their puts finished. */
   readonly done: string[] = []
   attempts = 0
-  /** The role may write, and neither read nor list. */
+  /** The role may write but neither read nor list. */
   isUnreadable = false
 
   constructor(root: string) {

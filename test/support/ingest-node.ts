@@ -26,12 +26,12 @@ import { until } from './until.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
 
-/** A key that every test knows; `letter` makes different ones. */
+/** Returns a key that every test knows. Each `letter` gives another one. */
 export function secretOf(letter: string): string {
   return `ing_live_${letter.repeat(32)}`
 }
 
-/** The account that every test knows by this letter, of a to f. */
+/** Returns the account for this letter, from a to f. */
 export function accountId(letter: string): string {
   return `${letter.repeat(8)}-${letter.repeat(4)}-4${letter.repeat(3)}-a${letter.repeat(3)}-${letter.repeat(12)}`
 }
@@ -71,13 +71,13 @@ export function aSnapshot(change: Partial<Snapshot> = {}): Snapshot {
   }
 }
 
-/** `/internal/v1` as a node sees it. */
+/** Stands in for control: serves `/internal/v1` to a node. */
 export class ControlStandIn implements AsyncDisposable {
   readonly heartbeats: Heartbeat[] = []
   readonly registered: unknown[] = []
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly commits: SegmentCommit[] = []
-  /** Takes no commits. */
+  /** Whether it rejects commits. */
   refusesCommits = false
   #snapshot: Snapshot | undefined
   readonly #waiting = new Map<ServerResponse, SnapshotRequest>()
@@ -151,25 +151,25 @@ export type StoredFrame = {
   readonly payload: Buffer
 }
 
-/** A frame as a client's message: what its protocol says of it beside the payload. */
+/** A frame as a client's message: its payload and what its protocol adds. */
 export type StoredMessage = StoredFrame & RecordEnvelope & { readonly receivedAtMicros: number }
 
 export type IngestNodeOptions = {
-  /** Undefined starts without a configuration. */
+  /** Undefined starts the node without a configuration. */
   readonly snapshot?: Snapshot | undefined
   readonly environment?: Readonly<Record<string, string>>
   readonly clock?: Clock
   readonly files?: Files
-  /** Keeps the data of an earlier node. */
+  /** The data directory of an earlier node. */
   readonly directory?: string
-  /** An address where nobody answers stands for a control that is down. */
+  /** An address without a listener simulates a control that is down. */
   readonly controlUrl?: string
 }
 
-/** The whole ingest process, in this one, with a real WAL in a directory of its own. */
+/** Runs ingest inside the test process, with a real WAL in a directory of its own. */
 export class IngestNode implements AsyncDisposable {
   readonly url: string
-  /** The port of MQTT without WebSocket, where the environment asks for one. */
+  /** The port of MQTT over TCP, if the environment configures one. */
   readonly mqttPort: number | undefined
   readonly directory: string
   readonly control: ControlStandIn
@@ -215,7 +215,7 @@ export class IngestNode implements AsyncDisposable {
     })
   }
 
-  /** Publishes a snapshot and waits until the node works by it. */
+  /** Publishes a snapshot and waits until the node has applied it. */
   async publish(snapshot: Snapshot): Promise<void> {
     this.control.publish(snapshot)
     await this.until('/metrics', (_, body) => body.includes(`\ninlet_applied_epoch{process="ingest"} ${snapshot.epoch}\n`))
@@ -232,13 +232,13 @@ export class IngestNode implements AsyncDisposable {
     return this.#stopped
   }
 
-  /** Stops, and reads back everything that is in the WAL of an endpoint. */
+  /** Stops the node and returns everything in the WAL of an endpoint. */
   async stored(endpointId: string): Promise<readonly StoredFrame[]> {
     const frames = await this.frames(endpointId)
     return frames.map(({ seq, layout, recordCount, payload }) => ({ seq, layout, recordCount, payload }))
   }
 
-  /** The same with the receive time and the fields of the envelope. */
+  /** Like `stored`, with the receive time and the fields of the envelope. */
   async frames(endpointId: string): Promise<readonly StoredMessage[]> {
     await this.stop()
     const found: StoredMessage[] = []
@@ -273,7 +273,7 @@ export class IngestNode implements AsyncDisposable {
   }
 }
 
-/** Also of a node whose certificate nobody vouches for. */
+/** Sends a GET request and accepts a self-signed certificate. */
 async function get(url: string): Promise<Response> {
   if (url.startsWith('http:')) return fetch(url)
   const { promise, resolve, reject } = Promise.withResolvers<Response>()

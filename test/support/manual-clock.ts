@@ -2,7 +2,7 @@ import type { Clock } from '#lib/clock.ts'
 
 type Timer = { readonly at: number; readonly callback: () => void }
 
-/** Time that stands still until a test moves it. */
+/** A clock that stands still until a test advances it. */
 export class ManualClock implements Clock {
   #now: number
   readonly #start: number
@@ -29,7 +29,7 @@ export class ManualClock implements Clock {
     }
   }
 
-  /** Moves on, calling what falls due on the way, in order. */
+  /** Advances the time and runs the timers that fall due, in order. */
   advance(ms: number): void {
     const end = this.#now + ms
     for (;;) {

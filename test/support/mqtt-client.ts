@@ -1,4 +1,4 @@
-/** An MQTT client of single packets: it sends what a test says, and does nothing by itself. */
+/** An MQTT client for single packets: it sends what a test says and does nothing by itself. */
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { generate, type IConnectPacket, type Packet, parser } from 'mqtt-packet'
@@ -38,7 +38,7 @@ export class MqttClient implements AsyncDisposable {
       this.#received.push(packet)
       this.#wake()
     })
-    // A node must send nothing that can't be read, unless the test has made it believe in another version.
+    // A node must send only readable packets, unless the test has made it assume another version.
     this.#parser.on('error', (error: Error) => {
       this.#received.push({ cmd: 'unreadable', message: error.message } as never)
       this.#wake()
@@ -74,7 +74,7 @@ export class MqttClient implements AsyncDisposable {
     return client
   }
 
-  /** Opens, sends CONNECT and reads the answer. */
+  /** Opens a connection, sends CONNECT and returns the response. */
   static async connect(over: Over, packet: Partial<IConnectPacket> = {}): Promise<{ client: MqttClient; connack: Received }> {
     const client = await MqttClient.open(over)
     client.send(connectPacket(client.version, packet))
@@ -85,7 +85,7 @@ export class MqttClient implements AsyncDisposable {
     return this.#isClosed
   }
 
-  /** Packets that came and were not asked for yet. */
+  /** Number of packets that have arrived and were not read yet. */
   get waiting(): number {
     return this.#received.length
   }
@@ -103,7 +103,7 @@ export class MqttClient implements AsyncDisposable {
     this.send({ cmd: 'publish', topic: 'plant/7', payload, qos: 1, messageId: 1, dup: false, retain: false, ...more } as Packet)
   }
 
-  /** The next packet, or undefined where the connection ended. */
+  /** Returns the next packet, or undefined if the connection ended. */
   async next(timeoutMs = 5_000): Promise<Received> {
     const deadline = performance.now() + timeoutMs
     while (this.#received.length === 0 && !this.#isClosed) {
@@ -116,12 +116,12 @@ export class MqttClient implements AsyncDisposable {
     return this.#received.shift()
   }
 
-  /** Waits for the end; what came before it, is skipped. */
+  /** Waits for the end of the connection and skips the packets before it. */
   async closed(): Promise<void> {
     while ((await this.next()) !== undefined);
   }
 
-  /** Goes without a word. */
+  /** Disconnects without a DISCONNECT. */
   destroy(): void {
     this.socket?.destroy()
     this.webSocket?.terminate()

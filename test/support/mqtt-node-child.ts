@@ -1,6 +1,6 @@
 /**
- * A node in a process of its own, whose memory can be told from the clients'. Says where it listens; answers `memory`. With two
- * arguments, a certificate and its key, it speaks TLS.
+ * A node in a process of its own, so that its memory is measured apart from the clients'. Sends its address and responds to `memory`.
+ * With two arguments, a certificate and its key, it uses TLS.
  */
 import { anEndpoint, aSnapshot, IngestNode } from './ingest-node.ts'
 

@@ -1,4 +1,4 @@
-/** A node that takes MQTT, for tests: how to start one, and how to connect to it. */
+/** Starts a node that accepts MQTT and connects to it. */
 import { expect, onTestFinished } from 'vitest'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { anEndpoint, aSnapshot, IngestNode, type IngestNodeOptions } from './ingest-node.ts'
@@ -39,14 +39,14 @@ export class MqttNode implements AsyncDisposable {
     return { port, transport, version }
   }
 
-  /** A connection that sends nothing by itself. */
+  /** Opens a connection that sends nothing by itself. */
   async open(over: Over): Promise<MqttClient> {
     const client = await MqttClient.open(over)
     onTestFinished(() => client.destroy())
     return client
   }
 
-  /** A client that was accepted. */
+  /** Connects a client and expects it to be accepted. */
   async connect(over: Over, packet: Parameters<typeof MqttClient.connect>[1] = {}): Promise<MqttClient> {
     const { client, connack } = await MqttClient.connect(over, packet)
     onTestFinished(() => client.destroy())
@@ -58,7 +58,7 @@ export class MqttNode implements AsyncDisposable {
     return this.node.metric('inlet_mqtt_connections')
   }
 
-  /** Stops the node, and answers topic and payload of all that it stored. */
+  /** Stops the node and returns topic and payload of everything that it stored. */
   async stored(): Promise<readonly string[]> {
     const frames = await this.node.frames(this.endpoint.id)
     return frames.map(({ topic, payload }) => `${topic} ${Buffer.from(payload)}`)
@@ -69,7 +69,7 @@ export class MqttNode implements AsyncDisposable {
   }
 }
 
-/** What a node ends a connection with: nothing but the end in 3.1.1, a DISCONNECT with its reason in 5. */
+/** Returns how a node ends a connection: it just closes it in 3.1.1, and sends a DISCONNECT with a reason in 5. */
 export async function expectEnd(client: MqttClient, reasonCode: number): Promise<void> {
   const packet: Received = await client.next()
   if (client.version === 5) {

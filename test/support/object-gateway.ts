@@ -1,5 +1,5 @@
 /**
- * The real S3 of `npm run test:services`, seen by the customer: whose buckets and roles they are. Imports nothing of the program.
+ * The real S3 of `npm run test:services`, from the view of the customer who owns buckets and roles. Imports nothing of the program.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -45,13 +45,13 @@ export type GatewayDescription = {
 
 const described = process.env['INLET_TEST_OBJECT_GATEWAY']
 
-/** A suite that needs the gateway. */
+/** Declares a suite that needs the gateway. */
 export function describeGateway(name: string, suite: (gateway: GatewayDescription) => void): void {
   if (described !== undefined) describe(name, () => suite(JSON.parse(described)))
   else describe.skip(`${name} (skipped: INLET_TEST_OBJECT_GATEWAY is not set, see npm run test:services)`, () => undefined)
 }
 
-/** What an installation needs to deliver there, be it through something in between. */
+/** The environment of an installation that delivers to the gateway, directly or through a proxy. */
 export function gatewayEnvironment(
   gateway: GatewayDescription,
   { s3Url = gateway.url, stsUrl = gateway.stsUrl }: { readonly s3Url?: string; readonly stsUrl?: string } = {},
@@ -80,7 +80,7 @@ export const allActions = [
 
 export type CustomerDestination = { readonly id: string; readonly bucket: string; readonly role: string; readonly prefix: string }
 
-/** The owner of buckets and roles, with what they do in the consoles of AWS. */
+/** The owner of buckets and roles, and what they do in the AWS console. */
 export class Customer {
   readonly #gateway: GatewayDescription
   readonly #iam: IAMClient
@@ -98,7 +98,7 @@ export class Customer {
     return `arn:aws:iam::${this.#gateway.customer.account}:role/${role}`
   }
 
-  /** Bucket, role and destination, as the API's own trust policy says; not validated. */
+  /** Creates bucket, role and destination with the trust policy from the API. Does not validate them. */
   async destination(
     installation: Installation,
     {
@@ -126,7 +126,7 @@ export class Customer {
     await this.s3.send(new PutBucketPolicyCommand({ Bucket: bucket, Policy: JSON.stringify(policy) }))
   }
 
-  /** With all that is in it. */
+  /** Removes the bucket and its objects. */
   async deleteBucket(bucket: string): Promise<void> {
     for (const { key } of await this.list(bucket)) await this.delete(bucket, key)
     await this.s3.send(new DeleteBucketCommand({ Bucket: bucket }))
@@ -149,7 +149,7 @@ export class Customer {
     })
   }
 
-  /** What sessions of the role may do in the bucket, and nothing else. */
+  /** The policy with exactly what sessions of the role may do in the bucket. */
   async allow(role: string, bucket: string, actions: readonly string[] = allActions): Promise<void> {
     const Resource = [`arn:aws:s3:::${bucket}`, `arn:aws:s3:::${bucket}/*`]
     const policy: Policy = { Version: '2012-10-17', Statement: [{ Effect: 'Allow', Action: actions, Resource }] }
@@ -170,7 +170,7 @@ export class Customer {
     return found
   }
 
-  /** Undefined where there is no such object. */
+  /** Returns undefined if the object does not exist. */
   async get(bucket: string, key: string): Promise<Uint8Array | undefined> {
     try {
       const { Body } = await this.s3.send(new GetObjectCommand({ Bucket: bucket, Key: key }))
@@ -189,7 +189,7 @@ export class Customer {
     return this.s3.send(new HeadObjectCommand({ Bucket: bucket, Key: key }))
   }
 
-  /** The markers of an endpoint, in order of their names. */
+  /** The markers of an endpoint, by name. */
   async markers(
     { bucket, prefix }: Pick<CustomerDestination, 'bucket' | 'prefix'>,
     endpointId: string,
@@ -200,7 +200,7 @@ export class Customer {
     )
   }
 
-  /** Downloads the artifacts of a kind that markers list, and holds them against what is said of them. */
+  /** Downloads the artifacts of one kind that markers list, and checks them against the markers. */
   async download(bucket: string, markers: readonly Marker[], kind: string): Promise<Downloads> {
     await using stack = new AsyncDisposableStack()
     const directory = await mkdtemp(join(tmpdir(), 'inlet-download-'))

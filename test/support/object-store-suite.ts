@@ -1,4 +1,4 @@
-/** What every object store keeps, whatever is behind it. */
+/** The promises of every object store, whatever is behind it. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ export type Opened = AsyncDisposable & { readonly store: ObjectStore }
 
 const options = { contentType: 'text/plain', metadata: { seq: '7' } }
 
-/** `open` gives a store on a bucket that is empty; it may use the directory. */
+/** `open` returns a store on an empty bucket. It may use the directory. */
 export function objectStoreSuite(name: string, open: (directory: string) => Promise<Opened>): void {
   describe(`an object store: ${name}`, () => {
     let directory = ''

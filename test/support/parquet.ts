@@ -1,11 +1,11 @@
-/** Reads Parquet with two readers that share no code, into values that can be compared. */
+/** Reads Parquet with two independent readers into comparable values. */
 import { DuckDBInstance } from '@duckdb/node-api'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
 
 export type Row = Readonly<Record<string, unknown>>
 
-/** Rows of the files, one after the other: integers as decimal text, moments as ISO 8601 with microseconds, bytes as hex. */
+/** Returns the rows of all files in order: integers as decimal text, timestamps as ISO 8601 with microseconds, bytes as hex. */
 export async function readWithDuckDb(paths: readonly string[], select = '*'): Promise<readonly Row[]> {
   const instance = await DuckDBInstance.create(':memory:')
   const connection = await instance.connect()
@@ -39,7 +39,7 @@ function normal(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
   if (Array.isArray(value)) return value.map(normal)
   if (typeof value === 'object') {
-    // DuckDB's own classes of values.
+    // DuckDB's own value classes.
     if ('micros' in value && typeof value.micros === 'bigint') return new Date(Number(value.micros / 1000n)).toISOString()
     if ('items' in value && Array.isArray(value.items)) return value.items.map(normal)
     if ('bytes' in value && value.bytes instanceof Uint8Array) return Buffer.from(value.bytes).toString('hex')

@@ -8,10 +8,10 @@ export type RawAnswer = {
   readonly json: Record<string, unknown>
 }
 
-/** A client that sends any bytes, and reads the answers one by one. */
+/** A client that sends any bytes and reads the responses one by one. */
 export class RawClient implements AsyncDisposable {
   readonly socket: Socket
-  /** Resolves when the connection is gone: 'end' after a FIN, 'reset' after an RST. */
+  /** Resolves when the connection has ended: 'end' after a FIN, 'reset' after an RST. */
   readonly closed: Promise<'end' | 'reset'>
   #received = ''
   #ended = false
@@ -49,13 +49,13 @@ export class RawClient implements AsyncDisposable {
     return new RawClient(socket)
   }
 
-  /** Resolves when the kernel has taken the bytes, or the connection is gone. */
+  /** Resolves when the kernel has accepted the bytes or the connection has ended. */
   async send(bytes: string | Uint8Array): Promise<void> {
     if (this.socket.destroyed) return
     await new Promise<void>((resolve) => this.socket.write(bytes, () => resolve()))
   }
 
-  /** The next answer, also 100. Rejects when the connection ends before it. */
+  /** Returns the next response, including 100. Rejects if the connection ends first. */
   async answer(): Promise<RawAnswer> {
     for (;;) {
       const taken = takeAnswer(this.#received)
@@ -68,7 +68,7 @@ export class RawClient implements AsyncDisposable {
     }
   }
 
-  /** What came that no answer was made of yet. */
+  /** Received text that is not yet part of a response. */
   get unread(): string {
     return this.#received
   }

@@ -1,10 +1,10 @@
 import { type Files, type OpenFile, systemFiles } from '#lib/files.ts'
 
-/** The system's files, but a test decides when an fdatasync of an open segment returns, whether it does well, and what is free. */
+/** Real files, but the test decides when an fdatasync of an open segment returns, whether it succeeds, and how much space is free. */
 export class SteeredFiles {
-  /** Undefined for what the system says. */
+  /** Undefined for the real value. */
   freeBytes: number | undefined
-  /** What stands before every fdatasync. */
+  /** Resolves when an fdatasync may begin. */
   #beforeSync: () => Promise<void> = () => Promise.resolve()
   #syncs = 0
 
@@ -17,12 +17,12 @@ export class SteeredFiles {
     },
   }
 
-  /** Those that were asked for. */
+  /** Number of fdatasync calls. */
   get syncs(): number {
     return this.#syncs
   }
 
-  /** From now on fdatasync hangs, until the answer is called. */
+  /** Makes fdatasync hang until the returned function is called. */
   hang(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#beforeSync = () => promise
@@ -32,7 +32,7 @@ export class SteeredFiles {
     }
   }
 
-  /** The next fdatasync fails as that of a broken disk. */
+  /** Makes the next fdatasync fail as on a broken disk. */
   failOnce(): void {
     this.#beforeSync = () => {
       this.#beforeSync = () => Promise.resolve()

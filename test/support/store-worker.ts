@@ -1,4 +1,4 @@
-/** Work on a store in processes of their own: the only way for two to meet in one SQLite file as they do in life. */
+/** Runs work on a store in separate processes: only separate processes contend for one SQLite file as they do in production. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { SegmentCommit } from '#model/commit.ts'
@@ -8,7 +8,7 @@ import { openStore, transact } from '#store/store.ts'
 
 type Task = 'migrate' | 'record'
 
-/** Starts `count` processes at once and answers what each of them printed: a number. */
+/** Starts `count` processes at once and returns the number that each of them printed. */
 export async function runStoreWorkers(
   count: number,
   url: string,

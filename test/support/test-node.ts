@@ -1,4 +1,4 @@
-/** A node as control sees one: it speaks `/internal/v1` and does nothing else. */
+/** A node as control sees it: it uses `/internal/v1` and does nothing else. */
 import { expect } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { isoTimestamp } from '#lib/clock.ts'
@@ -22,7 +22,7 @@ export class TestNode {
     this.region = region
   }
 
-  /** Asks another control from now on. */
+  /** Uses another control from now on. */
   at(control: TestControl): this {
     this.#control = control
     return this
@@ -62,7 +62,7 @@ export class TestNode {
     return must(this.#sections.current, 'a snapshot')
   }
 
-  /** Both processes say that they are well and work by the newest epoch, unless told otherwise. */
+  /** Both processes report that they are healthy and have applied the newest epoch, unless the test says otherwise. */
   async heartbeat(ingest: object = {}, delivery: object = {}): Promise<void> {
     const { epoch } = await this.snapshot()
     const well = { node_id: this.id, applied_epoch: epoch, healthy: true, reasons: [] }

@@ -1,5 +1,5 @@
 /**
- * What S3 and STS answer when something is wrong, word for word.
+ * Errors of S3 and STS, word for word.
  *
  * Sources: "Error responses" in the Amazon S3 API Reference (API/ErrorResponses.html), "Errors" of STS AssumeRole
  * (STS/latest/APIReference/API_AssumeRole.html, CommonErrors.html), "Troubleshoot access denied (403 Forbidden) errors" in the S3 User Guide.
@@ -9,7 +9,7 @@ export type ErrorAnswer = {
   readonly code: string
   readonly message: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Instead of the XML: what comes from something in between. */
+  /** A body instead of the XML, from something in between. */
   readonly page?: string
   /** More elements of the error, such as Region. */
   readonly fields?: Readonly<Record<string, string>>
@@ -84,9 +84,9 @@ export const s3Errors = {
     code: 'AccessDenied',
     message: `User: ${caller} is not authorized to perform: kms:GenerateDataKey on resource: ${key} because no identity-based policy allows the kms:GenerateDataKey action`,
   }),
-  /** Of a load balancer before the store. */
+  /** From a load balancer in front of the store. */
   badGateway: { status: 502, code: '', message: '', page: '<html><body><h1>502 Bad Gateway</h1></body></html>' },
-  /** Of a network that asks to sign in first. */
+  /** From a network with a captive portal. */
   portal: { status: 200, code: '', message: '', page: '<html><body>Welcome to our guest network</body></html>' },
   forbiddenPage: { status: 403, code: '', message: '', page: 'Blocked by corporate proxy.' },
   explicitlyDenied: (caller: string, action: string, resource: string) => ({
@@ -107,13 +107,13 @@ export const s3Errors = {
 } as const
 
 export const stsErrors = {
-  /** The same for a role that is not there, for one that does not trust the caller, and for a wrong external id. */
+  /** The same for a missing role, a role that does not trust the caller, and a wrong external id. */
   accessDenied: (caller: string, role: string) => ({
     status: 403,
     code: 'AccessDenied',
     message: `User: ${caller} is not authorized to perform: sts:AssumeRole on resource: ${role}`,
   }),
-  /** As gateways answer for a role that is not there: Ceph's in the form of S3's errors. */
+  /** How gateways report a missing role. Ceph uses the form of S3 errors. */
   noSuchRole: { status: 404, code: 'NoSuchEntity', message: 'No such role' },
   noSuchRoleOfCeph: {
     status: 404,

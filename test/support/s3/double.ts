@@ -1,5 +1,5 @@
 /**
- * S3 and STS in memory, over real HTTP on one address, with faults to be switched on.
+ * S3 and STS in memory, over real HTTP on one address, with faults that tests switch on.
  *
  * Owns: buckets with objects and uploads, roles with whom they trust, what is wrong and when. It checks signatures, session tokens, payload
  * hashes, checksums and the clock as the real ones do. Does not own: policies (a role may or may not do an operation), versions, ACLs.
@@ -28,17 +28,17 @@ export type Operation =
 
 export type Fault =
   | ErrorAnswer
-  /** Nothing is ever answered. */
+  /** Never responds. */
   | 'silence'
-  /** Not even the body is read. */
+  /** Does not even read the body. */
   | 'stall'
-  /** The connection is reset when half of the body is there; for a GET, when half of it was sent. */
+  /** Resets the connection after half of the body: of the request, or of the response to a GET. */
   | 'reset'
-  /** What was asked for is done, and the connection breaks before the answer. */
+  /** Performs the operation, then breaks the connection instead of responding. */
   | 'answer lost'
-  /** Status 200, and an error in the body: as S3 may answer a CompleteMultipartUpload. */
+  /** Status 200 with an error in the body, as S3 may respond to CompleteMultipartUpload. */
   | 'error in a 200'
-  /** It is done, but slowly: a kilobyte at a time. */
+  /** Performs the operation slowly, a kilobyte at a time. */
   | 'crawl'
 
 export type Call = {
@@ -47,7 +47,7 @@ export type Call = {
   readonly key: string
   readonly headers: IncomingMessage['headers']
   readonly query: URLSearchParams
-  /** Of an AssumeRole. */
+  /** For AssumeRole. */
   readonly form: URLSearchParams
   readonly signed: Signed | undefined
 }
@@ -59,11 +59,11 @@ export type StoredObject = {
 
 export type Role = {
   readonly externalId: string
-  /** Longest session; AWS's default is an hour. */
+  /** Longest session. The default of AWS is an hour. */
   maxSeconds?: number
-  /** What sessions really get, whatever they ask for. */
+  /** The actual duration of sessions, whatever they request. */
   lifetimeSeconds?: number
-  /** Operations that its policy does not allow. */
+  /** Operations that its policy denies. */
   readonly denied: Set<Operation>
 }
 
@@ -98,14 +98,14 @@ export class S3Double implements AsyncDisposable {
   readonly url: string
   readonly buckets = new Map<string, Bucket>()
   readonly roles = new Map<string, Role>()
-  /** Every request that came, also those that a fault ended. */
+  /** Every request, including those that a fault ended. */
   readonly calls: Call[] = []
-  /** What is wrong with a request; undefined for nothing. */
+  /** Returns the fault of a request, if any. */
   fault: (call: Call) => Fault | undefined = () => undefined
-  /** How far its clock is ahead of the system's. */
+  /** How far its clock is ahead of the system clock. */
   aheadMs = 0
   keysPerPage = 1_000
-  /** Connections that were ever made. */
+  /** Number of connections so far. */
   connections = 0
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -120,7 +120,7 @@ export class S3Double implements AsyncDisposable {
       socket.once('close', () => this.#sockets.delete(socket))
     })
     server.on('request', (request, response) => {
-      // A connection that broke is what some faults are for.
+      // Some faults break the connection on purpose.
       this.#serve(request, response).catch(() => response.destroy())
     })
   }
@@ -239,7 +239,7 @@ export class S3Double implements AsyncDisposable {
     }
   }
 
-  /** In the order in which S3 looks: who is it, which bucket, may it, is the body whole. */
+  /** Checks in the order of S3: caller, bucket, permission, body. */
   #inBucket(call: Call, request: IncomingMessage, body: Buffer): Answer {
     const { signed, operation, headers } = call
     const session = this.#sessions.get(signed?.accessKeyId ?? '')
@@ -370,7 +370,7 @@ export class S3Double implements AsyncDisposable {
 
 function callOf(request: IncomingMessage, url: URL): Call {
   const { method = 'GET', headers } = request
-  // Virtual-hosted: the bucket is a part of the name of the host.
+  // Virtual-hosted style: the host name contains the bucket.
   const [, hosted] = /^(.+)\.gateway\.test(:\d+)?$/.exec(headers.host ?? '') ?? []
   const path = hosted === undefined ? url.pathname : `/${hosted}${url.pathname}`
   const [, bucket = '', ...parts] = path.split('/').map(decodeURIComponent)
@@ -436,7 +436,7 @@ async function wholeOf(request: IncomingMessage, slowly: boolean): Promise<Buffe
   return Buffer.concat(chunks)
 }
 
-/** Reads until half of what was announced is there. */
+/** Reads half of the announced body. */
 async function halfOf(request: IncomingMessage): Promise<Buffer> {
   let bytes = 0
   for await (const chunk of request) {

@@ -7,14 +7,14 @@ export type Signed = {
   readonly token: string | undefined
   readonly region: string
   readonly service: string
-  /** As the request says it: `20261120T080000Z`. */
+  /** As in the request: `20261120T080000Z`. */
   readonly date: string
-  /** Seconds, of a signed address. */
+  /** Lifetime of a presigned URL in seconds. */
   readonly expires: number | undefined
   readonly isSignedWith: (secretAccessKey: string, bodySha256: string) => boolean
 }
 
-/** Undefined where the request is not signed. */
+/** Returns undefined if the request is not signed. */
 export function readSignature(request: IncomingMessage): Signed | undefined {
   const url = new URL(request.url ?? '/', 'http://double')
   const header = request.headers.authorization
@@ -40,7 +40,7 @@ export function readSignature(request: IncomingMessage): Signed | undefined {
     token: one(request.headers['x-amz-security-token']) ?? url.searchParams.get('X-Amz-Security-Token') ?? undefined,
     expires: expires === null ? undefined : Number(expires),
     isSignedWith(secret, bodySha256) {
-      // The host must be signed, and every header of Amazon's that comes with the request.
+      // The host must be signed, and every x-amz header of the request.
       const amazons = Object.keys(request.headers).filter((name) => name.startsWith('x-amz-') && fields !== undefined)
       if (!names.includes('host') || amazons.some((name) => !names.includes(name))) return false
       const payload = fields === undefined ? 'UNSIGNED-PAYLOAD' : (one(request.headers['x-amz-content-sha256']) ?? bodySha256)

@@ -1,4 +1,4 @@
-/** A double with a bucket and a role, stores that reach it, and the destination that names them. */
+/** A double with a bucket and a role, stores that use it, and the destination that names them. */
 import { expect } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
@@ -46,7 +46,7 @@ export function storesOf({ url }: S3Double, options: Partial<S3StoresOptions> = 
   return new S3Stores({ s3Endpoint: url, stsEndpoint: url, clock: systemClock, credentials: doubleCredentials, ...options })
 }
 
-/** The failure of the operation, which must be one of the store. */
+/** Returns the failure of the operation, which must be a store error. */
 export async function failureOf(work: Promise<unknown>): Promise<ObjectStoreError> {
   const error = await work.then(
     () => undefined,
