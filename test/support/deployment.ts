@@ -57,7 +57,7 @@ export type TestEndpoint = {
 }
 
 type ViewInput = { readonly name: string; readonly definition: unknown }
-type Place = { readonly bucket: string; readonly prefix: string }
+type Place = { readonly bucket: string; readonly prefix: string; readonly bucketRegion: string }
 
 export class Deployment extends ApiClient implements AsyncDisposable {
   readonly #own: Installation | undefined
@@ -113,8 +113,8 @@ export class Deployment extends ApiClient implements AsyncDisposable {
       ...settings,
     })
     this.#created.endpoints.add(id)
-    const { bucket: bucketName, prefix } = await this.ok('GET', `/v1/destinations/${destinationId}`)
-    this.#places.set(id, { bucket: bucketName, prefix: prefix ?? '' })
+    const destination = await this.ok('GET', `/v1/destinations/${destinationId}`)
+    this.#places.set(id, { bucket: destination.bucket, prefix: destination.prefix ?? '', bucketRegion: destination.region })
     const viewName = view === undefined ? '' : this.unique(view.name)
     const viewId = view === undefined ? '' : await this.publishedView({ ...view, name: viewName })
     if (view !== undefined) await this.ok('POST', `/v1/endpoints/${id}/views`, { view_id: viewId })
@@ -204,11 +204,11 @@ export class Deployment extends ApiClient implements AsyncDisposable {
 
   /** A local directory with the objects of the endpoint as they are now. */
   async #bucketOf(endpointId: string): Promise<string> {
-    const { bucket, prefix } = this.#placeOf(endpointId)
+    const { bucket, prefix, bucketRegion } = this.#placeOf(endpointId)
     if (this.#own !== undefined) return join(this.#own.buckets, bucket)
     if (bucketsDirectory !== undefined) return join(bucketsDirectory, bucket)
     if (s3Endpoint === undefined) throw new Error(`cannot read the bucket: ${obstacles.objects}`)
-    this.#copy ??= await ObjectCopy.create(s3Endpoint)
+    this.#copy ??= await ObjectCopy.create(s3Endpoint, bucketRegion)
     return this.#copy.update(bucket, join(prefix, endpointId))
   }
 

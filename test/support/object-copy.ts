@@ -9,13 +9,13 @@ export class ObjectCopy implements AsyncDisposable {
   readonly #directory: string
   readonly #copied = new Set<string>()
 
-  private constructor(endpoint: string, directory: string) {
-    this.#client = new S3Client({ endpoint, region: process.env['AWS_REGION'] ?? 'us-east-1', forcePathStyle: true })
+  private constructor(endpoint: string, region: string, directory: string) {
+    this.#client = new S3Client({ endpoint, region, forcePathStyle: true })
     this.#directory = directory
   }
 
-  static async create(endpoint: string): Promise<ObjectCopy> {
-    return new ObjectCopy(endpoint, await mkdtemp(join(tmpdir(), 'inlet-objects-')))
+  static async create(endpoint: string, region: string): Promise<ObjectCopy> {
+    return new ObjectCopy(endpoint, region, await mkdtemp(join(tmpdir(), 'inlet-objects-')))
   }
 
   /** Fetches the objects under a prefix that are not here yet. Returns the directory that stands for the bucket. */
