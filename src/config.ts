@@ -270,7 +270,7 @@ function pathsUnder(data: string) {
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),
     wal: join(data, 'node', 'wal'),
     outbox: join(data, 'node', 'outbox'),
-    suspects: join(data, 'node', 'suspects'),
+    crashLedger: join(data, 'node', 'crashes'),
     scratch: join(data, 'node', 'scratch'),
     ingestLock: join(data, 'node', 'ingest.lock'),
     deliveryLock: join(data, 'node', 'delivery.lock'),

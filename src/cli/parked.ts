@@ -10,7 +10,7 @@ import type { CliContext } from './context.ts'
 
 export async function listParkedSegments(this: CliContext): Promise<void> {
   const { paths } = await this.readConfig()
-  const parked = await listParked(systemFiles, paths.suspects)
+  const parked = await listParked(systemFiles, paths.crashLedger)
   const lines = [...parked].map(([id, { reason, at }]) => `${id}  parked ${at}  ${reason}`)
   this.process.stdout.write(`${lines.length === 0 ? 'no segment is parked' : lines.join('\n')}\n`)
 }
@@ -35,9 +35,9 @@ export async function skipParkedSegment(this: CliContext, _flags: object, id: st
 /** Removes the record that parks a segment, after `before`: a crash in between must not lead to another conversion. */
 async function unpark(context: CliContext, id: string, before?: () => Promise<void>): Promise<void> {
   const { paths } = await context.readConfig()
-  if (!(await listParked(systemFiles, paths.suspects)).has(id)) {
+  if (!(await listParked(systemFiles, paths.crashLedger)).has(id)) {
     throw new UserError(`segment ${id} is not parked; list parked segments with: inlet parked list`)
   }
   await before?.()
-  await systemFiles.remove(join(paths.suspects, `${id}.parked.json`))
+  await systemFiles.remove(join(paths.crashLedger, `${id}.parked.json`))
 }

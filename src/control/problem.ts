@@ -11,7 +11,7 @@ import type { z } from 'zod'
 import { AppError, type ErrorCode, errorTable, type FieldError, toProblem } from '#errors.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { fieldErrorsOf } from '#model/field-errors.ts'
-import { refusalOf } from '#store/database-error.ts'
+import { databaseErrorKind } from '#store/database-error.ts'
 
 export const problemContentType = 'application/problem+json'
 
@@ -74,8 +74,8 @@ const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
 
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown
-  const refusal = refusalOf(thrown)
-  if (refusal === 'unavailable' || refusal === 'collision') {
+  const kind = databaseErrorKind(thrown)
+  if (kind === 'unavailable' || kind === 'collision') {
     return new AppError('unavailable', 'the database is not available', { cause: thrown, retryAfterSeconds: 1 })
   }
   const { statusCode = 500, code = '', message = '' } = thrown as Partial<FastifyError>

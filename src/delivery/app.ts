@@ -73,7 +73,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     clock,
     logger,
   })
-  const crashes = new CrashLedger({ directory: paths.suspects, files, clock })
+  const crashes = new CrashLedger({ directory: paths.crashLedger, files, clock })
   const builds = new Semaphore(config.deliveryParallel)
   const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
   const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
@@ -101,7 +101,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const pipeline = new Pipeline({
     nodeId,
     segments,
-    suspectsDirectory: paths.suspects,
+    crashLedgerDirectory: paths.crashLedger,
     deliver: (run) => delivery.run(run),
     isReported: (id) => outbox.has(id),
     files,

@@ -20,7 +20,7 @@ const scanIntervalMsMax = 10_000
 export type PipelineOptions = {
   readonly nodeId: string
   readonly segments: SegmentSource
-  readonly suspectsDirectory: string
+  readonly crashLedgerDirectory: string
   readonly deliver: (run: DeliveryRun) => Promise<'committed' | 'parked'>
   /** Whether a commit is on its way to control. */
   readonly isReported: (id: string) => boolean
@@ -109,8 +109,8 @@ export class Pipeline implements Service {
   }
 
   async #scan(): Promise<void> {
-    const { nodeId, segments, files, suspectsDirectory, isReported } = this.#options
-    const parked = await listParked(files, suspectsDirectory)
+    const { nodeId, segments, files, crashLedgerDirectory, isReported } = this.#options
+    const parked = await listParked(files, crashLedgerDirectory)
     const found = (await segments.list()).map((segment) => ({
       ...segment,
       id: commitId(nodeId, segment.incarnation, segment.seq),

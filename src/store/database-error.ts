@@ -2,10 +2,10 @@
 import { AppError } from '#errors.ts'
 import { BadTextError } from './sqlite.ts'
 
-export type Refusal = 'unique' | 'reference' | 'collision' | 'bad_text' | 'unavailable'
+export type DatabaseErrorKind = 'unique' | 'reference' | 'collision' | 'bad_text' | 'unavailable'
 
 /** https://www.postgresql.org/docs/15/errcodes-appendix.html */
-const postgresStates: Readonly<Record<string, Refusal>> = {
+const postgresStates: Readonly<Record<string, DatabaseErrorKind>> = {
   '23505': 'unique',
   '23503': 'reference',
   '23001': 'reference',
@@ -40,13 +40,18 @@ const connectionMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Query read timeout)/
 
 /** https://www.sqlite.org/rescode.html: extended codes, and of BUSY and LOCKED every kind. */
-const sqliteCodes: Readonly<Record<number, Refusal>> = { 2067: 'unique', 1555: 'unique', 787: 'reference', 1811: 'reference' }
+const sqliteCodes: Readonly<Record<number, DatabaseErrorKind>> = {
+  2067: 'unique',
+  1555: 'unique',
+  787: 'reference',
+  1811: 'reference',
+}
 const sqliteBusy = 5
 const sqliteLocked = 6
 const sqliteFull = 13
 
 /** Returns undefined for any other error. `unavailable` and `collision` are transient. */
-export function refusalOf(error: unknown): Refusal | undefined {
+export function databaseErrorKind(error: unknown): DatabaseErrorKind | undefined {
   if (error instanceof BadTextError) return 'bad_text'
   if (!(error instanceof Error)) return undefined
   if ('errcode' in error && typeof error.errcode === 'number') {
@@ -72,9 +77,9 @@ export async function explain<T>(work: Promise<T>, explanations: Explanations = 
   try {
     return await work
   } catch (error) {
-    const refusal = refusalOf(error)
-    if (refusal === 'bad_text') throw new AppError('validation_error', 'a text has the character U+0000', { cause: error })
-    const explanation = refusal === 'unique' || refusal === 'reference' ? explanations[refusal] : undefined
+    const kind = databaseErrorKind(error)
+    if (kind === 'bad_text') throw new AppError('validation_error', 'a text has the character U+0000', { cause: error })
+    const explanation = kind === 'unique' || kind === 'reference' ? explanations[kind] : undefined
     if (explanation === undefined) throw error
     const { code, message, errors } = explanation
     throw new AppError(code, message, { cause: error, ...(errors === undefined ? {} : { errors }) })

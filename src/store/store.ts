@@ -7,7 +7,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { Kysely, type Transaction } from 'kysely'
 import { AppError } from '#errors.ts'
-import { explain, refusalOf } from './database-error.ts'
+import { databaseErrorKind, explain } from './database-error.ts'
 import { storeLimits } from './limits.ts'
 import { type PostgresOptions, postgresDialect } from './postgres.ts'
 import type { Database } from './schema.ts'
@@ -54,8 +54,8 @@ async function retryingCollisions<T>(attempt: () => Promise<T>): Promise<T> {
     try {
       return await explain(attempt())
     } catch (error) {
-      const refusal = refusalOf(error)
-      if (refusal !== 'collision') throw error
+      const kind = databaseErrorKind(error)
+      if (kind !== 'collision') throw error
       if (attempts >= storeLimits.transactionAttemptsMax)
         throw new AppError('unavailable', 'the database is busy', { cause: error, retryAfterSeconds: 1 })
       await setTimeout(Math.random() * Math.min(storeLimits.transactionRetryDelayMsMax, 5 * 2 ** attempts))

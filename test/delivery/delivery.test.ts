@@ -343,10 +343,11 @@ describe('a segment that cannot be converted', () => {
     }
     await node.start()
     await until('the parking', async () =>
-      (await readdir(node.config.paths.suspects)).some((file) => file.endsWith('.parked.json')),
+      (await readdir(node.config.paths.crashLedger)).some((file) => file.endsWith('.parked.json')),
     )
     const id =
-      (await readdir(node.config.paths.suspects)).find((file) => file.endsWith('.parked.json'))?.replace('.parked.json', '') ?? ''
+      (await readdir(node.config.paths.crashLedger)).find((file) => file.endsWith('.parked.json'))?.replace('.parked.json', '') ??
+      ''
     expect((await runCli(['parked', 'skip', id], { config: node.config })).code).toBe(0)
     expect(await segments(node, endpoint.id)).toEqual([name.replace('.wal', '.quarantine')])
     await until('the lag to be gone', () => node.lag(endpoint.id) === undefined)
