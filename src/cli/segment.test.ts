@@ -5,7 +5,7 @@ import { runCli } from '../../test/support/cli.ts'
 const fixtures = resolve(import.meta.dirname, '../../test/fixtures/wal')
 
 describe('segment cat', () => {
-  test.each(['http-ndjson.wal', 'http-ndjson.wal.zst'])('prints a line for each record of %s', async (name) => {
+  test.each(['http-ndjson.wal', 'http-ndjson.wal.zst'])('prints one line per record of %s', async (name) => {
     const { code, out } = await run('cat', name)
     expect(code).toBe(0)
     const lines = out
@@ -37,7 +37,7 @@ describe('segment cat', () => {
   test.each([
     ['damaged.wal', 2, 'is damaged at byte 214'],
     ['torn.open', 4, 'ends inside the frame that starts at byte 289'],
-  ])('prints what is whole in %s, and what is wrong', async (name, records, problem) => {
+  ])('prints the intact records of %s, and the error', async (name, records, problem) => {
     const { code, out, err } = await run('cat', name)
     expect({ code, records: out.trimEnd().split('\n').length }).toEqual({ code: 1, records })
     expect(err).toContain(problem)

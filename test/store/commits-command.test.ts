@@ -146,7 +146,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect(newest).toMatchObject({ seq: 6, uploaded_at: iso(now + 1) })
   })
 
-  test('an older error does not hide a newer one', async () => {
+  test('an older error does not replace a newer one', async () => {
     await using store = await newStore(kind)
     const place = await aPlace(store)
     const [older, newer] = [1, 2].map((seq) => ({

@@ -20,7 +20,7 @@ async function created(store: TestStore, ...args: string[]) {
 }
 
 describeDatabases('inlet keys', (kind) => {
-  test('create makes a key that works and shows it, with a new epoch', async () => {
+  test('create stores a key, prints it, and bumps the epoch', async () => {
     await using store = await newStore(kind)
     const account_id = await anAccount(store)
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest, metrics')
@@ -28,14 +28,14 @@ describeDatabases('inlet keys', (kind) => {
     expect(await currentEpoch(store.db)).toBe(1)
   })
 
-  test('--scope may be given several times', async () => {
+  test('--scope can be repeated', async () => {
     await using store = await newStore(kind)
     await anAccount(store)
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest', '--scope', 'admin')
     expect(key?.scopes).toEqual(['ingest', 'admin'])
   })
 
-  test('list shows all but the secrets', async () => {
+  test('list prints everything but the secrets', async () => {
     await using store = await newStore(kind)
     await anAccount(store)
     const { secret, key } = await created(store, '--name', 'ci', '--scope', 'ingest')
@@ -45,7 +45,7 @@ describeDatabases('inlet keys', (kind) => {
     expect(out).not.toContain(secret)
   })
 
-  test('revoke ends a key, with a new epoch', async () => {
+  test('revoke revokes a key and bumps the epoch', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest')
@@ -55,14 +55,14 @@ describeDatabases('inlet keys', (kind) => {
     expect(await currentEpoch(store.db)).toBe(2)
   })
 
-  test('revoke of a key that is not there changes nothing, not even the epoch', async () => {
+  test('revoke of an unknown key changes nothing, not even the epoch', async () => {
     await using store = await newStore(kind)
     await anAccount(store)
     expect(await keys(store.url, 'revoke', 'nobody')).toEqual({ code: 1, out: '', err: 'no such API key\n' })
     expect(await currentEpoch(store.db)).toBe(0)
   })
 
-  test('a database that was never started says so', async () => {
+  test('an empty database is reported', async () => {
     await using database = await newDatabase(kind)
     expect(await keys(database.url, 'list')).toMatchObject({ code: 1, err: expect.stringContaining('no account yet') })
   })
