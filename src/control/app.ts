@@ -19,25 +19,25 @@ import { compileView } from '#views/compile.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
-import { Bindings } from './services/bindings.ts'
+import { bindingService } from './services/bindings.ts'
 import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
 import { announcedChanges } from './services/changes.ts'
-import { Commits } from './services/commits.ts'
-import { Destinations } from './services/destinations.ts'
-import { DlqFiles } from './services/dlq-files.ts'
+import { commitService } from './services/commits.ts'
+import { destinationService } from './services/destinations.ts'
+import { dlqFileService } from './services/dlq-files.ts'
 import { drains } from './services/drains.ts'
-import { Endpoints } from './services/endpoints.ts'
+import { endpointService } from './services/endpoints.ts'
 import { EpochFeed } from './services/epoch-feed.ts'
 import { housekeeping } from './services/housekeeping.ts'
 import { JobLeases } from './services/job-leases.ts'
-import { Jobs } from './services/jobs.ts'
-import { Keys } from './services/keys.ts'
-import { Nodes } from './services/nodes.ts'
+import { jobService } from './services/jobs.ts'
+import { keyService } from './services/keys.ts'
+import { nodeService } from './services/nodes.ts'
 import { Previews } from './services/previews.ts'
 import { Snapshots } from './services/snapshots.ts'
 import { Suggestions } from './services/suggestions.ts'
 import { Tokens } from './services/tokens.ts'
-import { type DefinitionCompiler, Views } from './services/views.ts'
+import { type DefinitionCompiler, viewService } from './services/views.ts'
 
 export type AppHooks = {
   readonly logger: Logger
@@ -122,8 +122,8 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     trustedProxies: config.trustProxy?.split(',').map((part) => part.trim()) ?? [],
     services: {
       tokens,
-      keys: new Keys({ store, applyChange, clock, logger }),
-      destinations: new Destinations({
+      keys: keyService({ store, applyChange, clock, logger }),
+      destinations: destinationService({
         store,
         applyChange,
         objectStores,
@@ -131,16 +131,16 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
         logger,
         awsPrincipalArn: config.awsPrincipalArn,
       }),
-      endpoints: new Endpoints({ store, applyChange, provisioner, clock }),
-      views: new Views({ store, applyChange, compile, clock }),
-      dlqFiles: new DlqFiles({ store, objectStores, logger }),
+      endpoints: endpointService({ store, applyChange, provisioner, clock }),
+      views: viewService({ store, applyChange, compile, clock }),
+      dlqFiles: dlqFileService({ store, objectStores, logger }),
       previews: new Previews({ runner: previewWorkers }),
       suggestions: new Suggestions({ store, objectStores, runner: previewWorkers, logger }),
-      bindings: new Bindings({ store, applyChange, clock }),
-      commits: new Commits({ store, clock }),
-      jobs: new Jobs({ store, clock }),
+      bindings: bindingService({ store, applyChange, clock }),
+      commits: commitService({ store, clock }),
+      jobs: jobService({ store, clock }),
       jobLeases: new JobLeases({ store, clock, logger }),
-      nodes: new Nodes({ store, feed, clock, logger }),
+      nodes: nodeService({ store, feed, clock, logger }),
       snapshots,
     },
   })

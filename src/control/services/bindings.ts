@@ -10,27 +10,23 @@ import type { ApplyChange } from './changes.ts'
 
 export type BindingsOptions = { readonly store: Store; readonly applyChange: ApplyChange; readonly clock: Clock }
 
-export class Bindings {
-  readonly #options: BindingsOptions
+export type Bindings = ReturnType<typeof bindingService>
 
-  constructor(options: BindingsOptions) {
-    this.#options = options
-  }
+export function bindingService({ store, applyChange, clock }: BindingsOptions) {
+  return {
+    attach(principal: Principal, endpoint_id: string, attachment: AttachView): Promise<Binding> {
+      const binding = { ...attachment, id: newId(), endpoint_id, activated_by: actorOf(principal) }
+      return applyChange((db) => insertBinding(db, principal.account_id, binding, clock.now()))
+    },
 
-  attach(principal: Principal, endpoint_id: string, attachment: AttachView): Promise<Binding> {
-    const { applyChange, clock } = this.#options
-    const binding = { ...attachment, id: newId(), endpoint_id, activated_by: actorOf(principal) }
-    return applyChange((db) => insertBinding(db, principal.account_id, binding, clock.now()))
-  }
+    async list({ account_id }: Principal, endpoint_id: string): Promise<{ items: Binding[] }> {
+      const { db } = store
+      await getEndpoint(db, account_id, endpoint_id)
+      return { items: [...(await listBindings(db, account_id, endpoint_id))] }
+    },
 
-  async list({ account_id }: Principal, endpoint_id: string): Promise<{ items: Binding[] }> {
-    const { db } = this.#options.store
-    await getEndpoint(db, account_id, endpoint_id)
-    return { items: [...(await listBindings(db, account_id, endpoint_id))] }
-  }
-
-  detach({ account_id }: Principal, endpoint_id: string, binding_id: string): Promise<void> {
-    const { applyChange, clock } = this.#options
-    return applyChange((db) => detachBinding(db, account_id, endpoint_id, binding_id, clock.now()))
+    detach({ account_id }: Principal, endpoint_id: string, binding_id: string): Promise<void> {
+      return applyChange((db) => detachBinding(db, account_id, endpoint_id, binding_id, clock.now()))
+    },
   }
 }

@@ -9,37 +9,34 @@ import { type Store, transact } from '#store/store.ts'
 
 export type CommitsOptions = { readonly store: Store; readonly clock: Clock }
 
-export class Commits {
-  readonly #options: CommitsOptions
+export type Commits = ReturnType<typeof commitService>
 
-  constructor(options: CommitsOptions) {
-    this.#options = options
-  }
+export function commitService({ store, clock }: CommitsOptions) {
+  return {
+    async list(
+      { account_id }: Principal,
+      endpoint_id: string,
+      query: CommitsQuery,
+    ): Promise<{ items: Commit[]; next_cursor: string | null }> {
+      const { db } = store
+      await getEndpoint(db, account_id, endpoint_id)
+      const { items, next_cursor } = await listCommits(db, endpoint_id, query)
+      return { items: [...items], next_cursor }
+    },
 
-  async list(
-    { account_id }: Principal,
-    endpoint_id: string,
-    query: CommitsQuery,
-  ): Promise<{ items: Commit[]; next_cursor: string | null }> {
-    const { db } = this.#options.store
-    await getEndpoint(db, account_id, endpoint_id)
-    const { items, next_cursor } = await listCommits(db, endpoint_id, query)
-    return { items: [...items], next_cursor }
-  }
-
-  /**
-   * Records commits in the order given, each in its own transaction. Those in the response are durable.
-   * A commit of an unknown endpoint (the database was restored from an older copy) is recorded like any other: its objects are in
-   * the bucket, and rejecting it would block the node's outbox forever.
-   */
-  async record(commits: readonly SegmentCommit[]): Promise<z.infer<typeof CommitsRecorded>> {
-    const { store, clock } = this.#options
-    const recorded: string[] = []
-    let fresh = 0
-    for (const commit of commits) {
-      if ((await transact(store, (db) => recordCommit(db, commit, clock.now()))) === 'new') fresh += 1
-      recorded.push(commit.id)
-    }
-    return { recorded, new: fresh }
+    /**
+     * Records commits in the order given, each in its own transaction. Those in the response are durable.
+     * A commit of an unknown endpoint (the database was restored from an older copy) is recorded like any other: its objects are in
+     * the bucket, and rejecting it would block the node's outbox forever.
+     */
+    async record(commits: readonly SegmentCommit[]): Promise<z.infer<typeof CommitsRecorded>> {
+      const recorded: string[] = []
+      let fresh = 0
+      for (const commit of commits) {
+        if ((await transact(store, (db) => recordCommit(db, commit, clock.now()))) === 'new') fresh += 1
+        recorded.push(commit.id)
+      }
+      return { recorded, new: fresh }
+    },
   }
 }

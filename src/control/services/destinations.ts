@@ -36,53 +36,47 @@ export type DestinationsOptions = {
   readonly awsPrincipalArn: string | null
 }
 
-export class Destinations {
-  readonly #options: DestinationsOptions
+export type Destinations = ReturnType<typeof destinationService>
 
-  constructor(options: DestinationsOptions) {
-    this.#options = options
-  }
-
-  /** Needs no new epoch: nodes see a destination only once an endpoint uses it. */
-  async create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
-    const { store, clock } = this.#options
-    return this.#show(await insertDestination(store.db, account_id, { ...destination, id: newId() }, clock.now()))
-  }
-
-  async list({ account_id }: Principal, query: PageQuery): Promise<Page<DestinationWithCount>> {
-    const page = await listDestinations(this.#options.store.db, account_id, query)
-    return { ...page, items: page.items.map((destination) => this.#show(destination)) }
-  }
-
-  async get({ account_id }: Principal, id: string): Promise<DestinationWithCount> {
-    return this.#show(await getDestination(this.#options.store.db, account_id, id))
-  }
-
-  async change({ account_id }: Principal, id: string, wanted: ChangeDestination): Promise<Destination> {
-    const { applyChange, clock } = this.#options
-    return this.#show(await applyChange((db) => updateDestination(db, account_id, id, wanted, clock.now())))
-  }
-
-  remove({ account_id }: Principal, id: string): Promise<void> {
-    return removeDestination(this.#options.store.db, account_id, id)
-  }
-
-  /** Tests the bucket. The result is recorded only if the settings did not change in the meantime. */
-  async validate({ account_id }: Principal, id: string): Promise<Destination> {
-    const { store, objectStores, clock, logger } = this.#options
-    const claim = await transact(store, (db) => claimValidation(db, account_id, id, clock.now()))
-    const error = await tryDestination(objectStores, { ...claim.destination, session: sessionName({ account_id }) })
-    if (error !== null) logger.warn({ destination_id: id, reason: error }, 'destination validation failed')
-    await recordValidation(store.db, account_id, id, { revision: claim.revision, error }, clock.now())
-    return this.#show(await getDestination(store.db, account_id, id))
-  }
-
-  #show<T extends StoredDestination>(destination: T): T & Destination {
-    const { awsPrincipalArn } = this.#options
+export function destinationService({ applyChange, awsPrincipalArn, clock, logger, objectStores, store }: DestinationsOptions) {
+  function show<T extends StoredDestination>(destination: T): T & Destination {
     return {
       ...destination,
       trust_policy: trustPolicy(destination, awsPrincipalArn),
       bucket_policy: bucketPolicy(destination),
     }
+  }
+
+  return {
+    /** Needs no new epoch: nodes see a destination only once an endpoint uses it. */
+    async create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
+      return show(await insertDestination(store.db, account_id, { ...destination, id: newId() }, clock.now()))
+    },
+
+    async list({ account_id }: Principal, query: PageQuery): Promise<Page<DestinationWithCount>> {
+      const page = await listDestinations(store.db, account_id, query)
+      return { ...page, items: page.items.map((destination) => show(destination)) }
+    },
+
+    async get({ account_id }: Principal, id: string): Promise<DestinationWithCount> {
+      return show(await getDestination(store.db, account_id, id))
+    },
+
+    async change({ account_id }: Principal, id: string, wanted: ChangeDestination): Promise<Destination> {
+      return show(await applyChange((db) => updateDestination(db, account_id, id, wanted, clock.now())))
+    },
+
+    remove({ account_id }: Principal, id: string): Promise<void> {
+      return removeDestination(store.db, account_id, id)
+    },
+
+    /** Tests the bucket. The result is recorded only if the settings did not change in the meantime. */
+    async validate({ account_id }: Principal, id: string): Promise<Destination> {
+      const claim = await transact(store, (db) => claimValidation(db, account_id, id, clock.now()))
+      const error = await tryDestination(objectStores, { ...claim.destination, session: sessionName({ account_id }) })
+      if (error !== null) logger.warn({ destination_id: id, reason: error }, 'destination validation failed')
+      await recordValidation(store.db, account_id, id, { revision: claim.revision, error }, clock.now())
+      return show(await getDestination(store.db, account_id, id))
+    },
   }
 }

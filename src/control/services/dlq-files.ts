@@ -11,52 +11,49 @@ import { getView } from '#store/views.ts'
 
 export type DlqFilesOptions = { readonly store: Store; readonly objectStores: ObjectStores; readonly logger: Logger }
 
+export type DlqFiles = ReturnType<typeof dlqFileService>
+
 /** Lists the files of rows that views rejected, with download addresses. */
-export class DlqFiles {
-  readonly #options: DlqFilesOptions
-
-  constructor(options: DlqFilesOptions) {
-    this.#options = options
-  }
-
-  async list({ account_id }: Principal, view_id: string, query: DlqFilesQuery): Promise<DlqFilesOfView> {
-    const { db } = this.#options.store
-    const { name, version } = await getView(db, account_id, view_id)
-    const { limit, cursor, ...wanted } = query
-    const page = { ...wanted, limit: limit ?? dlqLimits.filesMax, after: cursor }
-    const { files, total, last } = await listDlqFiles(db, view_id, page)
-    const buckets = new Map<string, ObjectStore | undefined>()
-    for (const file of files) {
-      if (!buckets.has(placeOf(file))) buckets.set(placeOf(file), await this.#open(account_id, file))
-    }
-    const shown = files.map(async ({ destination_id, ...file }) => ({
-      ...file,
-      download_url: await this.#sign(buckets.get(placeOf({ destination_id, ...file })), file.s3_key),
-    }))
-    const paging = limit === undefined ? {} : { next_cursor: last === undefined ? null : toCursor(last) }
-    return { view_id, view_name: name, view_version: version, files: await Promise.all(shown), total, ...paging }
-  }
-
+export function dlqFileService({ logger, objectStores, store }: DlqFilesOptions) {
   /** Opens the bucket of the file with the current credentials of its destination; undefined if the destination is gone. */
-  async #open(
+  async function open(
     account_id: string,
     { destination_id, s3_bucket: bucket, region }: StoredDlqFile,
   ): Promise<ObjectStore | undefined> {
-    const { store, objectStores } = this.#options
     const destination = await findDestination(store.db, account_id, destination_id)
     return destination === undefined
       ? undefined
       : objectStores.open({ ...destination, bucket, region, session: sessionName({ account_id }) })
   }
 
-  async #sign(bucket: ObjectStore | undefined, key: string): Promise<string | null> {
+  async function sign(bucket: ObjectStore | undefined, key: string): Promise<string | null> {
     try {
       return (await bucket?.presign(key, dlqLimits.downloadSeconds)) ?? null
     } catch (error) {
       // The role may have been removed since: the files are listed all the same.
-      this.#options.logger.warn({ err: error }, 'signing a download failed')
+      logger.warn({ err: error }, 'signing a download failed')
       return null
     }
+  }
+
+  return {
+    async list({ account_id }: Principal, view_id: string, query: DlqFilesQuery): Promise<DlqFilesOfView> {
+      const { db } = store
+      const { name, version } = await getView(db, account_id, view_id)
+      const { limit, cursor, ...wanted } = query
+      const page = { ...wanted, limit: limit ?? dlqLimits.filesMax, after: cursor }
+      const { files, total, last } = await listDlqFiles(db, view_id, page)
+      const buckets = new Map<string, ObjectStore | undefined>()
+      for (const file of files) {
+        if (!buckets.has(placeOf(file))) buckets.set(placeOf(file), await open(account_id, file))
+      }
+      const shown = files.map(async ({ destination_id, ...file }) => ({
+        ...file,
+        download_url: await sign(buckets.get(placeOf({ destination_id, ...file })), file.s3_key),
+      }))
+      const paging = limit === undefined ? {} : { next_cursor: last === undefined ? null : toCursor(last) }
+      return { view_id, view_name: name, view_version: version, files: await Promise.all(shown), total, ...paging }
+    },
   }
 }
 

@@ -31,75 +31,20 @@ export type EndpointsQuery = PageQuery & { readonly status: EndpointStatus | 'al
 /** Length of the DNS label of an endpoint: more than 36^11 names per region. */
 export const endpointLabelChars = 12
 
-export class Endpoints {
-  readonly #options: EndpointsOptions
+export type Endpoints = ReturnType<typeof endpointService>
 
-  constructor(options: EndpointsOptions) {
-    this.#options = options
+export function endpointService({ applyChange, clock, provisioner, store }: EndpointsOptions) {
+  async function setState(account_id: string, id: string, state: 'active' | 'paused'): Promise<Endpoint> {
+    return show(await applyChange((db) => setDesiredState(db, account_id, id, state)))
   }
 
-  async create({ account_id }: Principal, { region, ...settings }: CreateEndpoint): Promise<Endpoint> {
-    const { applyChange, clock } = this.#options
-    const endpoint = {
-      id: newId(),
-      region,
-      label: newLabel(endpointLabelChars),
-      destination_id: settings.destination_id ?? null,
-      segment_bytes: settings.segment_bytes ?? null,
-      segment_max_age_seconds: settings.segment_max_age_seconds ?? null,
-      output_formats: settings.output_formats ?? null,
-      mqtt_config: settings.mqtt_config ?? null,
-    }
-    const created = await applyChange((db, since_epoch) =>
-      insertEndpoint(db, account_id, { ...endpoint, since_epoch }, clock.now()),
-    )
-    return this.#show(created)
-  }
-
-  async list({ account_id }: Principal, { status, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
-    const { store, provisioner } = this.#options
-    if (status === 'all' || status === 'paused' || status === 'draining') {
-      const page = await listEndpoints(store.db, account_id, { limit, offset }, status === 'all' ? undefined : status)
-      return { ...page, items: await this.#showAll(page.items) }
-    }
-    const { ids, observation } = await provisioner.idsWithStatus(account_id, status)
-    const endpoints = await listEndpointsById(store.db, account_id, ids.slice(offset, offset + limit))
-    return toPage(await this.#showAll(endpoints, observation), ids.length, { limit, offset })
-  }
-
-  async get({ account_id }: Principal, id: string): Promise<Endpoint> {
-    return this.#show(await getEndpoint(this.#options.store.db, account_id, id))
-  }
-
-  async change({ account_id }: Principal, id: string, change: ChangeEndpoint): Promise<Endpoint> {
-    return this.#show(await this.#options.applyChange((db) => updateEndpoint(db, account_id, id, change)))
-  }
-
-  pause({ account_id }: Principal, id: string): Promise<Endpoint> {
-    return this.#setDesiredState(account_id, id, 'paused')
-  }
-
-  resume({ account_id }: Principal, id: string): Promise<Endpoint> {
-    return this.#setDesiredState(account_id, id, 'active')
-  }
-
-  /** Starts to drain it. It is removed when its nodes have delivered everything: drains.ts. */
-  remove({ account_id }: Principal, id: string): Promise<void> {
-    const { applyChange, clock } = this.#options
-    return applyChange((db, epoch) => drainEndpoint(db, account_id, id, { epoch, now: clock.now() }))
-  }
-
-  async #setDesiredState(account_id: string, id: string, state: 'active' | 'paused'): Promise<Endpoint> {
-    return this.#show(await this.#options.applyChange((db) => setDesiredState(db, account_id, id, state)))
-  }
-
-  async #show(endpoint: StoredEndpoint): Promise<Endpoint> {
-    const [shown] = await this.#showAll([endpoint])
+  async function show(endpoint: StoredEndpoint): Promise<Endpoint> {
+    const [shown] = await showAll([endpoint])
     return must(shown, 'the endpoint')
   }
 
-  async #showAll(endpoints: readonly StoredEndpoint[], observation?: Observation): Promise<Endpoint[]> {
-    const states = await this.#options.provisioner.statesOf(endpoints, observation)
+  async function showAll(endpoints: readonly StoredEndpoint[], observation?: Observation): Promise<Endpoint[]> {
+    const states = await provisioner.statesOf(endpoints, observation)
     return endpoints.map((endpoint) => {
       const { id, region, destination_id, destination_name, destination_status, created_at } = endpoint
       const state = must(states.get(id), 'the state of the endpoint')
@@ -114,5 +59,55 @@ export class Endpoints {
         ...effectiveSettings(endpoint),
       }
     })
+  }
+
+  return {
+    async create({ account_id }: Principal, { region, ...settings }: CreateEndpoint): Promise<Endpoint> {
+      const endpoint = {
+        id: newId(),
+        region,
+        label: newLabel(endpointLabelChars),
+        destination_id: settings.destination_id ?? null,
+        segment_bytes: settings.segment_bytes ?? null,
+        segment_max_age_seconds: settings.segment_max_age_seconds ?? null,
+        output_formats: settings.output_formats ?? null,
+        mqtt_config: settings.mqtt_config ?? null,
+      }
+      const created = await applyChange((db, since_epoch) =>
+        insertEndpoint(db, account_id, { ...endpoint, since_epoch }, clock.now()),
+      )
+      return show(created)
+    },
+
+    async list({ account_id }: Principal, { status, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
+      if (status === 'all' || status === 'paused' || status === 'draining') {
+        const page = await listEndpoints(store.db, account_id, { limit, offset }, status === 'all' ? undefined : status)
+        return { ...page, items: await showAll(page.items) }
+      }
+      const { ids, observation } = await provisioner.idsWithStatus(account_id, status)
+      const endpoints = await listEndpointsById(store.db, account_id, ids.slice(offset, offset + limit))
+      return toPage(await showAll(endpoints, observation), ids.length, { limit, offset })
+    },
+
+    async get({ account_id }: Principal, id: string): Promise<Endpoint> {
+      return show(await getEndpoint(store.db, account_id, id))
+    },
+
+    async change({ account_id }: Principal, id: string, change: ChangeEndpoint): Promise<Endpoint> {
+      return show(await applyChange((db) => updateEndpoint(db, account_id, id, change)))
+    },
+
+    pause({ account_id }: Principal, id: string): Promise<Endpoint> {
+      return setState(account_id, id, 'paused')
+    },
+
+    resume({ account_id }: Principal, id: string): Promise<Endpoint> {
+      return setState(account_id, id, 'active')
+    },
+
+    /** Starts to drain it. It is removed when its nodes have delivered everything: drains.ts. */
+    remove({ account_id }: Principal, id: string): Promise<void> {
+      return applyChange((db, epoch) => drainEndpoint(db, account_id, id, { epoch, now: clock.now() }))
+    },
   }
 }

@@ -14,54 +14,15 @@ import { actorOf } from './actor.ts'
 
 export type JobsOptions = { readonly store: Store; readonly clock: Clock }
 
+export type Jobs = ReturnType<typeof jobService>
+
 /**
  * Backfills and re-drives: which there may be, and their life. Nodes work them off (`job-leases.ts`).
  *
  * Law: a job takes the segments that are committed when it begins. Those after it are the bindings' business.
  */
-export class Jobs {
-  readonly #options: JobsOptions
-
-  constructor(options: JobsOptions) {
-    this.#options = options
-  }
-
-  backfill(principal: Principal, view_id: string, request: Backfill): Promise<Job> {
-    const { store } = this.#options
-    return transact(store, async (db) => {
-      await getPublishedView(db, principal, view_id)
-      const endpoint = await requireEndpoint(db, principal, request.endpoint_id)
-      return this.#insert(db, principal, request, { kind: 'backfill', view_id, from_view_id: null, endpoint })
-    })
-  }
-
-  redrive(principal: Principal, view_id: string, request: Redrive): Promise<Job> {
-    const { store } = this.#options
-    return transact(store, async (db) => {
-      const view = await getPublishedView(db, principal, view_id)
-      const endpoint = await requireEndpoint(db, principal, request.endpoint_id)
-      const from_view_id = await findRefusingVersion(db, principal, view, request)
-      return this.#insert(db, principal, request, { kind: 'redrive', view_id, from_view_id, endpoint })
-    })
-  }
-
-  list({ account_id }: Principal, query: JobsQuery): Promise<Page<Job>> {
-    return listJobs(this.#options.store.db, account_id, query)
-  }
-
-  get({ account_id }: Principal, id: string): Promise<JobDetail> {
-    return readConsistently(this.#options.store, async (db) => {
-      const job = await getJob(db, account_id, id)
-      return { ...job, reasons: await listJobReasons(db, id) }
-    })
-  }
-
-  setStatus({ account_id }: Principal, id: string, status: 'running' | 'paused' | 'canceled'): Promise<Job> {
-    const { store, clock } = this.#options
-    return transact(store, (db) => setJobStatus(db, account_id, id, status, clock.now()))
-  }
-
-  #insert(
+export function jobService({ clock, store }: JobsOptions) {
+  function insert(
     db: Tx,
     principal: Principal,
     { from = null, to = null }: { readonly from?: string | null | undefined; readonly to?: string | null | undefined },
@@ -73,7 +34,41 @@ export class Jobs {
     if (from !== null && to !== null && from >= to) throw invalid('to', 'must be after from')
     const place = { endpoint_id: endpoint.id, region: endpoint.region }
     const made = { ...job, ...place, id: newId(), from, to, created_by: actorOf(principal) }
-    return insertJob(db, principal.account_id, made, this.#options.clock.now())
+    return insertJob(db, principal.account_id, made, clock.now())
+  }
+
+  return {
+    backfill(principal: Principal, view_id: string, request: Backfill): Promise<Job> {
+      return transact(store, async (db) => {
+        await getPublishedView(db, principal, view_id)
+        const endpoint = await requireEndpoint(db, principal, request.endpoint_id)
+        return insert(db, principal, request, { kind: 'backfill', view_id, from_view_id: null, endpoint })
+      })
+    },
+
+    redrive(principal: Principal, view_id: string, request: Redrive): Promise<Job> {
+      return transact(store, async (db) => {
+        const view = await getPublishedView(db, principal, view_id)
+        const endpoint = await requireEndpoint(db, principal, request.endpoint_id)
+        const from_view_id = await findRefusingVersion(db, principal, view, request)
+        return insert(db, principal, request, { kind: 'redrive', view_id, from_view_id, endpoint })
+      })
+    },
+
+    list({ account_id }: Principal, query: JobsQuery): Promise<Page<Job>> {
+      return listJobs(store.db, account_id, query)
+    },
+
+    get({ account_id }: Principal, id: string): Promise<JobDetail> {
+      return readConsistently(store, async (db) => {
+        const job = await getJob(db, account_id, id)
+        return { ...job, reasons: await listJobReasons(db, id) }
+      })
+    },
+
+    setStatus({ account_id }: Principal, id: string, status: 'running' | 'paused' | 'canceled'): Promise<Job> {
+      return transact(store, (db) => setJobStatus(db, account_id, id, status, clock.now()))
+    },
   }
 }
 

@@ -15,30 +15,26 @@ export type KeysOptions = {
   readonly logger: Logger
 }
 
-export class Keys {
-  readonly #options: KeysOptions
+export type Keys = ReturnType<typeof keyService>
 
-  constructor(options: KeysOptions) {
-    this.#options = options
-  }
+export function keyService({ store, applyChange, clock, logger }: KeysOptions) {
+  return {
+    async create({ account_id, key_id: by }: Principal, { name, scopes }: CreateApiKey): Promise<CreatedApiKey> {
+      const { secret, prefix, hash } = newApiKey()
+      const key = { id: newId(), account_id, name, prefix, hash, scopes }
+      const created = await applyChange((db) => insertApiKey(db, key, clock.now()))
+      logger.info({ account_id, key_id: key.id, scopes, by }, 'API key created')
+      return { ...created, api_key: secret }
+    },
 
-  async create({ account_id, key_id: by }: Principal, { name, scopes }: CreateApiKey): Promise<CreatedApiKey> {
-    const { applyChange, clock, logger } = this.#options
-    const { secret, prefix, hash } = newApiKey()
-    const key = { id: newId(), account_id, name, prefix, hash, scopes }
-    const created = await applyChange((db) => insertApiKey(db, key, clock.now()))
-    logger.info({ account_id, key_id: key.id, scopes, by }, 'API key created')
-    return { ...created, api_key: secret }
-  }
+    list({ account_id }: Principal, page: PageQuery): Promise<Page<ApiKey>> {
+      return listApiKeyPage(store.db, account_id, page)
+    },
 
-  list({ account_id }: Principal, page: PageQuery): Promise<Page<ApiKey>> {
-    return listApiKeyPage(this.#options.store.db, account_id, page)
-  }
-
-  async revoke({ account_id, key_id: by }: Principal, id: string): Promise<ApiKey> {
-    const { applyChange, clock, logger } = this.#options
-    const revoked = await applyChange((db) => revokeApiKey(db, account_id, id, clock.now()))
-    logger.info({ account_id, key_id: id, by }, 'API key revoked')
-    return revoked
+    async revoke({ account_id, key_id: by }: Principal, id: string): Promise<ApiKey> {
+      const revoked = await applyChange((db) => revokeApiKey(db, account_id, id, clock.now()))
+      logger.info({ account_id, key_id: id, by }, 'API key revoked')
+      return revoked
+    },
   }
 }

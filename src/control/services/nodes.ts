@@ -8,23 +8,19 @@ import type { EpochFeed } from './epoch-feed.ts'
 
 export type NodesOptions = { readonly store: Store; readonly feed: EpochFeed; readonly clock: Clock; readonly logger: Logger }
 
-export class Nodes {
-  readonly #options: NodesOptions
+export type Nodes = ReturnType<typeof nodeService>
 
-  constructor(options: NodesOptions) {
-    this.#options = options
-  }
+export function nodeService({ store, feed, clock, logger }: NodesOptions) {
+  return {
+    /** Needs no new epoch: the addresses of a node are not part of any snapshot. */
+    async register(node: Register): Promise<z.infer<typeof Registered>> {
+      await registerNode(store.db, node, clock.now())
+      logger.info({ node_id: node.node_id, region: node.region, ingest_address: node.ingest_address }, 'node registered')
+      return { epoch: await feed.refresh() }
+    },
 
-  /** Needs no new epoch: the addresses of a node are not part of any snapshot. */
-  async register(node: Register): Promise<z.infer<typeof Registered>> {
-    const { store, feed, clock, logger } = this.#options
-    await registerNode(store.db, node, clock.now())
-    logger.info({ node_id: node.node_id, region: node.region, ingest_address: node.ingest_address }, 'node registered')
-    return { epoch: await feed.refresh() }
-  }
-
-  heartbeat(heartbeat: Heartbeat): Promise<void> {
-    const { store, clock } = this.#options
-    return transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
+    heartbeat(heartbeat: Heartbeat): Promise<void> {
+      return transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
+    },
   }
 }

@@ -45,83 +45,75 @@ export type ViewsOptions = {
   readonly clock: Clock
 }
 
+export type Views = ReturnType<typeof viewService>
+
 /**
  * View versions and their life cycle: draft, published, archived.
  *
  * Law: every definition in the store has been compiled. Nodes see a view only once it is bound, so only archiving, which detaches
  * it everywhere, needs a new epoch.
  */
-export class Views {
-  readonly #options: ViewsOptions
-
-  constructor(options: ViewsOptions) {
-    this.#options = options
-  }
-
-  async create(principal: Principal, view: CreateView): Promise<View> {
-    const { store, clock } = this.#options
-    const definition = await this.#read(view.definition, view.format)
-    const created = { ...view, definition, id: newId(), created_by: actorOf(principal) }
-    return transact(store, (db) => insertView(db, principal.account_id, created, clock.now()))
-  }
-
-  list({ account_id }: Principal, { status, name, tag, limit, offset }: ViewsQuery): Promise<Page<ViewWithUsage>> {
-    const filter = { status: status === 'all' ? undefined : status, name, tags: tag }
-    return listViews(this.#options.store.db, account_id, filter, { limit, offset })
-  }
-
-  get({ account_id }: Principal, id: string): Promise<ViewDetail> {
-    return getViewDetail(this.#options.store.db, account_id, id)
-  }
-
-  async change({ account_id }: Principal, id: string, { definition: given, ...change }: ChangeView): Promise<View> {
-    const { store } = this.#options
-    let definition: Definition | undefined
-    if (given !== undefined) {
-      // 404 comes before errors in the definition.
-      const view = await getView(store.db, account_id, id)
-      definition = await this.#read(given, change.format ?? view.format)
-    }
-    return transact(store, (db) => updateDraft(db, account_id, id, { ...change, definition }))
-  }
-
-  remove({ account_id }: Principal, id: string): Promise<void> {
-    return transact(this.#options.store, (db) => removeDraft(db, account_id, id))
-  }
-
-  /** Compiles again: the draft may be older than the rules of this release. */
-  async publish({ account_id }: Principal, id: string): Promise<View> {
-    const { store, clock } = this.#options
-    const { definition, format } = await getView(store.db, account_id, id)
-    await this.#read(definition, format)
-    return transact(store, (db) => publishView(db, account_id, id, clock.now()))
-  }
-
-  createVersion(principal: Principal, id: string, { copy_from_version, description }: CreateViewVersion): Promise<View> {
-    const { store, clock } = this.#options
-    const version = { id: newId(), created_by: actorOf(principal), description }
-    return transact(store, (db) => insertVersion(db, principal.account_id, id, version, copy_from_version, clock.now()))
-  }
-
-  archive({ account_id }: Principal, id: string): Promise<View> {
-    const { applyChange, clock } = this.#options
-    return applyChange((db) => archiveView(db, account_id, id, clock.now()))
-  }
-
-  async metrics({ account_id }: Principal, id: string, detail?: 'columns'): Promise<ViewMetricsOfVersion> {
-    const { store, clock } = this.#options
-    const { name, version, definition } = await getView(store.db, account_id, id)
-    const now = clock.now()
-    const metrics = await getViewMetrics(store.db, account_id, id, now)
-    const of = { view_id: id, view_name: name, view_version: version }
-    return { ...of, ...(detail === 'columns' ? await withColumns(store, id, definition, metrics, now) : metrics) }
-  }
-
+export function viewService({ applyChange, clock, compile, store }: ViewsOptions) {
   /** Parses and compiles a definition. */
-  #read(given: DefinitionInput, format: DefinitionFormat): Promise<Definition> {
+  function read(given: DefinitionInput, format: DefinitionFormat): Promise<Definition> {
     return withDefinition(given, format, async (definition) => {
-      await this.#options.compile(definition)
+      await compile(definition)
       return definition
     })
+  }
+
+  return {
+    async create(principal: Principal, view: CreateView): Promise<View> {
+      const definition = await read(view.definition, view.format)
+      const created = { ...view, definition, id: newId(), created_by: actorOf(principal) }
+      return transact(store, (db) => insertView(db, principal.account_id, created, clock.now()))
+    },
+
+    list({ account_id }: Principal, { status, name, tag, limit, offset }: ViewsQuery): Promise<Page<ViewWithUsage>> {
+      const filter = { status: status === 'all' ? undefined : status, name, tags: tag }
+      return listViews(store.db, account_id, filter, { limit, offset })
+    },
+
+    get({ account_id }: Principal, id: string): Promise<ViewDetail> {
+      return getViewDetail(store.db, account_id, id)
+    },
+
+    async change({ account_id }: Principal, id: string, { definition: given, ...change }: ChangeView): Promise<View> {
+      let definition: Definition | undefined
+      if (given !== undefined) {
+        // 404 comes before errors in the definition.
+        const view = await getView(store.db, account_id, id)
+        definition = await read(given, change.format ?? view.format)
+      }
+      return transact(store, (db) => updateDraft(db, account_id, id, { ...change, definition }))
+    },
+
+    remove({ account_id }: Principal, id: string): Promise<void> {
+      return transact(store, (db) => removeDraft(db, account_id, id))
+    },
+
+    /** Compiles again: the draft may be older than the rules of this release. */
+    async publish({ account_id }: Principal, id: string): Promise<View> {
+      const { definition, format } = await getView(store.db, account_id, id)
+      await read(definition, format)
+      return transact(store, (db) => publishView(db, account_id, id, clock.now()))
+    },
+
+    createVersion(principal: Principal, id: string, { copy_from_version, description }: CreateViewVersion): Promise<View> {
+      const version = { id: newId(), created_by: actorOf(principal), description }
+      return transact(store, (db) => insertVersion(db, principal.account_id, id, version, copy_from_version, clock.now()))
+    },
+
+    archive({ account_id }: Principal, id: string): Promise<View> {
+      return applyChange((db) => archiveView(db, account_id, id, clock.now()))
+    },
+
+    async metrics({ account_id }: Principal, id: string, detail?: 'columns'): Promise<ViewMetricsOfVersion> {
+      const { name, version, definition } = await getView(store.db, account_id, id)
+      const now = clock.now()
+      const metrics = await getViewMetrics(store.db, account_id, id, now)
+      const of = { view_id: id, view_name: name, view_version: version }
+      return { ...of, ...(detail === 'columns' ? await withColumns(store, id, definition, metrics, now) : metrics) }
+    },
   }
 }
