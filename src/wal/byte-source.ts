@@ -5,7 +5,7 @@ import { createZstdDecompress } from 'node:zlib'
 import type { OpenFile } from '#lib/files.ts'
 
 export interface ByteSource {
-  /** Fills `into` and returns the number of bytes; fewer than its size only at the end. */
+  /** Fills `into` and returns the number of bytes read, which is less than its size only at the end. */
   read(into: Uint8Array): Promise<number>
   close(): Promise<void>
 }
@@ -62,7 +62,7 @@ export function zstdSource(file: OpenFile): ByteSource {
   }
 }
 
-/** Yields all bytes of the file, in chunks of their own. */
+/** Yields all bytes of the file. Each chunk has its own memory. */
 export async function* fileChunks(file: OpenFile): AsyncGenerator<Uint8Array> {
   for (let at = 0; ; ) {
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES)

@@ -1,4 +1,4 @@
-/** Whether the disk takes writes. */
+/** Tracks whether the disk accepts writes. */
 import { join } from 'node:path'
 import { type Files, writeDurably } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -24,13 +24,13 @@ export class DiskHealth {
     this.#options = options
   }
 
-  /** Unhealthy from the first write that the disk fails until it takes one durably again. */
+  /** Unhealthy from the first write that fails until a write is durable again. */
   current(): WalHealth {
     if (this.#failures.size === 0) return healthyDisk
     return { healthy: false, reasons: [...new Set(this.#failures.values())] }
   }
 
-  /** Notes how a write of a log ended. */
+  /** Records the outcome of a log's write. */
   report(logName: string, failure: WalError | undefined): void {
     const { logger } = this.#options
     if (failure === undefined) {
@@ -41,7 +41,7 @@ export class DiskHealth {
     this.#failures.set(logName, `${failure.reason}: ${failure.message}`)
   }
 
-  /** Tries a write while unhealthy: callers that stop appending meanwhile would never find out that the disk has recovered. */
+  /** Tries a write while unhealthy. Otherwise callers that stopped appending would never notice that the disk has recovered. */
   async probe(): Promise<void> {
     if (this.#failures.size === 0) return
     const { directory, files, logger, probeBytes } = this.#options

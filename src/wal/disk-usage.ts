@@ -1,4 +1,4 @@
-/** Size of the WAL on disk, kept cheaply: writes are counted as they happen, and removed segments are noticed by their missing names. */
+/** Tracks the size of the WAL on disk: counts writes as they happen, and notices removed segments by their missing names. */
 import { basename, dirname } from 'node:path'
 import type { Files } from '#lib/files.ts'
 import { listLogSegments } from './directory.ts'

@@ -10,7 +10,7 @@ import { decodeFooter, FOOTER_BYTES, type FooterRecord, startsFooter } from './s
 
 export type FrameRunEnd =
   | { readonly kind: 'footer'; readonly offset: number; readonly footer: FooterRecord; readonly trailing: boolean }
-  /** The source ends inside a frame, `bytes` after its start; or right after a frame, then `bytes` is 0. */
+  /** The source ends inside a frame, `bytes` after its start. `bytes` is 0 if it ends between two frames. */
   | { readonly kind: 'end'; readonly offset: number; readonly bytes: number }
   | { readonly kind: 'corrupt'; readonly offset: number }
 
@@ -67,7 +67,7 @@ export async function* readFrames(
   }
 }
 
-/** Returns to the usual size after a frame that needed a larger buffer; such a buffer ends where its frame ends. */
+/** Returns to the usual size after a frame that needed a larger buffer. That buffer ended where its frame ended. */
 function withUsualSize(buffer: Buffer, usualBytes: number): Buffer {
   return buffer.byteLength > usualBytes ? Buffer.allocUnsafe(usualBytes) : buffer
 }

@@ -40,7 +40,7 @@ export type Frame = FrameFields & { readonly payload: Uint8Array }
 
 export type DecodedFrame = {
   readonly frame: Frame
-  /** Size of the whole frame. */
+  /** Size of the encoded frame. */
   readonly bytes: number
   readonly crc: number
   readonly startsGroup: boolean
@@ -71,8 +71,8 @@ export function encodedBytes(frame: FrameInput): number {
 }
 
 /**
- * Writes a frame to `into` at `offset` and returns where it ends. Without `withPayload`, the payload goes into the checksum only, and the
- * caller writes its bytes right behind.
+ * Writes a frame to `into` at `offset` and returns where it ends. Without `withPayload`, the payload is only added to the checksum, and the
+ * caller writes its bytes right after the frame's.
  */
 export function encodeInto(
   into: Buffer,
@@ -102,7 +102,7 @@ export function encodeInto(
   into.writeUInt32LE(frame.recordCount, offset + 24)
   into.writeUInt32LE(payloadAt - envelopeAt, offset + 28)
 
-  // For a small frame a call costs more than its bytes: one call for all of it.
+  // For a small frame a call costs more than its bytes, so one call covers all of it.
   let crc = crc32c(into.subarray(offset + PREFIX_BYTES, end), salt)
   if (!withPayload) for (const chunk of frame.payload) crc = crc32c(chunk, crc)
   into.writeUInt32LE(crc, offset + CRC_AT)
@@ -114,7 +114,7 @@ export function crcAt(bytes: Buffer, offset: number): number {
   return bytes.readUInt32LE(offset + CRC_AT)
 }
 
-/** Returns the whole frame in one piece. */
+/** Returns the encoded frame in one buffer. */
 export function encodeFrame(frame: FrameInput, salt: number, startsGroup: boolean): Buffer {
   const bytes = Buffer.alloc(encodedBytes(frame))
   encodeInto(bytes, 0, frame, { salt, startsGroup, withPayload: true })
@@ -126,16 +126,16 @@ export function peekFrameBytes(bytes: Buffer, offset: number, salt: number): num
   if (bytes.byteLength - offset < 8) return 'short'
   const length = bytes.readUInt32LE(offset)
   if (bytes.readUInt32LE(offset + 4) !== lengthCheck(length, salt)) return 'corrupt'
-  const whole = length + PREFIX_BYTES
-  return whole >= FRAME_HEADER_BYTES && whole <= FRAME_BYTES_MAX ? whole : 'corrupt'
+  const frameBytes = length + PREFIX_BYTES
+  return frameBytes >= FRAME_HEADER_BYTES && frameBytes <= FRAME_BYTES_MAX ? frameBytes : 'corrupt'
 }
 
 /** Decodes the frame at `offset`. Its envelope and payload are views of `bytes`. */
 export function decodeFrame(bytes: Buffer, offset: number, salt: number): DecodedFrame | 'short' | 'corrupt' {
-  const whole = peekFrameBytes(bytes, offset, salt)
-  if (typeof whole === 'string') return whole
-  if (bytes.byteLength - offset < whole) return 'short'
-  const end = offset + whole
+  const frameBytes = peekFrameBytes(bytes, offset, salt)
+  if (typeof frameBytes === 'string') return frameBytes
+  if (bytes.byteLength - offset < frameBytes) return 'short'
+  const end = offset + frameBytes
   const crc = crcAt(bytes, offset)
   if (crc32c(bytes.subarray(offset + PREFIX_BYTES, end), salt) !== crc) return 'corrupt'
 
@@ -150,7 +150,7 @@ export function decodeFrame(bytes: Buffer, offset: number, salt: number): Decode
     envelope: bytes.subarray(envelopeAt, payloadAt),
     payload: bytes.subarray(payloadAt, end),
   }
-  return { frame, bytes: whole, crc, startsGroup: ((bytes[offset + 14] ?? 0) & STARTS_GROUP) !== 0 }
+  return { frame, bytes: frameBytes, crc, startsGroup: ((bytes[offset + 14] ?? 0) & STARTS_GROUP) !== 0 }
 }
 
 /** Writes a number up to 2^53 as eight bytes. Twice as fast as going through a BigInt. */

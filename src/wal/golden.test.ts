@@ -144,7 +144,7 @@ describe('damaged or torn', () => {
     expect(await recovered()).toMatchObject([{ seq: 42, incarnation, state: 'sealed', frames: ndjson.slice(0, 2) }])
   })
 
-  test('recovery copies the intact frames around damage, and keeps the file', async () => {
+  test('recovery copies the intact frames around damage and keeps the damaged file', async () => {
     await mkdir(join(directory, endpoint))
     await copyFile(golden('damaged.wal'), join(directory, endpoint, `000000000043-${incarnation}.open`))
     expect(await recovered()).toMatchObject([
@@ -179,7 +179,7 @@ async function all(groups: AsyncIterable<readonly Frame[]>) {
   return frames
 }
 
-/** Shows bytes as text, one character per byte. */
+/** Converts the frame's bytes to text, one character per byte. */
 function plain(frame: Frame) {
   const { envelope, payload, ...fields } = frame
   return { ...fields, envelope: Buffer.from(envelope).toString('latin1'), payload: Buffer.from(payload).toString('latin1') }

@@ -1,7 +1,7 @@
 /**
  * The highest seq that a log may have used, in a file beside its segments: `<seq>\n`.
  *
- * Law: it is durable before a segment with that seq takes a frame, so a seq is never used twice, even if its segment was removed.
+ * Law: it is durable before a frame is written to a segment with that seq, so a seq is never used twice, even if its segment was removed.
  */
 import { Buffer } from 'node:buffer'
 import { join } from 'node:path'

@@ -2,22 +2,22 @@
 import { GiB, KiB, MiB } from '#lib/bytes.ts'
 
 export const walLimits = {
-  /** One group commit: what one writev and one fdatasync make durable. A larger frame is a group of its own. */
+  /** Size of a group, which one writev and one fdatasync make durable. A larger frame is a group of its own. */
   groupBytesMax: 8 * MiB,
   groupFramesMax: 4_096,
   /** Frames waiting for the disk, over all logs. Beyond it an append is rejected as `overloaded`. */
   waitingBytesMax: 256 * MiB,
   /** Payload chunks up to this size are copied behind their header: cheaper than one more entry of the writev (measured). */
   copiedPayloadBytesMax: 4 * KiB,
-  /** How often removed segments are noticed, and what failed is retried. */
+  /** How often removed segments are noticed, and failed recoveries and removals retried. */
   upkeepIntervalMs: 1_000,
   /** Logs that are recovered at the same time. */
   recoveryParallel: 4,
   /** Buffer of a recovery scan; a larger frame gets a buffer of its own. */
   scanBufferBytes: 4 * MiB,
-  /** Bytes that a recovery may read to try candidates for a frame behind damage: a hostile payload can be full of them. */
+  /** Bytes that a recovery may read to check candidates for a frame behind damage. A hostile payload can be full of them. */
   searchBytesMax: 2 * GiB,
-  /** Bytes that a failed disk must take durably before it counts as recovered. */
+  /** Bytes that must become durable on a failed disk before it counts as recovered. */
   probeBytes: 64 * KiB,
 } as const
 

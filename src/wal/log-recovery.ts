@@ -1,8 +1,8 @@
 /**
- * What earlier runs and failed disks left behind: recovery of all logs at the start, and of single segments later.
+ * Recovers what earlier runs and failed disks left behind: all logs at the start, single segments later.
  *
  * Owns: the last known seq of each log, and which segments still have to be recovered. Does not own: how one is recovered (recovery.ts).
- * Law: a directory that cannot be read does not stop the others. Its log has no last seq, and takes no frame, until it can be read.
+ * Law: a directory that cannot be read does not stop the others. Its log has no last seq, and accepts no frame, until it can be read.
  */
 import { join } from 'node:path'
 import type { SegmentFile } from './directory.ts'
@@ -36,7 +36,7 @@ export class LogRecovery {
     await Promise.all(Array.from({ length: this.#options.limits.recoveryParallel }, worker))
   }
 
-  /** Whether the log exists, or did since the start. */
+  /** Whether the log exists, or has existed since the start. */
   isKnown(logName: string): boolean {
     return this.#lastSeqs.has(logName)
   }

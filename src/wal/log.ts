@@ -1,5 +1,5 @@
 /**
- * One log: takes frames in order and produces sealed segments.
+ * One log: accepts frames in order and produces sealed segments.
  *
  * Owns: the queue, the group commit, rotation by size and by age. Does not own: the bytes of a segment (segment-writer.ts), and files that
  * it had to abandon (log-recovery.ts).
@@ -25,7 +25,7 @@ export type LogSettings = {
   readonly segmentBytes: number
   /** A segment is sealed when its first frame is this old. Both apply from the next segment on. */
   readonly segmentMaxAgeMs: number
-  /** A seq known to be used, whatever the disk says; -1 for none. */
+  /** New segments get a seq above this, even if the disk has no trace of it; -1 for none. */
   readonly seqAbove: number
 }
 
@@ -35,7 +35,7 @@ type LogEvents = {
   readonly onGrown: (path: string, bytes: number) => void
   readonly onSealed: (segment: SegmentFile, openPath: string) => void
   readonly onOrphan: (orphan: Orphan) => void
-  /** Called after every group: why it failed, or undefined if it became durable. */
+  /** Called after every group, with its failure or with undefined if it became durable. */
   readonly onOutcome: (failure: WalError | undefined) => void
 }
 
@@ -43,7 +43,7 @@ export type LogOptions = LogEvents & {
   readonly logName: string
   readonly directory: string
   readonly incarnation: string
-  /** Returns the highest known seq, -1 for none. Called before the first segment; throws while it cannot be known. */
+  /** Returns the highest known seq, -1 for none. Called before the first segment; throws while the disk cannot be read. */
   readonly lastSeq: () => Promise<number>
   readonly settings: LogSettings
   readonly files: Files
@@ -67,7 +67,7 @@ export class Log {
   #settings: LogSettings
   #lastSeq: number | undefined
   #segment: { readonly writer: SegmentWriter; readonly settings: LogSettings; cancelTimer: () => void } | undefined
-  #sealIsDue = false
+  #isSealDue = false
   #isWorking = false
   #isStopping = false
   #sealsAtStop = false
@@ -120,7 +120,7 @@ export class Log {
     return Math.min(this.#options.limits.groupBytesMax, this.#settings.segmentBytes - HEADER_BYTES - FOOTER_BYTES)
   }
 
-  /** Starts on the check phase: everything else that arrives in this turn of the event loop joins the first group. */
+  /** Starts in the check phase, so that everything else that arrives in this turn of the event loop joins the first group. */
   #scheduleWork(): void {
     if (this.#isWorking) return
     this.#isWorking = true
@@ -131,8 +131,8 @@ export class Log {
     for (;;) {
       const group = this.#groups.shift()
       if (group !== undefined) await this.#commit(group)
-      if (this.#sealIsDue) await this.#sealWhenDue()
-      if (group === undefined && this.#groups.length === 0 && !this.#sealIsDue) break
+      if (this.#isSealDue) await this.#sealWhenDue()
+      if (group === undefined && this.#groups.length === 0 && !this.#isSealDue) break
     }
     this.#isWorking = false
     if (!this.#isStopping) return
@@ -149,7 +149,7 @@ export class Log {
       onGrown(writer.path, writer.durableBytes)
       onOutcome(undefined)
       group.durable.resolve({ seq: writer.header.seq })
-      if (writer.durableBytes + FOOTER_BYTES >= settings.segmentBytes) this.#sealIsDue = true
+      if (writer.durableBytes + FOOTER_BYTES >= settings.segmentBytes) this.#isSealDue = true
     } catch (error) {
       if (error instanceof InvariantError) throw error
       const failure = toWalError(error)
@@ -188,7 +188,7 @@ export class Log {
     try {
       await writeHighWater(files, directory, seq)
     } catch (error) {
-      // Nothing was written under this seq, so it may be used again. If the file stays, creating it again would fail for ever.
+      // Nothing was written under this seq, so it may be used again. If the file stays, creating it again would always fail.
       await file.close().catch(() => undefined)
       await files.remove(path).catch(() => {
         this.#lastSeq = seq
@@ -202,13 +202,13 @@ export class Log {
   }
 
   #onAge(): void {
-    this.#sealIsDue = true
+    this.#isSealDue = true
     this.#scheduleWork()
   }
 
   /** No caller waits for this seal. If it fails, the segment stays open or is abandoned, and nothing in it is lost. */
   async #sealWhenDue(): Promise<void> {
-    this.#sealIsDue = false
+    this.#isSealDue = false
     const { clock, limits, onOutcome } = this.#options
     try {
       await this.#seal()
@@ -230,7 +230,7 @@ export class Log {
     try {
       const bytes = await writer.seal(path, clock.now() * 1_000)
       this.#segment = undefined
-      this.#sealIsDue = false
+      this.#isSealDue = false
       onSealed({ logName, incarnation, seq, path, bytes, state: 'sealed' }, writer.path)
     } catch (error) {
       if (writer.state !== 'open') await this.#abandonSegment()

@@ -1,5 +1,5 @@
 /**
- * The one definition of the records of a frame.
+ * Defines how the payload of a frame splits into records.
  *
  * `single`: the payload is one record. `lines`: each line is a record, without its line feed and without one carriage return before it;
  * lines of only spaces, tabs and carriage returns are skipped.

@@ -1,7 +1,7 @@
 /**
  * Turns what a crash or a failing disk left behind into sealed segments.
  *
- * Owns: the decision what becomes of a file that was never sealed. Does not own: sealed files (their names are enough), new frames, the
+ * Owns: whether a file that was never sealed is sealed, copied, quarantined or removed. Does not own: sealed files (their names are enough), new frames, the
  * repair itself (segment-repair.ts).
  * Law: recovery never refuses to start and never guesses. It cuts a torn tail, delivers every intact frame, and keeps a file with proven
  * damage as `.quarantine`. Every step is idempotent: a crash in the middle of a recovery is recovered from as well.
@@ -26,7 +26,7 @@ export type RecoveryOptions = {
 }
 
 export type RecoveredLog = {
-  /** The highest seq that the directory knows of, -1 for none. */
+  /** The highest seq found in the directory, -1 for none. */
   readonly lastSeq: number
   /** Segments that could not be recovered now because the disk failed. */
   readonly orphans: readonly Orphan[]
@@ -37,7 +37,7 @@ export async function recoverLog(options: RecoveryOptions, directory: string, lo
   const { files, logger } = options
   const names = (await files.list(directory)).filter(({ kind }) => kind === 'file').map(({ name }) => name)
   const highWater = await readHighWater(files, directory)
-  if (highWater === 'damaged') logger.error({ log: logName }, 'high-water file damaged: the seq continues from the file names')
+  if (highWater === 'damaged') logger.error({ log: logName }, 'high-water file damaged, seq continues from file names')
   let lastSeq = typeof highWater === 'number' ? highWater : -1
   const orphans: Orphan[] = []
   for (const name of names.sort()) {
@@ -60,7 +60,7 @@ export async function recoverLog(options: RecoveryOptions, directory: string, lo
 export type RecoveredSegment = {
   /** Absent if the file had no intact frame. */
   readonly segment?: SegmentFile
-  /** The disk failed: what to recover later. */
+  /** Set if the disk failed: the orphan to recover later. */
   readonly retry?: Orphan
 }
 
@@ -70,7 +70,7 @@ export async function recoverSegment(options: RecoveryOptions, directory: string
     const segment = await recover(options, directory, orphan)
     return segment === undefined ? {} : { segment }
   } catch (error) {
-    options.logger.error({ err: error, path: orphan.path }, 'segment recovery failed; retrying later')
+    options.logger.error({ err: error, path: orphan.path }, 'segment recovery failed')
     return { retry: await poison(options.files, options.logger, directory, orphan) }
   }
 }
@@ -92,10 +92,7 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
     const end = Math.min(size, orphan.durableBytes ?? size)
     const scanned = await scanOpenSegment(file, orphan, end, options.limits)
     if (scanned === 'other version') {
-      logger.error(
-        { path },
-        'segment of another format version left alone: later segments of its log wait until it is moved away',
-      )
+      logger.error({ path }, 'segment has an unsupported format version; move it away to deliver later segments of its log')
       return undefined
     }
     const { frames } = scanned.tally
@@ -107,7 +104,7 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
       await close()
       await files.rename(path, sealedPath)
       await files.syncDirectory(directory)
-      logger.info(facts, scanned.lostBytes === 0 ? 'segment recovered' : 'segment recovered, torn tail cut')
+      logger.info(facts, scanned.lostBytes === 0 ? 'segment recovered' : 'segment recovered without its torn tail')
       return { logName, seq, incarnation, path: sealedPath, bytes, state: 'sealed' }
     } else {
       bytes = await copyIntactFrames(options, file, orphan, scanned, directory, sealedPath)
@@ -117,10 +114,10 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
       const quarantine = join(directory, segmentName(orphan, 'quarantine'))
       await files.rename(path, quarantine)
       await files.syncDirectory(directory)
-      logger.error({ ...facts, quarantine }, 'segment damaged: intact frames are delivered, the file is kept in quarantine')
+      logger.error({ ...facts, quarantine }, 'damaged segment quarantined, intact frames recovered')
     } else {
       await files.remove(path)
-      logger.warn(facts, frames === 0 ? 'segment without an intact frame removed' : 'segment recovered into a new file')
+      logger.warn(facts, frames === 0 ? 'segment without intact frames removed' : 'segment recovered into a new file')
     }
     return bytes === 0 ? undefined : { logName, seq, incarnation, path: sealedPath, bytes, state: 'sealed' }
   } finally {

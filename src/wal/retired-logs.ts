@@ -1,10 +1,10 @@
 /**
- * Logs that no endpoint claims any more. Each is sealed, and once delivery has emptied its directory, the directory is removed.
+ * Seals the logs that no endpoint claims any more, and removes their directories once delivery has emptied them.
  *
  * Owns: when a log's directory and its high-water file are removed. Does not own: which logs are claimed (wal.ts), delivery.
- * Law: a directory is removed only if nothing but the high-water file is in it. While a log is claimed, nothing of it is removed: a new
- * log of that name writes only after `reclaim` has resolved. Its seq continues: the process remembers it (log-recovery.ts), and after a restart
- * control's last commit has it, for every segment was committed before it was removed.
+ * Law: a directory is removed only if the high-water file is all that is in it. Nothing is removed while a log is claimed, because a new
+ * log of that name writes only after `reclaim` has resolved. The seq continues: the process remembers it (log-recovery.ts). After a
+ * restart, control's last commit has it, because every segment was committed before it was removed.
  */
 import { dirname, join } from 'node:path'
 import { errorCode, type Files, writeDurably } from '#lib/files.ts'
@@ -15,8 +15,7 @@ import type { Log } from './log.ts'
 type RetiredLog = {
   readonly log: Log | undefined
   isStopped: boolean
-  /** Whether a failure was logged already. */
-  hasFailed: boolean
+  isFailureLogged: boolean
   /** Settles when the log no longer writes and nothing is being removed. */
   settled: Promise<void>
 }
@@ -33,7 +32,7 @@ export class RetiredLogs {
 
   /** Stops `log`, if one is open: it commits what it accepted and seals. Then calls `onStopped`. */
   retire(logName: string, log: Log | undefined, onStopped: () => void): void {
-    const retired: RetiredLog = { log, isStopped: false, hasFailed: false, settled: Promise.resolve() }
+    const retired: RetiredLog = { log, isStopped: false, isFailureLogged: false, settled: Promise.resolve() }
     const stop = async () => {
       await log?.stop(new AbortController().signal)
       retired.isStopped = true
@@ -43,7 +42,7 @@ export class RetiredLogs {
     this.#retired.set(logName, retired)
   }
 
-  /** The log is claimed again. Resolves when a new log may write to its directory. */
+  /** Takes back a log that is claimed again. Resolves when a new log may write to its directory. */
   reclaim(logName: string): Promise<void> {
     const retired = this.#retired.get(logName)
     this.#retired.delete(logName)
@@ -56,19 +55,19 @@ export class RetiredLogs {
     for (const [logName, retired] of this.#retired) {
       if (!retired.isStopped) continue
       const removing = removeLogDirectory(files, join(directory, logName)).catch((error: unknown) => {
-        if (!retired.hasFailed) logger.warn({ err: error, log: logName }, 'empty log could not be removed; retrying')
-        retired.hasFailed = true
+        if (!retired.isFailureLogged) logger.warn({ err: error, log: logName }, 'empty log removal failed')
+        retired.isFailureLogged = true
         return false
       })
       retired.settled = removing.then(() => undefined)
       if (!(await removing)) continue
       logger.info({ log: logName }, 'empty log removed')
-      // It may have been claimed and retired once more in the meantime.
+      // The log may have been claimed and retired again in the meantime.
       if (this.#retired.get(logName) === retired) this.#retired.delete(logName)
     }
   }
 
-  /** Stops those that are still being sealed. */
+  /** Stops the logs that are still being sealed. */
   async stop(signal: AbortSignal): Promise<void> {
     await Promise.all([...this.#retired.values()].map(({ log }) => log?.stop(signal)))
   }

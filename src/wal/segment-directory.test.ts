@@ -31,7 +31,7 @@ test('a sealed segment is listed, opened as it is stored, and removed any number
   expect(await segments.list()).toEqual([])
 })
 
-test('a quarantined segment is kept and no longer sealed, however often it is asked for', async () => {
+test('quarantine keeps the segment, no longer as sealed, and can be repeated', async () => {
   const segment = await seal()
   const kept = await segments.quarantine(segment)
   expect(await segments.quarantine(segment)).toBe(kept)

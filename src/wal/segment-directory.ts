@@ -22,7 +22,7 @@ export class SegmentDirectory {
     this.#files = files
   }
 
-  /** All segments, by log name, then seq, then incarnation. Those that are removed meanwhile are left out. */
+  /** Returns all segments, by log name, then seq, then incarnation. Segments removed meanwhile are left out. */
   list(): Promise<readonly SegmentFile[]> {
     return listSegments(this.#files, this.#directory)
   }
@@ -49,7 +49,7 @@ export class SegmentDirectory {
     return kept
   }
 
-  /** Calls after a segment was sealed, as far as the system reports it. Returns a function that stops it. */
+  /** Calls `onSealed` after a segment was sealed, as far as the operating system reports it. Returns a function that stops the watch. */
   async watch(onSealed: () => void): Promise<() => void> {
     await this.#files.makeDirectory(this.#directory)
     return this.#files.watch(this.#directory, onSealed)

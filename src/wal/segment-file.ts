@@ -63,7 +63,7 @@ const SEQ_DIGITS = 12
 
 /**
  * `open` is being written. `poisoned` was being written when the disk failed: it is copied, never synced again. `wal` is sealed.
- * `quarantine` is kept for a person to look at. `salvage` is an unfinished copy.
+ * `quarantine` is kept for manual inspection. `salvage` is an unfinished copy.
  */
 export const segmentSuffixes = ['open', 'poisoned', 'wal', 'quarantine', 'salvage'] as const
 export type SegmentSuffix = (typeof segmentSuffixes)[number]
@@ -142,7 +142,7 @@ export function encodeFooter(footer: FooterRecord, salt: number): Buffer {
   return bytes
 }
 
-/** The footer that starts at `offset`, or undefined where no whole one does. */
+/** Returns the footer that starts at `offset`, or undefined if it is incomplete or damaged. */
 export function decodeFooter(bytes: Buffer, offset: number, salt: number): FooterRecord | undefined {
   if (bytes.byteLength - offset < FOOTER_BYTES || !startsFooter(bytes, offset)) return undefined
   if (bytes.readUInt32LE(offset + 76) !== crc32c(bytes.subarray(offset, offset + 76), salt)) return undefined
@@ -159,7 +159,7 @@ export function decodeFooter(bytes: Buffer, offset: number, salt: number): Foote
   }
 }
 
-/** Whether the bytes at `offset` are a footer's first ones, where a frame would have its length. */
+/** Whether the bytes at `offset` start a footer rather than a frame. */
 export function startsFooter(bytes: Buffer, offset: number): boolean {
   return bytes.byteLength - offset >= 8 && bytes.compare(FOOTER_MAGIC, 0, 8, offset, offset + 8) === 0
 }

@@ -18,7 +18,7 @@ type RepairOptions = { readonly files: Files; readonly clock: Clock; readonly li
 
 /**
  * Cuts the torn tail and writes the missing footer. Returns the size of the file. The last group and the footer are written again as they
- * are: if the last process died of a failed fdatasync, the kernel believes them to be on disk, and only newly written bytes reach it.
+ * are: if an fdatasync of the last process failed, the kernel believes that they are on disk and syncs only newly written bytes.
  */
 export async function sealInPlace(
   { clock, limits }: RepairOptions,

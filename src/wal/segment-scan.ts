@@ -1,7 +1,7 @@
 /**
  * Finds the intact frames of a segment file that was never sealed, or whose seal was not finished.
  *
- * Owns: finding every intact frame, also behind damage. Does not own: what becomes of the file (recovery.ts).
+ * Owns: finding every intact frame, also behind damage. Does not own: what happens to the file (recovery.ts).
  * Law: a hole is `proven` damage only if something behind it shows that it was durable once: a later group (a group is written only after
  * the one before it is durable), or a footer. Otherwise it may be the torn group of a crash, which was never acknowledged.
  */
@@ -39,7 +39,7 @@ export type SegmentScanned = {
 
 type ScanLimits = {
   readonly scanBufferBytes: number
-  /** Bytes that may be read to try candidates for a frame behind damage: a hostile payload can be full of them. */
+  /** Bytes that may be read to check candidates for a frame behind damage. A hostile payload can be full of them. */
   readonly searchBytesMax: number
 }
 
@@ -61,7 +61,7 @@ export async function scanOpenSegment(
   const tally = new SegmentTally(salt)
   const runs: { readonly start: number; readonly end: number }[] = []
   let lastGroupStart = 0
-  let groupsBehindHole = false
+  let hasGroupBehindHole = false
   let footer: FooterRecord | undefined
   let at = Math.min(HEADER_BYTES, end)
   let lostBytes = headerIsIntact ? 0 : at
@@ -79,7 +79,7 @@ export async function scanOpenSegment(
         // The first group became durable together with the header before it, so it proves nothing about the header.
         if (startsGroup && at > HEADER_BYTES) {
           lastGroupStart = at
-          groupsBehindHole ||= lostBytes > 0
+          hasGroupBehindHole ||= lostBytes > 0
         }
         at += bytes
       }
@@ -99,8 +99,8 @@ export async function scanOpenSegment(
     sealed: matches && headerIsIntact && lostBytes === 0,
     lastGroupStart,
     contiguous: headerIsIntact && (runs.length === 0 || (runs.length === 1 && runs[0]?.start === HEADER_BYTES)),
-    // A search that gave up may have missed intact frames: then the file is kept as well.
-    provenDamage: groupsBehindHole || search.bytesLeft <= 0 || (closing !== undefined && !(matches && headerIsIntact)),
+    // A search that gave up may have missed intact frames, so the file is kept as well.
+    provenDamage: hasGroupBehindHole || search.bytesLeft <= 0 || (closing !== undefined && !(matches && headerIsIntact)),
     lostBytes,
   }
 }
@@ -115,7 +115,7 @@ async function footerAtEnd(file: OpenFile, end: number, salt: number): Promise<F
 const SEARCH_BYTES = 1024 * 1024
 const PREFIX_BYTES = 8
 
-/** Returns where the next intact frame at or behind `from` starts, if one is found. */
+/** Returns the offset of the first intact frame at or after `from`, if one is found. */
 async function findNextIntact(
   file: OpenFile,
   from: number,

@@ -1,4 +1,4 @@
-/** Counts frame by frame what a footer says about the frames before it. */
+/** Computes a segment's footer, frame by frame. */
 import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import type { FooterRecord } from './segment-file.ts'

@@ -1,5 +1,5 @@
 /**
- * One open segment: takes groups of frames and becomes a sealed file.
+ * One open segment: accepts groups of frames and becomes a sealed file.
  *
  * Owns: the file, and how far it is durable. Does not own: when to rotate (log.ts), nor the repair of a poisoned file (recovery.ts).
  * Law: `append` resolves after fdatasync. If it fails, either the file was cut back to its last durable frame and stays open, or the
@@ -68,11 +68,11 @@ export class SegmentWriter {
     for (const [index, frame] of frames.entries()) this.#tally.add(frame, payloadBytes(frame), group.crcs[index] ?? 0)
   }
 
-  /** Footer, fdatasync, rename, directory fsync. Returns the size of the sealed file. Not for a segment without frames. */
+  /** Writes the footer, renames the file and syncs its directory. Returns the size of the sealed file. The segment must have frames. */
   async seal(path: string, sealedAtMicros: number): Promise<number> {
     await this.#write([encodeFooter(this.#tally.footer(this.#durableBytes, sealedAtMicros), this.#salt)])
     this.#durableBytes += FOOTER_BYTES
-    // The file is complete now: whatever fails from here on, a recovery finds the footer and only renames it.
+    // The file is complete now. If a later step fails, a recovery finds the footer and only renames the file.
     this.#state = 'closed'
     await this.#file.close()
     await this.#files.rename(this.#file.path, path)
@@ -111,16 +111,16 @@ export class SegmentWriter {
     }
   }
 
-  /** Puts headers and small payloads into one buffer; larger payloads are written from where they are. */
+  /** Copies headers and small payloads into one buffer. Larger payloads are written without a copy. */
   #encode(frames: readonly FrameInput[]): { readonly chunks: Uint8Array[]; readonly bytes: number; readonly crcs: Uint32Array } {
     const header = this.#durableBytes === 0 ? HEADER_BYTES : 0
     let bytes = header
-    let apart = 0
+    let uncopiedBytes = 0
     for (const frame of frames) {
       bytes += encodedBytes(frame)
-      if (!this.#isCopied(frame)) apart += payloadBytes(frame)
+      if (!this.#isCopied(frame)) uncopiedBytes += payloadBytes(frame)
     }
-    const buffer = Buffer.allocUnsafe(bytes - apart)
+    const buffer = Buffer.allocUnsafe(bytes - uncopiedBytes)
     if (header > 0) encodeHeader(this.header).copy(buffer, 0)
 
     const chunks: Uint8Array[] = []

@@ -88,7 +88,7 @@ export class Wal implements Service {
 
   /** Opens the log if it is new or was retired. Changed settings apply from its next segment on. */
   configure(logName: string, settings: LogSettings): void {
-    assert(this.#state !== 'new', 'the WAL is configured after its start')
+    assert(this.#state !== 'new', 'the WAL must be started before it is configured')
     assert(isLogName(logName), `not a log name: ${logName}`)
     if (this.#state === 'stopped') return
     const known = this.#logs.get(logName)
@@ -97,11 +97,11 @@ export class Wal implements Service {
   }
 
   /**
-   * Retires every log whose name is not given. It is sealed, and removed from disk once delivery has taken all of its segments. Call it
-   * only with a complete list of names, never because control cannot be reached.
+   * Retires every log whose name is not given. It is sealed, and removed from disk once delivery has removed all of its segments.
+   * Call it only with a complete list of names, never because control cannot be reached.
    */
   retireExcept(claimed: ReadonlySet<string>): void {
-    assert(this.#state !== 'new', 'logs are retired after the start of the WAL')
+    assert(this.#state !== 'new', 'the WAL must be started before logs are retired')
     if (this.#state === 'stopped') return
     for (const logName of [...this.#logs.keys(), ...this.#unclaimed]) {
       if (claimed.has(logName)) continue
@@ -122,12 +122,12 @@ export class Wal implements Service {
     return Promise.reject(new WalError('stopping', 'the log is closed: no endpoint claims it any more'))
   }
 
-  /** Unhealthy from the first append that the disk fails until the disk takes a write durably again. */
+  /** Unhealthy from the first append that fails on disk until a write is durable again. */
   health(): WalHealth {
     return this.#health.current()
   }
 
-  /** Size of all segments on disk, delivered or not. Segments that delivery removes are noticed within a second. */
+  /** Size of all segments on disk, delivered or not. Segments that delivery removes are subtracted within a second. */
   bytesOnDisk(): number {
     return this.#usage.bytes
   }
@@ -147,7 +147,7 @@ export class Wal implements Service {
     return new Log({
       logName,
       directory: join(directory, logName),
-      // Each log has its own, so that node, incarnation and seq name one segment among all logs.
+      // Each log has its own incarnation, so that node, incarnation and seq identify one segment among all logs.
       incarnation: newIncarnation(),
       lastSeq: async () => {
         await reclaimed

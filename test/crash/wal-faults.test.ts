@@ -322,18 +322,18 @@ describe('bytes on disk', () => {
   test('follow appends, seals and removals by delivery', async () => {
     expect(wal.bytesOnDisk()).toBe(0)
     await append('a', 1_000)
-    expect(wal.bytesOnDisk()).toBe(await bytesThere())
+    expect(wal.bytesOnDisk()).toBe(await bytesOnDisk())
     clock.advance(60_000)
     await turns()
     await append('b', 500)
-    expect(wal.bytesOnDisk()).toBe(await bytesThere())
+    expect(wal.bytesOnDisk()).toBe(await bytesOnDisk())
     await delivered()
     clock.advance(1_000)
     await turns()
-    expect(wal.bytesOnDisk()).toBe(await bytesThere())
+    expect(wal.bytesOnDisk()).toBe(await bytesOnDisk())
     disk.crash()
     wal = await newWal()
-    expect(wal.bytesOnDisk()).toBe(await bytesThere())
+    expect(wal.bytesOnDisk()).toBe(await bytesOnDisk())
   })
 })
 
@@ -345,7 +345,7 @@ async function newWal(options: Partial<WalOptions> = {}): Promise<Wal> {
   return made
 }
 
-/** The disk as a new process sees it. */
+/** Mounts the disk as a new process sees it. */
 function mount(): void {
   files = disk.mount()
   segments = new SegmentDirectory({ directory, files })
@@ -365,7 +365,7 @@ async function append(name: string, bytes = 100): Promise<number> {
   return (await wal.append('log', frame(name, bytes))).seq
 }
 
-/** Makes the next operation of this kind on such a path fail. Calls add up. */
+/** Makes the next operation of this kind on a path with this suffix fail. Calls add up. */
 function fail(kind: DiskOperation['kind'], suffix: string, fault: Fault): void {
   const others = disk.fault
   let isDue = true
@@ -404,7 +404,7 @@ async function delivered(): Promise<Record<string, number>> {
   return found
 }
 
-async function bytesThere(): Promise<number> {
+async function bytesOnDisk(): Promise<number> {
   let bytes = 0
   for (const path of disk.paths()) {
     if (dirname(path) === `${directory}/log` && !path.endsWith('high-water')) bytes += (await files.bytes(path)) ?? 0

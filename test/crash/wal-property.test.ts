@@ -37,7 +37,7 @@ type Step =
   | { readonly do: 'free' }
   | { readonly do: 'crash'; readonly operations: number; readonly fault: Fault }
   | { readonly do: 'restart' }
-  /** A configuration that has only these logs. */
+  /** Applies a configuration that has only these logs. */
   | { readonly do: 'claim'; readonly logs: readonly LogName[] }
 
 const size = fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 9_000 }), fc.constant(40_000))
@@ -85,7 +85,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('claim' as const), logs: fc.subarray([...logNames]) }) },
 )
 
-test('every acknowledged frame is readable exactly once, whatever happens', { timeout: 120_000 }, async () => {
+test('every acknowledged frame is readable exactly once after any faults and crashes', { timeout: 120_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), fc.integer(), async (steps, seed) => {
       const world = new World(seed)

@@ -11,7 +11,7 @@ import { ManualClock } from '../support/manual-clock.ts'
 const directory = '/data/wal'
 const never = new AbortController().signal
 const nobody: ReadonlySet<string> = new Set()
-const everybody: ReadonlySet<string> = new Set(['log', 'other'])
+const allLogs: ReadonlySet<string> = new Set(['log', 'other'])
 let disk: FaultyDisk
 let clock: ManualClock
 let files: Files
@@ -126,7 +126,7 @@ describe('a log found at the start', () => {
 
   test('is kept if a configuration claims it', async () => {
     wal.configure('log', settings())
-    wal.retireExcept(everybody)
+    wal.retireExcept(allLogs)
     await deliver()
     await upkeep()
     expect(await logs()).toEqual(['log'])
@@ -147,7 +147,7 @@ describe('an endpoint that comes back with a restored database', () => {
     if (when === 'removed') await upkeep()
     expect(await logs()).toEqual(when === 'removed' ? [] : ['log'])
     wal.configure('log', settings())
-    wal.retireExcept(everybody)
+    wal.retireExcept(allLogs)
     expect(await append()).toBe(2)
     await upkeep()
     await wal.stop(never)
@@ -163,7 +163,7 @@ describe('an endpoint that comes back with a restored database', () => {
     disk.fault = ({ kind }) => {
       if (kind !== 'removeDirectory' || appended.length > 0) return undefined
       wal.configure('log', settings())
-      wal.retireExcept(everybody)
+      wal.retireExcept(allLogs)
       appended.push(append())
       return undefined
     }
@@ -267,7 +267,7 @@ describe('the removal', () => {
           expect(disk.paths()).toEqual([])
         } else {
           wal.configure('log', { ...settings(), seqAbove: 1 })
-          wal.retireExcept(everybody)
+          wal.retireExcept(allLogs)
           await upkeep()
           expect(await append()).toBe(2)
         }
