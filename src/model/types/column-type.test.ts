@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { ColumnTypeError, parseType, printType, storedType } from './column-type.ts'
+import { ColumnTypeError, orderOf, orderOfPrinted, parseType, printType, storedType } from './column-type.ts'
+import { descriptors, type TypeDescriptor } from './descriptors.ts'
 
 describe('types', () => {
   test.each([
@@ -20,6 +21,18 @@ describe('types', () => {
   ])('%s is %s', (text, canonical) => {
     expect(printType(parseType(text))).toBe(canonical)
   })
+
+  test.each(Object.entries<TypeDescriptor>(descriptors))(
+    '%s and its aliases can be parsed, and what is printed has its order',
+    (name, type) => {
+      for (const spelling of [name, ...(type.aliases ?? [])])
+        expect(parseType(spelling)).toMatchObject({ scalar: name, depth: 0 })
+      const printed = printType(parseType(name))
+      expect(printType(parseType(printed))).toBe(printed)
+      expect(orderOf(parseType(name))).toBe(type.order)
+      expect(orderOfPrinted(printed)).toBe(type.order)
+    },
+  )
 
   test('128-bit integers are stored as decimals, which every Parquet reader supports', () => {
     expect(printType(storedType(parseType('HUGEINT')))).toBe('DECIMAL(38,0)')

@@ -27,9 +27,9 @@ const scalarsByName: ReadonlyMap<string, ScalarName> = new Map(
   names.flatMap((name) => [name, ...(descriptorOf(name).aliases ?? [])].map((spelling) => [spelling, name])),
 )
 
-const shape = /^([a-z]+(?: +[a-z]+)*) *(?:\( *(\d{1,3}) *(?:, *(\d{1,3}) *)?\))? *((?:\[ *\] *)*)$/i
+const shape = /^([a-z]\w*(?: +[a-z]\w*)*) *(?:\( *(\d{1,3}) *(?:, *(\d{1,3}) *)?\))? *((?:\[ *\] *)*)$/i
 
-const printedShape = /^([A-Z]+)(?:\(\d+,\d+\))?((?:\[\])*)$/
+const printedShape = /^([A-Z]\w*)(?:\(\d+,\d+\))?((?:\[\])*)$/
 
 export function descriptorOf(scalar: ScalarName): TypeDescriptor {
   return descriptors[scalar]
