@@ -43,10 +43,17 @@ const namePattern = '[a-z][a-z0-9_]*'
 const versionPattern = '[1-9][0-9]{0,14}'
 const ofView = new RegExp(`^(views|dlq|manifest)/(${namePattern})/v(${versionPattern})(?:/redrive-v(${versionPattern}))?$`)
 
+type KindWithoutView = Exclude<ArtifactKind, ViewVersion>
+
+const textOf: Readonly<Record<KindWithoutView['type'], string>> = { segment: 'segment', parquet: 'parquet', marker: 'manifest' }
+const kindsByText: ReadonlyMap<string, KindWithoutView> = new Map(
+  (Object.keys(textOf) as KindWithoutView['type'][]).map((type) => [textOf[type], { type }]),
+)
+
 /** Returns undefined if the text is not the kind of any artifact. */
 export function parseArtifactKind(text: string): ArtifactKind | undefined {
-  if (text === 'segment' || text === 'parquet') return { type: text }
-  if (text === 'manifest') return { type: 'marker' }
+  const kind = kindsByText.get(text)
+  if (kind !== undefined) return kind
   const [, folder, name, version, redriveFrom] = ofView.exec(text) ?? []
   if (name === undefined) return undefined
   const view = { name, version: Number(version) }
@@ -58,16 +65,13 @@ export function parseArtifactKind(text: string): ArtifactKind | undefined {
 /** The inverse of `parseArtifactKind`. */
 export function printArtifactKind(kind: ArtifactKind): string {
   switch (kind.type) {
-    case 'segment':
-    case 'parquet':
-      return kind.type
     case 'view':
     case 'dlq':
       return kind.redriveFrom === undefined ? viewFolder(kind) : `${viewFolder(kind)}/redrive-v${kind.redriveFrom}`
-    case 'marker':
-      return 'manifest'
     case 'addition-marker':
       return `manifest/${kind.name}/v${kind.version}`
+    default:
+      return textOf[kind.type]
   }
 }
 
