@@ -15,6 +15,14 @@ export const OutputFormat = z.enum(['segments', 'parquet', 'parquet_views'])
 export type OutputFormat = z.infer<typeof OutputFormat>
 export const outputFormatsDefault: readonly OutputFormat[] = ['parquet_views', 'parquet']
 
+/** Whether a file of the format has every record, whatever the views decide. */
+const hasEveryRecord: Readonly<Record<OutputFormat, boolean>> = { segments: true, parquet: true, parquet_views: false }
+
+/** Whether the formats store every record. If not, delivery adds raw Parquet where a view cannot take its place (decision 2). */
+export function keepRecords(formats: readonly OutputFormat[]): boolean {
+  return formats.some((format) => hasEveryRecord[format])
+}
+
 export const Region = z.string().regex(/^[a-z]{3}$/, 'must be a region code of three lowercase letters')
 
 const OutputFormats = z

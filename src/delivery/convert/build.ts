@@ -9,6 +9,7 @@ import { Buffer } from 'node:buffer'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { BoundView } from '#model/snapshot.ts'
@@ -86,8 +87,8 @@ async function build(directory: string, options: BuildOptions): Promise<Omit<Bui
     files.push({ kind: { type: 'segment' }, rows, ...(await describeFile(path, signal)) })
   }
   const views = outputFormats.includes('parquet_views') ? options.views : []
-  const wantsRaw = outputFormats.includes('parquet')
-  if (rows === 0 || (views.length === 0 && !wantsRaw)) return { files, views: [], failed: [] }
+  const recordFiles = outputFormats.flatMap(recordFilesOf)
+  if (rows === 0 || (views.length === 0 && recordFiles.length === 0)) return { files, views: [], failed: [] }
 
   const table = await RecordTable.open({
     directory,
@@ -98,10 +99,10 @@ async function build(directory: string, options: BuildOptions): Promise<Omit<Bui
   })
   try {
     await loadSegment(table, segment.frames(buildLimits.readBytes))
-    if (wantsRaw) {
-      const path = join(directory, 'records.parquet')
-      await table.writeRaw(path)
-      files.push({ kind: { type: 'parquet' }, rows, ...(await describeFile(path, signal)) })
+    for (const { kind, name, write } of recordFiles) {
+      const path = join(directory, name)
+      await write(table, path)
+      files.push({ kind, rows, ...(await describeFile(path, signal)) })
     }
     const onFailure = (view: BoundView, error: unknown): void => {
       if (view.is_required) throw new RequiredViewFailed(view, error)
@@ -111,6 +112,23 @@ async function build(directory: string, options: BuildOptions): Promise<Omit<Bui
   } finally {
     table.close()
     await rm(join(directory, 'spill'), { recursive: true, force: true })
+  }
+}
+
+type RecordFile = {
+  readonly kind: ArtifactKind
+  readonly name: string
+  readonly write: (table: RecordTable, path: string) => Promise<void>
+}
+
+/** Returns the files with all loaded records that a format asks for. */
+function recordFilesOf(format: OutputFormat): readonly RecordFile[] {
+  switch (format) {
+    case 'parquet':
+      return [{ kind: { type: 'parquet' }, name: 'records.parquet', write: (table, path) => table.writeRaw(path) }]
+    case 'segments':
+    case 'parquet_views':
+      return []
   }
 }
 

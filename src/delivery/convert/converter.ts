@@ -8,7 +8,7 @@
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
 import { commitId } from '#model/commit.ts'
-import type { OutputFormat } from '#model/endpoint.ts'
+import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
 import type { CrashLedger } from '../crash-ledger.ts'
 import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
@@ -98,7 +98,7 @@ export class Converter {
       if (endpoint.destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
       const formats = endpoint.output_formats
       const views = formats.includes('parquet_views') ? viewsFor(endpoint, sealedAt) : []
-      const keepsRecords = formats.includes('parquet') || formats.includes('segments')
+      const keepsRecords = keepRecords(formats)
       if (!keepsRecords && views.length === 0) return await this.#build([...formats, 'parquet'], views, run)
       const built = await this.#build(formats, views, run)
       if (keepsRecords || built.failed.length === 0) return built
