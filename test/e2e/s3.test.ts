@@ -66,7 +66,7 @@ describeWith('processes', 'a bucket on S3', () => {
     double.roles.delete(role_arn)
     await send('bad')
     await until('the endpoint to report why', async () => (await reasons()).includes('assuming the role'))
-    expect(await reasons()).toContain(`${principal} assume it with the external id ${destination.external_id}`)
+    expect(await reasons()).toContain(`${principal} to assume it with the external id ${destination.external_id}`)
     expect(await reasons()).not.toContain('127.0.0.1')
     double.addRole(role_arn, { externalId: destination.external_id })
     await inlet.committed(endpoint.id, [0, 1])
