@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { publicKeys } from '#auth/access-tokens.ts'
-import { announcedChanges } from '#control/services/changes.ts'
+import { announceChanges } from '#control/services/changes.ts'
 import { EpochFeed } from '#control/services/epoch-feed.ts'
 import { Snapshots } from '#control/services/snapshots.ts'
 import { must } from '#lib/assert.ts'
@@ -34,7 +34,7 @@ const store = await openStore(join(directory, 'inlet.db'))
 try {
   await migrate(store)
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger: createLogger('bench', 'error') })
-  const applyChange = announcedChanges(store, feed)
+  const applyChange = announceChanges(store, feed)
   const readPublicKeys = async () => publicKeys(await listSigningKeys(store.db))
   const snapshots = new Snapshots({ store, feed, readPublicKeys, clock, issuer: 'http://bench', baseDomain: null })
   const account = newId()

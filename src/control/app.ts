@@ -21,14 +21,14 @@ import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
 import { bindingService } from './services/bindings.ts'
 import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
-import { announcedChanges } from './services/changes.ts'
+import { announceChanges } from './services/changes.ts'
 import { commitService } from './services/commits.ts'
 import { destinationService } from './services/destinations.ts'
 import { dlqFileService } from './services/dlq-files.ts'
-import { drains } from './services/drains.ts'
+import { createDrainRemoval } from './services/drains.ts'
 import { endpointService } from './services/endpoints.ts'
 import { EpochFeed } from './services/epoch-feed.ts'
-import { housekeeping } from './services/housekeeping.ts'
+import { createHousekeeping } from './services/housekeeping.ts'
 import { JobLeases } from './services/job-leases.ts'
 import { jobService } from './services/jobs.ts'
 import { keyService } from './services/keys.ts'
@@ -42,7 +42,7 @@ import { type DefinitionCompiler, viewService } from './services/views.ts'
 export type AppHooks = {
   readonly logger: Logger
   readonly clock: Clock
-  /** Called once, at the start that creates the first account. */
+  /** Called once, at the startup that creates the first account. */
   readonly onBootstrap: (made: Bootstrapped) => void
 }
 
@@ -55,7 +55,7 @@ export async function startControl(config: Config, hooks: AppHooks): Promise<App
     onConnectionLost: (error) => hooks.logger.warn({ err: error }, 'database connection lost'),
   })
   using resources = new DisposableStack()
-  if (store.dialect === 'sqlite') resources.use(holdExclusively(`${database}.lock`, onePerSqlite))
+  if (store.dialect === 'sqlite') resources.use(holdExclusively(`${database}.lock`, lockedHint))
   try {
     const applied = await migrate(store)
     if (applied > 0) hooks.logger.info({ applied }, 'database migrated')
@@ -74,7 +74,8 @@ export async function startControl(config: Config, hooks: AppHooks): Promise<App
   }
 }
 
-const onePerSqlite = 'is another control process running on this SQLite database? Stop it, or use Postgres, where several may run'
+const lockedHint =
+  'is another control process running on this SQLite database? Stop it, or use Postgres, which several processes can share'
 
 async function serveStore(store: Store, config: Config, { logger, clock, onBootstrap }: AppHooks): Promise<App> {
   const baseUrl = (config.baseUrl ?? httpUrl(config.controlListen)).replace(/\/+$/, '')
@@ -88,7 +89,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
 
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
-  const applyChange = announcedChanges(store, feed)
+  const applyChange = announceChanges(store, feed)
   const tokens = new Tokens({ store, applyChange, feed, clock, logger, issuer: baseUrl })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   const snapshots = new Snapshots({ store, feed, readPublicKeys, clock, issuer: baseUrl, baseDomain: config.baseDomain })
@@ -117,7 +118,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     downloads: { verify: (url) => signedUrls.verify(url), read: async (name) => opened.local?.read(name) },
     requestsPerMinute: config.apiRequestsPerMinute,
     exchangesPerMinute: config.exchangeRequestsPerMinute,
-    requestsPerMinuteOfAddress: config.addressRequestsPerMinute,
+    requestsPerMinutePerAddress: config.addressRequestsPerMinute,
     requestTimeoutMs: config.requestTimeoutSeconds * 1000,
     trustedProxies: config.trustProxy?.split(',').map((part) => part.trim()) ?? [],
     services: {
@@ -148,8 +149,8 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   // The feed stops first, so that long polls end before the listener waits for its requests.
   const services = [
     tokens,
-    housekeeping({ store, clock, logger }),
-    drains({ store, applyChange, provisioner, clock, logger }),
+    createHousekeeping({ store, clock, logger }),
+    createDrainRemoval({ store, applyChange, provisioner, clock, logger }),
     previewWorkers,
     feed,
   ]
@@ -171,9 +172,9 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     url,
     async stop(signal) {
       stopping = true
-      const cut = () => server.server.closeAllConnections()
-      signal.addEventListener('abort', cut, { once: true })
-      if (signal.aborted) cut()
+      const closeConnections = () => server.server.closeAllConnections()
+      signal.addEventListener('abort', closeConnections, { once: true })
+      if (signal.aborted) closeConnections()
       const closed = server.close()
       await stopAll(services, signal)
       await closed

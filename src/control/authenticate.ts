@@ -2,7 +2,7 @@
  * Authentication and authorization of routes.
  *
  * Owns: the scope that every route declares, and the hook that enforces it.
- * Law: a route without a declared scope is not registered: the process refuses to start.
+ * Law: every route declares a scope. The process does not start if one does not.
  */
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { AppError } from '#errors.ts'
@@ -28,7 +28,7 @@ declare module 'fastify' {
   }
 }
 
-/** What the hook needs; provided by the composition. */
+/** Checks credentials; provided by the composition. */
 export type Credentials = {
   /** Throws `unauthorized` for an invalid token. */
   readonly verifyToken: (token: string) => Promise<Principal>

@@ -27,7 +27,7 @@ export function registerLagMetrics(registry: Registry, { readLags, clock, byEndp
   const values = [
     ['undelivered_segments', 'sealed segments that are not committed', (lag: Lag) => lag.undelivered_segments, sum],
     ['undelivered_bytes', 'bytes of sealed segments that are not committed', (lag: Lag) => lag.undelivered_bytes, sum],
-    ['oldest_undelivered_seconds', 'since the oldest segment that is not committed was sealed', ageSeconds, max],
+    ['oldest_undelivered_seconds', 'seconds since the oldest uncommitted segment was sealed', ageSeconds, max],
   ] as const
   for (const [name, help, read, combine] of values) {
     new Gauge({

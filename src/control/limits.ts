@@ -1,4 +1,4 @@
-/** Tuning of control. What is part of the API is in `model/limits.ts`. */
+/** Tuning of control. Limits that are part of the API are in `model/limits.ts`. */
 import { MiB } from '#lib/bytes.ts'
 
 export const controlLimits = {
@@ -7,24 +7,24 @@ export const controlLimits = {
   commitsBodyBytesMax: 32 * MiB,
   paramCharsMax: 128,
   connectionsMax: 10_000,
-  /** Time for the head of a request to arrive. The time for all of it is in `config.ts`. */
+  /** Time for the head of a request to arrive. The time for the whole request is set in `config.ts`. */
   headersTimeoutMs: 10_000,
   keepAliveTimeoutMs: 72_000,
   timeoutCheckMs: 1_000,
-  /** How long a rejected token exchange takes, whatever is wrong with the key. */
-  exchangeRefusalMs: 250,
+  /** Minimum duration of a rejected token exchange, whatever is wrong with the key. */
+  exchangeRejectionMs: 250,
   /** Callers whose request rate is tracked. */
   rateLimitedCallersMax: 10_000,
   /** Long polls for snapshots at the same time. */
   snapshotWaitersMax: 2_000,
   /** How often the epoch is read to detect changes made by other processes. */
   epochPollMs: 1_000,
-  /** Serialized sections of snapshots that are kept. A full snapshot of 10 000 endpoints and 100 000 keys has about 25 MiB. */
+  /** Size of the cache of serialized snapshot sections. A full snapshot of 10 000 endpoints and 100 000 keys is about 25 MiB. */
   sectionCacheBytes: 64 * MiB,
   housekeepingIntervalMs: 3_600_000,
   /** How often draining endpoints are checked. */
   drainCheckMs: 2_000,
-  /** View counters are kept longer than the day that is shown, to allow for different clocks. */
+  /** Longer than the day that the API reports, to tolerate clock skew. */
   viewCountersKeptMs: 26 * 3_600_000,
   /** How often the age of the signing keys is checked. */
   rotationCheckMs: 600_000,

@@ -1,7 +1,7 @@
 /**
  * An example of every request and every response in the description.
  *
- * Law: each is one that the service would accept or return: the contract tests check them against the schemas.
+ * Law: the service would accept or return each of them. The contract tests check them against the schemas.
  */
 import { AppError, type ErrorCode, errorTable, type Problem, toProblem } from '#errors.ts'
 import { bucketPolicy, trustPolicy } from './services/destination-policies.ts'
@@ -26,7 +26,7 @@ const definition = {
     { name: 'at', type: 'TIMESTAMP', path: '$.at', cast_failures: 'dlq' },
     { name: 'amount', type: 'DOUBLE', path: '$.order.amount' },
   ],
-  filters: [{ condition: "event_type != 'heartbeat'", description: 'heartbeats are of no interest' }],
+  filters: [{ condition: "event_type != 'heartbeat'", description: 'skip heartbeats' }],
 }
 
 const target = {
@@ -85,7 +85,7 @@ const view = {
   definition,
   format: 'json',
   status: 'published',
-  description: 'Orders as they come in',
+  description: 'Orders as they arrive',
   tags: ['sales'],
   created_by: actor,
   created_at: at,
@@ -187,24 +187,24 @@ const job = {
   finished_at: null,
   last_error: null,
 }
-const reasons = [{ outcome: 'skipped', reason: 'the segment has this version of the view already', segments: 4 }]
+const reasons = [{ outcome: 'skipped', reason: 'the segment already has an output of this view version', segments: 4 }]
 
 const page = (item: unknown) => ({ items: [item], total: 1, limit: 50, offset: 0, next_offset: null })
 
-export type Example = { readonly request?: unknown; readonly answer?: unknown }
+export type Example = { readonly request?: unknown; readonly response?: unknown }
 
 /** By operation id. Operations without a response body have none. */
 export const examples: Readonly<Record<string, Example>> = {
   exchangeToken: {
     request: { api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY', scope: 'admin', ttl: '15m' },
-    answer: { access_token: 'eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.…', token_type: 'Bearer', expires_in: 900 },
+    response: { access_token: 'eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.…', token_type: 'Bearer', expires_in: 900 },
   },
   createKey: {
     request: { name: 'warehouse loader', scopes: ['ingest', 'metrics'] },
-    answer: { ...key, api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY' },
+    response: { ...key, api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY' },
   },
-  listKeys: { answer: page(key) },
-  revokeKey: { answer: { ...key, revoked_at: at } },
+  listKeys: { response: page(key) },
+  revokeKey: { response: { ...key, revoked_at: at } },
   createDestination: {
     request: {
       name: target.name,
@@ -213,47 +213,47 @@ export const examples: Readonly<Record<string, Example>> = {
       region: target.region,
       role_arn: target.role_arn,
     },
-    answer: pending,
+    response: pending,
   },
-  listDestinations: { answer: page({ ...destination, ref_count: 1 }) },
-  getDestination: { answer: { ...destination, ref_count: 1 } },
-  changeDestination: { request: { prefix: 'raw/events' }, answer: pending },
+  listDestinations: { response: page({ ...destination, ref_count: 1 }) },
+  getDestination: { response: { ...destination, ref_count: 1 } },
+  changeDestination: { request: { prefix: 'raw/events' }, response: pending },
   deleteDestination: {},
-  validateDestination: { answer: destination },
+  validateDestination: { response: destination },
   createEndpoint: {
     request: { region: 'fra', destination_id: ids.destination, output_formats: ['parquet_views', 'parquet'], mqtt_config: {} },
-    answer: deploying,
+    response: deploying,
   },
-  listEndpoints: { answer: page(endpoint) },
-  getEndpoint: { answer: endpoint },
-  changeEndpoint: { request: { segment_max_age_seconds: 60, mqtt_config: null }, answer: { ...endpoint, mqtt_config: null } },
+  listEndpoints: { response: page(endpoint) },
+  getEndpoint: { response: endpoint },
+  changeEndpoint: { request: { segment_max_age_seconds: 60, mqtt_config: null }, response: { ...endpoint, mqtt_config: null } },
   deleteEndpoint: {},
-  pauseEndpoint: { answer: { ...endpoint, status: 'paused', status_reasons: ['it was paused'] } },
-  resumeEndpoint: { answer: endpoint },
-  listCommits: { answer: { items: [commit], next_cursor: null } },
+  pauseEndpoint: { response: { ...endpoint, status: 'paused', status_reasons: ['the endpoint is paused'] } },
+  resumeEndpoint: { response: endpoint },
+  listCommits: { response: { items: [commit], next_cursor: null } },
   createView: {
-    request: { name: 'orders', definition, description: 'Orders as they come in', tags: ['sales'] },
-    answer: draft,
+    request: { name: 'orders', definition, description: 'Orders as they arrive', tags: ['sales'] },
+    response: draft,
   },
-  listViews: { answer: page({ ...view, usage_count: 1 }) },
+  listViews: { response: page({ ...view, usage_count: 1 }) },
   getView: {
-    answer: {
+    response: {
       ...view,
       versions: [{ id: ids.view, version: 1, status: 'published', published_at: at, created_by: actor }],
       endpoints: [{ id: ids.endpoint, region: 'fra', binding_id: ids.binding, ...attachment }],
     },
   },
-  changeView: { request: { description: 'Orders as they come in', tags: ['sales'] }, answer: draft },
+  changeView: { request: { description: 'Orders as they arrive', tags: ['sales'] }, response: draft },
   deleteView: {},
-  publishView: { answer: view },
-  createViewVersion: { request: { copy_from_version: 1 }, answer: next },
-  archiveView: { answer: { ...view, status: 'archived' } },
+  publishView: { response: view },
+  createViewVersion: { request: { copy_from_version: 1 }, response: next },
+  archiveView: { response: { ...view, status: 'archived' } },
   previewView: {
     request: {
       definition,
       samples: ['{"type":"order","at":"2026-11-20T08:15:30Z","order":{"amount":12.5}}', '{"type":"order","at":"yesterday"}'],
     },
-    answer: {
+    response: {
       success: false,
       rows: [{ event_type: 'order', at: '2026-11-20 08:15:30', amount: 12.5 }],
       columns: [
@@ -277,7 +277,7 @@ export const examples: Readonly<Record<string, Example>> = {
   },
   suggestView: {
     request: { samples: ['{"type":"order","order":{"amount":12.5}}', '{"type":"order","order":{}}'] },
-    answer: {
+    response: {
       definition: {
         columns: [
           { name: 'type', type: 'VARCHAR', path: '$.type' },
@@ -292,9 +292,9 @@ export const examples: Readonly<Record<string, Example>> = {
       ],
     },
   },
-  listDlqFiles: { answer: { ...versionOf, files: [dlqFile], total: 1 } },
+  listDlqFiles: { response: { ...versionOf, files: [dlqFile], total: 1 } },
   getViewMetrics: {
-    answer: {
+    response: {
       ...versionOf,
       endpoints: [
         {
@@ -315,18 +315,18 @@ export const examples: Readonly<Record<string, Example>> = {
       aggregated: { last_24h: counts, all_time, ...rates, total_error_count_24h: 17, ...columnDetail },
     },
   },
-  backfillView: { request: { endpoint_id: ids.endpoint, from: '2026-11-01T00:00:00.000Z' }, answer: job },
+  backfillView: { request: { endpoint_id: ids.endpoint, from: '2026-11-01T00:00:00.000Z' }, response: job },
   redriveView: {
     request: { endpoint_id: ids.endpoint, from_version: 1 },
-    answer: { ...job, kind: 'redrive', from_version: 1, from: null },
+    response: { ...job, kind: 'redrive', from_version: 1, from: null },
   },
-  listJobs: { answer: page(job) },
-  getJob: { answer: { ...job, reasons } },
-  pauseJob: { answer: { ...job, status: 'paused' } },
-  resumeJob: { answer: job },
-  cancelJob: { answer: { ...job, status: 'canceled', finished_at: at } },
-  attachView: { request: { view_id: ids.view, is_required: false }, answer: binding },
-  listBindings: { answer: { items: [binding] } },
+  listJobs: { response: page(job) },
+  getJob: { response: { ...job, reasons } },
+  pauseJob: { response: { ...job, status: 'paused' } },
+  resumeJob: { response: job },
+  cancelJob: { response: { ...job, status: 'canceled', finished_at: at } },
+  attachView: { request: { view_id: ids.view, is_required: false }, response: binding },
+  listBindings: { response: { items: [binding] } },
   detachView: {},
 }
 
@@ -337,20 +337,20 @@ export type DescribedOperation = {
   readonly responses: Readonly<Record<string, { readonly content?: Content }>>
 }
 
-/** Adds the examples to an operation of the description. */
-export function exemplify({ operationId, requestBody, responses }: DescribedOperation): void {
-  const { request, answer } = examples[operationId] ?? {}
+/** Adds the examples to an operation of the OpenAPI description. */
+export function addExamples({ operationId, requestBody, responses }: DescribedOperation): void {
+  const { request, response } = examples[operationId] ?? {}
   for (const media of Object.values(requestBody?.content ?? {})) media.example = request
   for (const [status, { content = {} }] of Object.entries(responses)) {
     for (const media of Object.values(content)) {
-      if (Number(status) < 400) media.example = answer
+      if (Number(status) < 400) media.example = response
       else
         media.examples = Object.fromEntries(codesOf(Number(status), operationId).map((code) => [code, { $ref: reference(code) }]))
     }
   }
 }
 
-/** The examples of errors that `exemplify` refers to. */
+/** The examples of errors that `addExamples` refers to. */
 export function problemExamples(baseUrl: string): Readonly<Record<string, { readonly value: Problem }>> {
   const errors = [{ path: 'surplus', message: 'is not a known field' }]
   return Object.fromEntries(

@@ -1,7 +1,7 @@
 /**
  * The OpenAPI 3.1 description, generated from the schemas that validate.
  *
- * Owns: what every operation has in common: its credentials, the errors that follow from its shape, names of components.
+ * Owns: everything that operations have in common: credentials, implied error responses, names of components.
  * Law: no route describes anything twice.
  */
 import swagger from '@fastify/swagger'
@@ -29,7 +29,7 @@ import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.t
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
 import type { RouteScope } from './authenticate.ts'
-import { type DescribedOperation, exemplify, problemExamples } from './openapi-examples.ts'
+import { addExamples, type DescribedOperation, problemExamples } from './openapi-examples.ts'
 import { problemContentType } from './problem.ts'
 import { serveReferencePage } from './reference-page.ts'
 
@@ -37,7 +37,7 @@ import { serveReferencePage } from './reference-page.ts'
 const credentials: Readonly<Record<Exclude<RouteScope, 'node'>, string>> = {
   admin: 'Needs a token of scope `admin`.',
   metrics: 'Needs a token of scope `metrics` or `admin`.',
-  any: 'Takes a token of any scope.',
+  any: 'Accepts a token of any scope.',
   public: 'Needs no token.',
 }
 
@@ -57,7 +57,7 @@ const Problem = z.object({
   error: z.enum(errorCodes),
   detail: z.string(),
   retry: z.literal(true).optional().meta({ description: 'the same request may succeed later' }),
-  errors: z.array(FieldError).optional().meta({ description: 'with validation_error: every problem' }),
+  errors: z.array(FieldError).optional().meta({ description: 'for validation_error: every problem found' }),
 })
 
 /** An error response that a route declares itself, because it does not follow from the route's shape. */
@@ -128,18 +128,18 @@ function impliedProblems({ config, schema }: Described): Readonly<Record<number,
       ? {}
       : { 413: problem('the body is too large'), 415: problem('the body is not application/json') }),
     ...(validated ? { 422: problem('the request is not valid; `errors` lists every problem') } : {}),
-    429: problem('too many requests; `Retry-After` says when to retry'),
+    429: problem('too many requests; retry after `Retry-After` seconds'),
     500: problem('internal error'),
-    503: problem('the service is not available; `Retry-After` says when to retry'),
+    503: problem('the service is not available; retry after `Retry-After` seconds'),
   }
 }
 
-const description = `The management API of Inlet: endpoints that take events in, destinations where they go, views that type them.
+const description = `The management API of Inlet: endpoints receive events, destinations store them, views give them types.
 
 Exchange an API key for an access token, then send it with every call: \`Authorization: Bearer <access token>\`. The field \`x-scope\` of an
-operation is the scope that its token needs: \`admin\`, \`metrics\` (admin will do too), or \`any\`.
+operation is the scope that its token needs: \`admin\`, \`metrics\` (\`admin\` works too), or \`any\`.
 
-Errors have the form of RFC 7807. What has \`retry\` may be sent again, after \`Retry-After\` seconds where that is given.`
+Errors have the format of RFC 7807. If an error has \`retry\`, send the same request again, after \`Retry-After\` seconds if that header is present.`
 
 type OpenApiObject = ReturnType<typeof jsonSchemaTransformObject> & {
   readonly paths?: unknown
@@ -189,7 +189,7 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
 
 function withExamples(description: OpenApiObject, baseUrl: string): OpenApiObject {
   const paths = (description.paths ?? {}) as Record<string, Record<string, DescribedOperation>>
-  for (const operations of Object.values(paths)) for (const operation of Object.values(operations)) exemplify(operation)
+  for (const operations of Object.values(paths)) for (const operation of Object.values(operations)) addExamples(operation)
   return { ...description, components: { ...description.components, examples: problemExamples(baseUrl) } } as OpenApiObject
 }
 
@@ -198,8 +198,8 @@ function withExamples(description: OpenApiObject, baseUrl: string): OpenApiObjec
  * is only one of the two or both are the same.
  */
 function withoutUnused(description: OpenApiObject): OpenApiObject {
-  const offered = Object.entries((description.components?.schemas ?? {}) as Record<string, unknown>)
-  const schemas = new Map(offered.map(([name, schema]) => [name, JSON.stringify(schema)]))
+  const generated = Object.entries((description.components?.schemas ?? {}) as Record<string, unknown>)
+  const schemas = new Map(generated.map(([name, schema]) => [name, JSON.stringify(schema)]))
   let text = JSON.stringify(description.paths)
   for (;;) {
     const all = [text, ...schemas.values()].join()
@@ -207,10 +207,10 @@ function withoutUnused(description: OpenApiObject): OpenApiObject {
     if (unused.length === 0) break
     for (const name of unused) schemas.delete(name)
   }
-  const alike = (name: string) => schemas.get(name)?.replace(/Input"/g, '"')
+  const withoutSuffix = (name: string) => schemas.get(name)?.replace(/Input"/g, '"')
   for (const name of [...schemas.keys()].filter((name) => name.endsWith('Input'))) {
     const short = name.slice(0, -'Input'.length)
-    if (schemas.has(short) && alike(short) !== alike(name)) continue
+    if (schemas.has(short) && withoutSuffix(short) !== withoutSuffix(name)) continue
     const renamed = (json: string) => json.replaceAll(`"${reference(name)}"`, `"${reference(short)}"`)
     schemas.set(short, schemas.get(short) ?? schemas.get(name) ?? '')
     schemas.delete(name)

@@ -2,21 +2,21 @@ import fastify from 'fastify'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
-import { answerProblems } from './problem.ts'
+import { handleErrors } from './problem.ts'
 
 test.each([
-  ['no room, which is no fault', new AppError('unavailable', 'busy', { retryAfterSeconds: 1 }), false],
+  ['does not log back-pressure', new AppError('unavailable', 'busy', { retryAfterSeconds: 1 }), false],
   [
-    'a database that is away',
+    'logs an unreachable database',
     new AppError('unavailable', 'away', { retryAfterSeconds: 1, cause: new Error('ECONNREFUSED') }),
     true,
   ],
-  ['a fault', new Error('a fault'), true],
-  ['a mistake of the client', new AppError('validation_error', 'no'), false],
+  ['logs an unexpected error', new Error('bug'), true],
+  ['does not log a client error', new AppError('validation_error', 'no'), false],
 ])('%s', async (_, error, isLogged) => {
   const lines: string[] = []
   const app = fastify()
-  answerProblems(app, { baseUrl: '', logger: pino({}, { write: (line: string) => void lines.push(line) }) })
+  handleErrors(app, { baseUrl: '', logger: pino({}, { write: (line: string) => void lines.push(line) }) })
   app.get('/', async () => {
     throw error
   })

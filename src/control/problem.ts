@@ -15,7 +15,7 @@ import { databaseErrorKind } from '#store/database-error.ts'
 
 export const problemContentType = 'application/problem+json'
 
-/** Validates with zod. A malformed path parameter names nothing that exists: 404. */
+/** Validates with zod. A malformed path parameter cannot match a resource: 404. */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
   ({ schema, httpPart }) =>
   (input) => {
@@ -36,10 +36,10 @@ function invalid(errors: readonly FieldError[]): AppError {
 
 export type ProblemOptions = { readonly baseUrl: string; readonly logger: Logger }
 
-export function answerProblems(app: FastifyInstance, { baseUrl, logger }: ProblemOptions): void {
+export function handleErrors(app: FastifyInstance, { baseUrl, logger }: ProblemOptions): void {
   app.setErrorHandler((thrown: FastifyError, request, reply) => {
     const error = toAppError(thrown)
-    // A response that says when to retry is no fault of ours, unless it has a cause.
+    // A response with a retry time is expected back-pressure, unless it has a cause.
     if (errorTable[error.code].status >= 500 && (error.retryAfterSeconds === undefined || error.cause !== undefined)) {
       logger.error(
         { err: thrown, request_id: request.id, method: request.method, route: request.routeOptions.url },
@@ -89,14 +89,14 @@ export function toAppError(thrown: unknown): AppError {
   })
 }
 
-/** Errors on a socket before there is a request: Node's HTTP parser and its timeouts. */
-export function answerClientError(baseUrl: string): (error: Error & { code?: string }, socket: Socket) => void {
+/** Responds to errors before there is a request: those of Node's HTTP parser and its timeouts. */
+export function respondToClientError(baseUrl: string): (error: Error & { code?: string }, socket: Socket) => void {
   return (error, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
       return
     }
-    const problem = toProblem(ofParser(error.code), baseUrl)
+    const problem = toProblem(parserErrorToAppError(error.code), baseUrl)
     const body = JSON.stringify(problem)
     socket.end(
       `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\nConnection: close\r\n` +
@@ -105,7 +105,7 @@ export function answerClientError(baseUrl: string): (error: Error & { code?: str
   }
 }
 
-function ofParser(code: string | undefined): AppError {
+function parserErrorToAppError(code: string | undefined): AppError {
   if (code === 'HPE_HEADER_OVERFLOW') return new AppError('headers_too_large', 'the request headers are too large')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new AppError('request_timeout', 'the request took too long to arrive')
   return new AppError('validation_error', 'malformed HTTP request')

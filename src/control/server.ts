@@ -1,7 +1,7 @@
 /**
  * The HTTP server of control: management API, node API, health, OpenAPI description.
  *
- * Owns: rules for every request (limits, timeouts, credentials, error format). Does not own: what routes do.
+ * Owns: rules for every request (limits, timeouts, credentials, error format). Does not own: the routes.
  */
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
@@ -17,7 +17,7 @@ import { controlLimits } from './limits.ts'
 import { nodeJobRoutes } from './node-api/jobs.ts'
 import { nodeApiRoutes } from './node-api/routes.ts'
 import { describe } from './openapi.ts'
-import { answerClientError, answerProblems, sendProblem, toAppError, validatorCompiler } from './problem.ts'
+import { handleErrors, respondToClientError, sendProblem, toAppError, validatorCompiler } from './problem.ts'
 import { bindingRoutes } from './routes/bindings.ts'
 import { destinationRoutes } from './routes/destinations.ts'
 import { endpointRoutes } from './routes/endpoints.ts'
@@ -41,7 +41,7 @@ import type { Snapshots } from './services/snapshots.ts'
 import type { Suggestions } from './services/suggestions.ts'
 import type { Tokens } from './services/tokens.ts'
 import type { Views } from './services/views.ts'
-import { refuseUnacceptable, refuseUnrouted } from './unrouted.ts'
+import { rejectUnacceptable, rejectUnrouted } from './unrouted.ts'
 
 export type ServerOptions = {
   readonly baseUrl: string
@@ -56,7 +56,7 @@ export type ServerOptions = {
   /** Per client address. */
   readonly exchangesPerMinute: number
   /** Per client address, before authentication. */
-  readonly requestsPerMinuteOfAddress: number
+  readonly requestsPerMinutePerAddress: number
   /** Time for a whole request to arrive. */
   readonly requestTimeoutMs: number
   /** Proxies whose X-Forwarded-For is trusted. */
@@ -99,13 +99,13 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     // Requests that arrive during a stop are rejected by the hook below, in the usual error format.
     return503OnClosing: false,
     routerOptions: { maxParamLength: controlLimits.paramCharsMax },
-    clientErrorHandler: answerClientError(baseUrl),
+    clientErrorHandler: respondToClientError(baseUrl),
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, toAppError(error), baseUrl),
   })
   app.server.maxConnections = controlLimits.connectionsMax
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
-  answerProblems(app, { baseUrl, logger })
+  handleErrors(app, { baseUrl, logger })
   parseJson(app)
   let closing = false
   app.addHook('preClose', async () => {
@@ -125,8 +125,8 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     errorResponseBuilder: (_request, { ttl }) => tooMany(ttl),
   })
   requireScopes(app)
-  refuseUnrouted(app)
-  limitAddresses(app, options.requestsPerMinuteOfAddress)
+  rejectUnrouted(app)
+  limitAddresses(app, options.requestsPerMinutePerAddress)
   authenticate(app, credentials)
   measure(app, metrics)
   await describe(app, baseUrl)
@@ -141,7 +141,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
 
 function managementApi({ services, requestsPerMinute, exchangesPerMinute }: ServerOptions): FastifyPluginAsync {
   return async (api) => {
-    await refuseUnacceptable(api)
+    await rejectUnacceptable(api)
     await api.register(tokenRoutes({ tokens: services.tokens, exchangesPerMinute }))
     await api.register(async (byKey) => {
       byKey.addHook('onRequest', byKey.rateLimit({ max: requestsPerMinute, keyGenerator: ({ principal }) => principal.key_id }))
@@ -174,7 +174,7 @@ function tooMany(waitMs: number): AppError {
 function measure(app: FastifyInstance, registry: Registry): void {
   const seconds = new Histogram({
     name: 'inlet_control_request_seconds',
-    help: 'time to answer, by route',
+    help: 'duration of requests, by route',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.005, 0.02, 0.1, 0.5, 2, 10, 30],
     registers: [registry],
@@ -193,11 +193,11 @@ function parseJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => {
     if (body.length === 0) return undefined
-    if (!isUtf8(body)) throw malformed('is not UTF-8')
+    if (!isUtf8(body)) throw malformed('must be UTF-8')
     try {
       return JSON.parse(body.toString('utf8'))
     } catch (error) {
-      throw malformed(`is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+      throw malformed(`is not valid JSON: ${error instanceof Error ? error.message : String(error)}`)
     }
   })
 }

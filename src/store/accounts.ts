@@ -1,7 +1,7 @@
 import { toTime } from './columns.ts'
 import type { Db } from './store.ts'
 
-/** The owner of all resources. `external_id` is the external id that its roles require when we assume them. */
+/** The owner of all resources. Its roles require `external_id` as the external id when Inlet assumes them. */
 export type Account = { readonly id: string; readonly name: string; readonly external_id: string; readonly created_at: string }
 
 export type NewAccount = { readonly id: string; readonly name: string; readonly external_id: string }

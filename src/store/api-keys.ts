@@ -2,7 +2,7 @@ import { AppError } from '#errors.ts'
 import type { ApiKey, Scope } from '#model/api-key.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
-import { explain } from './database-error.ts'
+import { translateErrors } from './database-error.ts'
 import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
 import { touchKey } from './section-versions.ts'
@@ -21,10 +21,10 @@ export type NewStoredApiKey = {
 /** An API key with the fields that authentication needs. */
 export type StoredApiKey = ApiKey & { readonly account_id: string; readonly hash: string }
 
-/** Throws conflict if the key exists. */
+/** Throws conflict if the key already exists. */
 export async function insertApiKey(db: ChangeTx, key: NewStoredApiKey, now: number): Promise<StoredApiKey> {
   const row = { ...key, scopes: JSON.stringify(key.scopes), created_at: now, revoked_at: null }
-  await explain(db.insertInto('api_keys').values(row).execute(), {
+  await translateErrors(db.insertInto('api_keys').values(row).execute(), {
     unique: new AppError('conflict', 'this API key already exists'),
   })
   await touchKey(db, key.account_id, key.id)
@@ -36,7 +36,7 @@ export async function findApiKeyByHash(db: Db, hash: string): Promise<StoredApiK
   return row === undefined ? undefined : toStoredApiKey(row)
 }
 
-/** Newest first, including revoked keys. */
+/** Returns all keys of an account, newest first, including revoked ones. */
 export async function listApiKeys(db: Db, account_id: string): Promise<readonly ApiKey[]> {
   const rows = await db
     .selectFrom('api_keys')
@@ -48,7 +48,7 @@ export async function listApiKeys(db: Db, account_id: string): Promise<readonly 
   return rows.map(toApiKey)
 }
 
-/** One page of the same list. */
+/** Returns one page of the same list. */
 export async function listApiKeyPage(db: Db, account_id: string, page: PageQuery): Promise<Page<ApiKey>> {
   const keys = db.selectFrom('api_keys').where('account_id', '=', account_id)
   return readPage(
@@ -73,7 +73,7 @@ export async function revokeApiKey(db: ChangeTx, account_id: string, id: string,
   return toApiKey(row)
 }
 
-/** Keys revoked at `since` (epoch ms) or later. */
+/** Returns the keys revoked at `since` (epoch ms) or later. */
 export async function listApiKeysRevokedSince(db: Db, since: number): Promise<readonly { id: string; revoked_at: string }[]> {
   const rows = await db
     .selectFrom('api_keys')

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { AttachView, Binding } from '#model/binding.ts'
 import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
-import { explain } from './database-error.ts'
+import { translateErrors } from './database-error.ts'
 import { getEndpoint } from './endpoints.ts'
 import type { ChangeTx } from './epoch.ts'
 import type { Database } from './schema.ts'
@@ -21,7 +21,7 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
   const { id, endpoint_id, view_id, is_required, activated_by, canary_start_ts } = binding
   const { desired_state, region } = await getEndpoint(db, account_id, endpoint_id)
   if (desired_state === 'draining') throw new AppError('conflict', 'the endpoint is being deleted')
-  // Locks the row, so that archiving the view either comes first or finds the binding.
+  // Locks the row: a concurrent archive either finishes first or sees the new binding.
   const view = await db
     .updateTable('views')
     .set({ status: sql`status` })
@@ -30,7 +30,7 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
     .where('status', '=', 'published')
     .returning(['name as view_name', 'version as view_version'])
     .executeTakeFirst()
-  if (view === undefined) throw await notAttachable(db, account_id, view_id)
+  if (view === undefined) throw await explainNotAttachable(db, account_id, view_id)
   const row = {
     ...{ id, account_id, endpoint_id, view_id, activated_by },
     is_required: fromFlag(is_required),
@@ -39,14 +39,14 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
     canary_start_ts: fromTimeOrNull(canary_start_ts),
   }
   await touchViewUnlessBound(db, view_id, region)
-  await explain(db.insertInto('bindings').values(row).execute(), {
+  await translateErrors(db.insertInto('bindings').values(row).execute(), {
     unique: new AppError('view_already_attached', 'the view is already attached to this endpoint'),
   })
   await touchEndpoint(db, endpoint_id)
   return toBinding({ ...row, ...view })
 }
 
-/** The bindings of one endpoint, active and detached, newest first. The caller has checked that the endpoint exists. */
+/** Returns the bindings of one endpoint, active and detached, newest first. The caller checks that the endpoint exists. */
 export async function listBindings(db: Db, account_id: string, endpoint_id: string): Promise<readonly Binding[]> {
   const rows = await select(db)
     .where('bindings.account_id', '=', account_id)
@@ -80,9 +80,9 @@ export async function detachBinding(
   await touchEndpoint(db, endpoint_id)
 }
 
-async function notAttachable(db: Db, account_id: string, view_id: string): Promise<AppError> {
+async function explainNotAttachable(db: Db, account_id: string, view_id: string): Promise<AppError> {
   const view = await findView(db, account_id, view_id)
-  const message = view === undefined ? 'names no view of this account' : `names a view that is ${view.status}`
+  const message = view === undefined ? 'is not a view of this account' : `is a view that is ${view.status}`
   return new AppError('validation_error', 'only a published view can be attached', { errors: [{ path: 'view_id', message }] })
 }
 

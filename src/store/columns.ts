@@ -18,5 +18,5 @@ export function fromJsonOrNull<T>(text: string | null): T | null {
 
 export const toJsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
 
-/** Makes text from outside storable: Postgres cannot store U+0000. */
+/** Replaces U+0000 in text from outside, which Postgres cannot store. */
 export const toStorableText = (text: string): string => text.replaceAll('\0', '\uFFFD')

@@ -8,7 +8,7 @@ import { fromJson, toTime } from './columns.ts'
 import { insertDlqFiles } from './dlq-files.ts'
 import type { Db, Tx } from './store.ts'
 
-/** A commit with everything known about its files, for jobs that add to it. */
+/** A commit with all its files, for jobs that add to it. */
 export type StoredCommit = {
   readonly id: string
   readonly endpoint_id: string
@@ -17,7 +17,7 @@ export type StoredCommit = {
   readonly seq: number
   readonly sealed_at: string
   readonly destination: { readonly id: string; readonly bucket: string; readonly region: string }
-  /** Includes those of additions. */
+  /** Includes the artifacts of additions. */
   readonly artifacts: ArtifactFiles
   /** View versions that have an addition, even one without files. */
   readonly added: readonly string[]

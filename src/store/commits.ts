@@ -1,9 +1,9 @@
 /**
  * Delivered segments.
  *
- * Owns: recording a segment once, with its DLQ files and counters, however often it is reported.
+ * Owns: recording a segment once, with its DLQ files and counters, even if it is reported several times.
  * Law: `uploaded_at` increases strictly within an endpoint, in the order in which commits become visible. Pages by `before`
- * therefore neither repeat nor skip a commit. A restored commit returns to its old place, which is in the past.
+ * therefore neither repeat nor skip a commit. A restored commit gets its old time, which is in the past.
  */
 import { sql } from 'kysely'
 import type { ArtifactFiles, Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
@@ -19,18 +19,18 @@ import { addViewOutcomes } from './view-counters.ts'
  * `now` (epoch ms) becomes its `uploaded_at`, or the first millisecond after the endpoint's last one.
  */
 export async function recordCommit(db: Tx, commit: SegmentCommit, now: number): Promise<'new' | 'known'> {
-  // Checked before taking the lock: a repeated report, the usual reason for a known commit, writes nothing and waits for nothing.
+  // Checked before taking the lock, so that a repeated report neither writes nor waits.
   if (await isKnown(db, commit.id)) return 'known'
-  return insertCommit(db, commit, await nextUploadedAt(db, commit.endpoint_id, now))
+  return insertCommit(db, commit, await claimUploadedAt(db, commit.endpoint_id, now))
 }
 
 /**
  * Records a commit that this database lost, like `recordCommit`, at its original time (epoch ms) or the first free millisecond
  * after it.
  */
-export async function restoreCommit(db: Tx, commit: SegmentCommit, madeAt: number): Promise<'new' | 'known'> {
+export async function restoreCommit(db: Tx, commit: SegmentCommit, committedAt: number): Promise<'new' | 'known'> {
   if (await isKnown(db, commit.id)) return 'known'
-  return insertCommit(db, commit, await freeUploadedAt(db, commit.endpoint_id, madeAt))
+  return insertCommit(db, commit, await findFreeUploadedAt(db, commit.endpoint_id, committedAt))
 }
 
 async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): Promise<'new' | 'known'> {
@@ -62,7 +62,7 @@ export type CommitPage = {
   readonly next_cursor: string | null
 }
 
-/** The commits of one endpoint, newest first. The caller has checked the account: commits have none. */
+/** Returns the commits of one endpoint, newest first. The caller checks the account: commits do not store it. */
 export async function listCommits(db: Db, endpoint_id: string, { limit, before }: CommitsQuery): Promise<CommitPage> {
   let query = db
     .selectFrom('commits')
@@ -73,16 +73,16 @@ export async function listCommits(db: Db, endpoint_id: string, { limit, before }
     .orderBy('uploaded_at', 'desc')
     .limit(limit + 1)
     .execute()
-  const shown = rows.slice(0, limit)
+  const page = rows.slice(0, limit)
   const added = await listAddedArtifacts(
     db,
-    shown.map(({ id }) => id),
+    page.map(({ id }) => id),
   )
-  const items = shown.map((row) => toCommit(row, added.get(row.id)))
+  const items = page.map((row) => toCommit(row, added.get(row.id)))
   return { items, next_cursor: rows.length > limit ? (items.at(-1)?.uploaded_at ?? null) : null }
 }
 
-/** The highest committed seq of each endpoint from one node. */
+/** Returns the highest committed seq of each endpoint from one node. */
 export async function listCommittedSeqs(db: Db, node_id: string): Promise<Record<string, number>> {
   const rows = await db.selectFrom('committed_seqs').select(['endpoint_id', 'seq']).where('node_id', '=', node_id).execute()
   return Object.fromEntries(rows.map(({ endpoint_id, seq }) => [endpoint_id, seq]))
@@ -92,8 +92,8 @@ async function isKnown(db: Tx, id: string): Promise<boolean> {
   return (await db.selectFrom('commits').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
 }
 
-/** Locks the endpoint's row until the transaction ends, so that commits of one endpoint get their times one after another. */
-async function nextUploadedAt(db: Tx, endpoint_id: string, now: number): Promise<number> {
+/** Locks the endpoint's row until the transaction ends, so that commits of one endpoint get their times in sequence. */
+async function claimUploadedAt(db: Tx, endpoint_id: string, now: number): Promise<number> {
   const { uploaded_at } = await db
     .insertInto('commit_heads')
     .values({ endpoint_id, uploaded_at: now })
@@ -107,15 +107,15 @@ async function nextUploadedAt(db: Tx, endpoint_id: string, now: number): Promise
   return uploaded_at
 }
 
-/** Returns the first millisecond from `madeAt` on that no commit of the endpoint has. Locks like `nextUploadedAt`. */
-async function freeUploadedAt(db: Tx, endpoint_id: string, madeAt: number): Promise<number> {
-  await raiseHead(db, endpoint_id, madeAt)
-  const ofEndpoint = db.selectFrom('commits').where('endpoint_id', '=', endpoint_id)
-  const isTaken = await ofEndpoint.select('id').where('uploaded_at', '=', madeAt).executeTakeFirst()
-  if (isTaken === undefined) return madeAt
-  const { uploaded_at } = await ofEndpoint
+/** Returns the first free millisecond at or after `committedAt` within the endpoint. Locks like `claimUploadedAt`. */
+async function findFreeUploadedAt(db: Tx, endpoint_id: string, committedAt: number): Promise<number> {
+  await raiseHead(db, endpoint_id, committedAt)
+  const endpointCommits = db.selectFrom('commits').where('endpoint_id', '=', endpoint_id)
+  const isTaken = await endpointCommits.select('id').where('uploaded_at', '=', committedAt).executeTakeFirst()
+  if (isTaken === undefined) return committedAt
+  const { uploaded_at } = await endpointCommits
     .select('uploaded_at')
-    .where('uploaded_at', '>=', madeAt)
+    .where('uploaded_at', '>=', committedAt)
     .where(({ not, exists, selectFrom }) =>
       not(
         exists(
@@ -158,8 +158,8 @@ async function raiseCommittedSeq(db: Tx, { node_id, endpoint_id, seq }: SegmentC
 type Row = Pick<Database['commits'], 'id' | 'node_id' | 'seq' | 'wal_bytes' | 'duration_ms' | 'uploaded_at' | 'artifacts'>
 
 function toCommit({ artifacts, uploaded_at, ...row }: Row, added: ArtifactFiles | undefined): Commit {
-  const places = Object.entries({ ...fromJson<ArtifactFiles>(artifacts), ...added }).map(
+  const files = Object.entries({ ...fromJson<ArtifactFiles>(artifacts), ...added }).map(
     ([kind, { key, bytes }]) => [kind, { key, bytes }] as const,
   )
-  return { ...row, uploaded_at: toTime(uploaded_at), artifacts: Object.fromEntries(places) }
+  return { ...row, uploaded_at: toTime(uploaded_at), artifacts: Object.fromEntries(files) }
 }

@@ -39,7 +39,7 @@ const connectionCodes: ReadonlySet<string> = new Set([
 const connectionMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Query read timeout)/
 
-/** https://www.sqlite.org/rescode.html: extended codes, and of BUSY and LOCKED every kind. */
+/** Extended codes from https://www.sqlite.org/rescode.html. BUSY and LOCKED match by their primary code. */
 const sqliteCodes: Readonly<Record<number, DatabaseErrorKind>> = {
   2067: 'unique',
   1555: 'unique',
@@ -50,7 +50,7 @@ const sqliteBusy = 5
 const sqliteLocked = 6
 const sqliteFull = 13
 
-/** Returns undefined for any other error. `unavailable` and `collision` are transient. */
+/** Classifies an error; undefined if it is none of these kinds. `unavailable` and `collision` are transient. */
 export function databaseErrorKind(error: unknown): DatabaseErrorKind | undefined {
   if (error instanceof BadTextError) return 'bad_text'
   if (!(error instanceof Error)) return undefined
@@ -67,21 +67,22 @@ export function databaseErrorKind(error: unknown): DatabaseErrorKind | undefined
   return connectionMessages.test(error.message) ? 'unavailable' : undefined
 }
 
-export type Explanations = Partial<Readonly<Record<'unique' | 'reference', AppError>>>
+export type Translations = Partial<Readonly<Record<'unique' | 'reference', AppError>>>
 
 /**
- * Awaits `work`. If the database rejects it for a reason in `explanations`, throws that error instead.
+ * Awaits `work`. If the database rejects it for a reason in `translations`, throws that error instead.
  * Text that the database cannot store is always the client's error.
  */
-export async function explain<T>(work: Promise<T>, explanations: Explanations = {}): Promise<T> {
+export async function translateErrors<T>(work: Promise<T>, translations: Translations = {}): Promise<T> {
   try {
     return await work
   } catch (error) {
     const kind = databaseErrorKind(error)
-    if (kind === 'bad_text') throw new AppError('validation_error', 'a text has the character U+0000', { cause: error })
-    const explanation = kind === 'unique' || kind === 'reference' ? explanations[kind] : undefined
-    if (explanation === undefined) throw error
-    const { code, message, errors } = explanation
+    if (kind === 'bad_text')
+      throw new AppError('validation_error', 'text must not contain the character U+0000', { cause: error })
+    const translation = kind === 'unique' || kind === 'reference' ? translations[kind] : undefined
+    if (translation === undefined) throw error
+    const { code, message, errors } = translation
     throw new AppError(code, message, { cause: error, ...(errors === undefined ? {} : { errors }) })
   }
 }

@@ -11,7 +11,7 @@ import type { ChangeDestination, CreateDestination, StoredDestination } from '#m
 import { validationIntervalSeconds } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { fromFlag, toTime, toTimeOrNull } from './columns.ts'
-import { explain } from './database-error.ts'
+import { translateErrors } from './database-error.ts'
 import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
@@ -42,7 +42,7 @@ export async function insertDestination(
     created_at: now,
     updated_at: now,
   }
-  await explain(db.insertInto('destinations').values(values).execute(), { unique: nameTaken })
+  await translateErrors(db.insertInto('destinations').values(values).execute(), { unique: nameTaken })
   return getDestination(db, account_id, destination.id)
 }
 
@@ -58,7 +58,7 @@ export async function getDestination(db: Db, account_id: string, id: string): Pr
   return destination
 }
 
-/** Newest first. */
+/** Returns one page, newest first. */
 export async function listDestinations(db: Db, account_id: string, page: PageQuery): Promise<Page<StoredDestinationWithCount>> {
   return readPage(
     page,
@@ -88,7 +88,7 @@ export async function updateDestination(
   change: ChangeDestination,
   now: number,
 ): Promise<StoredDestination> {
-  // Writes before it compares, to lock the row.
+  // Writes before comparing, to lock the row.
   const before = await db
     .updateTable('destinations')
     .set({ updated_at: now })
@@ -107,21 +107,21 @@ export async function updateDestination(
     path_style: change.path_style === undefined ? before.path_style : fromFlag(change.path_style),
   }
   const settings = ['bucket', 'prefix', 'region', 'role_arn', 'kms_key_arn', 'path_style'] as const
-  const isMoved = settings.some((name) => after[name] !== before[name])
-  const unproved = isMoved ? { status: 'pending', validated_at: null, last_error: null, revision: before.revision + 1 } : {}
+  const isRetargeted = settings.some((name) => after[name] !== before[name])
+  const reset = isRetargeted ? { status: 'pending', validated_at: null, last_error: null, revision: before.revision + 1 } : {}
   const update = db
     .updateTable('destinations')
-    .set({ ...after, ...unproved })
+    .set({ ...after, ...reset })
     .where('id', '=', id)
-  await explain(update.execute(), { unique: nameTaken })
-  if (isMoved) await touchEndpointsOfDestination(db, account_id, id)
+  await translateErrors(update.execute(), { unique: nameTaken })
+  if (isRetargeted) await touchEndpointsOfDestination(db, account_id, id)
   return getDestination(db, account_id, id)
 }
 
 /** Throws not_found, and conflict while an endpoint uses it. */
 export async function removeDestination(db: Db, account_id: string, id: string): Promise<void> {
   const removal = db.deleteFrom('destinations').where('account_id', '=', account_id).where('id', '=', id)
-  const { numDeletedRows } = await explain(removal.executeTakeFirstOrThrow(), {
+  const { numDeletedRows } = await translateErrors(removal.executeTakeFirstOrThrow(), {
     reference: new AppError('conflict', 'one or more endpoints still reference this destination'),
   })
   if (numDeletedRows === 0n) throw notFound()
@@ -131,21 +131,21 @@ export async function removeDestination(db: Db, account_id: string, id: string):
 export type ValidationClaim = { readonly destination: StoredDestination; readonly revision: number }
 
 /**
- * Claims the validation of a destination: one caller every 30 seconds.
+ * Claims the validation of a destination. One caller can do so every 30 seconds.
  * Throws not_found, and too_many_requests with the seconds to wait.
  */
 export async function claimValidation(db: Tx, account_id: string, id: string, now: number): Promise<ValidationClaim> {
-  const free = now - validationIntervalSeconds * 1000
-  // A claim from a clock that was far ahead would block every other claim for that long.
-  const wrong = now + validationIntervalSeconds * 1000
+  const freeBefore = now - validationIntervalSeconds * 1000
+  // Ignores a claim that lies further in the future: it comes from a clock that was far ahead.
+  const futureAfter = now + validationIntervalSeconds * 1000
   const claimed = await db
     .updateTable('destinations')
     .set({ validation_claimed_at: now })
     .where('account_id', '=', account_id)
     .where('id', '=', id)
     .where(({ eb, or }) => {
-      const isBefore = [eb('validation_claimed_at', 'is', null), eb('validation_claimed_at', '<=', free)]
-      return or([...isBefore, eb('validation_claimed_at', '>', wrong)])
+      const isBefore = [eb('validation_claimed_at', 'is', null), eb('validation_claimed_at', '<=', freeBefore)]
+      return or([...isBefore, eb('validation_claimed_at', '>', futureAfter)])
     })
     .returning('revision')
     .executeTakeFirst()
@@ -156,9 +156,9 @@ export async function claimValidation(db: Tx, account_id: string, id: string, no
     .select('validation_claimed_at')
     .where('id', '=', id)
     .executeTakeFirstOrThrow()
-  const waitMs = must(validation_claimed_at, 'the time of the other claim') - free
-  throw new AppError('too_many_requests', `a destination is validated once in ${validationIntervalSeconds} seconds at most`, {
-    // With another clock, or after waiting for the row, the other claim may lie in our future.
+  const waitMs = must(validation_claimed_at, 'the time of the other claim') - freeBefore
+  throw new AppError('too_many_requests', `a destination can be validated once every ${validationIntervalSeconds} seconds`, {
+    // With clock skew, or after waiting for the row, the other claim may be in our future.
     retryAfterSeconds: Math.min(validationIntervalSeconds, Math.max(1, Math.ceil(waitMs / 1000))),
   })
 }

@@ -6,7 +6,7 @@ import { fromTime, toTime } from './columns.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
-/** A file of rejected rows as the API shows it, with the destination needed to sign its address. */
+/** A file of rejected rows as the API returns it, with the destination needed to sign its URL. */
 export type StoredDlqFile = {
   readonly endpoint_id: string
   readonly endpoint_name: string
@@ -56,22 +56,22 @@ export type DlqFilesPage = {
 }
 
 /**
- * The files of one view version, newest first. Files of the same time are ordered by commit, so that no page repeats or skips one.
- * The caller has checked the account: files have none.
+ * Returns the files of one view version, newest first. Files of the same time are ordered by commit, so that pages neither repeat
+ * nor skip a file. The caller checks the account: files do not store it.
  */
 export async function listDlqFiles(db: Db, view_id: string, query: StoredDlqFilesQuery): Promise<DlqFilesPage> {
   const { limit, after } = query
   const { total } = await db
     .selectFrom('dlq_files')
     .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where(isAskedFor(view_id, query))
+    .where(matchesQuery(view_id, query))
     .executeTakeFirstOrThrow()
   let page = db
     .selectFrom('dlq_files')
     .innerJoin('endpoints', 'endpoints.id', 'dlq_files.endpoint_id')
     .selectAll('dlq_files')
     .select(['endpoints.label', 'endpoints.region as endpoint_region'])
-    .where(isAskedFor(view_id, query))
+    .where(matchesQuery(view_id, query))
   if (after !== undefined) {
     const { created_at, commit_id } = after
     page = page
@@ -84,11 +84,11 @@ export async function listDlqFiles(db: Db, view_id: string, query: StoredDlqFile
     .orderBy('dlq_files.commit_id')
     .limit(limit + 1)
     .execute()
-  const shown = rows.slice(0, limit)
-  return { total, files: shown.map(toDlqFile), last: rows.length > limit ? shown.at(-1) : undefined }
+  const files = rows.slice(0, limit)
+  return { total, files: files.map(toDlqFile), last: rows.length > limit ? files.at(-1) : undefined }
 }
 
-function isAskedFor(view_id: string, { endpoint_id, created_after, created_before }: StoredDlqFilesQuery) {
+function matchesQuery(view_id: string, { endpoint_id, created_after, created_before }: StoredDlqFilesQuery) {
   return ({ and, eb }: ExpressionBuilder<Database, 'dlq_files'>) =>
     and([
       eb('dlq_files.view_id', '=', view_id),
@@ -116,7 +116,7 @@ function toDlqFile(
 }
 
 /** Finds the latest other version of a view that rejected rows of an endpoint in segments sealed within a time range. */
-export async function findLatestRefusingVersion(
+export async function findLatestRejectingVersion(
   db: Db,
   account_id: string,
   { name, except }: { readonly name: string; readonly except: string },
@@ -129,14 +129,14 @@ export async function findLatestRefusingVersion(
     .where('name', '=', name)
     .where('id', '<>', except)
     .where(({ exists, selectFrom }) => {
-      let refused = selectFrom('dlq_files')
+      let rejected = selectFrom('dlq_files')
         .innerJoin('commits', 'commits.id', 'dlq_files.commit_id')
         .select('dlq_files.commit_id')
         .whereRef('dlq_files.view_id', '=', 'views.id')
         .where('dlq_files.endpoint_id', '=', endpoint_id)
-      if (from !== null) refused = refused.where('commits.sealed_at', '>=', fromTime(from))
-      if (to !== null) refused = refused.where('commits.sealed_at', '<', fromTime(to))
-      return exists(refused)
+      if (from !== null) rejected = rejected.where('commits.sealed_at', '>=', fromTime(from))
+      if (to !== null) rejected = rejected.where('commits.sealed_at', '<', fromTime(to))
+      return exists(rejected)
     })
     .orderBy('version', 'desc')
     .limit(1)

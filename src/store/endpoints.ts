@@ -3,14 +3,14 @@ import type { DestinationStatus } from '#model/destination.ts'
 import type { DesiredState, MqttConfig, OutputFormat } from '#model/endpoint.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { fromJsonOrNull, toJsonOrNull, toTime } from './columns.ts'
-import { explain } from './database-error.ts'
+import { translateErrors } from './database-error.ts'
 import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
 import { touchEndpoint, touchKeysUnlessServed, touchViewUnlessBound } from './section-versions.ts'
 import type { Db } from './store.ts'
 
-/** Settings chosen by the owner. Null means the default, which the reader fills in; a null `mqtt_config` means no MQTT. */
+/** Settings chosen by the owner. Null means the default, which the caller fills in. A null `mqtt_config` disables MQTT. */
 export type EndpointSettings = {
   readonly destination_id: string | null
   readonly segment_bytes: number | null
@@ -27,7 +27,7 @@ export type NewEndpoint = EndpointSettings & {
   readonly since_epoch: number
 }
 
-/** An endpoint as stored, without its status, which is computed from facts. */
+/** An endpoint without its status, which is computed from facts. */
 export type StoredEndpoint = NewEndpoint & {
   readonly account_id: string
   readonly desired_state: DesiredState
@@ -38,7 +38,7 @@ export type StoredEndpoint = NewEndpoint & {
 
 const notFound = () => new AppError('not_found', 'no such endpoint')
 const noSuchDestination = new AppError('validation_error', 'the destination does not exist', {
-  errors: [{ path: 'destination_id', message: 'names no destination of this account' }],
+  errors: [{ path: 'destination_id', message: 'is not a destination of this account' }],
 })
 
 /** Throws validation_error for an unknown destination, and conflict if the label is taken in the region. */
@@ -58,8 +58,8 @@ export async function insertEndpoint(
     mqtt_config: toJsonOrNull(endpoint.mqtt_config),
   }
   await touchKeysUnlessServed(db, account_id, region)
-  await explain(db.insertInto('endpoints').values(values).execute(), {
-    unique: new AppError('conflict', 'the label is taken in this region'),
+  await translateErrors(db.insertInto('endpoints').values(values).execute(), {
+    unique: new AppError('conflict', 'the label is already used in this region'),
     reference: noSuchDestination,
   })
   await touchEndpoint(db, id)
@@ -78,7 +78,7 @@ export async function getEndpoint(db: Db, account_id: string, id: string): Promi
   return endpoint
 }
 
-/** Newest first, optionally only those in one desired state. */
+/** Returns one page, newest first, optionally of one desired state. */
 export async function listEndpoints(
   db: Db,
   account_id: string,
@@ -105,7 +105,7 @@ export type EndpointFacts = Pick<
   'id' | 'region' | 'desired_state' | 'created_at' | 'since_epoch' | 'destination_status'
 >
 
-/** All endpoints of an account that are neither paused nor draining, newest first, for filters by computed values. */
+/** Returns the active endpoints of an account, newest first, to filter them by computed status. */
 export async function listEndpointFacts(db: Db, account_id: string): Promise<readonly EndpointFacts[]> {
   const rows = await db
     .selectFrom('endpoints')
@@ -160,7 +160,7 @@ export async function updateEndpoint(
       .where('account_id', '=', account_id)
       .where('id', '=', id)
       .where('deleted_at', 'is', null)
-    await explain(update.execute(), { reference: noSuchDestination })
+    await translateErrors(update.execute(), { reference: noSuchDestination })
     await touchEndpoint(db, id)
   }
   return getEndpoint(db, account_id, id)
@@ -186,7 +186,7 @@ export async function setDesiredState(
   return endpoint
 }
 
-/** Makes nodes refuse new data from this epoch on. Idempotent. Throws not_found. */
+/** Makes nodes reject new data from this epoch on. Idempotent. Throws not_found. */
 export async function drainEndpoint(
   db: ChangeTx,
   account_id: string,
@@ -209,7 +209,7 @@ export type DrainingEndpoint = Pick<StoredEndpoint, 'id' | 'region' | 'segment_m
   readonly draining_epoch: number
 }
 
-/** Draining endpoints of all accounts, the oldest first. */
+/** Returns draining endpoints of all accounts, oldest first. */
 export async function listDrainingEndpoints(db: Db, limit: number): Promise<readonly DrainingEndpoint[]> {
   const rows = await db
     .selectFrom('endpoints')

@@ -16,7 +16,7 @@ export type AvailableUnit = Pick<Database['job_units'], 'job_id' | 'commit_id' |
 export type Lease = { readonly lease_id: string; readonly node_id: string; readonly incarnation: string }
 export type LeasedUnit = AvailableUnit & Lease
 
-/** Returns whether a node might take a unit of the job. Checked before its row is locked. */
+/** Returns whether a unit of the job may be available. Checked before the job's row is locked. */
 export async function hasAvailableUnits(db: Db, job_id: string, now: number): Promise<boolean> {
   const unit = await db
     .selectFrom('job_units')
@@ -29,8 +29,8 @@ export async function hasAvailableUnits(db: Db, job_id: string, now: number): Pr
 }
 
 /**
- * The units that a node may take now, in order, without segments that a canceled job still works on: its node may be about
- * to write.
+ * Returns the units that a node may take now, in order. Leaves out segments that a unit of a canceled job is still working on,
+ * because its node may be about to write.
  */
 export async function listAvailableUnits(db: Tx, job_id: string, now: number): Promise<readonly AvailableUnit[]> {
   return db
@@ -71,7 +71,7 @@ export async function leaseUnit(db: Tx, { job_id, commit_id, deaths }: Available
     .execute()
 }
 
-/** The units leased to a node, and whether their jobs are still running. */
+/** Returns the units leased to a node, and whether their jobs were canceled. */
 export async function listLeasedUnits(
   db: Db,
   node_id: string,
@@ -102,7 +102,7 @@ export async function renewLease(db: Tx, { job_id, commit_id, lease_id }: Leased
     .execute()
 }
 
-/** Returns a unit to the queue; it may be taken from `availableAt` (epoch ms) on. */
+/** Returns a unit to the queue. A node may take it from `availableAt` (epoch ms) on. */
 export async function returnUnit(
   db: Tx,
   { job_id, commit_id, lease_id, deaths }: Pick<LeasedUnit, 'job_id' | 'commit_id' | 'lease_id' | 'deaths'>,
@@ -119,7 +119,7 @@ export async function returnUnit(
 }
 
 /** Locks the row of a job, whatever its status, until the transaction ends. */
-export async function holdJob(db: Tx, id: string): Promise<Pick<Database['jobs'], 'id' | 'account_id'> | undefined> {
+export async function lockJob(db: Tx, id: string): Promise<Pick<Database['jobs'], 'id' | 'account_id'> | undefined> {
   return db
     .updateTable('jobs')
     .set({ id: sql.ref('id') })
@@ -145,7 +145,7 @@ export type UnitEnd =
   | { readonly status: 'done'; readonly outcome: Pick<ViewOutcome, 'processed' | 'accepted' | 'dropped' | 'dlq'> }
   | { readonly status: 'skipped' | 'failed'; readonly reason: string }
 
-/** Finishes a unit, counts it, and ends the job with its last unit. The caller has locked the job's row. */
+/** Finishes a unit, counts it, and finishes the job after its last unit. The caller must have locked the job's row. */
 export async function finishUnit(
   db: Tx,
   { job_id, commit_id }: { readonly job_id: string; readonly commit_id: string },
@@ -180,7 +180,7 @@ export async function finishUnit(
 }
 
 /** Records the latest error of work that will be retried. */
-export async function noteJobError(db: Tx, id: string, reason: string): Promise<void> {
+export async function recordJobError(db: Tx, id: string, reason: string): Promise<void> {
   await db
     .updateTable('jobs')
     .set({ last_error: toStorableText(reason) })

@@ -1,7 +1,7 @@
 /**
- * Backfills and re-drives. Their segments are in `job-units.ts`.
+ * Backfills and re-drives. The units of a job are in `job-units.ts`.
  *
- * Law: a view version and an endpoint have at most one unfinished job. A status change has its starting status in its WHERE.
+ * Law: a view version and an endpoint have at activeMax one unfinished job. A status change has the expected status in its WHERE.
  */
 import { type RawBuilder, sql } from 'kysely'
 import { AppError } from '#errors.ts'
@@ -9,16 +9,16 @@ import type { Job, JobDetail, JobKind, JobStatus, JobsQuery } from '#model/job.t
 import { jobLimits } from '#model/limits.ts'
 import type { Page } from '#model/page.ts'
 import { fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
-import { explain } from './database-error.ts'
+import { translateErrors } from './database-error.ts'
 import { leaseLimits } from './limits.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
 const notFound = () => new AppError('not_found', 'no such job')
-const another = new AppError(
+const alreadyActive = new AppError(
   'conflict',
-  'another job with this version of the view is at work on this endpoint: wait for its end, or cancel it',
+  'another job with this version of the view is running or paused on this endpoint: wait until it finishes, or cancel it',
 )
 
 export type NewJob = {
@@ -35,7 +35,7 @@ export type NewJob = {
 }
 
 /**
- * Inserts a job with its units: the segments of the range that are committed now. A job without units has succeeded.
+ * Inserts a job with its units: the segments of the range that are committed now. A job without units succeeds at once.
  * Throws conflict if an unfinished job could create the same artifacts or the account has too many jobs, and validation_error for
  * too many segments.
  */
@@ -47,8 +47,8 @@ export async function insertJob(db: Tx, account_id: string, job: NewJob, now: nu
     .where('account_id', '=', account_id)
     .where('finished_at', 'is', null)
     .executeTakeFirstOrThrow()
-  const most = jobLimits.activePerAccountMax
-  if (active >= most) throw new AppError('conflict', `the account has ${most} jobs that are not finished: cancel one, or wait`)
+  const activeMax = jobLimits.activePerAccountMax
+  if (active >= activeMax) throw new AppError('conflict', `the account has ${activeMax} unfinished jobs: cancel one, or wait`)
   const none = { total: 0, done: 0, skipped: 0, failed: 0, processed: 0, accepted: 0, dropped: 0, dlq: 0 }
   const insert = db.insertInto('jobs').values({
     ...{ id, account_id, kind, status: 'running', view_id, from_view_id, endpoint_id, region, ...none, created_by },
@@ -57,7 +57,7 @@ export async function insertJob(db: Tx, account_id: string, job: NewJob, now: nu
     created_at: now,
     looked_at: 0,
   })
-  await explain(insert.execute(), { unique: another })
+  await translateErrors(insert.execute(), { unique: alreadyActive })
   await insertUnits(db, job)
   const { total } = await db
     .selectFrom('job_units')
@@ -75,12 +75,12 @@ export async function insertJob(db: Tx, account_id: string, job: NewJob, now: nu
 }
 
 async function insertUnits(db: Tx, { id, view_id, from_view_id, endpoint_id, from, to }: NewJob): Promise<void> {
-  const refused = sql`exists (select 1 from dlq_files where dlq_files.commit_id = commits.id and dlq_files.view_id = ${from_view_id})`
+  const hasRejectedRows = sql`exists (select 1 from dlq_files where dlq_files.commit_id = commits.id and dlq_files.view_id = ${from_view_id})`
   const conditions: readonly RawBuilder<unknown>[] = [
     sql`endpoint_id = ${endpoint_id}`,
     ...(from === null ? [] : [sql`sealed_at >= ${Date.parse(from)}`]),
     ...(to === null ? [] : [sql`sealed_at < ${Date.parse(to)}`]),
-    ...(from_view_id === null ? [] : [refused]),
+    ...(from_view_id === null ? [] : [hasRejectedRows]),
   ]
   await sql`
     insert into job_units (job_id, commit_id, view_id, number, status, available_at, deaths)
@@ -108,7 +108,7 @@ export async function getJob(db: Db, account_id: string, id: string): Promise<Jo
   return toJob(row)
 }
 
-/** Why units of a job were skipped or failed. */
+/** Returns why units of a job were skipped or failed, with counts, most frequent first. */
 export async function listJobReasons(db: Db, id: string): Promise<JobDetail['reasons']> {
   const rows = await db
     .selectFrom('job_units')
@@ -128,7 +128,7 @@ export async function listJobReasons(db: Db, id: string): Promise<JobDetail['rea
   }))
 }
 
-/** Newest first. */
+/** Returns one page, newest first. */
 export async function listJobs(db: Db, account_id: string, { status, view_id, limit, offset }: JobsQuery): Promise<Page<Job>> {
   let count = db
     .selectFrom('jobs')
@@ -171,7 +171,7 @@ export async function setJobStatus(
   return job
 }
 
-/** Running jobs of a region, those that waited longest first. */
+/** Returns running jobs of a region, least recently served first. */
 export async function listRunningJobIds(db: Db, region: string): Promise<readonly string[]> {
   const rows = await db
     .selectFrom('jobs')
@@ -187,7 +187,7 @@ export async function listRunningJobIds(db: Db, region: string): Promise<readonl
 export type RunningJob = Pick<Database['jobs'], 'id' | 'account_id' | 'view_id' | 'from_view_id' | 'endpoint_id'>
 
 /** Locks the job's row until the transaction ends. Returns undefined if the job is no longer running. */
-export async function holdRunningJob(db: Tx, id: string, now: number): Promise<RunningJob | undefined> {
+export async function lockRunningJob(db: Tx, id: string, now: number): Promise<RunningJob | undefined> {
   return db
     .updateTable('jobs')
     .set({ looked_at: now })

@@ -9,24 +9,24 @@ export const storeLimits = {
   sqliteBusyTimeoutMs: 250,
   /** Prepared statements cached on SQLite. */
   sqliteStatementsMax: 500,
-  /** Attempts of a transaction that collides with others. */
+  /** Attempts at a transaction that collides with others. */
   transactionAttemptsMax: 10,
   transactionRetryDelayMsMax: 200,
   /** Attempts to get a free version number. */
   versionAttemptsMax: 20,
-  /** Rows in one INSERT: both databases bound the parameters of a statement. */
+  /** Rows in one INSERT: both databases limit the parameters of a statement. */
   insertRowsMax: 500,
 } as const
 
 /** Leases of job units. */
 export const leaseLimits = {
-  /** Jobs, and available units of each, that are considered for one request. */
+  /** Jobs, and available units of each, considered for one request. */
   jobsPerRequestMax: 200,
   unitsPerJobMax: 100,
   /** A lease that is not renewed for this long may be taken by another node. */
   leaseMs: 60_000,
-  /** A unit fails for good after so many processes died while they worked on it. */
-  deathsMax: 5,
+  /** A unit fails permanently after this many processes crashed while working on it. */
+  crashesMax: 5,
   /** How long a unit waits after a transient failure. */
   retryMs: 10_000,
 } as const

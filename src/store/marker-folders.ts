@@ -1,4 +1,4 @@
-/** Queries for rebuilding commits from buckets: where markers may be, and what is already known. */
+/** Queries for rebuilding commits from buckets: the folders of markers, and the commits already recorded. */
 import type { DestinationTarget } from '#model/destination.ts'
 import type { Db } from './store.ts'
 
@@ -28,14 +28,14 @@ export async function listMarkerFolders(
   }))
 }
 
-/** Returns those of the ids that are recorded commits. */
+/** Returns the ids that are recorded commits. */
 export async function listKnownCommits(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (ids.length === 0) return new Set()
   const rows = await db.selectFrom('commits').select('id').where('id', 'in', ids).execute()
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Returns those of the views that belong to another account. An unknown view does not: it was lost with its commits. */
+/** Returns the views that belong to another account. Unknown views are not included: they were lost with their commits. */
 export async function listViewsOfOthers(db: Db, account_id: string, ids: readonly string[]): Promise<readonly string[]> {
   if (ids.length === 0) return []
   const rows = await db.selectFrom('views').select('id').where('id', 'in', ids).where('account_id', '<>', account_id).execute()

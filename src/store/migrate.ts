@@ -1,7 +1,7 @@
 /**
- * Brings the tables to the state that this code knows.
+ * Migrates the tables to the schema of this release.
  *
- * Law: forward only, all or nothing, one process at a time; a database that a newer release has migrated is left alone.
+ * Law: forward only, all or nothing, one process at a time. A database that a newer release migrated is not changed.
  */
 import { sql } from 'kysely'
 import * as firstTables from './migrations/0001-first-tables.ts'
@@ -27,20 +27,20 @@ export class NewerDatabaseError extends Error {
   override readonly name = 'NewerDatabaseError'
 }
 
-/** Applies the migrations that are missing and returns their number. Throws NewerDatabaseError. */
+/** Applies missing migrations and returns their number. Throws NewerDatabaseError. */
 export async function migrate(store: Store, migrations = released, now = Date.now()): Promise<number> {
   const newest = migrations.at(-1)?.version ?? 0
   return transact(store, async (db) => {
     // SQLite's transaction already holds the write lock.
     if (store.dialect === 'postgres') {
-      // Migrating large tables, or waiting for another process that does, may take longer than any other statement.
+      // Migrating large tables, or waiting for another process to do so, may take longer than any other statement.
       await sql`set local statement_timeout = 0`.execute(db)
       await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(db)
     }
     const present = await currentVersion(db)
     if (present > newest) {
       throw new NewerDatabaseError(
-        `the database is at version ${present}, and this release of Inlet knows versions up to ${newest}: run the newer release again, or restore the copy from before its start`,
+        `the database has schema version ${present}, and this release of Inlet supports versions up to ${newest}: run the newer release, or restore the backup from before the upgrade`,
       )
     }
     const missing = migrations.filter(({ version }) => version > present)

@@ -1,7 +1,7 @@
 import { AppError } from '#errors.ts'
 import type { EndpointLag, Heartbeat, Register } from '#model/node-protocol.ts'
 import { fromFlag, fromJson, fromTimeOrNull, toStorableText, toTime, toTimeOrNull } from './columns.ts'
-import { explain } from './database-error.ts'
+import { translateErrors } from './database-error.ts'
 import { storeLimits } from './limits.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
@@ -33,11 +33,17 @@ export type NodeLag = EndpointLag & { readonly node_id: string }
 /** Registers a node, or updates its addresses. */
 export async function registerNode(db: Db, node: Register, now: number): Promise<void> {
   const { node_id: id, region, ingest_address } = node
-  const place = { region, ipv4: JSON.stringify(node.ipv4), ipv6: JSON.stringify(node.ipv6), ingest_address, registered_at: now }
+  const addresses = {
+    region,
+    ipv4: JSON.stringify(node.ipv4),
+    ipv6: JSON.stringify(node.ipv6),
+    ingest_address,
+    registered_at: now,
+  }
   await db
     .insertInto('nodes')
-    .values({ id, ...place })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet(place))
+    .values({ id, ...addresses })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(addresses))
     .execute()
 }
 
@@ -51,11 +57,11 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
     .onConflict((conflict) =>
       conflict.columns(['node_id', 'process']).doUpdateSet(healthy ? { ...facts, healthy_at: now } : facts),
     )
-  await explain(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
+  await translateErrors(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
   if (heartbeat.process === 'delivery') await replaceLags(db, node_id, heartbeat.lag)
 }
 
-/** The nodes of these regions with the last heartbeats of their processes. */
+/** Returns the nodes of these regions with the last heartbeats of their processes. */
 export async function listNodes(db: Db, regions: readonly string[]): Promise<readonly NodeFacts[]> {
   if (regions.length === 0) return []
   const nodes = await db.selectFrom('nodes').selectAll().where('region', 'in', regions).orderBy('id').execute()
@@ -86,7 +92,7 @@ export async function getNodeRegion(db: Db, id: string): Promise<string> {
   return row.region
 }
 
-/** The delivery lag of these endpoints per node. An endpoint without a row has no lag. */
+/** Returns the delivery lag of these endpoints per node. An endpoint without a row has no lag. */
 export async function listLags(db: Db, endpointIds: readonly string[]): Promise<readonly NodeLag[]> {
   const lags: NodeLag[] = []
   for (let start = 0; start < endpointIds.length; start += storeLimits.insertRowsMax) {
@@ -102,14 +108,14 @@ export async function listLags(db: Db, endpointIds: readonly string[]): Promise<
   return lags
 }
 
-/** The lags of all accounts, for operators. */
+/** Returns the lags of all accounts, for operators. */
 export async function listAllLags(db: Db): Promise<readonly NodeLag[]> {
   const rows = await db.selectFrom('endpoint_lags').selectAll().orderBy('endpoint_id').orderBy('node_id').execute()
   return rows.map((row) => ({ ...row, oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at) }))
 }
 
-/** The lags that move an account's endpoints out of `active`: blocked, or sealed before `sealedBefore` (epoch ms). */
-export async function listTroubledLags(db: Db, account_id: string, sealedBefore: number): Promise<readonly NodeLag[]> {
+/** Returns the lags that degrade an account's endpoints: blocked, or with a segment sealed before `sealedBefore` (epoch ms). */
+export async function listDegradingLags(db: Db, account_id: string, sealedBefore: number): Promise<readonly NodeLag[]> {
   const rows = await db
     .selectFrom('endpoint_lags')
     .innerJoin('endpoints', 'endpoints.id', 'endpoint_lags.endpoint_id')

@@ -19,17 +19,17 @@ export function postgresDialect(url: string, { onConnectionLost }: PostgresOptio
     idle_in_transaction_session_timeout: storeLimits.statementTimeoutMs,
     types: {
       getTypeParser: ((oid: number, format?: 'text') =>
-        oid === int8 ? safeInteger : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+        oid === int8 ? parseSafeInteger : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
     },
   })
   pool.on('error', onConnectionLost)
-  // The pool reports only idle connections. For one in use, the failing query is report enough.
+  // The pool reports only errors of idle connections. For a connection in use, the query fails.
   pool.on('connect', (client) => client.on('error', () => undefined))
   return new PostgresDialect({ pool })
 }
 
-function safeInteger(text: string): number {
+function parseSafeInteger(text: string): number {
   const value = Number(text)
-  if (!Number.isSafeInteger(value)) throw new RangeError(`the database holds an integer beyond 2^53: ${text}`)
+  if (!Number.isSafeInteger(value)) throw new RangeError(`integer from the database exceeds 2^53: ${text}`)
   return value
 }

@@ -10,7 +10,7 @@ export type RawParquet = {
   readonly region: string
 }
 
-/** The raw Parquet files of the endpoint's latest commits, newest first. */
+/** Returns the raw Parquet files of the endpoint's latest commits, newest first. */
 export async function listRawParquet(db: Db, endpoint_id: string, limit: number): Promise<readonly RawParquet[]> {
   const rows = await db
     .selectFrom('commits')
@@ -19,8 +19,8 @@ export async function listRawParquet(db: Db, endpoint_id: string, limit: number)
     .orderBy('uploaded_at', 'desc')
     .limit(limit)
     .execute()
-  return rows.flatMap(({ artifacts, ...place }) => {
+  return rows.flatMap(({ artifacts, ...bucketFields }) => {
     const { parquet } = fromJson<ArtifactFiles>(artifacts)
-    return parquet === undefined ? [] : [{ ...place, key: parquet.key, bytes: parquet.bytes }]
+    return parquet === undefined ? [] : [{ ...bucketFields, key: parquet.key, bytes: parquet.bytes }]
   })
 }

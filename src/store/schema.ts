@@ -1,12 +1,12 @@
 /**
  * The tables, the same in both databases.
  *
- * Law: only types that SQLite and Postgres read alike. Ids and JSON are text, times are whole milliseconds since 1970, booleans are
- * 0 or 1. JSON is text on Postgres too: jsonb rejects the character U+0000, which a definition may contain.
+ * Law: only types that SQLite and Postgres return alike. Ids and JSON are text, times are whole milliseconds since 1970, booleans
+ * are 0 or 1. JSON is text on Postgres too: jsonb rejects the character U+0000, which a definition may contain.
  */
 export type Database = {
   schema_migrations: { version: number; name: string; applied_at: number }
-  /** `version` is the random name of the last change. */
+  /** `version` is a random id of the last change. */
   epoch: { id: number; value: number; version: string }
   snapshot_sections: { region: string; section: string; version: string }
   accounts: { id: string; name: string; external_id: string; created_at: number }
@@ -53,9 +53,9 @@ export type Database = {
     mqtt_config: string | null
     destination_id: string | null
     since_epoch: number
-    /** When it began to drain. */
+    /** When draining started. */
     draining_at: number | null
-    /** The epoch that drains it. */
+    /** The epoch of the change that started draining. */
     draining_epoch: number | null
     /** Deleted for its account. The row stays, because commits, DLQ files and metrics refer to it. */
     deleted_at: number | null
@@ -201,7 +201,7 @@ export type Database = {
     started_at: number | null
     finished_at: number | null
     last_error: string | null
-    /** When a node last took units of it, so that jobs take turns. */
+    /** When a node last took units of the job. Jobs take turns by it. */
     looked_at: number
   }
   job_units: {
@@ -210,12 +210,12 @@ export type Database = {
     view_id: string
     number: number
     status: string
-    /** When a node may take it: for a leased unit, the end of the lease. Null once finished. */
+    /** When a node may take the unit. For a leased unit, the end of the lease. Null once finished. */
     available_at: number | null
     lease_id: string | null
     node_id: string | null
     incarnation: string | null
-    /** Processes that died while they worked on it. */
+    /** Number of processes that crashed while working on the unit. */
     deaths: number
     reason: string | null
   }

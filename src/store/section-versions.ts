@@ -1,8 +1,8 @@
 /**
- * The versions of the snapshot's sections, by region.
+ * The versions of snapshot sections, by region.
  *
- * Law: whoever changes what a section holds gives it, in the same transaction, the version of the running change. Keys belong to the
- * regions in which their account has an endpoint, views to those in which they are bound.
+ * Law: a transaction that changes the content of a section also gives the section the version of the running change. Keys belong
+ * to the regions in which their account has an endpoint. Views belong to the regions in which they are bound.
  */
 import { type Expression, type OnConflictBuilder, type RawBuilder, sql } from 'kysely'
 import type { SectionKind } from '#model/snapshot-sections.ts'
@@ -13,13 +13,13 @@ import type { Db } from './store.ts'
 /** Sections of this region are sent to nodes of every region. */
 const everyRegion = '*'
 
-/** Also the expression of indexes, so it has no parameters. */
+/** Indexes use this expression, so it has no parameters. */
 export const shard = (column: string): RawBuilder<string> => sql<string>`substr(${sql.ref(column)}, 35, 2)`
 
 /** By region, then by section. */
 export type SectionVersions = ReadonlyMap<string, ReadonlyMap<string, string>>
 
-/** Of one region, or of all. */
+/** Returns the versions for one region, or for all. */
 export async function listSectionVersions(db: Db, region?: string): Promise<SectionVersions> {
   let query = db.selectFrom('snapshot_sections').selectAll()
   if (region !== undefined) query = query.where('region', 'in', [region, everyRegion])
@@ -48,7 +48,7 @@ export async function touchEndpoint(db: ChangeTx, id: string): Promise<void> {
     db,
     db
       .selectFrom('endpoints')
-      .select(['region', nameOf('endpoints', shard('id')), runningVersion.as('version')])
+      .select(['region', sectionName('endpoints', shard('id')), runningVersion.as('version')])
       .where('id', '=', id),
   )
 }
@@ -58,7 +58,7 @@ export async function touchEndpointsOfDestination(db: ChangeTx, account_id: stri
     db,
     db
       .selectFrom('endpoints')
-      .select(['region', nameOf('endpoints', shard('id')), runningVersion.as('version')])
+      .select(['region', sectionName('endpoints', shard('id')), runningVersion.as('version')])
       .distinct()
       .where('account_id', '=', account_id)
       .where('destination_id', '=', destination_id),
@@ -70,14 +70,14 @@ export async function touchKey(db: ChangeTx, account_id: string, id: string): Pr
     db,
     db
       .selectFrom('endpoints')
-      .select(['region', nameOf('keys', shardOf(id)), runningVersion.as('version')])
+      .select(['region', sectionName('keys', shardOf(id)), runningVersion.as('version')])
       .distinct()
       .where('account_id', '=', account_id)
       .where('deleted_at', 'is', null),
   )
 }
 
-/** Sends an account's keys to a region, or takes them from it. To be called while the account has no endpoint there. */
+/** Adds an account's keys to a region, or removes them. Call while the account has no endpoint there. */
 export async function touchKeysUnlessServed(db: ChangeTx, account_id: string, region: string): Promise<void> {
   const served = await db
     .selectFrom('endpoints')
@@ -92,13 +92,13 @@ export async function touchKeysUnlessServed(db: ChangeTx, account_id: string, re
     db,
     db
       .selectFrom('api_keys')
-      .select([sql<string>`cast(${region} as text)`.as('region'), nameOf('keys', shard('id')), runningVersion.as('version')])
+      .select([sql<string>`cast(${region} as text)`.as('region'), sectionName('keys', shard('id')), runningVersion.as('version')])
       .distinct()
       .where('account_id', '=', account_id),
   )
 }
 
-/** Sends a view's definition to a region, or takes it from it. To be called while no endpoint there has the view bound. */
+/** Adds a view's definition to a region, or removes it. Call while no endpoint there has the view bound. */
 export async function touchViewUnlessBound(db: ChangeTx, view_id: string, region: string): Promise<void> {
   const bound = await db
     .selectFrom('bindings')
@@ -117,7 +117,7 @@ export async function touchViewUnlessBound(db: ChangeTx, view_id: string, region
     .execute()
 }
 
-/** Of a view that is being archived: to be called while it is still bound. */
+/** Touches the endpoints and regions of a view that is being archived. Call while it is still bound. */
 export async function touchBoundEndpoints(db: ChangeTx, view_id: string): Promise<void> {
   const bound = db
     .selectFrom('bindings')
@@ -126,15 +126,15 @@ export async function touchBoundEndpoints(db: ChangeTx, view_id: string): Promis
     .where('bindings.deactivated_at', 'is', null)
     .select('endpoints.region')
     .distinct()
-  await touch(db, bound.select([nameOf('endpoints', shard('endpoints.id')), runningVersion.as('version')]))
-  await touch(db, bound.select([nameOf('views', shardOf(view_id)), runningVersion.as('version')]))
+  await touch(db, bound.select([sectionName('endpoints', shard('endpoints.id')), runningVersion.as('version')]))
+  await touch(db, bound.select([sectionName('views', shardOf(view_id)), runningVersion.as('version')]))
 }
 
 const shardOf = (id: string) => sql<string>`cast(${id.slice(-2)} as text)`
 
 const runningVersion = sql<string>`(select version from epoch)`
 
-const nameOf = (kind: SectionKind, part: RawBuilder<unknown>) => sql<string>`${sql.lit(`${kind}/`)} || ${part}`.as('section')
+const sectionName = (kind: SectionKind, part: RawBuilder<unknown>) => sql<string>`${sql.lit(`${kind}/`)} || ${part}`.as('section')
 
 const replaceVersion = (conflict: OnConflictBuilder<Database, 'snapshot_sections'>) =>
   conflict.columns(['region', 'section']).doUpdateSet(({ ref }) => ({ version: ref('excluded.version') }))

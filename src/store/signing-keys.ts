@@ -3,7 +3,7 @@ import type { ChangeTx } from './epoch.ts'
 import { touchInstallation } from './section-versions.ts'
 import type { Db } from './store.ts'
 
-/** A signing key for access tokens, from `auth/access-tokens.ts`. Anyone who can read this table can sign. */
+/** A signing key for access tokens, from `auth/access-tokens.ts`. It is stored in plain text: anyone who can read this table can sign. */
 export type StoredSigningKey = {
   readonly kid: string
   readonly private_jwk: Readonly<Record<string, unknown>>
@@ -18,7 +18,7 @@ export async function insertSigningKey(db: ChangeTx, key: StoredSigningKey): Pro
   await touchInstallation(db)
 }
 
-/** Newest first: the first one signs, the others only verify. */
+/** Returns the keys, newest first. */
 export async function listSigningKeys(db: Db): Promise<readonly StoredSigningKey[]> {
   const rows = await db.selectFrom('signing_keys').selectAll().orderBy('created_at', 'desc').orderBy('kid').execute()
   return rows.map(({ kid, private_jwk, created_at }) => ({

@@ -1,6 +1,7 @@
 /**
- * What the sections of a snapshot hold, by shard. Several queries: read them and the versions in one `readConsistently`, or a
- * section could be sent under the version of other content.
+ * Reads the content of snapshot sections, by shard.
+ *
+ * Law: read content and versions in one `readConsistently`. Otherwise a section could be sent with the version of other content.
  */
 import type { z } from 'zod'
 import type { Scope } from '#model/api-key.ts'
@@ -26,7 +27,7 @@ export type RegionKeys = {
   readonly revoked_keys: readonly z.infer<typeof RevokedKeySection>[]
 }
 
-/** Keys of the accounts that have an endpoint in the region: active ones, and those revoked at `revokedSince` (epoch ms) or later. */
+/** Returns keys of accounts with an endpoint in the region: active ones, and those revoked at `revokedSince` (epoch ms) or later. */
 export async function listRegionKeys(
   db: Db,
   region: string,
@@ -43,7 +44,7 @@ export async function listRegionKeys(
     )
     .orderBy('id')
     .execute()
-  return byShard(
+  return groupByShard(
     rows,
     ({ id }) => id,
     shards,
@@ -75,7 +76,7 @@ export async function listRegionEndpoints(
     .orderBy('endpoints.id')
     .execute()
   const bindings = await listActiveBindings(db, region, shards)
-  return byShard(
+  return groupByShard(
     rows,
     ({ id }) => id,
     shards,
@@ -83,7 +84,7 @@ export async function listRegionEndpoints(
   )
 }
 
-/** The view versions that are bound in the region. */
+/** Returns the view versions that are bound in the region. */
 export async function listRegionViews(
   db: Db,
   region: string,
@@ -105,7 +106,7 @@ export async function listRegionViews(
     )
     .orderBy('id')
     .execute()
-  return byShard(
+  return groupByShard(
     rows,
     ({ id }) => id,
     shards,
@@ -135,8 +136,8 @@ async function listActiveBindings(db: Db, region: string, shards: readonly strin
   return byEndpoint
 }
 
-/** Every shard that was asked for is there, also an empty one. */
-function byShard<Row, Content>(
+/** Groups rows by shard. The result has every requested shard, including empty ones. */
+function groupByShard<Row, Content>(
   rows: readonly Row[],
   idOf: (row: Row) => string,
   shards: readonly string[],

@@ -8,8 +8,8 @@ import { storeLimits } from './limits.ts'
 /**
  * Adapts `node:sqlite` to Kysely's SqliteDialect.
  *
- * Law: a commit is on disk when it returns (`synchronous=FULL`). A transaction takes the write lock when it begins, so it cannot
- * fail later because another process changed what it read.
+ * Law: a commit is on disk when it returns (`synchronous=FULL`). A transaction takes the write lock at its start, so it cannot
+ * fail later because another process changed rows that it read.
  */
 export function sqliteDialect(path: string): SqliteDialect {
   return new SqliteDialect({ database: async () => openDatabase(path) })
@@ -18,7 +18,7 @@ export function sqliteDialect(path: string): SqliteDialect {
 function openDatabase(path: string): SqliteDatabase {
   if (path !== ':memory:') {
     mkdirSync(dirname(path), { recursive: true })
-    // It holds the keys that sign tokens, so only its owner may read it. SQLite gives its other files the same mode.
+    // Only the owner may read the file, because it contains signing keys. SQLite creates its other files with the same mode.
     closeSync(openSync(path, 'a', 0o600))
   }
   const database = new DatabaseSync(path, { timeout: storeLimits.sqliteBusyTimeoutMs, enableForeignKeyConstraints: true })
@@ -43,9 +43,9 @@ function prepareStatement(database: DatabaseSync, sql: string): SqliteStatement 
   const statement = database.prepare(sql)
   return {
     reader: statement.columns().length > 0,
-    all: (parameters) => statement.all(...parameters.map(inputValue)),
-    run: (parameters) => statement.run(...parameters.map(inputValue)),
-    iterate: (parameters) => statement.iterate(...parameters.map(inputValue)),
+    all: (parameters) => statement.all(...parameters.map(toInputValue)),
+    run: (parameters) => statement.run(...parameters.map(toInputValue)),
+    iterate: (parameters) => statement.iterate(...parameters.map(toInputValue)),
   }
 }
 
@@ -54,7 +54,7 @@ export class BadTextError extends Error {
   override readonly name = 'BadTextError'
 }
 
-function inputValue(value: unknown): SQLInputValue {
+function toInputValue(value: unknown): SQLInputValue {
   if (typeof value === 'string' && value.includes('\0')) throw new BadTextError('text contains the character U+0000')
   if (typeof value === 'boolean') return value ? 1 : 0
   return value as SQLInputValue

@@ -1,20 +1,20 @@
 /**
  * A database, SQLite or Postgres, and its transactions.
  *
- * Law: inside `transact` use only the `db` that it passes. SQLite has one connection: a call on `store.db` from inside would
- * wait for the transaction that waits for it.
+ * Law: inside `transact` use only the `db` that it passes. SQLite has one connection, so a call on `store.db` from inside would
+ * deadlock.
  */
 import { setTimeout } from 'node:timers/promises'
 import { Kysely, type Transaction } from 'kysely'
 import { AppError } from '#errors.ts'
-import { databaseErrorKind, explain } from './database-error.ts'
+import { databaseErrorKind, translateErrors } from './database-error.ts'
 import { storeLimits } from './limits.ts'
 import { type PostgresOptions, postgresDialect } from './postgres.ts'
 import type { Database } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
 
 export type Db = Kysely<Database>
-/** A `Db` in a transaction: functions that take it make several changes that belong together. */
+/** A `Db` in a transaction. Functions that require it make several changes that belong together. */
 export type Tx = Transaction<Database>
 
 export type Store = { readonly db: Db; readonly dialect: 'sqlite' | 'postgres'; close(): Promise<void> }
@@ -32,27 +32,27 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
 }
 
 /**
- * Runs `work` in one transaction and retries it, a bounded number of times, after a collision: `work` must have no effects outside
- * the database. Postgres runs at read committed: constraints and guarded updates decide between callers, not the order of reads.
+ * Runs `work` in one transaction. Retries it after a collision, a bounded number of times: `work` must only change the database.
+ * Postgres runs at read committed, so constraints and guarded updates decide between concurrent callers, not reads.
  */
 export async function transact<T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> {
-  return retryingCollisions(() => store.db.transaction().execute(work))
+  return retryCollisions(() => store.db.transaction().execute(work))
 }
 
-/** Runs read-only `work` on one state of the database. */
+/** Runs read-only `work` on one consistent state of the database. */
 export async function readConsistently<T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> {
   const transaction = store.db.transaction()
-  return retryingCollisions(() =>
+  return retryCollisions(() =>
     store.dialect === 'postgres'
       ? transaction.setIsolationLevel('repeatable read').setAccessMode('read only').execute(work)
       : transaction.execute(work),
   )
 }
 
-async function retryingCollisions<T>(attempt: () => Promise<T>): Promise<T> {
+async function retryCollisions<T>(attempt: () => Promise<T>): Promise<T> {
   for (let attempts = 1; ; attempts += 1) {
     try {
-      return await explain(attempt())
+      return await translateErrors(attempt())
     } catch (error) {
       const kind = databaseErrorKind(error)
       if (kind !== 'collision') throw error

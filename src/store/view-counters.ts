@@ -1,7 +1,7 @@
 /**
  * View metrics: sums in buckets of five minutes for the last day, and lifetime sums.
  *
- * Law: counted once, in the transaction that records a commit for the first time.
+ * Law: a commit is counted once, in the transaction that first records it.
  */
 import { sql } from 'kysely'
 import type { ViewOutcome } from '#model/commit.ts'
@@ -9,17 +9,17 @@ import { type EndpointViewMetrics, errorRatePct, sumCounts, type ViewMetrics } f
 import { fromTime, toStorableText, toTime, toTimeOrNull } from './columns.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
-import { bucketOf, dayMs } from './view-buckets.ts'
+import { bucketStart, dayMs } from './view-buckets.ts'
 import { addViewQuality, removeViewQualityBefore } from './view-quality.ts'
 
-const counted = ['processed', 'accepted', 'dropped', 'dlq', 'cast_nulls', 'errors'] as const
+const counterColumns = ['processed', 'accepted', 'dropped', 'dlq', 'cast_nulls', 'errors'] as const
 
-/** Adds the outcomes of one new commit, which happened at `now` (epoch ms). */
+/** Adds the outcomes of one new commit, made at `now` (epoch ms). */
 export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: readonly ViewOutcome[], now: number): Promise<void> {
   if (outcomes.length === 0) return
   await db
     .insertInto('view_counters')
-    .values(outcomes.map((outcome) => ({ ...toCounts(endpoint_id, outcome), bucket_start: bucketOf(now) })))
+    .values(outcomes.map((outcome) => ({ ...toCounts(endpoint_id, outcome), bucket_start: bucketStart(now) })))
     .onConflict((conflict) => conflict.columns(['view_id', 'endpoint_id', 'bucket_start']).doUpdateSet(sums('view_counters')))
     .execute()
   await db
@@ -38,12 +38,12 @@ export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: rea
   await addViewQuality(db, endpoint_id, outcomes, now)
 }
 
-/** One view version, by endpoint and in sum. The window is the 288 buckets up to now. The caller asks for the view before. */
+/** Returns metrics of one view version, by endpoint and in sum. The window is the 288 buckets up to now. The caller checks the view. */
 export async function getViewMetrics(db: Db, account_id: string, view_id: string, now: number): Promise<ViewMetrics> {
-  const lately = await db
+  const recent = await db
     .selectFrom('view_counters')
     .select('endpoint_id')
-    .select(counted.map((name) => sql<number>`cast(sum(${sql.ref(name)}) as bigint)`.as(name)))
+    .select(counterColumns.map((name) => sql<number>`cast(sum(${sql.ref(name)}) as bigint)`.as(name)))
     .where('view_id', '=', view_id)
     .where('bucket_start', '>', now - dayMs)
     .groupBy('endpoint_id')
@@ -58,8 +58,8 @@ export async function getViewMetrics(db: Db, account_id: string, view_id: string
     .orderBy('endpoints.created_at', 'desc')
     .orderBy('endpoints.id')
     .execute()
-  const latelyOf = new Map(lately.map((row) => [row.endpoint_id, row]))
-  return aggregate(rows.map((row) => toMetrics(row, latelyOf.get(row.endpoint_id))))
+  const recentByEndpoint = new Map(recent.map((row) => [row.endpoint_id, row]))
+  return aggregate(rows.map((row) => toMetrics(row, recentByEndpoint.get(row.endpoint_id))))
 }
 
 /** Removes buckets that began before `before` (epoch ms) and returns their number. Lifetime sums stay. */
@@ -83,7 +83,7 @@ function toLastError({ last_error }: ViewOutcome) {
   }
 }
 
-/** In an upsert: the value of the later error. A restored commit may be older than the row. */
+/** For an upsert: the value of the later error. A restored commit may be older than the row. */
 function later<Name extends 'last_error_at' | 'last_error_code' | 'last_error_message'>(name: Name) {
   const [old, added] = [sql.ref(`view_totals.${name}`), sql.ref(`excluded.${name}`)]
   return sql<Database['view_totals'][Name]>`case
@@ -92,9 +92,10 @@ function later<Name extends 'last_error_at' | 'last_error_code' | 'last_error_me
     else ${old} end`
 }
 
-/** In an upsert: the sum of the row and the added value. */
+/** For an upsert: the sum of the row and the added value. */
 function sums(table: 'view_counters' | 'view_totals') {
-  const sum = (name: (typeof counted)[number]) => sql<number>`${sql.ref(`${table}.${name}`)} + ${sql.ref(`excluded.${name}`)}`
+  const sum = (name: (typeof counterColumns)[number]) =>
+    sql<number>`${sql.ref(`${table}.${name}`)} + ${sql.ref(`excluded.${name}`)}`
   return {
     processed: sum('processed'),
     accepted: sum('accepted'),
@@ -105,12 +106,12 @@ function sums(table: 'view_counters' | 'view_totals') {
   }
 }
 
-type Counts = Pick<Database['view_totals'], (typeof counted)[number]>
+type Counts = Pick<Database['view_totals'], (typeof counterColumns)[number]>
 type Row = Database['view_totals'] & { label: string; region: string }
 
-function toMetrics(row: Row, lately: Counts | undefined): EndpointViewMetrics {
-  const last_24h = sumCounts(lately === undefined ? [] : [lately])
-  const errors = lately?.errors ?? 0
+function toMetrics(row: Row, recent: Counts | undefined): EndpointViewMetrics {
+  const last_24h = sumCounts(recent === undefined ? [] : [recent])
+  const errors = recent?.errors ?? 0
   return {
     endpoint_id: row.endpoint_id,
     endpoint_name: `${row.label}.${row.region}`,

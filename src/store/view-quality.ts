@@ -1,25 +1,25 @@
 /**
- * How good the data of views is: in buckets of five minutes for the last day, and for ever.
+ * Column quality of views: in buckets of five minutes for the last day, and lifetime sums.
  *
- * Law: counted once, in the transaction that records a commit for the first time, which holds its endpoint's row in `commit_heads`. So
- * nobody else reads and writes rows of this endpoint meanwhile, and what is read, added to and written back loses nothing.
+ * Law: a commit is counted once, in the transaction that first records it. That transaction has locked the endpoint's row in
+ * `commit_heads`, so this endpoint has no concurrent writer, and read-modify-write is safe.
  */
 import type { ViewOutcome } from '#model/commit.ts'
 import { addQualities, noQuality, type QualitySum, toSum } from '#model/view-quality.ts'
 import { fromJson, toTime } from './columns.ts'
 import { storeLimits } from './limits.ts'
 import type { Db, Tx } from './store.ts'
-import { bucketOf, dayMs } from './view-buckets.ts'
+import { bucketStart, dayMs } from './view-buckets.ts'
 
-/** The row of all time, which has no bucket. */
+/** `bucket_start` of the row with lifetime sums. */
 const ALL_TIME = -1
 
-/** Adds the outcomes of one new commit, which happened at `now` (epoch ms). */
+/** Adds the outcomes of one new commit, made at `now` (epoch ms). */
 export async function addViewQuality(db: Tx, endpoint_id: string, outcomes: readonly ViewOutcome[], now: number): Promise<void> {
   const added = new Map<string, QualitySum>()
   for (const { view_id, quality } of outcomes) if (quality !== undefined) added.set(view_id, toSum(quality, toTime(now)))
   if (added.size === 0) return
-  const buckets = [bucketOf(now), ALL_TIME]
+  const buckets = [bucketStart(now), ALL_TIME]
   const known = await db
     .selectFrom('view_quality')
     .selectAll()
@@ -31,7 +31,7 @@ export async function addViewQuality(db: Tx, endpoint_id: string, outcomes: read
     buckets.map((bucket_start) => {
       const row = known.find((each) => each.view_id === view_id && each.bucket_start === bucket_start)
       const before = row === undefined ? [] : [fromJson<QualitySum>(row.quality)]
-      // Paths are of the last day: in the row of all time they would only grow old.
+      // Unmapped paths are kept for the last day only.
       const more = bucket_start === ALL_TIME ? { ...sum, unmapped: [] } : sum
       return { view_id, endpoint_id, bucket_start, quality: JSON.stringify(addQualities([...before, more])) }
     }),
@@ -51,23 +51,23 @@ export async function addViewQuality(db: Tx, endpoint_id: string, outcomes: read
 
 export type QualityWindows = { readonly last_24h: QualitySum; readonly all_time: QualitySum }
 
-/** Of one view version on one endpoint. The window is the 288 buckets up to now. The caller asks for the view and the endpoint before. */
+/** Returns the quality of one view version on one endpoint. The window is the 288 buckets up to now. The caller checks both ids. */
 export async function getViewQuality(db: Db, view_id: string, endpoint_id: string, now: number): Promise<QualityWindows> {
   const rows = await db
     .selectFrom('view_quality')
     .select(['bucket_start', 'quality'])
     .where('view_id', '=', view_id)
     .where('endpoint_id', '=', endpoint_id)
-    .where((either) => either.or([either('bucket_start', '=', ALL_TIME), either('bucket_start', '>', now - dayMs)]))
+    .where(({ eb, or }) => or([eb('bucket_start', '=', ALL_TIME), eb('bucket_start', '>', now - dayMs)]))
     .execute()
-  const [ever, lately] = [rows.find(isAllTime), rows.filter((row) => !isAllTime(row))]
+  const [lifetime, recent] = [rows.find(isAllTime), rows.filter((row) => !isAllTime(row))]
   return {
-    last_24h: addQualities(lately.map(({ quality }) => fromJson<QualitySum>(quality))),
-    all_time: ever === undefined ? noQuality : fromJson<QualitySum>(ever.quality),
+    last_24h: addQualities(recent.map(({ quality }) => fromJson<QualitySum>(quality))),
+    all_time: lifetime === undefined ? noQuality : fromJson<QualitySum>(lifetime.quality),
   }
 }
 
-/** Removes buckets that began before `before` (epoch ms). What is of all time stays. */
+/** Removes buckets that began before `before` (epoch ms). Lifetime sums stay. */
 export async function removeViewQualityBefore(db: Db, before: number): Promise<void> {
   await db.deleteFrom('view_quality').where('bucket_start', '>', ALL_TIME).where('bucket_start', '<', before).execute()
 }

@@ -1,15 +1,15 @@
 /**
- * View versions: one row each; all rows of one name in an account are a lineage.
+ * View versions, one row each. All rows with the same name in an account form a lineage.
  *
- * Law: a version leaves `draft` once, and from then on its definition stays. Every change names the status that it starts from in
- * its WHERE, so of two callers one wins and the other finds nothing.
+ * Law: a version leaves `draft` once. After that its definition never changes. Every change has the expected status in its WHERE,
+ * so only one of two concurrent callers succeeds.
  */
 import { AppError } from '#errors.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
-import { explain } from './database-error.ts'
+import { translateErrors } from './database-error.ts'
 import type { ChangeTx } from './epoch.ts'
 import { storeLimits } from './limits.ts'
 import { readPage } from './page.ts'
@@ -19,7 +19,7 @@ import type { Db, Tx } from './store.ts'
 
 const notFound = () => new AppError('not_found', 'no such view')
 const nameTaken = new AppError('validation_error', 'the name is taken', {
-  errors: [{ path: 'name', message: 'is the name of another view: make a new version of that one' }],
+  errors: [{ path: 'name', message: 'is the name of another view: create a new version of that view' }],
 })
 
 export type NewView = Omit<CreateView, 'definition'> & {
@@ -30,7 +30,7 @@ export type NewView = Omit<CreateView, 'definition'> & {
 
 export type DraftChange = Omit<ChangeView, 'definition'> & { readonly definition?: Definition | undefined }
 
-/** The first version of a new lineage, as a draft. Throws validation_error when the account has the name already. */
+/** Inserts the first version of a new lineage, as a draft. Throws validation_error if the account already has the name. */
 export async function insertView(db: Tx, account_id: string, view: NewView, now: number): Promise<View> {
   const taken = await db
     .selectFrom('views')
@@ -44,7 +44,7 @@ export async function insertView(db: Tx, account_id: string, view: NewView, now:
     .insertInto('views')
     .values(newRow(account_id, view, 1, now))
     .returningAll()
-  const row = await explain(insert.executeTakeFirstOrThrow(), { unique: nameTaken })
+  const row = await translateErrors(insert.executeTakeFirstOrThrow(), { unique: nameTaken })
   await insertTags(db, view.id, view.tags)
   return toView(row)
 }
@@ -52,8 +52,8 @@ export async function insertView(db: Tx, account_id: string, view: NewView, now:
 export type NewVersion = { readonly id: string; readonly created_by: string; readonly description?: string | undefined }
 
 /**
- * A draft with the next number in the lineage of `id`, copied from version `from`, or the latest one.
- * Throws not_found, and validation_error when the lineage has no version `from`.
+ * Inserts a draft with the next number in the lineage of `id`, copied from version `from`, or the latest one.
+ * Throws not_found, and validation_error if the lineage has no version `from`.
  */
 export async function insertVersion(
   db: Tx,
@@ -69,13 +69,13 @@ export async function insertVersion(
     const source = from === undefined ? lineage[0] : lineage.find((candidate) => candidate.version === from)
     if (source === undefined) {
       throw new AppError('validation_error', `the view has no version ${from}`, {
-        errors: [{ path: 'copy_from_version', message: 'names no version of this view' }],
+        errors: [{ path: 'copy_from_version', message: 'is not a version of this view' }],
       })
     }
     const { definition, format, tags } = source
     const description = version.description ?? source.description
     const copy = { id: version.id, created_by: version.created_by, name, definition, format, tags, description }
-    // Waits for whoever takes the same number at this moment, and finds it taken.
+    // Waits for a concurrent insert of the same number, and then returns no row.
     const row = await db
       .insertInto('views')
       .values(newRow(account_id, copy, (lineage[0]?.version ?? 0) + 1, now))
@@ -87,7 +87,7 @@ export async function insertVersion(
       return toView(row)
     }
   }
-  throw new AppError('unavailable', 'too many versions of this view are made at once', { retryAfterSeconds: 1 })
+  throw new AppError('unavailable', 'too many versions of this view are being created at once', { retryAfterSeconds: 1 })
 }
 
 export async function findView(db: Db, account_id: string, id: string): Promise<View | undefined> {
@@ -107,7 +107,7 @@ export async function getView(db: Db, account_id: string, id: string): Promise<V
   return view
 }
 
-/** With the versions of its lineage, latest first, and the endpoints it is attached to. Throws not_found. */
+/** Returns a view with the versions of its lineage, latest first, and the endpoints it is attached to. Throws not_found. */
 export async function getViewDetail(db: Db, account_id: string, id: string): Promise<ViewDetail> {
   const view = await getView(db, account_id, id)
   const lineage = await listVersions(db, account_id, view.name)
@@ -138,11 +138,11 @@ export async function getViewDetail(db: Db, account_id: string, id: string): Pro
 export type ViewFilter = {
   readonly status?: ViewStatus | undefined
   readonly name?: string | undefined
-  /** A view has to carry all of them. */
+  /** Matches views that have all of these tags. */
   readonly tags?: readonly string[] | undefined
 }
 
-/** Newest first. */
+/** Returns one page, newest first. */
 export async function listViews(db: Db, account_id: string, filter: ViewFilter, page: PageQuery): Promise<Page<ViewWithUsage>> {
   const { status, name, tags = [] } = filter
   let matching = db.selectFrom('views').where('views.account_id', '=', account_id)
@@ -176,13 +176,13 @@ export async function listViews(db: Db, account_id: string, filter: ViewFilter, 
   )
 }
 
-/** Changes what is given. Throws not_found, and validation_error when it is no draft. */
+/** Changes the given fields. Throws not_found, and validation_error if the view is not a draft. */
 export async function updateDraft(db: Tx, account_id: string, id: string, change: DraftChange): Promise<View> {
   const { description, definition, format, tags } = change
   const row = await db
     .updateTable('views')
     .set({
-      // Something has to be set, and the row has to be locked, also when nothing is given.
+      // Sets at least one column, to lock the row even if no field is given.
       status: 'draft',
       ...(description === undefined ? {} : { description }),
       ...(format === undefined ? {} : { format }),
@@ -194,7 +194,7 @@ export async function updateDraft(db: Tx, account_id: string, id: string, change
     .where('status', '=', 'draft')
     .returningAll()
     .executeTakeFirst()
-  if (row === undefined) return refuse(db, account_id, id, 'only a draft can be changed: make a new version')
+  if (row === undefined) return throwWrongStatus(db, account_id, id, 'only a draft can be changed: create a new version')
   if (tags !== undefined) {
     await db.deleteFrom('view_tags').where('view_id', '=', id).execute()
     await insertTags(db, id, tags)
@@ -202,7 +202,7 @@ export async function updateDraft(db: Tx, account_id: string, id: string, change
   return toView(row)
 }
 
-/** Throws not_found, and validation_error when it is no draft. */
+/** Throws not_found, and validation_error if the view is not a draft. */
 export async function publishView(db: Db, account_id: string, id: string, now: number): Promise<View> {
   const row = await db
     .updateTable('views')
@@ -212,12 +212,12 @@ export async function publishView(db: Db, account_id: string, id: string, now: n
     .where('status', '=', 'draft')
     .returningAll()
     .executeTakeFirst()
-  return row === undefined ? refuse(db, account_id, id, 'only a draft can be published') : toView(row)
+  return row === undefined ? throwWrongStatus(db, account_id, id, 'only a draft can be published') : toView(row)
 }
 
 /**
- * Archives and detaches from every endpoint.
- * Throws not_found, and validation_error when it is not published.
+ * Archives a view and detaches it from every endpoint.
+ * Throws not_found, and validation_error if the view is not published.
  */
 export async function archiveView(db: ChangeTx, account_id: string, id: string, now: number): Promise<View> {
   const row = await db
@@ -228,7 +228,7 @@ export async function archiveView(db: ChangeTx, account_id: string, id: string, 
     .where('status', '=', 'published')
     .returningAll()
     .executeTakeFirst()
-  if (row === undefined) return refuse(db, account_id, id, 'only a published view can be archived')
+  if (row === undefined) return throwWrongStatus(db, account_id, id, 'only a published view can be archived')
   await touchBoundEndpoints(db, id)
   await db
     .updateTable('bindings')
@@ -239,7 +239,7 @@ export async function archiveView(db: ChangeTx, account_id: string, id: string, 
   return toView(row)
 }
 
-/** Throws not_found, and validation_error when it is no draft. */
+/** Throws not_found, and validation_error if the view is not a draft. */
 export async function removeDraft(db: Db, account_id: string, id: string): Promise<void> {
   const { numDeletedRows } = await db
     .deleteFrom('views')
@@ -247,11 +247,11 @@ export async function removeDraft(db: Db, account_id: string, id: string): Promi
     .where('id', '=', id)
     .where('status', '=', 'draft')
     .executeTakeFirstOrThrow()
-  if (numDeletedRows === 0n) await refuse(db, account_id, id, 'only a draft can be deleted')
+  if (numDeletedRows === 0n) await throwWrongStatus(db, account_id, id, 'only a draft can be deleted')
 }
 
-/** Why a guarded change found nothing. */
-async function refuse(db: Db, account_id: string, id: string, message: string): Promise<never> {
+/** Throws the reason why a guarded change matched no row. */
+async function throwWrongStatus(db: Db, account_id: string, id: string, message: string): Promise<never> {
   const { status } = await getView(db, account_id, id)
   throw new AppError('validation_error', `${message}; this version is ${status}`)
 }

@@ -139,7 +139,7 @@ describe('DELETE /v1/endpoints/{id}', () => {
       status: 200,
       body: {
         status: 'draining',
-        status_reasons: ['it is being deleted', expect.stringContaining('2 segments to deliver: no bucket')],
+        status_reasons: ['the endpoint is being deleted', expect.stringContaining('2 segments to deliver: no bucket')],
       },
     })
     expect(await account.delete(`/v1/destinations/${destination.id}`)).toMatchObject({ status: 409 })

@@ -159,7 +159,7 @@ describe('POST /v1/views/{id}/backfill', () => {
     expect(await account.post(`/v1/views/${draft.id}/backfill`, body)).toMatchObject({ status: 422, body: { detail } })
     const foreign = await furnished({ segments: 0 })
     for (const endpoint_id of [newId(), foreign.endpoint.id]) {
-      const errors = [{ path: 'endpoint_id', message: 'names no endpoint of the account' }]
+      const errors = [{ path: 'endpoint_id', message: 'is not an endpoint of the account' }]
       expect(await backfill({ endpoint_id })).toMatchObject({ status: 422, body: { errors } })
     }
     expect(await backfill({ from: at(2), to: at(2) })).toMatchObject({ status: 422, body: { errors: [{ path: 'to' }] } })
@@ -398,7 +398,7 @@ describe('a lease', () => {
 
   test('of a crashed process is leased again at once when its node asks, and fails for good after several crashes', async () => {
     const { account, worker, job } = await leased()
-    for (let deaths = 1; deaths < leaseLimits.deathsMax; deaths += 1) {
+    for (let deaths = 1; deaths < leaseLimits.crashesMax; deaths += 1) {
       worker.incarnation = `after ${deaths}`
       expect((await worker.lease(1)).units).toHaveLength(1)
     }
@@ -406,13 +406,13 @@ describe('a lease', () => {
     expect((await worker.lease(1)).units).toEqual([])
     expect(await progress(account, job)).toMatchObject({
       status: 'failed',
-      last_error: expect.stringContaining(`${leaseLimits.deathsMax} processes`),
+      last_error: expect.stringContaining(`${leaseLimits.crashesMax} processes`),
     })
   })
 
   test('whose response was lost, or that was released, does not count as a crash', async () => {
     const { worker } = await leased()
-    for (let times = 0; times <= leaseLimits.deathsMax; times += 1) {
+    for (let times = 0; times <= leaseLimits.crashesMax; times += 1) {
       const [unit] = (await worker.lease(1)).units
       expect(unit).toBeDefined()
       if (times % 2 === 0) expect(await worker.report(unit, { outcome: 'released' })).toBe('recorded')

@@ -81,7 +81,7 @@ describe('request bodies', () => {
     const body = new Uint8Array([0x22, 0xff, 0x22])
     const response = await fetch(`${control().url}/v1/destinations`, { method: 'POST', headers, body })
     expect(response.status).toBe(422)
-    expect(await response.json()).toMatchObject({ detail: 'the body is not UTF-8' })
+    expect(await response.json()).toMatchObject({ detail: 'the body must be UTF-8' })
   })
 
   test('413 beyond the bound', async () => {

@@ -122,12 +122,12 @@ describe('POST /v1/views/suggest', () => {
     const { body: fresh } = await account.post('/v1/endpoints', { region: newRegion() })
     expect(await refusal(account, fresh.id)).toContain('add parquet to its output_formats')
     const gone = await delivered(parquetOnly)
-    expect(await refusal(gone.account, gone.endpoint.id)).toContain('not in the bucket')
+    expect(await refusal(gone.account, gone.endpoint.id)).toContain('no longer in the bucket')
     await mkdir(dirname(gone.path), { recursive: true })
     await writeFile(gone.path, 'PAR1 not Parquet PAR1')
     expect(await refusal(gone.account, gone.endpoint.id)).toContain('cannot be read')
     const large = await delivered((key) => ({ parquet: { key, bytes: 10 ** 9, rows: 1, sha256: '0'.repeat(64) } }))
-    expect(await refusal(large.account, large.endpoint.id)).toContain('make segment_bytes smaller')
+    expect(await refusal(large.account, large.endpoint.id)).toContain('lower segment_bytes')
   })
 
   test('401, 403, 404', async () => {

@@ -50,7 +50,7 @@ describe('POST /v1/token/exchange', () => {
     for (const api_key of ['x', `ing_live_${'a'.repeat(32)}`, account.api_key]) {
       const startedAt = performance.now()
       expect(await control().call('POST', '/v1/token/exchange', { api_key })).toMatchObject({ status: 401 })
-      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(controlLimits.exchangeRefusalMs - 2)
+      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(controlLimits.exchangeRejectionMs - 2)
     }
   })
 

@@ -3,9 +3,9 @@ import type { ArtifactFiles } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
-import { findLatestRefusingVersion, listDlqFiles } from '#store/dlq-files.ts'
-import { findUnit, finishUnit, holdJob, leaseUnit, listAvailableUnits, listLeasedUnits, returnUnit } from '#store/job-units.ts'
-import { getJob, holdRunningJob, insertJob, removeJobsFinishedBefore, setJobStatus } from '#store/jobs.ts'
+import { findLatestRejectingVersion, listDlqFiles } from '#store/dlq-files.ts'
+import { findUnit, finishUnit, leaseUnit, listAvailableUnits, listLeasedUnits, lockJob, returnUnit } from '#store/job-units.ts'
+import { getJob, insertJob, lockRunningJob, removeJobsFinishedBefore, setJobStatus } from '#store/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
 import { type Store, transact } from '#store/store.ts'
 import { insertVersion, publishView } from '#store/views.ts'
@@ -53,7 +53,7 @@ describeDatabases('jobs', (kind) => {
     const { id } = await start()
     const take = () =>
       transact(store, async (db) => {
-        await holdRunningJob(db, id, t0)
+        await lockRunningJob(db, id, t0)
         const [unit] = await listAvailableUnits(db, id, t0)
         if (unit !== undefined) await leaseUnit(db, unit, lease(), t0)
         return unit?.commit_id
@@ -72,7 +72,7 @@ describeDatabases('jobs', (kind) => {
       for (let times = 0; times < 3; times += 1) {
         const end = index === 0 ? ({ status: 'done', outcome } as const) : ({ status: 'skipped', reason: 'none' } as const)
         await transact(store, async (db) => {
-          await holdJob(db, job.id)
+          await lockJob(db, job.id)
           await finishUnit(db, unit, end, t0 + 5)
         })
       }
@@ -151,7 +151,7 @@ describeDatabases('jobs', (kind) => {
       await transact(store, (db) => recordCommit(db, commit, t0))
     }
     const find = (except: string, to: number | null, endpoint_id = endpoint.id) =>
-      findLatestRefusingVersion(
+      findLatestRejectingVersion(
         store.db,
         account,
         { name: view.name, except },

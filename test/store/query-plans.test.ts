@@ -11,7 +11,7 @@ import { listDlqFiles } from '#store/dlq-files.ts'
 import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
 import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobsFinishedBefore } from '#store/jobs.ts'
-import { listLags, listTroubledLags, registerNode } from '#store/nodes.ts'
+import { listDegradingLags, listLags, registerNode } from '#store/nodes.ts'
 import { listRawParquet } from '#store/raw-parquet.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/snapshot-sections.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
@@ -233,7 +233,7 @@ describeDatabases('query plans', (kind) => {
         ['view_quality', (db) => removeViewQualityBefore(db, t0)],
         ['view_quality', (db) => recordCommit(db, commitWithQuality(endpoint, view), t0 + 120_000)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
-        ['endpoints', (db) => listTroubledLags(db, account, t0)],
+        ['endpoints', (db) => listDegradingLags(db, account, t0)],
         ['commits', (db) => recordCommit(db, aCommit(endpoint, 99_999), t0 + 60_000)],
         ['commit_additions', (db) => listAddedArtifacts(db, [commit])],
         ['commit_additions', (db) => findCommit(db, commit)],

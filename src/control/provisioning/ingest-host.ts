@@ -1,7 +1,7 @@
 export type HostOptions = {
-  /** Null: endpoints are reached at the node's own address. */
+  /** Null if endpoints are reached at the node's own address. */
   readonly baseDomain: string | null
-  /** `host:port` shown as long as no node of the region is known. */
+  /** `host:port` to return while no node of the region is known. */
   readonly ingestAddressDefault: string
 }
 

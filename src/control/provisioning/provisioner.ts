@@ -2,12 +2,12 @@
  * Provisions endpoints and computes their state.
  *
  * Owns: placement (on every node of the endpoint's region), the addresses to send to, the status. Does not own: nodes, resources.
- * DNS by a server and certificates join here as further facts; until then DNS is static: the addresses of the serving nodes.
+ * DNS is static: the addresses of the serving nodes. Managed DNS and certificates would be added here as further facts.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { DeliveryLag, Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import { listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
-import { listLags, listNodes, listTroubledLags, type NodeFacts, type NodeLag } from '#store/nodes.ts'
+import { listDegradingLags, listLags, listNodes, type NodeFacts, type NodeLag } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { deliveryLagSecondsMax } from '../limits.ts'
 import { type HostOptions, ingestHost } from './ingest-host.ts'
@@ -34,19 +34,21 @@ export class Provisioner {
     return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region) }
   }
 
-  /** By endpoint id, for each of them. */
-  async statesOf(endpoints: readonly StoredEndpoint[], observed?: Observation): Promise<ReadonlyMap<string, EndpointState>> {
+  /** Returns the state of each endpoint, by id. */
+  async computeStates(endpoints: readonly StoredEndpoint[], observed?: Observation): Promise<ReadonlyMap<string, EndpointState>> {
     const observation = observed ?? (await this.observe(endpoints.map(({ region }) => region)))
     const ids = endpoints.map(({ id }) => id)
     const lags = Map.groupBy(await listLags(this.#options.store.db, ids), ({ endpoint_id }) => endpoint_id)
-    return new Map(endpoints.map((endpoint) => [endpoint.id, this.#stateOf(endpoint, lags.get(endpoint.id) ?? [], observation)]))
+    return new Map(
+      endpoints.map((endpoint) => [endpoint.id, this.#computeState(endpoint, lags.get(endpoint.id) ?? [], observation)]),
+    )
   }
 
   /**
-   * The ids of the account's endpoints with a computed status, newest first, and the facts behind it. The status depends on facts
-   * about nodes, which no index has: this reads few columns per endpoint, and only the lags that matter.
+   * Returns the ids of the account's endpoints with a computed status, newest first, and the facts behind it. The status depends on
+   * facts about nodes, which cannot be indexed: this reads few columns per endpoint, and only the lags that matter.
    */
-  async idsWithStatus(
+  async listIdsWithStatus(
     account_id: string,
     status: EndpointStatus,
   ): Promise<{ readonly ids: readonly string[]; readonly observation: Observation }> {
@@ -54,24 +56,24 @@ export class Provisioner {
     const endpoints = await listEndpointFacts(db, account_id)
     const observation = await this.observe(endpoints.map(({ region }) => region))
     const { nodes, nowMs } = observation
-    const troubled = await listTroubledLags(db, account_id, nowMs - deliveryLagSecondsMax * 1000)
-    const lags = Map.groupBy(troubled, ({ endpoint_id }) => endpoint_id)
+    const degrading = await listDegradingLags(db, account_id, nowMs - deliveryLagSecondsMax * 1000)
+    const lags = Map.groupBy(degrading, ({ endpoint_id }) => endpoint_id)
     const matching = endpoints.filter((endpoint) => {
       const present = nodes.get(endpoint.region) ?? []
-      return computeStatus(endpoint, present, lagsOf(present, lags.get(endpoint.id) ?? []), nowMs).status === status
+      return computeStatus(endpoint, present, dropGoneNodes(present, lags.get(endpoint.id) ?? []), nowMs).status === status
     })
     return { ids: matching.map(({ id }) => id), observation }
   }
 
-  #stateOf(endpoint: StoredEndpoint, lags: readonly NodeLag[], { nodes: byRegion, nowMs }: Observation): EndpointState {
+  #computeState(endpoint: StoredEndpoint, lags: readonly NodeLag[], { nodes: byRegion, nowMs }: Observation): EndpointState {
     const nodes = byRegion.get(endpoint.region) ?? []
-    const present = lagsOf(nodes, lags)
+    const present = dropGoneNodes(nodes, lags)
     const { status, reasons } = computeStatus(endpoint, nodes, present, nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
     return {
       status,
       status_reasons: [...reasons],
-      lag: sumOf(present, nowMs),
+      lag: sumLags(present, nowMs),
       dns_ipv4: serving.flatMap(({ ipv4 }) => ipv4),
       dns_ipv6: serving.flatMap(({ ipv6 }) => ipv6),
       ingest_host: ingestHost(endpoint, serving.length > 0 ? serving : nodes, this.#options.hosts),
@@ -80,7 +82,7 @@ export class Provisioner {
 }
 
 /** The sum over all nodes. */
-function sumOf(lags: readonly NodeLag[], nowMs: number): DeliveryLag {
+function sumLags(lags: readonly NodeLag[], nowMs: number): DeliveryLag {
   const oldest = lags.flatMap(({ oldest_sealed_at }) => oldest_sealed_at ?? []).toSorted()[0] ?? null
   return {
     undelivered_segments: lags.reduce((sum, { undelivered_segments }) => sum + undelivered_segments, 0),
@@ -91,6 +93,6 @@ function sumOf(lags: readonly NodeLag[], nowMs: number): DeliveryLag {
 }
 
 /** Drops the lags of nodes that are gone. */
-function lagsOf(nodes: readonly NodeFacts[], lags: readonly NodeLag[]): readonly NodeLag[] {
+function dropGoneNodes(nodes: readonly NodeFacts[], lags: readonly NodeLag[]): readonly NodeLag[] {
   return lags.filter(({ node_id }) => nodes.some(({ id }) => id === node_id))
 }

@@ -59,26 +59,26 @@ describe('computeStatus', () => {
 
   test('gives a reason for everything but active', () => {
     expect(computeStatus(anEndpoint(), [aNode()], [], now).reasons).toEqual([])
-    const others = [
+    const endpoints = [
       anEndpoint({ desired_state: 'paused' }),
       anEndpoint({ destination_status: null }),
       anEndpoint({ since_epoch: 99 }),
     ]
-    for (const endpoint of others) expect(computeStatus(endpoint, [aNode()], [], now).reasons.length).toBeGreaterThan(0)
+    for (const endpoint of endpoints) expect(computeStatus(endpoint, [aNode()], [], now).reasons.length).toBeGreaterThan(0)
     expect(computeStatus(anEndpoint(), [], [], now).reasons).toEqual(['no node serves region loc'])
   })
 })
 
-describe('the nodes that count', () => {
-  test('are those that were heard of within the hour, and of them serve the healthy ones that know the endpoint', () => {
-    const [serving, silent, gone, unwell] = [
+describe('presentNodes and servingNodes', () => {
+  test('keep nodes with a heartbeat within the hour; only healthy ones that know the endpoint serve it', () => {
+    const [serving, silent, gone, unhealthy] = [
       aNode(),
       aNode({ last_seen_at: ago(16) }),
       aNode({ last_seen_at: ago(3601) }),
       aNode({ healthy: false }),
     ]
-    const present = presentNodes([serving, silent, gone, unwell], now)
-    expect(present).toEqual([serving, silent, unwell])
+    const present = presentNodes([serving, silent, gone, unhealthy], now)
+    expect(present).toEqual([serving, silent, unhealthy])
     expect(servingNodes(anEndpoint(), present, now)).toEqual([serving])
   })
 })

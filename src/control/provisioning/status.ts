@@ -1,7 +1,7 @@
 /**
  * The status of an endpoint, computed from facts at each read.
  *
- * Owns: the rules. Does not own: where facts come from. DNS and certificates join as further facts.
+ * Owns: the rules. Does not own: the facts.
  */
 import type { DestinationStatus } from '#model/destination.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
@@ -18,15 +18,15 @@ export function computeStatus(
   nowMs: number,
 ): ComputedStatus {
   if (endpoint.desired_state === 'draining')
-    return { status: 'draining', reasons: ['it is being deleted', ...lags.map(drainReason)] }
-  if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['it was paused'] }
+    return { status: 'draining', reasons: ['the endpoint is being deleted', ...lags.map(explainDrain)] }
+  if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['the endpoint is paused'] }
   const serving = servingNodes(endpoint, nodes, nowMs)
-  if (serving.length === 0) return withoutServingNode(endpoint, nodes, nowMs)
+  if (serving.length === 0) return statusWithoutServingNode(endpoint, nodes, nowMs)
   const reasons = [
-    ...nodes.filter((node) => !serving.includes(node)).map((node) => nodeReason(node, nowMs)),
-    ...destinationReasons(endpoint.destination_status),
-    ...serving.flatMap((node) => deliveryReasons(node, nowMs)),
-    ...lags.flatMap((lag) => lagReasons(lag, nowMs)),
+    ...nodes.filter((node) => !serving.includes(node)).map((node) => explainNode(node, nowMs)),
+    ...listDestinationReasons(endpoint.destination_status),
+    ...serving.flatMap((node) => listDeliveryReasons(node, nowMs)),
+    ...lags.flatMap((lag) => listLagReasons(lag, nowMs)),
   ]
   return reasons.length === 0 ? { status: 'active', reasons } : { status: 'degraded', reasons }
 }
@@ -55,8 +55,13 @@ function hasRecentHeartbeat(process: ProcessFacts | null, nowMs: number): boolea
   return process !== null && nowMs - Date.parse(process.last_seen_at) <= nodeHealthySeconds * 1000
 }
 
-function withoutServingNode(endpoint: Omit<EndpointFacts, 'id'>, nodes: readonly NodeFacts[], nowMs: number): ComputedStatus {
-  const reasons = nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : nodes.map((node) => nodeReason(node, nowMs))
+function statusWithoutServingNode(
+  endpoint: Omit<EndpointFacts, 'id'>,
+  nodes: readonly NodeFacts[],
+  nowMs: number,
+): ComputedStatus {
+  const reasons =
+    nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : nodes.map((node) => explainNode(node, nowMs))
   const healthyMs = nodes.flatMap(({ ingest }) => (ingest?.healthy_at == null ? [] : [Date.parse(ingest.healthy_at)]))
   if (nowMs - Math.max(Date.parse(endpoint.created_at), ...healthyMs) > nodeFailedSeconds * 1000)
     return { status: 'failed', reasons }
@@ -64,34 +69,34 @@ function withoutServingNode(endpoint: Omit<EndpointFacts, 'id'>, nodes: readonly
   return { status: wasServed ? 'degraded' : 'deploying', reasons }
 }
 
-function nodeReason({ id, ingest }: NodeFacts, nowMs: number): string {
+function explainNode({ id, ingest }: NodeFacts, nowMs: number): string {
   if (ingest === null || !hasRecentHeartbeat(ingest, nowMs))
     return `node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`
-  if (!ingest.healthy) return `node ${id} is not healthy${because(ingest.reasons)}`
+  if (!ingest.healthy) return `node ${id} is not healthy${formatReasons(ingest.reasons)}`
   return `node ${id} does not know the endpoint yet`
 }
 
-function destinationReasons(status: DestinationStatus | null): readonly string[] {
+function listDestinationReasons(status: DestinationStatus | null): readonly string[] {
   if (status === null) return ['no destination is bound: data is kept on the nodes']
   return status === 'valid' ? [] : ['the destination is not validated']
 }
 
-function deliveryReasons({ id, delivery }: NodeFacts, nowMs: number): readonly string[] {
+function listDeliveryReasons({ id, delivery }: NodeFacts, nowMs: number): readonly string[] {
   if (delivery === null || !hasRecentHeartbeat(delivery, nowMs))
     return [`delivery of node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`]
-  return delivery.healthy ? [] : [`delivery of node ${id} is not healthy${because(delivery.reasons)}`]
+  return delivery.healthy ? [] : [`delivery of node ${id} is not healthy${formatReasons(delivery.reasons)}`]
 }
 
-function lagReasons({ node_id, oldest_sealed_at, blocked_by }: NodeLag, nowMs: number): readonly string[] {
+function listLagReasons({ node_id, oldest_sealed_at, blocked_by }: NodeLag, nowMs: number): readonly string[] {
   if (blocked_by !== null) return [blocked_by]
   const lagMs = oldest_sealed_at === null ? 0 : nowMs - Date.parse(oldest_sealed_at)
   return lagMs <= deliveryLagSecondsMax * 1000 ? [] : [`delivery of node ${node_id} is ${Math.round(lagMs / 1000)} s behind`]
 }
 
-function drainReason({ node_id, undelivered_segments, blocked_by }: NodeLag): string {
+function explainDrain({ node_id, undelivered_segments, blocked_by }: NodeLag): string {
   return `node ${node_id} has ${undelivered_segments} segments to deliver${blocked_by === null ? '' : `: ${blocked_by}`}`
 }
 
-function because(reasons: readonly string[]): string {
+function formatReasons(reasons: readonly string[]): string {
   return reasons.length === 0 ? '' : `: ${reasons.join('; ')}`
 }

@@ -67,7 +67,7 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         config: { scope: 'admin' },
         schema: {
           operationId: 'changeEndpoint',
-          summary: 'Change an endpoint; null returns a setting to its default, unbinds the destination, disables MQTT',
+          summary: 'Change an endpoint; null restores a default, unbinds the destination or disables MQTT',
           tags,
           params: ById,
           body: ChangeEndpoint,
@@ -83,7 +83,7 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         config: { scope: 'admin' },
         schema: {
           operationId: 'deleteEndpoint',
-          summary: 'Delete an endpoint: it refuses new data, drains, and is removed once everything is delivered',
+          summary: 'Delete an endpoint: it rejects new data and is removed once all its data is delivered',
           tags,
           params: ById,
           response: { 204: Empty },
@@ -101,7 +101,7 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         config: { scope: 'admin' },
         schema: {
           operationId: 'pauseEndpoint',
-          summary: 'Pause an endpoint: it refuses new data until it is resumed, and delivers the data it has',
+          summary: 'Pause an endpoint: it rejects new data until it is resumed, and delivers the data it has',
           tags,
           params: ById,
           response: { 200: Endpoint, 409: beingDeleted },

@@ -5,7 +5,7 @@ import { healthy, notReady } from '#model/health.ts'
 
 /** Provided by the composition. */
 export type Health = {
-  /** Why this process should get no requests now; empty when it should. */
+  /** Returns why this process is not ready for requests; empty if it is ready. */
   readonly notReadyReasons: () => Promise<readonly string[]>
   readonly metrics: { readonly contentType: string; metrics(): Promise<string> }
   /** Null if anyone who reaches this server may read the metrics. */

@@ -6,8 +6,10 @@ import type { Jobs } from '../services/jobs.ts'
 import { ById } from './parameters.ts'
 
 const tags = ['Jobs']
-const busy = problem('a job with this version is at work on the endpoint, or the account has too many jobs that are not finished')
-const notStarted = problem('the view is not published, the endpoint is none of the account, or the request is not valid')
+const jobConflict = problem(
+  'a job with this version is running or paused on the endpoint, or the account has too many unfinished jobs',
+)
+const jobRejected = problem('the view is not published, the account has no such endpoint, or the request is not valid')
 const finished = problem('the job is finished')
 
 export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
@@ -22,7 +24,7 @@ export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
           tags,
           params: ById,
           body: Backfill,
-          response: { 202: Job, 409: busy, 422: notStarted },
+          response: { 202: Job, 409: jobConflict, 422: jobRejected },
         },
       },
       (request, reply) => {
@@ -37,11 +39,11 @@ export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
         config: { scope: 'admin' },
         schema: {
           operationId: 'redriveView',
-          summary: 'Run a published version over the rows that another version of the view refused',
+          summary: 'Run a published version over the rows that another version of the view rejected',
           tags,
           params: ById,
           body: Redrive,
-          response: { 202: Job, 409: busy, 422: notStarted },
+          response: { 202: Job, 409: jobConflict, 422: jobRejected },
         },
       },
       (request, reply) => {
@@ -95,7 +97,7 @@ export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
 }
 
 const transitions = [
-  { verb: 'pause', status: 'paused', summary: 'Pause a job: segments in work are finished, and no more are begun' },
+  { verb: 'pause', status: 'paused', summary: 'Pause a job: segments in progress are finished, and no others are started' },
   { verb: 'resume', status: 'running', summary: 'Resume a job' },
-  { verb: 'cancel', status: 'canceled', summary: 'Cancel a job: what it made so far stays' },
+  { verb: 'cancel', status: 'canceled', summary: 'Cancel a job: files it has already written stay' },
 ] as const

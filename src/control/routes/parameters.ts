@@ -6,4 +6,4 @@ export const ByEndpoint = z.object({ endpoint_id: Id })
 export const ByBinding = z.object({ endpoint_id: Id, binding_id: Id })
 
 /** A response without a body. */
-export const Empty = z.undefined().describe('done')
+export const Empty = z.undefined().describe('success, without a body')

@@ -5,7 +5,7 @@ import type { Tokens } from '../services/tokens.ts'
 
 export type TokenRoutesOptions = { readonly tokens: Tokens; readonly exchangesPerMinute: number }
 
-/** The exchange is rate-limited by client address: the caller is not authenticated yet, and this is where keys would be guessed. */
+/** Rate-limited by client address: the caller is not authenticated yet, and an attacker would guess keys here. */
 export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post(
@@ -37,7 +37,7 @@ export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions):
   }
 }
 
-/** Publishes the public keys of access tokens. RFC 8414 names no path; this is the customary one. */
+/** Publishes the public keys of access tokens at the customary path; RFC 8414 does not fix one. */
 export function jwksRoutes(tokens: Tokens): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.get('/.well-known/jwks.json', { config: { scope: 'public' } }, async (_request, reply) => {

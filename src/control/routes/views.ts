@@ -21,7 +21,7 @@ import { ById, Empty } from './parameters.ts'
 const tags = ['Views']
 const notDraft = problem('the view is not a draft, or the request is not valid')
 
-/** `tag=a&tag=b`: form style, exploded. One alone arrives as a string. */
+/** `tag=a&tag=b`: form style, exploded. A single tag is parsed as a string. */
 const TagFilter = z.preprocess(
   (given) => (typeof given === 'string' ? [given] : given),
   z.array(lineOfText(64)).max(32).optional(),
@@ -29,7 +29,7 @@ const TagFilter = z.preprocess(
 const ListQuery = PageQuery.extend({
   status: z.enum([...ViewStatus.options, 'all']).default('published'),
   name: lineOfText(64).optional().meta({ description: 'exact match' }),
-  tag: TagFilter.meta({ description: 'views that have every one of these tags' }),
+  tag: TagFilter.meta({ description: 'views that have all of these tags' }),
 })
 
 const MetricsQuery = z.strictObject({
@@ -134,7 +134,7 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         config: { scope: 'admin' },
         schema: {
           operationId: 'publishView',
-          summary: 'Publish a draft: its definition is fixed from then on',
+          summary: 'Publish a draft: its definition can no longer change',
           tags,
           params: ById,
           response: { 200: View, 422: notDraft },
@@ -168,7 +168,7 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         config: { scope: 'admin' },
         schema: {
           operationId: 'archiveView',
-          summary: 'Archive a published view: it is detached everywhere, and cannot be attached again',
+          summary: 'Archive a published view: it is detached from every endpoint and cannot be attached again',
           tags,
           params: ById,
           response: { 200: View, 422: problem('the view is not published') },
@@ -193,7 +193,7 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
           response: { 200: PreviewResult },
         },
       },
-      (request, reply) => previews.preview(request.principal, request.body, untilGone(reply)),
+      (request, reply) => previews.preview(request.principal, request.body, signalDisconnect(reply)),
     )
 
     app.post(
@@ -216,7 +216,7 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
           },
         },
       },
-      (request, reply) => suggestions.suggest(request.principal, request.body, untilGone(reply)),
+      (request, reply) => suggestions.suggest(request.principal, request.body, signalDisconnect(reply)),
     )
 
     app.get(
@@ -225,7 +225,7 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         config: { scope: 'metrics' },
         schema: {
           operationId: 'listDlqFiles',
-          summary: 'List the files of rows that a view rejected, each with a download address',
+          summary: 'List the files of rows that a view rejected, each with a download URL',
           tags,
           params: ById,
           querystring: DlqFilesQuery,
@@ -254,8 +254,8 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
   }
 }
 
-function untilGone(reply: FastifyReply): AbortSignal {
+function signalDisconnect(reply: FastifyReply): AbortSignal {
   const gone = new AbortController()
-  reply.raw.once('close', () => gone.abort(new AppError('request_timeout', 'the client is gone')))
+  reply.raw.once('close', () => gone.abort(new AppError('request_timeout', 'the client disconnected')))
   return gone.signal
 }

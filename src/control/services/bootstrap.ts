@@ -1,7 +1,7 @@
 /**
- * Creates what a first start needs, so that one command is enough to send data: an account, a key, a destination, a view, an endpoint.
+ * Creates an account, a key, a destination, a view and an endpoint at the first start, so that one command is enough to send data.
  *
- * Law: everything or nothing, in one transaction. In a database that has an account only the operator's key is ever added.
+ * Law: all or nothing, in one transaction. If the database already has an account, only the operator's key is added.
  */
 import { apiKeyOf, hashApiKey, newApiKey, newExternalId } from '#auth/secrets.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -28,7 +28,7 @@ import type { DefinitionCompiler } from './views.ts'
 
 export type Bootstrapped = {
   readonly account_id: string
-  /** The secret, to be shown once; null if the operator provided it. */
+  /** The secret, to print once; null if the operator provided it. */
   readonly api_key: string | null
   readonly endpoint_id: string
   readonly ingest_host: string
@@ -44,7 +44,7 @@ export type BootstrapOptions = {
   readonly hosts: HostOptions
   /** API key to create at startup, with all scopes. */
   readonly apiKey: string | null
-  /** Whether buckets are local. On S3 a destination needs a role that only its owner can create, and data waits until then. */
+  /** Whether buckets are local. On S3 a destination needs a role that only its owner can create; data stays on the nodes until then. */
   readonly hasLocalBucket: boolean
 }
 
@@ -75,60 +75,60 @@ const definition: Definition = {
 const view = CreateView.parse({
   name: 'events',
   definition,
-  description: 'A first view: what happened, who did it, how much, when. Make a version of your own from it.',
+  description: 'An example view: the event, its user, amount and time. Create a new version of it for your own data.',
 })
 
 /** Returns what was created, or undefined if the database was already in use. */
 export async function bootstrap(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
   const { store, apiKey } = options
-  if ((await findFirstAccount(store.db)) === undefined) return makeFirstAccount(options)
-  if (apiKey !== null && (await findUsableKey(store, apiKey)) === undefined) await makeOperatorKey(options, apiKey)
+  if ((await findFirstAccount(store.db)) === undefined) return createFirstAccount(options)
+  if (apiKey !== null && (await findUsableKey(store, apiKey)) === undefined) await createOperatorKey(options, apiKey)
   return undefined
 }
 
-async function makeFirstAccount(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
+async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
   const { applyChange, compile, clock, region, hosts } = options
   await compile(definition)
-  const made = {
+  const created = {
     account: { id: newId(), name: 'default', external_id: newExternalId() },
     key: options.apiKey === null ? newApiKey() : apiKeyOf(options.apiKey),
     destination: options.hasLocalBucket ? { ...destination, id: newId() } : undefined,
     endpoint: { id: newId(), region, label: newLabel(endpointLabelChars) },
   }
   const error =
-    made.destination &&
-    (await tryDestination(options.objectStores, { ...made.destination, external_id: made.account.external_id }))
+    created.destination &&
+    (await tryDestination(options.objectStores, { ...created.destination, external_id: created.account.external_id }))
   const isFirst = await applyChange(async (db, epoch) => {
-    // Another process may have been first; the epoch's lock makes the second wait.
+    // Another process may have created the account. The lock on the epoch makes the second process wait.
     if ((await findFirstAccount(db)) !== undefined) return false
     const now = clock.now()
-    await insertAccount(db, made.account, now)
-    const account_id = made.account.id
-    const { prefix, hash } = made.key
+    await insertAccount(db, created.account, now)
+    const account_id = created.account.id
+    const { prefix, hash } = created.key
     await insertApiKey(db, { id: newId(), account_id, name: actor, prefix, hash, scopes }, now)
-    if (made.destination !== undefined && error !== undefined) {
-      await insertDestination(db, account_id, made.destination, now)
-      const { revision } = await claimValidation(db, account_id, made.destination.id, now)
-      await recordValidation(db, account_id, made.destination.id, { revision, error }, now)
+    if (created.destination !== undefined && error !== undefined) {
+      await insertDestination(db, account_id, created.destination, now)
+      const { revision } = await claimValidation(db, account_id, created.destination.id, now)
+      await recordValidation(db, account_id, created.destination.id, { revision, error }, now)
     }
     const settings = {
-      destination_id: made.destination?.id ?? null,
+      destination_id: created.destination?.id ?? null,
       segment_bytes: null,
       // Short, so that files appear within seconds when trying Inlet out.
       segment_max_age_seconds: 2,
       output_formats: ['parquet_views', 'parquet', 'segments'] as const,
       mqtt_config: MqttConfig.parse({}),
     }
-    await insertEndpoint(db, account_id, { ...made.endpoint, ...settings, since_epoch: epoch }, now)
-    await attachFirstView(db, account_id, made.endpoint.id, now)
+    await insertEndpoint(db, account_id, { ...created.endpoint, ...settings, since_epoch: epoch }, now)
+    await attachFirstView(db, account_id, created.endpoint.id, now)
     return true
   })
   if (!isFirst) return bootstrap(options)
   return {
-    account_id: made.account.id,
-    api_key: options.apiKey === null ? made.key.secret : null,
-    endpoint_id: made.endpoint.id,
-    ingest_host: ingestHost(made.endpoint, [], hosts),
+    account_id: created.account.id,
+    api_key: options.apiKey === null ? created.key.secret : null,
+    endpoint_id: created.endpoint.id,
+    ingest_host: ingestHost(created.endpoint, [], hosts),
   }
 }
 
@@ -144,22 +144,22 @@ async function findUsableKey(store: Store, secret: string): Promise<string | und
   if (key === undefined) return undefined
   if (key.revoked_at !== null) {
     throw new BootstrapError(
-      `INLET_BOOTSTRAP_API_KEY is the key ${key.prefix}… that was revoked at ${key.revoked_at}: a revoked key stays revoked, set another one or none`,
+      `INLET_BOOTSTRAP_API_KEY is the key ${key.prefix}…, which was revoked at ${key.revoked_at}: set another key, or unset it`,
     )
   }
   if (!scopes.every((scope) => key.scopes.includes(scope))) {
     throw new BootstrapError(
-      `INLET_BOOTSTRAP_API_KEY is the key ${key.prefix}… that has only the scopes ${key.scopes.join(', ')}: set another one`,
+      `INLET_BOOTSTRAP_API_KEY is the key ${key.prefix}…, which has only the scopes ${key.scopes.join(', ')}: set a key with all scopes`,
     )
   }
   return key.id
 }
 
-async function makeOperatorKey({ store, applyChange, clock }: BootstrapOptions, secret: string): Promise<void> {
+async function createOperatorKey({ store, applyChange, clock }: BootstrapOptions, secret: string): Promise<void> {
   const { prefix, hash } = apiKeyOf(secret)
   await applyChange(async (db) => {
     const account = await findFirstAccount(db)
-    // Of two processes with the same key, the second finds it.
+    // Another process with the same key may have created it.
     if (account === undefined || (await findApiKeyByHash(db, hash)) !== undefined) return
     await insertApiKey(db, { id: newId(), account_id: account.id, name: actor, prefix, hash, scopes }, clock.now())
   })

@@ -2,13 +2,13 @@ import { applyChange, type ChangeTx } from '#store/epoch.ts'
 import type { Store } from '#store/store.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 
-/** Runs a change that nodes must see (`store/epoch.ts`), and wakes those who wait for it once it is committed. */
+/** Runs a change that nodes must see (`store/epoch.ts`), and wakes waiting nodes once it is committed. */
 export type ApplyChange = <T>(work: (db: ChangeTx, epoch: number) => Promise<T>) => Promise<T>
 
-export function announcedChanges(store: Store, feed: EpochFeed): ApplyChange {
+export function announceChanges(store: Store, feed: EpochFeed): ApplyChange {
   return async (work) => {
     const result = await applyChange(store, work)
-    await feed.changed()
+    await feed.notifyChanged()
     return result
   }
 }

@@ -25,18 +25,18 @@ export function commitService({ store, clock }: CommitsOptions) {
     },
 
     /**
-     * Records commits in the order given, each in its own transaction. Those in the response are durable.
+     * Records commits in the order given, each in its own transaction. Commits in the response are durable.
      * A commit of an unknown endpoint (the database was restored from an older copy) is recorded like any other: its objects are in
      * the bucket, and rejecting it would block the node's outbox forever.
      */
     async record(commits: readonly SegmentCommit[]): Promise<z.infer<typeof CommitsRecorded>> {
       const recorded: string[] = []
-      let fresh = 0
+      let newCount = 0
       for (const commit of commits) {
-        if ((await transact(store, (db) => recordCommit(db, commit, clock.now()))) === 'new') fresh += 1
+        if ((await transact(store, (db) => recordCommit(db, commit, clock.now()))) === 'new') newCount += 1
         recorded.push(commit.id)
       }
-      return { recorded, new: fresh }
+      return { recorded, new: newCount }
     },
   }
 }

@@ -13,11 +13,11 @@ export async function withDefinition<T>(
   format: DefinitionFormat,
   use: (definition: Definition) => Promise<T>,
 ): Promise<T> {
-  let located = (errors: AppError['errors']) => errors
+  let locate = (errors: AppError['errors']) => errors
   try {
     if (typeof given !== 'string') return await use(given)
     const text = parseDefinitionText(given, format)
-    located = (errors = []) => text.located(errors)
+    locate = (errors = []) => text.located(errors)
     const { data, error } = Definition.safeParse(text.value)
     if (error !== undefined) {
       throw new AppError('validation_error', 'the view definition is not valid', { errors: fieldErrorsOf(error) })
@@ -25,7 +25,7 @@ export async function withDefinition<T>(
     return await use(data)
   } catch (error) {
     if (!(error instanceof AppError) || error.errors === undefined) throw error
-    const errors = located(error.errors)?.map(({ path, ...rest }) => ({
+    const errors = locate(error.errors)?.map(({ path, ...rest }) => ({
       path: path === '' ? 'definition' : `definition.${path}`,
       ...rest,
     }))

@@ -3,7 +3,7 @@ import { bucketPolicy, trustPolicy } from './destination-policies.ts'
 
 const role_arn = 'arn:aws-cn:iam::123456789012:role/ingest'
 
-test('the role trusts one identity, and that only with the external id', () => {
+test('the role trusts one identity, and only with the external id', () => {
   const principal = 'arn:aws:iam::210987654321:role/inlet'
   expect(trustPolicy({ external_id: 'inlet-x' }, principal).Statement).toEqual([
     expect.objectContaining({
@@ -15,12 +15,12 @@ test('the role trusts one identity, and that only with the external id', () => {
   ])
 })
 
-test('without a known identity it trusts nobody', () => {
+test('trusts nobody while the identity is unknown', () => {
   const [statement] = trustPolicy({ external_id: 'inlet-x' }, null).Statement
   expect(statement?.Principal.AWS).toContain('INLET_AWS_PRINCIPAL_ARN')
 })
 
-test('the bucket lets the role at what lies under the prefix, and at nothing else but the names of unfinished uploads', () => {
+test('the bucket grants the role access to objects under the prefix and to the list of unfinished uploads', () => {
   const [objects, list, uploads, ...rest] = bucketPolicy({ bucket: 'lake', prefix: 'raw/events', role_arn }).Statement
   expect(objects).toMatchObject({ Principal: { AWS: role_arn }, Resource: 'arn:aws-cn:s3:::lake/raw/events/*' })
   expect(list).toMatchObject({ Resource: 'arn:aws-cn:s3:::lake', Condition: { StringLike: { 's3:prefix': 'raw/events/*' } } })

@@ -1,11 +1,11 @@
 import type { BucketPolicy, StoredDestination, TrustPolicy } from '#model/destination.ts'
 
-/** AWS rejects a policy that names this, which is better than trusting the wrong principal. */
+/** AWS rejects a policy with this principal, which is better than trusting the wrong one. */
 const unknownPrincipal = 'set INLET_AWS_PRINCIPAL_ARN to the ARN of the AWS identity that Inlet runs as'
 
 const version = '2012-10-17'
 
-/** The trust policy of the role, ready to paste: who may assume it, and only for this account. */
+/** Returns the trust policy of the role, ready to paste: it lets Inlet assume the role for this account only. */
 export function trustPolicy({ external_id }: Pick<StoredDestination, 'external_id'>, principalArn: string | null): TrustPolicy {
   return {
     Version: version,
@@ -21,7 +21,7 @@ export function trustPolicy({ external_id }: Pick<StoredDestination, 'external_i
   }
 }
 
-/** The bucket policy, ready to paste: everything that the role does there. */
+/** Returns the bucket policy, ready to paste: it allows every operation that the role needs. */
 export function bucketPolicy({
   bucket,
   prefix,
@@ -49,7 +49,7 @@ export function bucketPolicy({
         Condition: { StringLike: { 's3:prefix': under } },
       },
       {
-        // AWS knows no condition by prefix for this one. It tells names of uploads, nothing of what is in them.
+        // AWS has no condition by prefix for this action. It reveals the keys of uploads, not their content.
         Sid: 'InletFindsUnfinishedUploads',
         Effect: 'Allow',
         Principal: { AWS: role_arn },

@@ -39,7 +39,7 @@ export type DestinationsOptions = {
 export type Destinations = ReturnType<typeof destinationService>
 
 export function destinationService({ applyChange, awsPrincipalArn, clock, logger, objectStores, store }: DestinationsOptions) {
-  function show<T extends StoredDestination>(destination: T): T & Destination {
+  function withPolicies<T extends StoredDestination>(destination: T): T & Destination {
     return {
       ...destination,
       trust_policy: trustPolicy(destination, awsPrincipalArn),
@@ -48,22 +48,22 @@ export function destinationService({ applyChange, awsPrincipalArn, clock, logger
   }
 
   return {
-    /** Needs no new epoch: nodes see a destination only once an endpoint uses it. */
+    /** Does not need a new epoch: nodes see a destination only once an endpoint uses it. */
     async create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
-      return show(await insertDestination(store.db, account_id, { ...destination, id: newId() }, clock.now()))
+      return withPolicies(await insertDestination(store.db, account_id, { ...destination, id: newId() }, clock.now()))
     },
 
     async list({ account_id }: Principal, query: PageQuery): Promise<Page<DestinationWithCount>> {
       const page = await listDestinations(store.db, account_id, query)
-      return { ...page, items: page.items.map((destination) => show(destination)) }
+      return { ...page, items: page.items.map((destination) => withPolicies(destination)) }
     },
 
     async get({ account_id }: Principal, id: string): Promise<DestinationWithCount> {
-      return show(await getDestination(store.db, account_id, id))
+      return withPolicies(await getDestination(store.db, account_id, id))
     },
 
-    async change({ account_id }: Principal, id: string, wanted: ChangeDestination): Promise<Destination> {
-      return show(await applyChange((db) => updateDestination(db, account_id, id, wanted, clock.now())))
+    async change({ account_id }: Principal, id: string, change: ChangeDestination): Promise<Destination> {
+      return withPolicies(await applyChange((db) => updateDestination(db, account_id, id, change, clock.now())))
     },
 
     remove({ account_id }: Principal, id: string): Promise<void> {
@@ -76,7 +76,7 @@ export function destinationService({ applyChange, awsPrincipalArn, clock, logger
       const error = await tryDestination(objectStores, { ...claim.destination, session: sessionName({ account_id }) })
       if (error !== null) logger.warn({ destination_id: id, reason: error }, 'destination validation failed')
       await recordValidation(store.db, account_id, id, { revision: claim.revision, error }, clock.now())
-      return show(await getDestination(store.db, account_id, id))
+      return withPolicies(await getDestination(store.db, account_id, id))
     },
   }
 }

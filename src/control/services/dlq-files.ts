@@ -13,9 +13,9 @@ export type DlqFilesOptions = { readonly store: Store; readonly objectStores: Ob
 
 export type DlqFiles = ReturnType<typeof dlqFileService>
 
-/** Lists the files of rows that views rejected, with download addresses. */
+/** Lists the files of rows that views rejected, with download URLs. */
 export function dlqFileService({ logger, objectStores, store }: DlqFilesOptions) {
-  /** Opens the bucket of the file with the current credentials of its destination; undefined if the destination is gone. */
+  /** Opens the bucket of the file with the current credentials of its destination. Returns undefined if the destination was deleted. */
   async function open(
     account_id: string,
     { destination_id, s3_bucket: bucket, region }: StoredDlqFile,
@@ -30,8 +30,8 @@ export function dlqFileService({ logger, objectStores, store }: DlqFilesOptions)
     try {
       return (await bucket?.presign(key, dlqLimits.downloadSeconds)) ?? null
     } catch (error) {
-      // The role may have been removed since: the files are listed all the same.
-      logger.warn({ err: error }, 'signing a download failed')
+      // The role may have been removed since. The files are still listed.
+      logger.warn({ err: error }, 'download signing failed')
       return null
     }
   }
@@ -45,18 +45,18 @@ export function dlqFileService({ logger, objectStores, store }: DlqFilesOptions)
       const { files, total, last } = await listDlqFiles(db, view_id, page)
       const buckets = new Map<string, ObjectStore | undefined>()
       for (const file of files) {
-        if (!buckets.has(placeOf(file))) buckets.set(placeOf(file), await open(account_id, file))
+        if (!buckets.has(bucketIdOf(file))) buckets.set(bucketIdOf(file), await open(account_id, file))
       }
-      const shown = files.map(async ({ destination_id, ...file }) => ({
+      const signed = files.map(async ({ destination_id, ...file }) => ({
         ...file,
-        download_url: await sign(buckets.get(placeOf({ destination_id, ...file })), file.s3_key),
+        download_url: await sign(buckets.get(bucketIdOf({ destination_id, ...file })), file.s3_key),
       }))
       const paging = limit === undefined ? {} : { next_cursor: last === undefined ? null : toCursor(last) }
-      return { view_id, view_name: name, view_version: version, files: await Promise.all(shown), total, ...paging }
+      return { view_id, view_name: name, view_version: version, files: await Promise.all(signed), total, ...paging }
     },
   }
 }
 
-function placeOf({ destination_id, s3_bucket, region }: StoredDlqFile): string {
+function bucketIdOf({ destination_id, s3_bucket, region }: StoredDlqFile): string {
   return `${destination_id} ${s3_bucket} ${region}`
 }

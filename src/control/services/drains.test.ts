@@ -24,19 +24,19 @@ const aLag = ({ id }: NodeFacts, undelivered_segments = 1): NodeLag => ({
   ...{ oldest_sealed_at: null, blocked_by: null },
 })
 
-describe('an endpoint is drained', () => {
-  test('when every node took notice, had time to seal, and said after that that nothing is left', () => {
+describe('isDrained', () => {
+  test('is true once every node applied the drain, had time to seal, and then reported no undelivered segments', () => {
     expect(isDrained(endpoint, [aNode(), aNode()], [], now)).toBe(true)
     expect(isDrained(endpoint, [], [], now)).toBe(true)
     const idle = aNode()
     expect(isDrained(endpoint, [idle], [aLag(idle, 0)], now)).toBe(true)
   })
 
-  test('also with a node that registered and never served', () => {
+  test('ignores a node that registered but never sent a heartbeat', () => {
     expect(isDrained(endpoint, [aNode(null, null)], [], now)).toBe(true)
   })
 
-  test('not before what was open is sealed: by its own age, or the default', () => {
+  test('is false until open segments are sealed, at the age of the endpoint or the default', () => {
     expect(isDrained({ ...endpoint, segment_max_age_seconds: 26 }, [aNode()], [], now)).toBe(false)
     expect(isDrained({ ...endpoint, segment_max_age_seconds: null }, [aNode()], [], now)).toBe(false)
     expect(isDrained({ ...endpoint, segment_max_age_seconds: 26 }, [], [], now)).toBe(false)
@@ -45,19 +45,19 @@ describe('an endpoint is drained', () => {
   test.each<[string, NodeFacts]>([
     ['ingest has an older configuration', aNode(aProcess({ applied_epoch: 6 }))],
     ['delivery has an older configuration', aNode(aProcess(), aProcess({ applied_epoch: 6 }))],
-    ['delivery was last heard of before the end of the time to seal', aNode(aProcess(), aProcess({ last_seen_at: ago(21) }))],
-    ['delivery was never heard of', aNode(aProcess(), null)],
-    ['ingest was never heard of', aNode(null)],
-  ])('not while %s', (_, node) => {
+    ['the last heartbeat of delivery is older than the time to seal', aNode(aProcess(), aProcess({ last_seen_at: ago(21) }))],
+    ['delivery never sent a heartbeat', aNode(aProcess(), null)],
+    ['ingest never sent a heartbeat', aNode(null)],
+  ])('is false while %s', (_, node) => {
     expect(isDrained(endpoint, [aNode(), node], [], now)).toBe(false)
   })
 
-  test('not while a node has something to deliver', () => {
+  test('is false while a node has undelivered segments', () => {
     const node = aNode()
     expect(isDrained(endpoint, [aNode(), node], [aLag(node)], now)).toBe(false)
   })
 
-  test('whatever a node said that is gone', () => {
+  test('ignores reports of nodes that are gone', () => {
     expect(isDrained(endpoint, [aNode()], [aLag(aNode())], now)).toBe(true)
   })
 })

@@ -1,9 +1,9 @@
 /**
  * Removes deleted endpoints once they are drained.
  *
- * Owns: when a draining endpoint is removed. Does not own: refusing new data and delivering old, which nodes do.
- * Law: it is removed only after every node of its region with a heartbeat within the hour has applied the drain, has had time to
- * seal open segments, and has reported after that that nothing is left to deliver.
+ * Owns: when a draining endpoint is removed. Does not own: rejecting new data and delivering old data, which nodes do.
+ * Law: every node of the region with a heartbeat within the hour must first apply the drain, have time to seal open segments, and
+ * then report that nothing is left to deliver.
  */
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
@@ -24,13 +24,13 @@ export type DrainsOptions = {
   readonly logger: Logger
 }
 
-export function drains(options: DrainsOptions): Periodic {
+export function createDrainRemoval(options: DrainsOptions): Periodic {
   const { clock, logger } = options
   return new Periodic({
     name: 'drains',
     intervalMs: controlLimits.drainCheckMs,
     run: () => removeDrained(options),
-    failure: 'removing drained endpoints failed',
+    failure: 'drained endpoint removal failed',
     clock,
     logger,
   })
@@ -56,12 +56,12 @@ export function isDrained(
   lags: readonly NodeLag[],
   nowMs: number,
 ): boolean {
-  // Nodes report segments only once they are sealed, and an open one is sealed at this age.
+  // Nodes report only sealed segments. An open segment is sealed at this age.
   const ageSeconds = segment_max_age_seconds ?? segmentLimits.maxAgeSecondsDefault
   const sealedMs = Date.parse(draining_at) + (ageSeconds + drainLimits.graceSeconds) * 1000
   if (nowMs < sealedMs) return false
   return nodes.every(({ id, ingest, delivery }) => {
-    // It never ingested anything.
+    // The node never ingested anything.
     if (ingest === null && delivery === null) return true
     if (ingest === null || delivery === null) return false
     if (ingest.applied_epoch < draining_epoch || delivery.applied_epoch < draining_epoch) return false

@@ -35,16 +35,16 @@ export type Endpoints = ReturnType<typeof endpointService>
 
 export function endpointService({ applyChange, clock, provisioner, store }: EndpointsOptions) {
   async function setState(account_id: string, id: string, state: 'active' | 'paused'): Promise<Endpoint> {
-    return show(await applyChange((db) => setDesiredState(db, account_id, id, state)))
+    return toEndpoint(await applyChange((db) => setDesiredState(db, account_id, id, state)))
   }
 
-  async function show(endpoint: StoredEndpoint): Promise<Endpoint> {
-    const [shown] = await showAll([endpoint])
-    return must(shown, 'the endpoint')
+  async function toEndpoint(stored: StoredEndpoint): Promise<Endpoint> {
+    const [endpoint] = await toEndpoints([stored])
+    return must(endpoint, 'the endpoint')
   }
 
-  async function showAll(endpoints: readonly StoredEndpoint[], observation?: Observation): Promise<Endpoint[]> {
-    const states = await provisioner.statesOf(endpoints, observation)
+  async function toEndpoints(endpoints: readonly StoredEndpoint[], observation?: Observation): Promise<Endpoint[]> {
+    const states = await provisioner.computeStates(endpoints, observation)
     return endpoints.map((endpoint) => {
       const { id, region, destination_id, destination_name, destination_status, created_at } = endpoint
       const state = must(states.get(id), 'the state of the endpoint')
@@ -76,25 +76,25 @@ export function endpointService({ applyChange, clock, provisioner, store }: Endp
       const created = await applyChange((db, since_epoch) =>
         insertEndpoint(db, account_id, { ...endpoint, since_epoch }, clock.now()),
       )
-      return show(created)
+      return toEndpoint(created)
     },
 
     async list({ account_id }: Principal, { status, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
       if (status === 'all' || status === 'paused' || status === 'draining') {
         const page = await listEndpoints(store.db, account_id, { limit, offset }, status === 'all' ? undefined : status)
-        return { ...page, items: await showAll(page.items) }
+        return { ...page, items: await toEndpoints(page.items) }
       }
-      const { ids, observation } = await provisioner.idsWithStatus(account_id, status)
+      const { ids, observation } = await provisioner.listIdsWithStatus(account_id, status)
       const endpoints = await listEndpointsById(store.db, account_id, ids.slice(offset, offset + limit))
-      return toPage(await showAll(endpoints, observation), ids.length, { limit, offset })
+      return toPage(await toEndpoints(endpoints, observation), ids.length, { limit, offset })
     },
 
     async get({ account_id }: Principal, id: string): Promise<Endpoint> {
-      return show(await getEndpoint(store.db, account_id, id))
+      return toEndpoint(await getEndpoint(store.db, account_id, id))
     },
 
     async change({ account_id }: Principal, id: string, change: ChangeEndpoint): Promise<Endpoint> {
-      return show(await applyChange((db) => updateEndpoint(db, account_id, id, change)))
+      return toEndpoint(await applyChange((db) => updateEndpoint(db, account_id, id, change)))
     },
 
     pause({ account_id }: Principal, id: string): Promise<Endpoint> {
@@ -105,7 +105,7 @@ export function endpointService({ applyChange, clock, provisioner, store }: Endp
       return setState(account_id, id, 'active')
     },
 
-    /** Starts to drain it. It is removed when its nodes have delivered everything: drains.ts. */
+    /** Starts to drain the endpoint. `drains.ts` removes it once its nodes have delivered everything. */
     remove({ account_id }: Principal, id: string): Promise<void> {
       return applyChange((db, epoch) => drainEndpoint(db, account_id, id, { epoch, now: clock.now() }))
     },

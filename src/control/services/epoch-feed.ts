@@ -1,8 +1,8 @@
 /**
- * The epoch as this process knows it, and those who wait for it to move.
+ * The epoch that this process last read, and the callers waiting for a change.
  *
- * Owns: waking long polls, calling listeners, polling for changes made by other processes. Does not own: what a snapshot holds, or
- * who bumps the epoch.
+ * Owns: waking long polls, calling listeners, polling for changes made by other processes. Does not own: the content of snapshots,
+ * incrementing the epoch.
  * Law: a change made by this process wakes waiters at once, a change made by another within `epochPollMs`. Stopping wakes them all.
  */
 import { AppError } from '#errors.ts'
@@ -39,7 +39,7 @@ export class EpochFeed implements Service {
       run: async () => {
         await this.refresh()
       },
-      // Once per outage: an unreachable database is one event, not one a second.
+      // Logged once per outage, not at every poll.
       failure: 'epoch poll failed',
       recovery: 'epoch poll restored',
       clock,
@@ -61,8 +61,8 @@ export class EpochFeed implements Service {
     await this.#polling.start()
   }
 
-  /** To be called after a committed change. Never throws: the change stands, and the poll wakes waiters that this could not. */
-  async changed(): Promise<void> {
+  /** Call after a committed change. Never throws: if this fails, the next poll wakes the waiters. */
+  async notifyChanged(): Promise<void> {
     try {
       await this.refresh()
     } catch (error) {
@@ -70,7 +70,7 @@ export class EpochFeed implements Service {
     }
   }
 
-  /** Reads the epoch and wakes whoever is due if it moved. One at a time: an older read must not overtake a newer one. */
+  /** Reads the epoch and wakes due waiters if it notifyChanged. Reads run one at a time: an older one must not overtake a newer one. */
   refresh(): Promise<number> {
     const reading = this.#reading.then(() => this.#read())
     this.#reading = reading.catch(() => undefined)
@@ -104,7 +104,7 @@ export class EpochFeed implements Service {
   async #read(): Promise<number> {
     const epoch = await this.#options.readEpoch()
     if (epoch !== this.#epoch) {
-      // The epoch counts as known only once every listener has taken it, so that one that failed is called again.
+      // The epoch is stored only after every listener succeeded, so that a failed listener is called again.
       for (const listener of this.#listeners) await listener(epoch)
       this.#epoch = epoch
       for (const { isDue, resolve } of this.#waiters) if (isDue()) resolve()

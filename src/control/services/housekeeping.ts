@@ -10,7 +10,7 @@ import { controlLimits } from '../limits.ts'
 export type HousekeepingOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
 
 /** Removes expired view counters and old jobs periodically. */
-export function housekeeping({ store, clock, logger }: HousekeepingOptions): Periodic {
+export function createHousekeeping({ store, clock, logger }: HousekeepingOptions): Periodic {
   return new Periodic({
     name: 'housekeeping',
     intervalMs: controlLimits.housekeepingIntervalMs,

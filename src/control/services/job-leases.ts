@@ -1,8 +1,8 @@
 /**
  * Leases the units of jobs to nodes, and records their results.
  *
- * Owns: who holds the lease of a unit, and when a unit fails or is skipped. Does not own: the work, which nodes do.
- * Law: a unit is recorded once, with its artifacts and its counters in one transaction, and only for the holder of its lease.
+ * Owns: which node has the lease of a unit, and when a unit fails or is skipped. Does not own: the work, which nodes do.
+ * Law: a unit is recorded once, with its artifacts and counters in one transaction, and only for the node that has its lease.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -17,16 +17,16 @@ import {
   findUnit,
   finishUnit,
   hasAvailableUnits,
-  holdJob,
   type LeasedUnit,
   leaseUnit,
   listAvailableUnits,
   listLeasedUnits,
-  noteJobError,
+  lockJob,
+  recordJobError,
   renewLease,
   returnUnit,
 } from '#store/job-units.ts'
-import { holdRunningJob, listRunningJobIds, type RunningJob } from '#store/jobs.ts'
+import { listRunningJobIds, lockRunningJob, type RunningJob } from '#store/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
 import { getNodeRegion } from '#store/nodes.ts'
 import { type Store, type Tx, transact } from '#store/store.ts'
@@ -35,7 +35,7 @@ import { chooseSource } from './job-source.ts'
 
 export type JobLeasesOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
 
-const died = `failed for good: ${leaseLimits.deathsMax} processes crashed while they worked on it`
+const crashedTooOften = `failed permanently: ${leaseLimits.crashesMax} processes crashed while working on it`
 
 export class JobLeases {
   readonly #options: JobLeasesOptions
@@ -49,7 +49,7 @@ export class JobLeases {
     const region = await getNodeRegion(store.db, request.node_id)
     const held: string[] = []
     for (const unit of await listLeasedUnits(store.db, request.node_id)) {
-      if (await transact(store, (db) => this.#keep(db, unit, request))) held.push(unit.lease_id)
+      if (await transact(store, (db) => this.#renewOrReturn(db, unit, request))) held.push(unit.lease_id)
     }
     const units: Unit[] = []
     let more = false
@@ -58,7 +58,7 @@ export class JobLeases {
       const wanted = request.max - units.length
       if (wanted === 0) return { units, held, more: true }
       if (!(await hasAvailableUnits(store.db, id, clock.now()))) continue
-      const taken = await transact(store, (db) => this.#take(db, id, wanted, request))
+      const taken = await transact(store, (db) => this.#leaseFromJob(db, id, wanted, request))
       units.push(...taken.units)
       more ||= taken.more
     }
@@ -69,17 +69,17 @@ export class JobLeases {
     const { store, logger } = this.#options
     const results: UnitsReported['results'] = []
     for (const report of reports) {
-      const result = await transact(store, (db) => this.#record(db, report))
+      const result = await transact(store, (db) => this.#recordReport(db, report))
       if (result === 'stale') logger.warn({ node_id, job_id: report.job_id }, 'stale job report ignored')
       results.push({ lease_id: report.lease_id, result })
     }
     return { results }
   }
 
-  /** Renews the lease if the process named it, and returns the unit to the queue otherwise. True if the process may continue. */
-  async #keep(db: Tx, unit: LeasedUnit & { readonly canceled: boolean }, request: LeaseRequest): Promise<boolean> {
+  /** Renews the lease if the request names it, and returns the unit to the queue otherwise. Returns whether the process may continue. */
+  async #renewOrReturn(db: Tx, unit: LeasedUnit & { readonly canceled: boolean }, request: LeaseRequest): Promise<boolean> {
     const now = this.#options.clock.now()
-    await holdJob(db, unit.job_id)
+    await lockJob(db, unit.job_id)
     if (request.holding.includes(unit.lease_id)) {
       if (!unit.canceled) await renewLease(db, unit, now)
       return !unit.canceled
@@ -91,26 +91,26 @@ export class JobLeases {
   }
 
   /** Leases up to `wanted` units of a job. Units with nothing to do are marked as skipped on the way. */
-  async #take(
+  async #leaseFromJob(
     db: Tx,
     id: string,
     wanted: number,
     request: LeaseRequest,
   ): Promise<{ readonly units: readonly Unit[]; readonly more: boolean }> {
     const now = this.#options.clock.now()
-    const job = await holdRunningJob(db, id, now)
+    const job = await lockRunningJob(db, id, now)
     if (job === undefined) return { units: [], more: false }
     const units: Unit[] = []
     const available = await listAvailableUnits(db, id, now)
     for (const candidate of available) {
       if (units.length === wanted) return { units, more: true }
-      // The lease expired: its node has not sent anything since.
+      // A leased unit is available only if its lease expired without a report.
       const unit = candidate.status === 'leased' ? { ...candidate, deaths: candidate.deaths + 1 } : candidate
-      if (unit.deaths >= leaseLimits.deathsMax) {
-        await finishUnit(db, unit, { status: 'failed', reason: died }, now)
+      if (unit.deaths >= leaseLimits.crashesMax) {
+        await finishUnit(db, unit, { status: 'failed', reason: crashedTooOften }, now)
         continue
       }
-      const prepared = await prepare(db, job, unit)
+      const prepared = await prepareUnit(db, job, unit)
       if ('reason' in prepared) {
         await finishUnit(db, unit, prepared, now)
         continue
@@ -122,11 +122,11 @@ export class JobLeases {
     return { units, more: available.length === leaseLimits.unitsPerJobMax }
   }
 
-  async #record(db: Tx, report: UnitReport): Promise<UnitsReported['results'][number]['result']> {
+  async #recordReport(db: Tx, report: UnitReport): Promise<UnitsReported['results'][number]['result']> {
     const { clock, logger } = this.#options
     const now = clock.now()
     const { job_id, commit_id, lease_id } = report
-    const job = await holdJob(db, job_id)
+    const job = await lockJob(db, job_id)
     const unit = job && (await findUnit(db, job_id, commit_id))
     if (unit?.lease_id !== lease_id) return 'stale'
     if (unit.status !== 'leased') return 'known'
@@ -147,7 +147,7 @@ export class JobLeases {
         await finishUnit(db, report, { status: 'failed', reason: report.reason }, now)
         break
       case 'retry':
-        await noteJobError(db, job_id, report.reason)
+        await recordJobError(db, job_id, report.reason)
         await returnUnit(db, { ...report, deaths: unit.deaths }, now + leaseLimits.retryMs)
         break
       case 'released':
@@ -162,12 +162,12 @@ type Prepared =
   | { readonly status: 'skipped' | 'failed'; readonly reason: string }
 
 /** Returns what a node needs for a unit, or why there is nothing to do. */
-async function prepare(db: Tx, job: RunningJob, { commit_id }: AvailableUnit): Promise<Prepared> {
+async function prepareUnit(db: Tx, job: RunningJob, { commit_id }: AvailableUnit): Promise<Prepared> {
   const commit = await findCommit(db, commit_id)
   if (commit === undefined) return { status: 'skipped', reason: 'the commit was deleted' }
   const source = chooseSource(commit, job)
   if ('reason' in source) return source
-  const target = await targetOf(db, job.account_id, commit, source.artifact.key)
+  const target = await findTarget(db, job.account_id, commit, source.artifact.key)
   if (target === undefined) return { status: 'failed', reason: 'the destination of the segment was deleted' }
   const { id, name, version, definition } = await getView(db, job.account_id, job.view_id)
   const from_version = source.artifact.view_version ?? null
@@ -181,8 +181,8 @@ async function prepare(db: Tx, job: RunningJob, { commit_id }: AvailableUnit): P
   }
 }
 
-/** Returns the bucket and the prefix of the segment's files, whatever the destination has today, with the destination's current role. */
-async function targetOf(
+/** Returns the bucket and prefix that the segment was delivered to, with the current role of the destination. */
+async function findTarget(
   db: Tx,
   account_id: string,
   { destination: { id, bucket, region }, endpoint_id }: StoredCommit,

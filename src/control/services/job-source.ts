@@ -7,8 +7,8 @@ type Source =
   | { readonly status: 'skipped'; readonly reason: string }
 
 /**
- * Returns the file of a segment that a unit reads. Law: a segment that already has an output of the view version, made from all records or
- * from the DLQ rows of another version, gets no second one: both could have the same rows.
+ * Returns the file of a segment that a unit reads.
+ * Law: a segment never gets a second output of a view version, because both could contain the same rows.
  */
 export function chooseSource(
   { artifacts, added }: Pick<StoredCommit, 'artifacts' | 'added'>,

@@ -5,7 +5,7 @@ import { newId } from '#model/id.ts'
 import type { Backfill, Job, JobDetail, JobsQuery, Redrive } from '#model/job.ts'
 import type { Page } from '#model/page.ts'
 import type { View } from '#model/view.ts'
-import { findLatestRefusingVersion } from '#store/dlq-files.ts'
+import { findLatestRejectingVersion } from '#store/dlq-files.ts'
 import { findEndpoint, type StoredEndpoint } from '#store/endpoints.ts'
 import { getJob, insertJob, listJobReasons, listJobs, setJobStatus } from '#store/jobs.ts'
 import { readConsistently, type Store, type Tx, transact } from '#store/store.ts'
@@ -17,9 +17,9 @@ export type JobsOptions = { readonly store: Store; readonly clock: Clock }
 export type Jobs = ReturnType<typeof jobService>
 
 /**
- * Backfills and re-drives: which there may be, and their life. Nodes work them off (`job-leases.ts`).
+ * Creates backfills and re-drives and changes their status. Nodes run them (`job-leases.ts`).
  *
- * Law: a job takes the segments that are committed when it begins. Those after it are the bindings' business.
+ * Law: a job covers the segments that are committed when it is created. Bindings cover later ones.
  */
 export function jobService({ clock, store }: JobsOptions) {
   function insert(
@@ -32,8 +32,8 @@ export function jobService({ clock, store }: JobsOptions) {
     }: Pick<Parameters<typeof insertJob>[2], 'kind' | 'view_id' | 'from_view_id'> & { endpoint: StoredEndpoint },
   ): Promise<Job> {
     if (from !== null && to !== null && from >= to) throw invalid('to', 'must be after from')
-    const place = { endpoint_id: endpoint.id, region: endpoint.region }
-    const made = { ...job, ...place, id: newId(), from, to, created_by: actorOf(principal) }
+    const target = { endpoint_id: endpoint.id, region: endpoint.region }
+    const made = { ...job, ...target, id: newId(), from, to, created_by: actorOf(principal) }
     return insertJob(db, principal.account_id, made, clock.now())
   }
 
@@ -50,7 +50,7 @@ export function jobService({ clock, store }: JobsOptions) {
       return transact(store, async (db) => {
         const view = await getPublishedView(db, principal, view_id)
         const endpoint = await requireEndpoint(db, principal, request.endpoint_id)
-        const from_view_id = await findRefusingVersion(db, principal, view, request)
+        const from_view_id = await findRejectingVersion(db, principal, view, request)
         return insert(db, principal, request, { kind: 'redrive', view_id, from_view_id, endpoint })
       })
     },
@@ -81,12 +81,12 @@ async function getPublishedView(db: Tx, { account_id }: Principal, id: string): 
 
 async function requireEndpoint(db: Tx, { account_id }: Principal, id: string): Promise<StoredEndpoint> {
   const endpoint = await findEndpoint(db, account_id, id)
-  if (endpoint === undefined) throw invalid('endpoint_id', 'names no endpoint of the account')
+  if (endpoint === undefined) throw invalid('endpoint_id', 'is not an endpoint of the account')
   return endpoint
 }
 
-/** The id of the version whose refused rows are meant. */
-async function findRefusingVersion(
+/** Returns the id of the version whose rejected rows the job reads. */
+async function findRejectingVersion(
   db: Tx,
   { account_id }: Principal,
   view: View,
@@ -94,14 +94,16 @@ async function findRefusingVersion(
 ): Promise<string> {
   if (from_version === undefined) {
     const lineage = { name: view.name, except: view.id }
-    const latest = await findLatestRefusingVersion(db, account_id, lineage, { endpoint_id, from: from ?? null, to: to ?? null })
-    if (latest === undefined) throw invalid('from_version', 'is needed: no other version of the view has refused rows there')
+    const latest = await findLatestRejectingVersion(db, account_id, lineage, { endpoint_id, from: from ?? null, to: to ?? null })
+    if (latest === undefined)
+      throw invalid('from_version', 'is required: no other version of the view has rejected rows in this range')
     return latest.id
   }
-  if (from_version === view.version) throw invalid('from_version', 'is the version itself: it would refuse the rows again')
+  if (from_version === view.version)
+    throw invalid('from_version', 'is the version itself, which would reject the rows again: name another version')
   const { versions } = await getViewDetail(db, account_id, view.id)
   const source = versions.find(({ version, status }) => version === from_version && status !== 'draft')
-  if (source === undefined) throw invalid('from_version', 'names no published or archived version of the view')
+  if (source === undefined) throw invalid('from_version', 'must be a published or archived version of the view')
   return source.id
 }
 

@@ -12,7 +12,7 @@ export type Nodes = ReturnType<typeof nodeService>
 
 export function nodeService({ store, feed, clock, logger }: NodesOptions) {
   return {
-    /** Needs no new epoch: the addresses of a node are not part of any snapshot. */
+    /** Does not need a new epoch: snapshots do not contain the addresses of nodes. */
     async register(node: Register): Promise<z.infer<typeof Registered>> {
       await registerNode(store.db, node, clock.now())
       logger.info({ node_id: node.node_id, region: node.region, ingest_address: node.ingest_address }, 'node registered')

@@ -7,12 +7,12 @@ import { withDefinition } from './definitions.ts'
 /** Request bodies held in memory at once, for all accounts together. */
 const IN_FLIGHT_MAX = 32
 
-/** Declared here, given by the composition: `preview/preview-workers.ts`. */
+/** Provided by the composition: `preview/preview-workers.ts`. */
 export type PreviewRunner = {
   readonly run: (request: DefinedPreview, account: string, signal: AbortSignal) => Promise<PreviewResult>
 }
 
-/** Tries definitions on samples. Law: no account takes more than its share. */
+/** Runs definitions on samples. Law: one account cannot use more than its share of the workers. */
 export class Previews {
   readonly #runner: PreviewRunner
   readonly #inFlight = new Map<string, number>()
@@ -23,7 +23,7 @@ export class Previews {
   }
 
   /**
-   * Call it before the large body is read, and the returned function when the request is over.
+   * Reserves a slot. Call it before the body is read, and call the returned function when the request ends.
    * Throws too_many_requests and unavailable.
    */
   admit({ account_id }: Principal): () => void {

@@ -1,7 +1,7 @@
 /**
- * Serialized sections of snapshots.
+ * Caches serialized sections of snapshots.
  *
- * Law: a section is built once per region, name and version, and its bytes are shared by all nodes that are sent it.
+ * Law: a section is built once per region, name and version, and all nodes share its bytes.
  */
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -33,8 +33,8 @@ export class SectionCache {
     maxSize: controlLimits.sectionCacheBytes,
     sizeCalculation: (line) => line.byteLength,
   })
-  /** Names what sections are made from besides the database: settings of this process and defaults of this release. */
-  readonly #settings: string
+  /** Hash of the other inputs of sections: settings of this process and defaults of this release. */
+  readonly #settingsHash: string
 
   constructor(options: SectionCacheOptions) {
     this.#options = options
@@ -45,15 +45,18 @@ export class SectionCache {
       output_formats: null,
       mqtt_config: null,
     })
-    this.#settings = createHash('sha256').update(JSON.stringify({ issuer, baseDomain, defaults })).digest('base64url').slice(0, 6)
+    this.#settingsHash = createHash('sha256')
+      .update(JSON.stringify({ issuer, baseDomain, defaults }))
+      .digest('base64url')
+      .slice(0, 6)
   }
 
-  /** The version that nodes are given, of the version in the database. */
+  /** Returns the version to send to nodes for a version in the database. */
   version(stored: string): string {
-    return `${stored}.${this.#settings}`
+    return `${stored}.${this.#settingsHash}`
   }
 
-  /** The lines of all the named sections, or undefined if one has to be built. */
+  /** Returns the lines of all the named sections, or undefined if one has to be built. */
   find(region: string, versions: Versions, names: readonly string[]): Lines | undefined {
     const lines = new Map<string, Buffer>()
     for (const name of names) {
@@ -64,7 +67,7 @@ export class SectionCache {
     return lines
   }
 
-  /** The lines of the named sections; `db` and `versions` are of one state of the database. */
+  /** Returns the lines of the named sections, building missing ones. `db` and `versions` must be from one transaction. */
   async build(db: Db, region: string, versions: Versions, names: readonly string[]): Promise<Lines> {
     const known = names.flatMap((name) => {
       const line = this.#lines.get(keyOf(region, name, versions))
@@ -125,7 +128,7 @@ function toSection(endpoint: RegionEndpoint): z.infer<typeof EndpointSection> {
   return {
     ...{ id, account_id, label, desired_state },
     ...effectiveSettings(endpoint),
-    // Once draining, an open segment is sealed soon, and no later than it would have been.
+    // Seals open segments of a draining endpoint as soon as possible.
     ...(desired_state === 'draining' ? { segment_max_age_seconds: segmentLimits.maxAgeSecondsMin } : {}),
     destination,
     bindings: [...bindings],

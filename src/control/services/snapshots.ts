@@ -1,9 +1,9 @@
 /**
- * Snapshots for nodes, by section.
+ * Sends snapshots to nodes, by section.
  *
- * Owns: which sections a node is sent, and when its long poll is answered. Does not own: content (`section-cache.ts`), versions
+ * Owns: which sections a node receives, and when its long poll ends. Does not own: content (`section-cache.ts`), versions
  * (`store/section-versions.ts`).
- * Law: an answer is of one state of the database. A poll is answered only when a section of its region and its kinds changed.
+ * Law: a response reflects one state of the database. A poll ends early only if a section of its region and kinds changed.
  */
 import type { Clock } from '#lib/clock.ts'
 import { Semaphore } from '#lib/semaphore.ts'
@@ -28,12 +28,12 @@ export type SnapshotsOptions = SectionCacheOptions & {
   readonly clock: Clock
 }
 
-/** The lines of an answer, the line `end` last. */
+/** The lines of a response. The last one is the line `end`. */
 export type SnapshotLines = readonly Buffer[]
 
 type Versions = ReadonlyMap<string, string>
 
-/** The sections of a region, with the versions in the database and the versions that nodes are given. */
+/** The sections of a region, with the versions in the database and the versions to send to nodes. */
 type Offer = {
   readonly versions: Versions
   readonly sections: readonly { readonly name: string; readonly kind: SectionKind | undefined; readonly version: string }[]
@@ -44,7 +44,7 @@ type Difference = { readonly changed: readonly string[]; readonly removed: reado
 export class Snapshots {
   readonly #options: SnapshotsOptions
   readonly #cache: SectionCache
-  /** One node at a time builds sections: the others that wait for the same change find them in the cache. */
+  /** Sections are built for one node at a time. Others waiting for the same change then find them in the cache. */
   readonly #building = new Semaphore(1)
   #known: SectionVersions = new Map()
   #offered = new Map<string, Offer>()
@@ -58,7 +58,7 @@ export class Snapshots {
     })
   }
 
-  /** The sections that differ from the node's as soon as there is one, or undefined if that takes longer than `wait_ms`. */
+  /** Waits until a section differs from the node's copy and returns those that do, or undefined after `wait_ms`. */
   async poll(request: SnapshotRequest, signal: AbortSignal): Promise<SnapshotLines | undefined> {
     const { store, feed } = this.#options
     const region = await getNodeRegion(store.db, request.node_id)
@@ -66,7 +66,7 @@ export class Snapshots {
     let isDifferent = request.epoch < 0
     const isDue = () => {
       const offer = this.#offer(region)
-      // Most changes are of other regions: then there is nothing to compare.
+      // Most changes affect other regions, so the offer is the same object as before.
       if (!isDifferent && offer !== compared) isDifferent = hasDifference(request, offer)
       compared = offer
       return isDifferent
@@ -92,16 +92,16 @@ export class Snapshots {
     const { versions, sections } = this.#offer(region)
     const difference = compare(request, sections)
     const lines = this.#cache.find(region, versions, difference.changed)
-    return lines && [...lines.values(), endOf(this.#options.feed.current, region, difference)]
+    return lines && [...lines.values(), toEndLine(this.#options.feed.current, region, difference)]
   }
 
   #build(region: string, request: SnapshotRequest): Promise<SnapshotLines> {
     return readConsistently(this.#options.store, async (db) => {
       const epoch = await currentEpoch(db)
       const versions = versionsFor(region, await listSectionVersions(db, region))
-      const difference = compare(request, this.#name(versions))
+      const difference = compare(request, this.#toSections(versions))
       const lines = await this.#cache.build(db, region, versions, difference.changed)
-      return [...lines.values(), endOf(epoch, region, difference)]
+      return [...lines.values(), toEndLine(epoch, region, difference)]
     })
   }
 
@@ -111,14 +111,14 @@ export class Snapshots {
     return offer
   }
 
-  /** The very same offer as before if nothing changed in the region. */
+  /** Returns the same object as before if nothing changed in the region. */
   #offerOf(region: string, before?: Offer): Offer {
     const versions = versionsFor(region, this.#known)
     if (before !== undefined && isSame(before.versions, versions)) return before
-    return { versions, sections: this.#name(versions) }
+    return { versions, sections: this.#toSections(versions) }
   }
 
-  #name(versions: Versions): Offer['sections'] {
+  #toSections(versions: Versions): Offer['sections'] {
     return [...versions].map(([name, version]) => ({ name, kind: sectionKindOf(name), version: this.#cache.version(version) }))
   }
 }
@@ -138,7 +138,7 @@ function isSame(one: Versions, other: Versions): boolean {
   return one.size === other.size && one.entries().every(([name, version]) => other.get(name) === version)
 }
 
-function endOf(epoch: number, region: string, { removed }: Difference): Buffer {
+function toEndLine(epoch: number, region: string, { removed }: Difference): Buffer {
   const end: SectionsEnd = { kind: 'end', epoch, region, removed: [...removed] }
   return Buffer.from(`${JSON.stringify(end)}\n`)
 }

@@ -19,7 +19,7 @@ const COMMITS_MAX = 50
 const PARQUET_BYTES_MAX = 64 * MiB
 const READS_AT_ONCE = 1
 
-/** Declared here, given by the composition: `preview/preview-workers.ts`. */
+/** Provided by the composition: `preview/preview-workers.ts`. */
 export type SuggestionRunner = {
   readonly suggest: (
     source: { readonly samples: readonly string[] } | { readonly parquet: string },
@@ -38,7 +38,8 @@ export type SuggestionsOptions = {
 /**
  * Suggests definitions from samples, or from the data of an endpoint.
  *
- * Law: files from a bucket are parsed by a separate process that may crash; here they are only bytes, bounded, of few files at once.
+ * Law: files from a bucket are parsed only in a separate process, which may crash. This process copies their bytes, with bounds on
+ * their size and number.
  */
 export class Suggestions {
   readonly #options: SuggestionsOptions
@@ -50,9 +51,9 @@ export class Suggestions {
 
   async suggest(principal: Principal, { samples, endpoint_id }: SuggestRequest, signal: AbortSignal): Promise<Suggestion> {
     if (endpoint_id === undefined) return this.#options.runner.suggest({ samples: samples ?? [] }, principal.account_id, signal)
-    // Names can be data, and a caller that may only send must not read what others sent.
+    // Field names can be data, and a caller with only the ingest scope must not read data of others.
     if (!principal.scopes.some((scope) => scope === 'metrics' || scope === 'admin')) {
-      throw new AppError('forbidden', 'taking samples from an endpoint needs a token with scope metrics or admin')
+      throw new AppError('forbidden', 'suggesting from the data of an endpoint needs a token with scope metrics or admin')
     }
     const source = await this.#newest(principal, endpoint_id)
     using _read = await this.#reads.acquire(1, signal)
@@ -66,10 +67,12 @@ export class Suggestions {
     const fitting = files.find(({ bytes }) => bytes <= PARQUET_BYTES_MAX)
     if (fitting !== undefined) return fitting
     throw files.length === 0
-      ? refused(
-          `none of its last ${COMMITS_MAX} segments has raw Parquet: add parquet to its output_formats and wait for the next segment, or send samples`,
+      ? notSuggestible(
+          `none of the last ${COMMITS_MAX} segments of the endpoint has raw Parquet: add parquet to its output_formats and wait for the next segment, or send samples`,
         )
-      : refused(`its raw Parquet files are larger than ${PARQUET_BYTES_MAX} bytes: make segment_bytes smaller, or send samples`)
+      : notSuggestible(
+          `the raw Parquet files of the endpoint are larger than ${PARQUET_BYTES_MAX} bytes: lower segment_bytes, or send samples`,
+        )
   }
 
   async #suggestFrom({ account_id }: Principal, file: RawParquet, signal: AbortSignal): Promise<Suggestion> {
@@ -87,20 +90,20 @@ export class Suggestions {
   async #read(account_id: string, { destination_id, bucket, region, key }: RawParquet, signal: AbortSignal): Promise<Uint8Array> {
     const { store, objectStores, logger } = this.#options
     const destination = await findDestination(store.db, account_id, destination_id)
-    if (destination === undefined) throw refused('the destination of its last segment is gone: send samples')
+    if (destination === undefined) throw notSuggestible('the destination of the last segment was deleted: send samples')
     let bytes: Uint8Array | undefined
     try {
       bytes = await objectStores.open({ ...destination, bucket, region, session: sessionName({ account_id }) }).get(key, signal)
     } catch (error) {
       signal.throwIfAborted()
-      logger.warn({ err: error }, 'reading raw Parquet for a suggestion failed')
-      throw refused('the bucket cannot be read: validate the destination, or send samples')
+      logger.warn({ err: error }, 'raw Parquet read failed')
+      throw notSuggestible('the bucket cannot be read: validate the destination, or send samples')
     }
-    if (bytes === undefined) throw refused('the raw Parquet of its last segment is not in the bucket any more: send samples')
+    if (bytes === undefined) throw notSuggestible('the raw Parquet of the last segment is no longer in the bucket: send samples')
     return bytes
   }
 }
 
-function refused(message: string): AppError {
+function notSuggestible(message: string): AppError {
   return new AppError('validation_error', message, { errors: [{ path: 'endpoint_id', message }] })
 }

@@ -70,8 +70,8 @@ export class Tokens implements Service {
     const startedAt = clock.monotonic()
     const key = await findApiKeyByHash(store.db, hashApiKey(api_key))
     if (key === undefined || key.revoked_at !== null) {
-      // Makes guessing slow, and the time reveals nothing.
-      await sleep(clock, controlLimits.exchangeRefusalMs - (clock.monotonic() - startedAt))
+      // Slows down guessing, and a constant time reveals nothing about the key.
+      await sleep(clock, controlLimits.exchangeRejectionMs - (clock.monotonic() - startedAt))
       throw new AppError('unauthorized', 'the API key is unknown or revoked')
     }
     if (!key.scopes.includes(scope)) throw new AppError('forbidden', `the API key does not hold the scope ${scope}`)
@@ -96,8 +96,8 @@ export class Tokens implements Service {
 
   /** The newest key that every process has had time to load; at the first start, the only one. */
   #signingKey(): SigningKey {
-    const learntBefore = this.#options.clock.now() - signingKeyLimits.activationSeconds * 1000
-    return must(this.#keys.find(({ created_at }) => Date.parse(created_at) <= learntBefore) ?? this.#keys.at(-1), 'a signing key')
+    const loadedBefore = this.#options.clock.now() - signingKeyLimits.activationSeconds * 1000
+    return must(this.#keys.find(({ created_at }) => Date.parse(created_at) <= loadedBefore) ?? this.#keys.at(-1), 'a signing key')
   }
 
   async #load(): Promise<void> {
@@ -119,10 +119,10 @@ export class Tokens implements Service {
     }
     // The newest key has been signing long enough for the last token of the older ones to have expired.
     const retiredBefore = Date.parse(newest.created_at)
-    const everyTokenDeadAt = retiredBefore + (signingKeyLimits.activationSeconds + tokenLimits.ttlSecondsMax) * 1000
-    if (older.length > 0 && now > everyTokenDeadAt) await applyChange((db) => removeSigningKeysBefore(db, retiredBefore))
+    const lastTokenExpiresAt = retiredBefore + (signingKeyLimits.activationSeconds + tokenLimits.ttlSecondsMax) * 1000
+    if (older.length > 0 && now > lastTokenExpiresAt) await applyChange((db) => removeSigningKeysBefore(db, retiredBefore))
   }
 }
 
-/** A revoked key matters for as long as one of its tokens could be valid. */
+/** Nodes need a revoked key for as long as one of its tokens could be valid. */
 export const revokedKeysKeptMs = (revokedKeyTokenSeconds + tokenLimits.ttlSecondsMax) * 1000

@@ -20,10 +20,10 @@ import {
 } from '#store/views.ts'
 import { actorOf } from './actor.ts'
 import type { ApplyChange } from './changes.ts'
-import { withColumns } from './column-metrics.ts'
+import { addColumnMetrics } from './column-metrics.ts'
 import { withDefinition } from './definitions.ts'
 
-/** Throws validation_error for a definition that delivery could not run. */
+/** Throws validation_error if delivery could not run the definition. */
 export type DefinitionCompiler = (definition: Definition) => Promise<unknown>
 
 export type ViewsQuery = PageQuery & {
@@ -50,8 +50,8 @@ export type Views = ReturnType<typeof viewService>
 /**
  * View versions and their life cycle: draft, published, archived.
  *
- * Law: every definition in the store has been compiled. Nodes see a view only once it is bound, so only archiving, which detaches
- * it everywhere, needs a new epoch.
+ * Law: every definition in the store has been compiled. Nodes see a view only once it is bound. So only archiving needs a new
+ * epoch: it detaches the view from every endpoint.
  */
 export function viewService({ applyChange, clock, compile, store }: ViewsOptions) {
   /** Parses and compiles a definition. */
@@ -81,7 +81,7 @@ export function viewService({ applyChange, clock, compile, store }: ViewsOptions
     async change({ account_id }: Principal, id: string, { definition: given, ...change }: ChangeView): Promise<View> {
       let definition: Definition | undefined
       if (given !== undefined) {
-        // 404 comes before errors in the definition.
+        // Reports 404 before errors in the definition.
         const view = await getView(store.db, account_id, id)
         definition = await read(given, change.format ?? view.format)
       }
@@ -113,7 +113,7 @@ export function viewService({ applyChange, clock, compile, store }: ViewsOptions
       const now = clock.now()
       const metrics = await getViewMetrics(store.db, account_id, id, now)
       const of = { view_id: id, view_name: name, view_version: version }
-      return { ...of, ...(detail === 'columns' ? await withColumns(store, id, definition, metrics, now) : metrics) }
+      return { ...of, ...(detail === 'columns' ? await addColumnMetrics(store, id, definition, metrics, now) : metrics) }
     },
   }
 }

@@ -1,15 +1,15 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../store.ts'
 
-/** Every table of the first release. A released migration is never changed: what comes later has a file of its own. */
+/** Creates the tables of the first release. A released migration is never changed: later changes get their own files. */
 export async function up(db: Db): Promise<void> {
   const { schema } = db
   const index = (name: string, table: string, columns: readonly string[], rows?: RawBuilder<boolean>) => {
-    const made = schema
+    const created = schema
       .createIndex(name)
       .on(table)
       .columns([...columns])
-    return (rows === undefined ? made : made.where(rows)).execute()
+    return (rows === undefined ? created : created.where(rows)).execute()
   }
   const present = sql<boolean>`deleted_at is null`
 
@@ -51,7 +51,7 @@ export async function up(db: Db): Promise<void> {
     .execute()
   await index('api_keys_by_account', 'api_keys', ['account_id', 'created_at desc', 'id'])
   await index('api_keys_by_revocation', 'api_keys', ['revoked_at'])
-  // The shard of an id in the snapshot's sections: store/section-versions.ts.
+  // The shard of an id in snapshot sections: store/section-versions.ts.
   await sql`create index api_keys_by_shard on api_keys ((substr(id, 35, 2)))`.execute(db)
 
   await schema
@@ -148,7 +148,7 @@ export async function up(db: Db): Promise<void> {
   await sql`create index views_by_shard on views ((substr(id, 35, 2)))`.execute(db)
   await index('views_by_status', 'views', ['account_id', 'status', 'created_at desc', 'id'])
 
-  // The tags again, one to a row, for the list's filter: the JSON functions of the two databases differ.
+  // A copy of the tags, one per row, to filter by: the JSON functions of the two databases differ.
   await schema
     .createTable('view_tags')
     .addColumn('view_id', 'text', (column) => column.notNull().references('views.id').onDelete('cascade'))
@@ -180,14 +180,14 @@ export async function up(db: Db): Promise<void> {
   await index('bindings_by_endpoint', 'bindings', ['endpoint_id', 'activated_at desc', 'id'])
   await index('bindings_by_view', 'bindings', ['view_id', 'deactivated_at'])
 
-  await nodeTables(db)
+  await createNodeTables(db)
 }
 
 /**
- * What nodes report. These tables reference no resource: a fact about an endpoint that is gone (a database restored from an older
- * copy) must still be taken, or its node would report it for ever and deliver nothing after it.
+ * Creates the tables for reports of nodes. They have no foreign keys to resources: a report about an endpoint that this database
+ * lost (restored from an older backup) must still be recorded, or its node would retry it forever and deliver nothing after it.
  */
-async function nodeTables(db: Db): Promise<void> {
+async function createNodeTables(db: Db): Promise<void> {
   const { schema } = db
   await schema
     .createTable('nodes')

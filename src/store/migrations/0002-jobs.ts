@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../store.ts'
 
-/** Backfills and re-drives, and what they add to commits. */
+/** Creates the tables for backfills and re-drives, and for the artifacts that they add to commits. */
 export async function up(db: Db): Promise<void> {
   const { schema } = db
   await schema
@@ -36,7 +36,7 @@ export async function up(db: Db): Promise<void> {
     .addForeignKeyConstraint('jobs_from_view', ['account_id', 'from_view_id'], 'views', ['account_id', 'id'])
     .addForeignKeyConstraint('jobs_endpoint', ['account_id', 'endpoint_id'], 'endpoints', ['account_id', 'id'])
     .execute()
-  // A segment has one output of a view version: two jobs that could both make it must not run at once.
+  // A segment has one output per view version: two jobs that could both create it must not run at once.
   await schema
     .createIndex('jobs_active_once')
     .unique()

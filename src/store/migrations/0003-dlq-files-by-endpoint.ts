@@ -1,6 +1,6 @@
 import type { Db } from '../store.ts'
 
-/** The dead letters of one endpoint, among those of a view on many. */
+/** Adds an index for the DLQ files of one endpoint of a view. */
 export async function up({ schema }: Db): Promise<void> {
   await schema
     .createIndex('dlq_files_by_endpoint')

@@ -1,6 +1,6 @@
 import type { Db } from '../store.ts'
 
-/** Column quality and unmapped paths. */
+/** Creates the table for column quality and unmapped paths. */
 export async function up({ schema }: Db): Promise<void> {
   await schema
     .createTable('view_quality')
