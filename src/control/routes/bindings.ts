@@ -4,11 +4,10 @@ import { AttachView, Binding } from '#model/binding.ts'
 import { problem } from '../openapi.ts'
 import type { Bindings } from '../services/bindings.ts'
 import { ByBinding, ByEndpoint, Empty } from './parameters.ts'
-
-const tags = ['Bindings']
+import { resource } from './resource.ts'
 
 export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
-  return (app, _options, done) => {
+  return resource('Bindings', (app) => {
     app.post(
       '/endpoints/:endpoint_id/views',
       {
@@ -16,7 +15,6 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
         schema: {
           operationId: 'attachView',
           summary: 'Attach a published view to an endpoint',
-          tags,
           params: ByEndpoint,
           body: AttachView,
           response: {
@@ -25,10 +23,7 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
           },
         },
       },
-      (request, reply) => {
-        reply.code(201)
-        return bindings.attach(request.principal, request.params.endpoint_id, request.body)
-      },
+      (request) => bindings.attach(request.principal, request.params.endpoint_id, request.body),
     )
 
     app.get(
@@ -38,7 +33,6 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
         schema: {
           operationId: 'listBindings',
           summary: 'List the views of an endpoint, attached and detached',
-          tags,
           params: ByEndpoint,
           response: { 200: z.object({ items: z.array(Binding) }) },
         },
@@ -53,16 +47,11 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
         schema: {
           operationId: 'detachView',
           summary: 'Detach a view from an endpoint',
-          tags,
           params: ByBinding,
           response: { 204: Empty },
         },
       },
-      async (request, reply) => {
-        await bindings.detach(request.principal, request.params.endpoint_id, request.params.binding_id)
-        return reply.code(204).send()
-      },
+      (request) => bindings.detach(request.principal, request.params.endpoint_id, request.params.binding_id),
     )
-    done()
-  }
+  })
 }

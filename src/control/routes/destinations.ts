@@ -4,12 +4,12 @@ import { PageQuery, pageOf } from '#model/page.ts'
 import { problem } from '../openapi.ts'
 import type { Destinations } from '../services/destinations.ts'
 import { ById, Empty } from './parameters.ts'
+import { resource } from './resource.ts'
 
-const tags = ['Destinations']
 const nameTaken = problem('another destination of the account has this name')
 
 export function destinationRoutes(destinations: Destinations): FastifyPluginCallbackZod {
-  return (app, _options, done) => {
+  return resource('Destinations', (app) => {
     app.post(
       '/destinations',
       {
@@ -17,15 +17,11 @@ export function destinationRoutes(destinations: Destinations): FastifyPluginCall
         schema: {
           operationId: 'createDestination',
           summary: 'Create a destination',
-          tags,
           body: CreateDestination,
           response: { 201: Destination, 409: nameTaken },
         },
       },
-      (request, reply) => {
-        reply.code(201)
-        return destinations.create(request.principal, request.body)
-      },
+      (request) => destinations.create(request.principal, request.body),
     )
 
     app.get(
@@ -35,7 +31,6 @@ export function destinationRoutes(destinations: Destinations): FastifyPluginCall
         schema: {
           operationId: 'listDestinations',
           summary: 'List destinations, newest first',
-          tags,
           querystring: PageQuery,
           response: { 200: pageOf(DestinationWithCount) },
         },
@@ -50,7 +45,6 @@ export function destinationRoutes(destinations: Destinations): FastifyPluginCall
         schema: {
           operationId: 'getDestination',
           summary: 'Get a destination',
-          tags,
           params: ById,
           response: { 200: DestinationWithCount },
         },
@@ -65,7 +59,6 @@ export function destinationRoutes(destinations: Destinations): FastifyPluginCall
         schema: {
           operationId: 'changeDestination',
           summary: 'Change a destination; anything but a new name makes it pending again',
-          tags,
           params: ById,
           body: ChangeDestination,
           response: { 200: Destination, 409: nameTaken },
@@ -81,15 +74,11 @@ export function destinationRoutes(destinations: Destinations): FastifyPluginCall
         schema: {
           operationId: 'deleteDestination',
           summary: 'Delete a destination that no endpoint uses',
-          tags,
           params: ById,
           response: { 204: Empty, 409: problem('an endpoint still uses the destination') },
         },
       },
-      async (request, reply) => {
-        await destinations.remove(request.principal, request.params.id)
-        return reply.code(204).send()
-      },
+      (request) => destinations.remove(request.principal, request.params.id),
     )
 
     app.post(
@@ -99,13 +88,11 @@ export function destinationRoutes(destinations: Destinations): FastifyPluginCall
         schema: {
           operationId: 'validateDestination',
           summary: 'Validate a destination: write and delete a test object, and record the result',
-          tags,
           params: ById,
           response: { 200: Destination, 429: problem('it was validated less than 30 seconds ago, or too many requests') },
         },
       },
       (request) => destinations.validate(request.principal, request.params.id),
     )
-    done()
-  }
+  })
 }

@@ -8,8 +8,8 @@ import { problem } from '../openapi.ts'
 import type { Commits } from '../services/commits.ts'
 import type { Endpoints } from '../services/endpoints.ts'
 import { ById, Empty } from './parameters.ts'
+import { resource } from './resource.ts'
 
-const tags = ['Endpoints']
 const beingDeleted = problem('the endpoint is being deleted')
 const ListQuery = PageQuery.extend({ status: z.enum([...EndpointStatus.options, 'all']).default('all') })
 const CommitsPage = z.object({
@@ -18,7 +18,7 @@ const CommitsPage = z.object({
 })
 
 export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyPluginCallbackZod {
-  return (app, _options, done) => {
+  return resource('Endpoints', (app) => {
     app.post(
       '/endpoints',
       {
@@ -26,15 +26,11 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         schema: {
           operationId: 'createEndpoint',
           summary: 'Create an endpoint',
-          tags,
           body: CreateEndpoint,
           response: { 201: Endpoint },
         },
       },
-      (request, reply) => {
-        reply.code(201)
-        return endpoints.create(request.principal, request.body)
-      },
+      (request) => endpoints.create(request.principal, request.body),
     )
 
     app.get(
@@ -44,7 +40,6 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         schema: {
           operationId: 'listEndpoints',
           summary: 'List endpoints, newest first',
-          tags,
           querystring: ListQuery,
           response: { 200: pageOf(Endpoint) },
         },
@@ -56,7 +51,7 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
       '/endpoints/:id',
       {
         config: { scope: 'metrics' },
-        schema: { operationId: 'getEndpoint', summary: 'Get an endpoint', tags, params: ById, response: { 200: Endpoint } },
+        schema: { operationId: 'getEndpoint', summary: 'Get an endpoint', params: ById, response: { 200: Endpoint } },
       },
       (request) => endpoints.get(request.principal, request.params.id),
     )
@@ -68,7 +63,6 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         schema: {
           operationId: 'changeEndpoint',
           summary: 'Change an endpoint; null restores a default, unbinds the destination or disables MQTT',
-          tags,
           params: ById,
           body: ChangeEndpoint,
           response: { 200: Endpoint },
@@ -84,15 +78,11 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         schema: {
           operationId: 'deleteEndpoint',
           summary: 'Delete an endpoint: it rejects new data and is removed once all its data is delivered',
-          tags,
           params: ById,
           response: { 204: Empty },
         },
       },
-      async (request, reply) => {
-        await endpoints.remove(request.principal, request.params.id)
-        return reply.code(204).send()
-      },
+      (request) => endpoints.remove(request.principal, request.params.id),
     )
 
     app.post(
@@ -102,7 +92,6 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         schema: {
           operationId: 'pauseEndpoint',
           summary: 'Pause an endpoint: it rejects new data until it is resumed, and delivers the data it has',
-          tags,
           params: ById,
           response: { 200: Endpoint, 409: beingDeleted },
         },
@@ -117,7 +106,6 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         schema: {
           operationId: 'resumeEndpoint',
           summary: 'Resume a paused endpoint',
-          tags,
           params: ById,
           response: { 200: Endpoint, 409: beingDeleted },
         },
@@ -132,7 +120,6 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         schema: {
           operationId: 'listCommits',
           summary: 'List the delivered segments of an endpoint, newest first',
-          tags,
           params: ById,
           querystring: CommitsQuery,
           response: { 200: CommitsPage },
@@ -140,6 +127,5 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
       },
       (request) => commits.list(request.principal, request.params.id, request.query),
     )
-    done()
-  }
+  })
 }

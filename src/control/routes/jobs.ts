@@ -4,8 +4,8 @@ import { pageOf } from '#model/page.ts'
 import { problem } from '../openapi.ts'
 import type { Jobs } from '../services/jobs.ts'
 import { ById } from './parameters.ts'
+import { resource } from './resource.ts'
 
-const tags = ['Jobs']
 const jobConflict = problem(
   'a job with this version is running or paused on the endpoint, or the account has too many unfinished jobs',
 )
@@ -13,7 +13,7 @@ const jobRejected = problem('the view is not published, the account has no such 
 const finished = problem('the job is finished')
 
 export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
-  return (app, _options, done) => {
+  return resource('Jobs', (app) => {
     app.post(
       '/views/:id/backfill',
       {
@@ -21,16 +21,12 @@ export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
         schema: {
           operationId: 'backfillView',
           summary: 'Run a published version over segments that were committed without it',
-          tags,
           params: ById,
           body: Backfill,
           response: { 202: Job, 409: jobConflict, 422: jobRejected },
         },
       },
-      (request, reply) => {
-        reply.code(202)
-        return jobs.backfill(request.principal, request.params.id, request.body)
-      },
+      (request) => jobs.backfill(request.principal, request.params.id, request.body),
     )
 
     app.post(
@@ -40,16 +36,12 @@ export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
         schema: {
           operationId: 'redriveView',
           summary: 'Run a published version over the rows that another version of the view rejected',
-          tags,
           params: ById,
           body: Redrive,
           response: { 202: Job, 409: jobConflict, 422: jobRejected },
         },
       },
-      (request, reply) => {
-        reply.code(202)
-        return jobs.redrive(request.principal, request.params.id, request.body)
-      },
+      (request) => jobs.redrive(request.principal, request.params.id, request.body),
     )
 
     app.get(
@@ -59,7 +51,6 @@ export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
         schema: {
           operationId: 'listJobs',
           summary: 'List backfills and re-drives, newest first',
-          tags,
           querystring: JobsQuery,
           response: { 200: pageOf(Job) },
         },
@@ -74,7 +65,6 @@ export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
         schema: {
           operationId: 'getJob',
           summary: 'Get a job with its progress',
-          tags,
           params: ById,
           response: { 200: JobDetail },
         },
@@ -87,13 +77,12 @@ export function jobRoutes(jobs: Jobs): FastifyPluginCallbackZod {
         `/jobs/:id/${verb}`,
         {
           config: { scope: 'admin' },
-          schema: { operationId: `${verb}Job`, summary, tags, params: ById, response: { 200: Job, 422: finished } },
+          schema: { operationId: `${verb}Job`, summary, params: ById, response: { 200: Job, 422: finished } },
         },
         (request) => jobs.setStatus(request.principal, request.params.id, status),
       )
     }
-    done()
-  }
+  })
 }
 
 const transitions = [

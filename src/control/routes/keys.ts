@@ -3,11 +3,10 @@ import { ApiKey, CreateApiKey, CreatedApiKey } from '#model/api-key.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import type { Keys } from '../services/keys.ts'
 import { ById } from './parameters.ts'
-
-const tags = ['Keys']
+import { resource } from './resource.ts'
 
 export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
-  return (app, _options, done) => {
+  return resource('Keys', (app) => {
     app.post(
       '/keys',
       {
@@ -15,13 +14,12 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
         schema: {
           operationId: 'createKey',
           summary: 'Create an API key; it is shown only in this response',
-          tags,
           body: CreateApiKey,
           response: { 201: CreatedApiKey },
         },
       },
       (request, reply) => {
-        reply.code(201).header('cache-control', 'no-store')
+        reply.header('cache-control', 'no-store')
         return keys.create(request.principal, request.body)
       },
     )
@@ -33,7 +31,6 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
         schema: {
           operationId: 'listKeys',
           summary: 'List API keys, newest first, including revoked ones',
-          tags,
           querystring: PageQuery,
           response: { 200: pageOf(ApiKey) },
         },
@@ -48,13 +45,11 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
         schema: {
           operationId: 'revokeKey',
           summary: 'Revoke an API key permanently',
-          tags,
           params: ById,
           response: { 200: ApiKey },
         },
       },
       (request) => keys.revoke(request.principal, request.params.id),
     )
-    done()
-  }
+  })
 }

@@ -2,12 +2,13 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { problem } from '../openapi.ts'
 import type { Tokens } from '../services/tokens.ts'
+import { resource } from './resource.ts'
 
 export type TokenRoutesOptions = { readonly tokens: Tokens; readonly exchangesPerMinute: number }
 
 /** Rate-limited by client address: the caller is not authenticated yet, and an attacker would guess keys here. */
 export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions): FastifyPluginCallbackZod {
-  return (app, _options, done) => {
+  return resource('Token', (app) => {
     app.post(
       '/token/exchange',
       {
@@ -18,7 +19,6 @@ export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions):
         schema: {
           operationId: 'exchangeToken',
           summary: 'Exchange an API key for an access token',
-          tags: ['Token'],
           body: ExchangeToken,
           response: {
             200: AccessToken,
@@ -33,8 +33,7 @@ export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions):
         return tokens.exchange(request.body)
       },
     )
-    done()
-  }
+  })
 }
 
 /** Publishes the public keys of access tokens at the customary path; RFC 8414 does not fix one. */

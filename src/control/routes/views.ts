@@ -17,8 +17,8 @@ import type { Previews } from '../services/previews.ts'
 import type { Suggestions } from '../services/suggestions.ts'
 import type { Views } from '../services/views.ts'
 import { ById, Empty } from './parameters.ts'
+import { resource } from './resource.ts'
 
-const tags = ['Views']
 const notDraft = problem('the view is not a draft, or the request is not valid')
 
 /** `tag=a&tag=b`: form style, exploded. A single tag is parsed as a string. */
@@ -45,7 +45,7 @@ export type ViewRoutesOptions = {
 }
 
 export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoutesOptions): FastifyPluginCallbackZod {
-  return (app, _options, done) => {
+  return resource('Views', (app) => {
     app.post(
       '/views',
       {
@@ -53,15 +53,11 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'createView',
           summary: 'Create a view, as a draft',
-          tags,
           body: CreateView,
           response: { 201: View },
         },
       },
-      (request, reply) => {
-        reply.code(201)
-        return views.create(request.principal, request.body)
-      },
+      (request) => views.create(request.principal, request.body),
     )
 
     app.get(
@@ -71,7 +67,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'listViews',
           summary: 'List view versions, newest first',
-          tags,
           querystring: ListQuery,
           response: { 200: pageOf(ViewWithUsage) },
         },
@@ -86,7 +81,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'getView',
           summary: 'Get a view with its versions and endpoints',
-          tags,
           params: ById,
           response: { 200: ViewDetail },
         },
@@ -101,7 +95,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'changeView',
           summary: 'Change a draft',
-          tags,
           params: ById,
           body: ChangeView,
           response: { 200: View, 422: notDraft },
@@ -117,15 +110,11 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'deleteView',
           summary: 'Delete a draft',
-          tags,
           params: ById,
           response: { 204: Empty, 422: notDraft },
         },
       },
-      async (request, reply) => {
-        await views.remove(request.principal, request.params.id)
-        return reply.code(204).send()
-      },
+      (request) => views.remove(request.principal, request.params.id),
     )
 
     app.post(
@@ -135,7 +124,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'publishView',
           summary: 'Publish a draft: its definition can no longer change',
-          tags,
           params: ById,
           response: { 200: View, 422: notDraft },
         },
@@ -150,16 +138,12 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'createViewVersion',
           summary: 'Create the next version of a view, as a draft',
-          tags,
           params: ById,
           body: CreateViewVersion.optional(),
           response: { 201: View },
         },
       },
-      (request, reply) => {
-        reply.code(201)
-        return views.createVersion(request.principal, request.params.id, request.body ?? {})
-      },
+      (request) => views.createVersion(request.principal, request.params.id, request.body ?? {}),
     )
 
     app.post(
@@ -169,7 +153,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'archiveView',
           summary: 'Archive a published view: it is detached from every endpoint and cannot be attached again',
-          tags,
           params: ById,
           response: { 200: View, 422: problem('the view is not published') },
         },
@@ -188,7 +171,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'previewView',
           summary: 'Try a definition on samples; nothing is saved',
-          tags,
           body: PreviewRequest,
           response: { 200: PreviewResult },
         },
@@ -207,7 +189,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'suggestView',
           summary: 'Suggest a definition for samples, or for the data of an endpoint; nothing is saved',
-          tags,
           body: SuggestRequest,
           response: {
             200: Suggestion,
@@ -226,7 +207,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'listDlqFiles',
           summary: 'List the files of rows that a view rejected, each with a download URL',
-          tags,
           params: ById,
           querystring: DlqFilesQuery,
           response: { 200: DlqFiles },
@@ -242,7 +222,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         schema: {
           operationId: 'getViewMetrics',
           summary: 'Get the metrics of a view, over 24 hours and in total',
-          tags,
           params: ById,
           querystring: MetricsQuery,
           response: { 200: Metrics },
@@ -250,8 +229,7 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
       },
       (request) => views.metrics(request.principal, request.params.id, request.query.detail),
     )
-    done()
-  }
+  })
 }
 
 function signalDisconnect(reply: FastifyReply): AbortSignal {
