@@ -57,7 +57,7 @@ export class Suggestions {
     }
     const source = await this.#newest(principal, endpoint_id)
     using _read = await this.#reads.acquire(1, signal)
-    return this.#suggestFrom(principal, source, signal)
+    return await this.#suggestFrom(principal, source, signal)
   }
 
   async #newest({ account_id }: Principal, endpoint_id: string): Promise<RawParquet> {
