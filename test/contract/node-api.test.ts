@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { revokeApiKey } from '#store/api-keys.ts'
+import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
 import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
@@ -172,6 +172,24 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await node.snapshot()).toMatchObject({ region: to, endpoints: [], keys: [] })
   })
 
+  test('a node that moves is sent a section also if one change made it the newest in both regions', async () => {
+    const [everywhere, elsewhere] = [await control().newAccount(), await control().newAccount()]
+    const [from, to] = [newRegion(), newRegion()]
+    for (const region of [from, to]) await everywhere.post('/v1/endpoints', { region })
+    await elsewhere.post('/v1/endpoints', { region: to })
+    const idOfSection = () => `${newId().slice(0, -2)}ab`
+    const keys = [elsewhere, everywhere].map(({ account_id }) => ({ account_id, id: idOfSection() }))
+    for (const { account_id, id } of keys) {
+      const key = { id, account_id, name: 'k', prefix: 'k', hash: id.replaceAll('-', '').padEnd(64, '0'), scopes: [] }
+      await applyChange(control().store, (db) => insertApiKey(db, key, Date.now()))
+    }
+    const node = await TestNode.register(control(), from)
+    await node.snapshot()
+    const moved = { node_id: node.id, region: to, ipv4: [], ipv6: [], ingest_address: 'node.example:443' }
+    await node.call('POST', 'register', moved)
+    expect((await node.snapshot()).keys.map(({ id }) => id)).toEqual(expect.arrayContaining(keys.map(({ id }) => id)))
+  })
+
   test('404 for a node that never registered', async () => {
     const request = { node_id: newId(), epoch: -1, kinds: ['keys'], have: {}, wait_ms: 0 }
     const node = await TestNode.register(control(), newRegion())
@@ -205,6 +223,16 @@ describe('POST /internal/v1/snapshot', () => {
     const { status, body } = await node.call('POST', 'snapshot', request)
     expect(status).toBe(200)
     expect(body).toContain('"removed":["keys/00"]')
+  })
+
+  test('200 at once for an epoch that control has not reached, as after a restored copy of the same sections', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    const { epoch } = await node.snapshot()
+    const request = { node_id: node.id, kinds: ['endpoints'], have: {}, wait_ms: 20_000 }
+    const { status, body } = await node.call('POST', 'snapshot', { ...request, epoch: epoch + 1_000 })
+    expect(status).toBe(200)
+    expect(JSON.parse(body)).toMatchObject({ kind: 'end', removed: [] })
+    expect(JSON.parse(body).epoch).toBeLessThan(epoch + 1_000)
   })
 
   test('another base address of control is another version of every section', async () => {

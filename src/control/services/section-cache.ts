@@ -51,9 +51,9 @@ export class SectionCache {
       .slice(0, 6)
   }
 
-  /** Returns the version to send to nodes for a version in the database. */
-  version(stored: string): string {
-    return `${stored}.${this.#settingsHash}`
+  /** Returns the version to send to nodes of a region: one change may give several regions' sections the same version in the database. */
+  version(region: string, stored: string): string {
+    return `${stored}.${region}.${this.#settingsHash}`
   }
 
   /** Returns the lines of all the named sections, or undefined if one has to be built. */
@@ -82,7 +82,7 @@ export class SectionCache {
       if (kind === undefined) continue
       for (const content of await this.#read(db, region, kind, wanted)) {
         const { name } = content
-        const section: Section = { ...content, version: this.version(versions.get(name) ?? '') }
+        const section: Section = { ...content, version: this.version(region, versions.get(name) ?? '') }
         const line = Buffer.from(`${JSON.stringify(section)}\n`)
         this.#lines.set(keyOf(region, name, versions), line)
         lines.set(name, line)

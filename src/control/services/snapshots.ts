@@ -39,6 +39,8 @@ type Offer = {
   readonly sections: readonly { readonly name: string; readonly kind: SectionKind | undefined; readonly version: string }[]
 }
 
+type Known = { readonly epoch: number; readonly versions: SectionVersions }
+
 type Difference = { readonly changed: readonly string[]; readonly removed: readonly string[] }
 
 export class Snapshots {
@@ -46,14 +48,18 @@ export class Snapshots {
   readonly #cache: SectionCache
   /** Sections are built for one node at a time. Others waiting for the same change then find them in the cache. */
   readonly #building = new Semaphore(1)
-  #known: SectionVersions = new Map()
+  /** Of one state of the database, which may be newer than the epoch of the feed. */
+  #known: Known = { epoch: -1, versions: new Map() }
   #offered = new Map<string, Offer>()
 
   constructor(options: SnapshotsOptions) {
     this.#options = options
     this.#cache = new SectionCache(options)
     options.feed.subscribe(async () => {
-      this.#known = await listSectionVersions(options.store.db)
+      this.#known = await readConsistently(options.store, async (db) => ({
+        epoch: await currentEpoch(db),
+        versions: await listSectionVersions(db),
+      }))
       for (const [region, offer] of this.#offered) this.#offered.set(region, this.#offerOf(region, offer))
     })
   }
@@ -66,8 +72,10 @@ export class Snapshots {
     let isDifferent = request.epoch < 0
     const isDue = () => {
       const offer = this.#offer(region)
+      // An older copy of the database was restored: the node must not report changes as applied that are yet to be made.
+      if (request.epoch > this.#known.epoch) isDifferent = true
       // Most changes affect other regions, so the offer is the same object as before.
-      if (!isDifferent && offer !== compared) isDifferent = hasDifference(request, offer)
+      else if (!isDifferent && offer !== compared) isDifferent = hasDifference(request, offer)
       compared = offer
       return isDifferent
     }
@@ -85,21 +93,21 @@ export class Snapshots {
     const cached = this.#fromCache(region, request)
     if (cached !== undefined) return cached
     using _turn = await this.#building.acquire(1, signal)
-    return this.#fromCache(region, request) ?? this.#build(region, request)
+    return this.#fromCache(region, request) ?? (await this.#build(region, request))
   }
 
   #fromCache(region: string, request: SnapshotRequest): SnapshotLines | undefined {
     const { versions, sections } = this.#offer(region)
     const difference = compare(request, sections)
     const lines = this.#cache.find(region, versions, difference.changed)
-    return lines && [...lines.values(), toEndLine(this.#options.feed.current, region, difference)]
+    return lines && [...lines.values(), toEndLine(this.#known.epoch, region, difference)]
   }
 
   #build(region: string, request: SnapshotRequest): Promise<SnapshotLines> {
     return readConsistently(this.#options.store, async (db) => {
       const epoch = await currentEpoch(db)
       const versions = versionsFor(region, await listSectionVersions(db, region))
-      const difference = compare(request, this.#toSections(versions))
+      const difference = compare(request, this.#toSections(region, versions))
       const lines = await this.#cache.build(db, region, versions, difference.changed)
       return [...lines.values(), toEndLine(epoch, region, difference)]
     })
@@ -113,13 +121,17 @@ export class Snapshots {
 
   /** Returns the same object as before if nothing changed in the region. */
   #offerOf(region: string, before?: Offer): Offer {
-    const versions = versionsFor(region, this.#known)
+    const versions = versionsFor(region, this.#known.versions)
     if (before !== undefined && isSame(before.versions, versions)) return before
-    return { versions, sections: this.#toSections(versions) }
+    return { versions, sections: this.#toSections(region, versions) }
   }
 
-  #toSections(versions: Versions): Offer['sections'] {
-    return [...versions].map(([name, version]) => ({ name, kind: sectionKindOf(name), version: this.#cache.version(version) }))
+  #toSections(region: string, versions: Versions): Offer['sections'] {
+    return [...versions].map(([name, version]) => ({
+      name,
+      kind: sectionKindOf(name),
+      version: this.#cache.version(region, version),
+    }))
   }
 }
 

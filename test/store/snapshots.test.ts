@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest'
+import { EpochFeed } from '#control/services/epoch-feed.ts'
+import { Snapshots } from '#control/services/snapshots.ts'
+import { must } from '#lib/assert.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { newId } from '#model/id.ts'
+import { setDesiredState } from '#store/endpoints.ts'
+import { applyChange, currentEpoch } from '#store/epoch.ts'
+import { registerNode } from '#store/nodes.ts'
+import { insertSigningKey } from '#store/signing-keys.ts'
+import { describeDatabases, newStore } from '../support/databases.ts'
+import { until } from '../support/until.ts'
+import { anAccount, aStoredEndpoint, t0 } from './fixtures.ts'
+
+describeDatabases('Snapshots', (kind) => {
+  test('an answer has the epoch of its sections also if another change follows while the versions are read', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const { id, region } = await aStoredEndpoint(store, account)
+    const node_id = newId()
+    await registerNode(store.db, { node_id, region, ipv4: [], ipv6: [], ingest_address: 'node.example:443' }, t0)
+    let isRacing = false
+    const readEpoch = async () => {
+      const epoch = await currentEpoch(store.db)
+      if (isRacing) await applyChange(store, (db) => setDesiredState(db, account, id, 'active'))
+      isRacing = false
+      return epoch
+    }
+    let waits = 0
+    const setTimer: Clock['setTimer'] = (run, ms) => {
+      waits += 1
+      return systemClock.setTimer(run, ms)
+    }
+    const feed = new EpochFeed({ readEpoch, clock: { ...systemClock, setTimer }, logger: createLogger('test', 'silent') })
+    const readPublicKeys = async () => ({ keys: [] })
+    const snapshots = new Snapshots({ store, feed, readPublicKeys, clock: systemClock, issuer: 'i', baseDomain: null })
+    const { signal } = new AbortController()
+    const poll = async (epoch: number, have: Record<string, string>) => {
+      const lines = await snapshots.poll({ node_id, epoch, kinds: ['endpoints'], have, wait_ms: 5_000 }, signal)
+      return must(lines, 'an answer').map((line) => JSON.parse(String(line)))
+    }
+    const [section, end] = await poll(-1, {})
+    // Of two that wait, the first has the section built, and the second is answered from the cache.
+    const waiting = [0, 1].map(() => poll(end.epoch, { [section.name]: section.version }))
+    await until('both wait', () => waits === 2)
+    await applyChange(store, (db) => setDesiredState(db, account, id, 'paused'))
+    isRacing = true
+    await feed.refresh()
+    const answers = await Promise.all(waiting)
+    const epoch = await currentEpoch(store.db)
+    expect(answers.map((lines) => lines.at(-1).epoch)).toEqual([epoch, epoch])
+  })
+
+  test('of the nodes that ask at the same time, one has a section built', async () => {
+    await using store = await newStore(kind)
+    const node_id = newId()
+    await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node.example:443' }, t0)
+    const signingKey = { kid: 'k', private_jwk: {}, created_at: new Date(t0).toISOString() }
+    await applyChange(store, (db) => insertSigningKey(db, signingKey))
+    const feed = new EpochFeed({
+      readEpoch: () => currentEpoch(store.db),
+      clock: systemClock,
+      logger: createLogger('test', 'silent'),
+    })
+    let built = 0
+    const readPublicKeys = async () => {
+      built += 1
+      return { keys: [] }
+    }
+    const snapshots = new Snapshots({ store, feed, readPublicKeys, clock: systemClock, issuer: 'i', baseDomain: null })
+    const request = { node_id, epoch: -1, kinds: ['installation' as const], have: {}, wait_ms: 0 }
+    const { signal } = new AbortController()
+    const answers = await Promise.all(Array.from({ length: 5 }, () => snapshots.poll(request, signal)))
+    expect(answers.map((lines) => lines?.length)).toEqual([2, 2, 2, 2, 2])
+    expect(built).toBe(1)
+  })
+})
