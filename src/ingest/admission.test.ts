@@ -70,30 +70,30 @@ describe('admission', () => {
     expect(admission.reasons()).toEqual([])
   })
 
-  test('the disk budget counts bytes on disk, in flight and announced; freed space counts at once', async () => {
+  test('the disk budget counts bytes on disk, in flight and announced; freed space is available at once', async () => {
     const { admission, state } = await setUp()
     state.walBytes = GiB - 3 * MiB
     admission.reserve(MiB)
     admission.admit(2 * MiB)
-    expect(() => admission.admit(2 * MiB + 1)).toThrow(rejected('with a budget of'))
+    expect(() => admission.admit(2 * MiB + 1)).toThrow(rejected('the budget is'))
     state.walBytes = 0
     admission.admit(2 * MiB + 1)
   })
 
-  test('keeps the disk reserve between two checks, and recovers with the next', async () => {
+  test('keeps the disk reserve between two checks, and recovers with the next check', async () => {
     const { admission, state, check } = await setUp()
     state.freeBytes = 300 * MiB
     await check()
     admission.admit(0)
     state.walBytes = 45 * MiB
-    expect(() => admission.admit(0)).toThrow(rejected('with a reserve of'))
+    expect(() => admission.admit(0)).toThrow(rejected('the reserve is'))
     expect(admission.reasons()).toHaveLength(1)
     state.freeBytes = GiB
     await check()
     admission.admit(0)
   })
 
-  test('rejects while the WAL is unhealthy or the disk unreadable, says why, and recovers', async () => {
+  test('rejects with a reason while the WAL is unhealthy or the disk unreadable, and recovers', async () => {
     const { admission, state, check } = await setUp()
     state.failure = 'io_error: the disk failed'
     state.unreadable = true
@@ -115,14 +115,14 @@ describe('admission', () => {
 
   test('applies back-pressure at half of the bytes in flight, or while the disk rejects', async () => {
     const { admission, state, check } = await setUp()
-    admission.take(5 * MiB)
+    admission.forceReserve(5 * MiB)
     expect(admission.backpressureReason()).toBeUndefined()
-    admission.take(1)
+    admission.forceReserve(1)
     expect(admission.backpressureReason()).toContain('in memory')
-    // Bytes that were read are counted in any case; requests have the other half.
+    // Bytes that were read are counted even above the bound; requests can use the other half.
     admission.reserve(5 * MiB - 1)
     expect(() => admission.reserve(1)).toThrow(rejected('in memory'))
-    admission.take(20 * MiB)
+    admission.forceReserve(20 * MiB)
     expect(admission.inFlightBytes).toBe(30 * MiB)
     admission.release(30 * MiB)
     expect(admission.backpressureReason()).toBeUndefined()

@@ -23,14 +23,14 @@ export type AdmissionOptions = {
   readonly logger: Logger
 }
 
-/** What the gate and the protocols need of admission. */
-export type Capacity = Pick<Admission, 'admit' | 'reserve' | 'take' | 'release' | 'backpressureReason' | 'reasons'>
+/** The part of admission that the gate and the protocols use. */
+export type Capacity = Pick<Admission, 'admit' | 'reserve' | 'forceReserve' | 'release' | 'backpressureReason' | 'reasons'>
 
 /**
- * Decides whether this node has room for more.
+ * Decides whether this node has room for more data.
  *
- * Owns: bytes in flight, and what is known of disk and WAL, checked every second. Does not own: bounds on a single request.
- * Law: without room it rejects, and it accepts again by itself once there is room; it never ends the process (law 9).
+ * Owns: bytes in flight, and the state of disk and WAL, checked every second. Does not own: bounds on a single request.
+ * Law: without room it rejects. Once there is room, it accepts again by itself. It never ends the process (law 9).
  */
 export class Admission implements Service {
   readonly name = 'admission'
@@ -67,7 +67,7 @@ export class Admission implements Service {
     return this.#inFlightBytes
   }
 
-  /** Reasons why nothing is accepted; empty while it is. A node that is merely busy is healthy. */
+  /** Returns the reasons for rejecting all data; empty while data is accepted. A node that is merely busy is healthy. */
   reasons(): readonly string[] {
     const full = this.#diskFull(0)
     return full === undefined ? this.#reasons : [full, ...this.#reasons]
@@ -79,22 +79,22 @@ export class Admission implements Service {
     if (reason !== undefined) throw tryAgain('no_room', reason, ingestLimits.retryDiskSeconds)
   }
 
-  /** Why nothing should be read from open connections now; undefined while there is room. */
+  /** Returns why open connections must not be read now; undefined while there is room. */
   backpressureReason(): string | undefined {
-    // At half of the bound, so that the other half is left for what was already read.
-    if (this.#inFlightBytes > this.#options.maxInFlightBytes / 2) return 'this node has as many bytes in memory as it may'
+    // At half of the bound, so that the other half is left for data that was already read.
+    if (this.#inFlightBytes > this.#options.maxInFlightBytes / 2) return 'this node has too many request bytes in memory'
     return this.#diskFull(0) ?? this.#reasons[0]
   }
 
-  /** Counts bytes that were already read, even above the bound. Callers stop reading while there is a `backpressureReason`. */
-  take(bytes: number): void {
+  /** Reserves memory for bytes that were already read, even above the bound. Callers stop reading while there is a `backpressureReason`. */
+  forceReserve(bytes: number): void {
     this.#inFlightBytes += bytes
   }
 
   /** Throws a Rejection, and reserves nothing, if memory has no room for `bytes` more. */
   reserve(bytes: number): void {
     if (this.#inFlightBytes + bytes > this.#options.maxInFlightBytes) {
-      throw tryAgain('no_room', 'this node has as many request bytes in memory as it may', ingestLimits.retryMemorySeconds)
+      throw tryAgain('no_room', 'this node has too many request bytes in memory', ingestLimits.retryMemorySeconds)
     }
     this.#inFlightBytes += bytes
   }
@@ -107,10 +107,10 @@ export class Admission implements Service {
     const { wal, diskBudgetBytes, diskReserveBytes } = this.#options
     const walBytes = wal.bytesOnDisk()
     if (walBytes + this.#inFlightBytes + moreBytes > diskBudgetBytes) {
-      return `${walBytes} bytes wait on disk for delivery, with a budget of ${diskBudgetBytes}`
+      return `${walBytes} bytes wait on disk for delivery; the budget is ${diskBudgetBytes}`
     }
     const freeBytes = this.#freeBytes - Math.max(0, walBytes - this.#checkedWalBytes)
-    if (freeBytes < diskReserveBytes) return `${freeBytes} bytes are free on disk, with a reserve of ${diskReserveBytes}`
+    if (freeBytes < diskReserveBytes) return `${freeBytes} bytes are free on disk; the reserve is ${diskReserveBytes}`
     return undefined
   }
 
@@ -128,7 +128,7 @@ export class Admission implements Service {
     if (!healthy) reasons.push(...walReasons)
     this.#reasons = reasons
     const now = this.reasons()
-    if (now.length > 0 && before.length === 0) logger.error({ reasons: now }, 'ingest rejects data')
-    if (now.length === 0 && before.length > 0) logger.info('ingest accepts data')
+    if (now.length > 0 && before.length === 0) logger.error({ reasons: now }, 'ingest stopped accepting data')
+    if (now.length === 0 && before.length > 0) logger.info('ingest accepting data again')
   }
 }

@@ -27,7 +27,7 @@ import { WebSocketRoute } from './mqtt/websocket-route.ts'
 
 export type AppHooks = { readonly logger: Logger; readonly clock: Clock; readonly files?: Files }
 
-/** The addresses it listens at, also where the system chose the port. `mqtt` is MQTT without WebSocket. */
+/** The addresses it listens at, with the port that the system chose if the configured port is 0. `mqtt` is MQTT without WebSocket. */
 export type App = { readonly url: string; readonly mqtt: ListenAddress | undefined; stop(signal: AbortSignal): Promise<void> }
 
 const controlTimeoutMs = 10_000
@@ -147,7 +147,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     sessions.apply(snapshot.endpoints)
     heartbeat.beatNow()
   })
-  // Stopped in reverse: MQTT and HTTP finish what they have accepted, and the WAL seals last.
+  // Stopped in reverse: MQTT and HTTP finish accepted requests, and the WAL seals last.
   const services = [wal, feed, admission, ...(certificate === undefined ? [] : [certificate]), http, mqtt, heartbeat]
   await startAll(services)
   const url = httpUrl(http.address, isSecure ? 'https' : 'http')
@@ -162,7 +162,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   }
 }
 
-/** The body as sent and as decompressed is held at the same time. */
+/** A request needs twice its size, because the compressed and the decompressed body are in memory at the same time. */
 function warnAboutMemory({ maxInFlightBytes, maxRequestBytes }: Config, logger: Logger): void {
   if (maxInFlightBytes >= 2 * maxRequestBytes) return
   logger.warn('INLET_MAX_IN_FLIGHT_BYTES is less than twice INLET_MAX_REQUEST_BYTES: the largest requests are always rejected')

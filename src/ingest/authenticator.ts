@@ -4,7 +4,7 @@ import type { Clock } from '#lib/clock.ts'
 import type { Principal } from '#model/api-key.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 
-/** Verifies API keys and access tokens against the newest snapshot. Where they stand on the wire is the protocol's concern. */
+/** Verifies API keys and access tokens against the newest snapshot. Each protocol reads them from its own wire format. */
 export class Authenticator {
   readonly #keys = new KeyVerifier()
   readonly #tokens: AccessTokenVerifier
@@ -13,7 +13,7 @@ export class Authenticator {
     this.#tokens = new AccessTokenVerifier({ issuer: '', clock })
   }
 
-  /** Forgets everything that was verified before: a revoked key stops here. */
+  /** Clears all cached verifications, so that revoked keys are rejected from now on. */
   update({ keys, jwks, revoked_keys, token_issuer }: Snapshot): void {
     this.#keys.update(keys)
     this.#tokens.update(jwks, revoked_keys, token_issuer)

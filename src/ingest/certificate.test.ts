@@ -36,7 +36,7 @@ describe('at startup', () => {
     await place('renewed', 'key')
     await expect(Certificate.open(files())).rejects.toThrow('must be a certificate and its key')
   })
-  test('so is a file that is not PEM; its content is not shown', async () => {
+  test('a file that is not PEM is an error without its content', async () => {
     await writeFile(join(directory, 'key'), 'secret words')
     const failure = await Certificate.open(files()).catch((error: Error) => error.message)
     expect(failure).toContain('must be a certificate and its key')
@@ -45,18 +45,18 @@ describe('at startup', () => {
 })
 
 describe('renewal in place', () => {
-  test('subscribers are told once when both files changed', async () => {
+  test('subscribers are notified once when both files changed', async () => {
     const certificate = await open()
-    const told: TlsOptions[] = []
-    certificate.subscribe((options) => told.push(options))
+    const received: TlsOptions[] = []
+    certificate.subscribe((options) => received.push(options))
     await certificate.refresh()
-    expect(told).toHaveLength(0)
+    expect(received).toHaveLength(0)
     await place('renewed', 'crt')
     await place('renewed', 'key')
     await certificate.refresh()
     await certificate.refresh()
-    expect(told).toHaveLength(1)
-    expect(told[0]).toBe(certificate.options)
+    expect(received).toHaveLength(1)
+    expect(received[0]).toBe(certificate.options)
   })
   test('the previous certificate is served while only one file has changed', async () => {
     const certificate = await open()

@@ -1,8 +1,8 @@
 /**
  * The TLS certificate of HTTP and MQTT, read from files.
  *
- * Law: a certificate that is renewed in place is served to new connections. Files that cannot be read, or do not match each other,
- * change nothing: the previous certificate is still served.
+ * Law: a certificate that is renewed in place is served to new connections. While the files cannot be read, or do not match each
+ * other, the previous certificate is still served.
  */
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
@@ -42,13 +42,13 @@ export class Certificate implements Service {
       name: 'certificate poll',
       intervalMs: ingestLimits.certificatePollMs,
       run: () => this.refresh(),
-      failure: 'TLS certificate refresh failed; the previous certificate is still served',
+      failure: 'TLS certificate refresh failed, previous certificate still served',
       clock: files.clock,
       logger: files.logger,
     })
   }
 
-  /** Throws an error that names the file. Undefined if no files are configured. */
+  /** Returns undefined if no files are configured. Throws an error that names the file. */
   static async open({
     certificateFile,
     keyFile,

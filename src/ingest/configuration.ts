@@ -1,8 +1,8 @@
 /**
- * The configuration that this process works by: the newest snapshot from control.
+ * The configuration of this process: the newest snapshot from control.
  *
  * Owns: its epoch and its endpoint table; that credentials and logs follow it. Does not own: fetching snapshots, open connections.
- * Law: a snapshot is applied as a whole, before the next request is read.
+ * Law: a snapshot is applied completely before the next request is read.
  */
 import type { Logger } from '#lib/telemetry.ts'
 import type { Snapshot } from '#model/snapshot.ts'

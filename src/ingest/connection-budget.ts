@@ -1,7 +1,7 @@
 /**
- * The number of connections that this node may have open, all protocols together.
+ * Limits the number of open connections of this node, over all protocols.
  *
- * Law: every place that was taken is released once, when its socket has closed.
+ * Law: every slot that was acquired is released once, when its socket has closed.
  */
 export class ConnectionBudget {
   readonly max: number
@@ -21,8 +21,8 @@ export class ConnectionBudget {
     return this.#dropped
   }
 
-  /** Takes a place. False, and counted as dropped, if there is none. */
-  tryTake(): boolean {
+  /** Acquires a slot. Returns false, and counts a dropped connection, if none is free. */
+  tryAcquire(): boolean {
     if (this.#open >= this.max) {
       this.#dropped += 1
       return false

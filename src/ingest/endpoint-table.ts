@@ -3,7 +3,7 @@ import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import { ingestLimits } from './limits.ts'
 import { Rejection } from './rejection.ts'
 
-/** What a client says about where its records should go. */
+/** Identifies the endpoint that a client sends to. */
 export interface Route {
   /** The name by which the client reached this node, with or without a port. */
   readonly host: string | undefined
@@ -12,7 +12,7 @@ export interface Route {
 }
 
 /**
- * Finds the endpoint that a client sends to: by host, else by the query's `endpoint`, else the only one that its account has.
+ * Finds the endpoint that a client sends to: by host, otherwise by the query's `endpoint`, otherwise the only endpoint of its account.
  * There is one table per snapshot.
  */
 export class EndpointTable {
@@ -78,7 +78,7 @@ export class EndpointTable {
   #named(query: string): SnapshotEndpoint {
     const parameters = new URLSearchParams(query)
     for (const name of parameters.keys()) {
-      if (name !== 'endpoint') throw invalid(`unknown query parameter "${name}"; only endpoint is known`, name)
+      if (name !== 'endpoint') throw invalid(`unknown query parameter "${name}"; the only one is endpoint`, name)
     }
     const [id, ...more] = parameters.getAll('endpoint')
     if (id === undefined || more.length > 0) throw invalid('name one endpoint in the query: ?endpoint=<its id>')

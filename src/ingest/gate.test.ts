@@ -48,7 +48,7 @@ describe('open', () => {
     expect([open('paused'), open('draining')]).toEqual(['endpoint_paused', 'unknown_endpoint'])
   })
 
-  test('rejects everybody until the first configuration', () => {
+  test('rejects every sender until the first configuration', () => {
     expect(outcomeOf(() => aGate().open(principal, route))).toBe('not_configured')
     expect(aGate().notReadyReasons()).toEqual(['no configuration yet'])
   })
@@ -66,7 +66,7 @@ describe('open', () => {
 })
 
 describe('the outcome of a failed append', () => {
-  test('is not_stored for an error of the log, whose cause stays inside', () => {
+  test('is not_stored for an error of the log; the message hides the cause', () => {
     const rejection = gate.rejectionOf(new WalError('disk_full', '/var/lib is full'))
     expect(rejection).toMatchObject({ outcome: 'not_stored', retryAfterSeconds: 2 })
     expect(rejection.message).not.toContain('/var/lib')

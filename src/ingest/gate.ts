@@ -1,10 +1,10 @@
 /**
- * The only way from a protocol into the log.
+ * The only path from a protocol to the log.
  *
- * A protocol decodes its wire format, gets a principal from the authenticator, asks `open` for the endpoint, appends frames, and
- * maps each `Outcome` to a code of its own.
+ * A protocol decodes its wire format, gets a principal from the authenticator, calls `open` to get the endpoint, appends frames, and
+ * maps each `Outcome` to its own code.
  *
- * Owns: scope, which endpoint, whether there is room, append, and which outcome a failure has.
+ * Owns: the checks of scope, endpoint and room, the append, and the outcome of a failure.
  * Does not own: credentials on the wire, connections, acknowledgements, bounds on what one client may send.
  * Law: `append` resolves after fdatasync; until then nothing may be acknowledged (law 1).
  */
@@ -41,7 +41,7 @@ export class Gate {
     this.#logger = logger
   }
 
-  /** Throws Rejection. Called before credentials are checked: without a configuration no key is known. */
+  /** Throws Rejection. Call it before checking credentials: without a configuration no key is known. */
   requireConfiguration(): EndpointTable {
     const { endpoints } = this.#configuration
     if (endpoints !== undefined) return endpoints
@@ -52,7 +52,7 @@ export class Gate {
     )
   }
 
-  /** Returns the endpoint that the principal may send to. Throws Rejection, and whatever `route` throws. */
+  /** Returns the endpoint that the principal may send to. Throws Rejection, or an error that `route` throws. */
   open(principal: Principal, route: Route): SnapshotEndpoint {
     const endpoints = this.requireConfiguration()
     if (!principal.scopes.includes('ingest')) {
@@ -62,8 +62,8 @@ export class Gate {
   }
 
   /**
-   * Resolves with the segment's seq once the frame is durable. Frames that become durable together share one promise. A rejected
-   * promise means that nothing was promised to anybody; `rejectionOf` says why.
+   * Resolves with the segment's seq once the frame is durable. Frames that become durable together share one promise. If it
+   * rejects, the frame must not be acknowledged; `rejectionOf` returns the reason.
    */
   append(endpointId: string, frame: FrameInput): Promise<{ readonly seq: number }> {
     return this.#wal.append(endpointId, frame)
@@ -78,18 +78,18 @@ export class Gate {
       return tryAgain('not_stored', reason, ingestLimits.retryStoreSeconds, error)
     }
     if (error instanceof InvariantError) {
-      // Thrown outside of the promise, which would swallow it.
+      // Thrown outside the promise, which would swallow it.
       queueMicrotask(() => {
         throw error
       })
     }
     this.#logger.error({ err: error }, 'unexpected error in ingest')
-    return new Rejection('failed', 'the request failed inside this node; nothing was promised, so send it again', {
+    return new Rejection('failed', 'the request failed because of an internal error; send it again', {
       cause: error,
     })
   }
 
-  /** Reasons why this node accepts nothing now; empty while it does. */
+  /** Returns the reasons why this node does not accept data now; empty while it does. */
   notReadyReasons(): readonly string[] {
     return [...(this.#configuration.endpoints === undefined ? ['no configuration yet'] : []), ...this.capacity.reasons()]
   }

@@ -7,7 +7,7 @@ export const ingestLimits = {
   admissionPollMs: 1_000,
   /** Connections that the kernel keeps waiting to be accepted. */
   listenBacklog: 4_096,
-  /** When a rejected client should try again: no memory; disk or WAL full; append failed or no configuration; endpoint paused. */
+  /** `Retry-After` if memory is full; if disk or WAL is full; if an append failed or there is no configuration; if the endpoint is paused. */
   retryMemorySeconds: 1,
   retryDiskSeconds: 5,
   retryStoreSeconds: 2,

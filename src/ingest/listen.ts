@@ -12,7 +12,7 @@ export async function listen(server: Server, address: Address): Promise<void> {
   server.off('error', reject)
 }
 
-/** The address that a server listens at, also where the system chose the port. */
+/** Returns the address that a server listens at, with the actual port if the configured one is 0. */
 export function addressOf(server: Server): Address {
   const { address, port } = server.address() as AddressInfo
   return { host: address, port }

@@ -16,7 +16,7 @@ export type Outcome =
   | 'no_room'
   /** The log could not store the records. */
   | 'not_stored'
-  /** A fault of our own. */
+  /** A bug in this node. */
   | 'failed'
 
 export type RejectionOptions = {
@@ -26,7 +26,7 @@ export type RejectionOptions = {
   readonly cause?: unknown
 }
 
-/** The message is written for the client; the cause never leaves the process. */
+/** Clients see the message, but never the cause. */
 export class Rejection extends Error {
   override readonly name = 'Rejection'
   readonly outcome: Outcome
@@ -41,7 +41,7 @@ export class Rejection extends Error {
   }
 }
 
-/** A rejection that waiting may lift. */
+/** Creates a rejection that a later attempt may avoid. */
 export function tryAgain(outcome: Outcome, reason: string, retryAfterSeconds: number, cause?: unknown): Rejection {
   return new Rejection(outcome, `${reason}; try again in ${retryAfterSeconds} s`, { retryAfterSeconds, cause })
 }

@@ -32,7 +32,7 @@ test('accepts requests, large ones too', async () => {
   expect(frames[1]?.payload.toString()).toBe(lines)
 })
 
-test('plain HTTP, garbage and old TLS versions get no answer and disturb no other client', async () => {
+test('plain HTTP, garbage and old TLS versions get no response and do not affect other clients', async () => {
   await using node = await start()
   const port = Number(new URL(node.url).port)
   for (const bytes of [

@@ -1,7 +1,7 @@
 /**
- * What clients do to a socket, by accident or on purpose.
+ * Malformed, slow and interrupted requests on the socket.
  *
- * Law: the WAL never holds part of a request, and answers never come out of order.
+ * Law: the WAL never holds part of a request, and responses are always in order.
  */
 import { describe, expect, test } from 'vitest'
 import { httpLimits } from '#ingest/http/limits.ts'
@@ -108,7 +108,7 @@ describe('bodies', () => {
 })
 
 describe('pipelining', () => {
-  test('answers come in the order of the requests, accepted or not', async () => {
+  test('responses are in the order of the requests, accepted or not', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     const requests = [
@@ -177,7 +177,7 @@ describe('Expect: 100-continue', () => {
   })
 })
 
-describe('an answer before the end of the body', () => {
+describe('a response before the end of the body', () => {
   test.each([
     [401, 30 * MiB, { 'X-API-Key': 'wrong' }],
     [413, 30 * MiB, {}],
@@ -218,7 +218,7 @@ describe('malformed requests', () => {
     ['both lengths', `${head({ 'Content-Length': 5, 'Transfer-Encoding': 'chunked' })}0\r\n\r\n`, 400],
     ['both lengths, the other way round', `${head({ 'Transfer-Encoding': 'chunked', 'Content-Length': 5 })}0\r\n\r\n`, 400],
     ['two lengths', `${head({ 'Content-Length': 1 }).slice(0, -2)}Content-Length: 2\r\n\r\n12`, 400],
-    ['a length that is no number', head({ 'Content-Length': '5x' }), 400],
+    ['a length that is not a number', head({ 'Content-Length': '5x' }), 400],
     ['a negative length', head({ 'Content-Length': -1 }), 400],
     ['an unknown transfer coding', `${head({ 'Transfer-Encoding': 'gzip, chunked' })}0\r\n\r\n`, 400],
     ['chunked that is not last', `${head({ 'Transfer-Encoding': 'chunked, identity' })}0\r\n\r\n`, 400],
@@ -228,7 +228,7 @@ describe('malformed requests', () => {
     ['no host', `${head({ Host: null, 'Content-Length': 1 })}1`, 400],
     ['two hosts', `${head({ 'Content-Length': 1 }).slice(0, -2)}Host: other\r\n\r\n1`, 400],
     ['a bad chunk size', `${head({ 'Transfer-Encoding': 'chunked' })}zz\r\n{}\r\n0\r\n\r\n`, 400],
-    ['a chunk that is longer than it says', `${head({ 'Transfer-Encoding': 'chunked' })}2\r\n{}{}\r\n0\r\n\r\n`, 400],
+    ['a chunk that is longer than announced', `${head({ 'Transfer-Encoding': 'chunked' })}2\r\n{}{}\r\n0\r\n\r\n`, 400],
     ['chunked in HTTP/1.0', `${head({ 'Transfer-Encoding': 'chunked' }, 'POST /v1/ingest HTTP/1.0') + chunk('1')}0\r\n\r\n`, 400],
     ['no HTTP', 'hello\r\n\r\n', 400],
     ['TLS', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03]).toString('latin1'), 400],
@@ -259,7 +259,7 @@ describe('malformed requests', () => {
     expect(await payloads(node)).toEqual([])
   })
 
-  test('malformed bytes after valid requests are answered last', async () => {
+  test('the response to malformed bytes follows those to earlier valid requests', async () => {
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(`${whole('1\n')}${whole('2\n')}rubbish\r\n\r\n`)
@@ -290,7 +290,7 @@ describe('slow clients', () => {
     expect(await client.closed).toBe('end')
   })
 
-  test('a connection that never sends anything is closed without an answer', async () => {
+  test('a connection that never sends anything is closed without a response', async () => {
     await using node = await start({ environment: { INLET_REQUEST_TIMEOUT_SECONDS: '1' } })
     await using client = await RawClient.connect(node.url)
     await client.closed
@@ -354,7 +354,7 @@ describe('bounds', () => {
     expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
   })
 
-  test('connections: one too many is closed; places are free again when others leave', async () => {
+  test('connections: one above the limit is closed; slots are free again when others close', async () => {
     await using node = await start({ environment: { INLET_MAX_CONNECTIONS: '5' } })
     const open: RawClient[] = []
     for (let n = 0; n < 8; n += 1) open.push(await RawClient.connect(node.url))

@@ -9,7 +9,7 @@ import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '..
 
 type Sent = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Record<string, unknown> }
 
-/** Sends `body` as the documented client does; `headers` replace its own, null leaves one out. */
+/** Sends `body` like the documented client. `headers` replace its headers; null removes one. */
 async function post(
   node: IngestNode,
   body: string | Uint8Array,
@@ -138,7 +138,7 @@ describe('the endpoint', () => {
     expect(await node.stored(second.id)).toHaveLength(2)
   })
 
-  test('is the only one that the account has', async () => {
+  test('is the only endpoint of the account', async () => {
     await using node = await IngestNode.start({ snapshot: many })
     expect(await post(node, '1', as('b'))).toMatchObject({ status: 202 })
     expect(await node.stored(foreign.id)).toHaveLength(1)
@@ -156,8 +156,8 @@ describe('the endpoint', () => {
   test.each([
     ['no endpoint', 'e', '', 'has no endpoint in region loc'],
     ['an unknown parameter', 'a', '?endpiont=x', '"endpiont"'],
-    ['two of them', 'a', `?endpoint=${first.id}&endpoint=${second.id}`, 'name one endpoint'],
-    ['none but one on its way out', 'd', '', 'has no endpoint in region loc'],
+    ['two endpoints', 'a', `?endpoint=${first.id}&endpoint=${second.id}`, 'name one endpoint'],
+    ['only a draining endpoint', 'd', '', 'has no endpoint in region loc'],
   ])('422 for %s', async (_, letter, query, detail) => {
     await using node = await IngestNode.start({ snapshot: many })
     const sent = await post(node, '1', { ...as(letter), query })
@@ -198,9 +198,9 @@ describe('401', () => {
   test.each([
     ['no credentials', { 'x-api-key': null }],
     ['an unknown key', { 'x-api-key': secretOf('z') }],
-    ['no key at all', { 'x-api-key': 'hello' }],
+    ['a malformed key', { 'x-api-key': 'hello' }],
     ['basic credentials', { 'x-api-key': null, authorization: 'Basic YTpi' }],
-    ['a token that is none', { 'x-api-key': null, authorization: 'Bearer a.b.c' }],
+    ['a malformed token', { 'x-api-key': null, authorization: 'Bearer a.b.c' }],
     ['an unknown key as Bearer', { 'x-api-key': null, authorization: `Bearer ${secretOf('z')}` }],
   ])('for %s', async (_, headers) => {
     await using node = await IngestNode.start({ snapshot })
@@ -269,7 +269,7 @@ describe('413', () => {
     expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
   })
 
-  test('for a record above 1 MiB, naming its line; nothing of the request is kept', async () => {
+  test('for a record above 1 MiB, with its line; none of the request is stored', async () => {
     await using node = await IngestNode.start({ snapshot })
     const sent = await post(node, `{"a":1}\n\n${'1'.repeat(MiB + 1)}\n{"b":2}\n`)
     expect(sent).toMatchObject({ status: 413, body: { detail: expect.stringMatching(/^line 3 is longer/) } })
@@ -311,13 +311,13 @@ describe('422', () => {
 
   const good = '{"a":1}\n'.repeat(100)
   test.each([
-    ['gzip', 'no gzip at all', Buffer.from(good)],
+    ['gzip', 'not gzip', Buffer.from(good)],
     ['gzip', 'cut short', gzipSync(good).subarray(0, -5)],
     ['gzip', 'a wrong checksum', Buffer.concat([gzipSync(good).subarray(0, -8), Buffer.alloc(8)])],
-    ['gzip', 'rubbish behind it', Buffer.concat([gzipSync(good), Buffer.from('{"b":2}\n')])],
-    ['deflate', 'rubbish behind it', Buffer.concat([deflateSync(good), Buffer.from('{"b":2}\n')])],
-    ['br', 'rubbish behind it', Buffer.concat([brotliCompressSync(good), Buffer.from('{"b":2}\n')])],
-    ['zstd', 'rubbish behind it', Buffer.concat([zstdCompressSync(good), Buffer.from('{"b":2}\n')])],
+    ['gzip', 'garbage after it', Buffer.concat([gzipSync(good), Buffer.from('{"b":2}\n')])],
+    ['deflate', 'garbage after it', Buffer.concat([deflateSync(good), Buffer.from('{"b":2}\n')])],
+    ['br', 'garbage after it', Buffer.concat([brotliCompressSync(good), Buffer.from('{"b":2}\n')])],
+    ['zstd', 'garbage after it', Buffer.concat([zstdCompressSync(good), Buffer.from('{"b":2}\n')])],
     ['zstd', 'cut short', zstdCompressSync(good).subarray(0, -3)],
     ['zstd', 'nothing', Buffer.alloc(0)],
   ])('for %s with %s', async (encoding, _, body) => {
@@ -330,7 +330,7 @@ describe('422', () => {
 })
 
 describe('404 and 405', () => {
-  test('say what to do instead', async () => {
+  test('have a hint what to do instead', async () => {
     await using node = await IngestNode.start({ snapshot })
     const lost = await fetch(`${node.url}/v1/events`, { method: 'POST', body: '1' })
     expect(lost.status).toBe(404)
@@ -344,7 +344,7 @@ describe('404 and 405', () => {
 })
 
 describe('503', () => {
-  test('without a configuration, and says so; then 202 without a restart', async () => {
+  test('without a configuration, with that reason; then 202 without a restart', async () => {
     await using node = await IngestNode.start({ snapshot: undefined })
     const sent = await post(node, '1')
     expect(sent).toMatchObject({
@@ -414,7 +414,7 @@ describe('reporting', () => {
     expect(text).toMatch(/inlet_ingest_connections\{process="ingest"\} [1-9]/)
   })
 
-  test('heartbeats tell control the applied epoch and the health', async () => {
+  test('heartbeats report the applied epoch and the health to control', async () => {
     await using node = await IngestNode.start({ snapshot: { ...snapshot, epoch: 7 } })
     expect(node.control.registered).toEqual([expect.objectContaining({ region: 'loc', ipv4: ['127.0.0.1'], ipv6: [] })])
     await expect

@@ -1,4 +1,4 @@
-/** Real MQTT clients work as their manuals say. */
+/** Real MQTT clients work as documented in their manuals. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
@@ -52,7 +52,7 @@ describe('npm mqtt', () => {
     )
     const large = `"${'x'.repeat(1024 * 1024 - 2)}"`
     await client.publishAsync('plant/large', large, { qos: 1, retain: true })
-    // The answer says that no message is delivered.
+    // SUBACK refuses, because no message is ever delivered.
     const granted = await client.subscribeAsync('plant/#', { qos: 1 }).catch((error: Error) => error)
     expect(granted instanceof Error || granted.every(({ qos }) => qos >= 0x80)).toBe(true)
     await client.endAsync()
@@ -101,7 +101,7 @@ describe('npm mqtt', () => {
     expect(failure).toMatchObject({ code })
   })
 
-  test('never sends QoS 2 if told the maximum, and is disconnected if not', async () => {
+  test('never sends QoS 2 if CONNACK has the maximum, and is disconnected otherwise', async () => {
     await using node = await start('mqtt', { endpoint: mqttEndpoint({ mqtt_config: { ...mqttSettings, qos_max: 0 } }) })
     const client = await mqtt.connectAsync(urlOf(node, 'mqtt'), {
       protocolVersion: 4,
@@ -190,7 +190,7 @@ test.skipIf(!hasBroker).each(['mqttv311', 'mqttv50'])(
     ]
     await writeFile(join(directory, 'bridge.conf'), settings.join('\n'))
     const child = spawn(broker, ['-c', join(directory, 'bridge.conf')], { stdio: 'ignore' })
-    // At first nobody listens at the address that the bridge connects to.
+    // At first nothing listens at the address that the bridge connects to.
     const relay = createServer((inner) => {
       const outer = connect(node.node.mqttPort ?? 0, '127.0.0.1')
       for (const socket of [inner, outer]) socket.on('error', () => undefined)

@@ -23,7 +23,7 @@ async function connack(over: Over, packet: Partial<IConnectPacket> = {}): Promis
   return connack
 }
 
-/** One test per outcome: the answer to 3.1.1 and the answer to 5. */
+/** Tests one outcome with 3.1.1 and with 5. */
 function outcome(
   what: string,
   codes: { readonly 4: number | undefined; readonly 5: number },
@@ -102,7 +102,7 @@ describe('0x00 accepted', () => {
     await using node = await start()
     expect((await connack({ port: portOf(node) }, { username: '' })).returnCode).toBe(0)
     const key = Buffer.from(secretOf('a'))
-    // A password and no user name: mqtt-packet would not write it.
+    // mqtt-packet cannot write a password without a user name.
     const rest = [Buffer.from([0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 0b0100_0010, 0, 60, 0, 0, 1, 0x63, 0, key.length]), key]
     const client = await MqttClient.open({ port: portOf(node), version: 5 })
     client.sendBytes(Buffer.concat([Buffer.from([0x10, Buffer.concat(rest).length]), ...rest]))
@@ -134,7 +134,7 @@ describe('0x01, 0x84 unsupported protocol version', () => {
     expect((await client.next()).reasonCode).toBe(0x84)
     await client.closed()
   })
-  test('another protocol name closes the connection without an answer [MQTT-3.1.2-1]', async () => {
+  test('another protocol name closes the connection without a CONNACK [MQTT-3.1.2-1]', async () => {
     await using node = await start()
     const client = await MqttClient.open({ port: portOf(node) })
     client.sendBytes(Buffer.from([0x10, 14, 0, 4, 0x4d, 0x51, 0x54, 0x58, 4, 2, 0, 60, 0, 2, 0x61, 0x62]))
@@ -231,7 +231,7 @@ describe('0x03, 0x88, 0x89 and 0x97 try again later', () => {
       expect(taking.connack.returnCode ?? taking.connack.reasonCode).toBe(0)
       await second.closed()
       expect(await node.metric('inlet_mqtt_connections')).toBe(2)
-      // A place that was freed can be taken.
+      // A slot that was released can be used.
       first.destroy()
       await until('a place', async () => (await node.metric('inlet_mqtt_connections')) === 1)
       const third = await MqttClient.connect(over, { clientId: 'three' })
@@ -314,7 +314,7 @@ describe('0x81, 0x82: a CONNECT that violates the standard', () => {
   })
   test.each([
     ['a property that CONNECT has not (server keep alive)', '13003c', '', 0x81],
-    ['a property that is no property', '7f', '', 0x81],
+    ['an unknown property', '7f', '', 0x81],
     ['a property twice', '210005210005', '', 0x82],
     ['a property cut short', '2100', '', 0x81],
     ['a property of a will in CONNECT', '1800000001', '', 0x81],
@@ -322,7 +322,7 @@ describe('0x81, 0x82: a CONNECT that violates the standard', () => {
     ['a content type of a will that is not UTF-8 [MQTT-1.5.4-1]', '', '030002c328', 0x81],
     ['a user property of a will that is not UTF-8 [MQTT-1.5.4-1]', '', '260001610001ff', 0x81],
     ['a user property with U+0000 [MQTT-1.5.4-2]', '26000161000100', '', 0x81],
-    ['nothing of that', '210005260001610000', '18000000010100', 0],
+    ['no violation', '210005260001610000', '18000000010100', 0],
   ])('%s', async (_, inConnect, inWill, code) => {
     const answer = await answerTo(5, 0b1100_0110, properties(inConnect), text('c'), ...will(inWill), text('u'), key)
     expect(answer.reasonCode).toBe(code)
@@ -446,8 +446,8 @@ describe('the endpoint is found', () => {
   const refusals: readonly (readonly [string, (node: IngestNode) => Over, Partial<IConnectPacket>])[] = [
     ['another account’s, by host', (node) => ws(node, { headers: { host: 'xyz.loc.inlet.test' } }), {}],
     ['another account’s, by query', (node) => ws(node, { path: `/mqtt?endpoint=${foreign.id}` }), {}],
-    ['no such host', (node) => ws(node, { headers: { host: 'no.loc.inlet.test' } }), {}],
-    ['no such endpoint', (node) => ws(node, { path: `/mqtt?endpoint=${newId()}` }), {}],
+    ['an unknown host', (node) => ws(node, { headers: { host: 'no.loc.inlet.test' } }), {}],
+    ['an unknown endpoint', (node) => ws(node, { path: `/mqtt?endpoint=${newId()}` }), {}],
     ['another parameter', (node) => ws(node, { path: '/mqtt?endpiont=x' }), {}],
     [
       'two of them named',

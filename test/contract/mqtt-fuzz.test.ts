@@ -86,7 +86,7 @@ async function run(mqtt: MqttNode, random: Random, index: number, acknowledged: 
   const soundCount = random.below(10)
   const isPatient = random.chance(0.5)
   for (let step = 0; step < packetsEach && !client.isClosed; step += 1) {
-    // Half of them wait for an answer before they send malformed packets.
+    // Half of them wait for a response before they send malformed packets.
     for (let turn = 0; isPatient && step === soundCount && turn < 200 && client.waiting <= soundCount; turn += 1)
       await new Promise(setImmediate)
     if (step < soundCount || random.chance(0.3)) {
@@ -111,7 +111,7 @@ async function run(mqtt: MqttNode, random: Random, index: number, acknowledged: 
     }
     pubacks += 1
   }
-  // The last packet is answered, or the node has ended the connection, or it waits for the rest of a packet.
+  // The last packet gets a response, or the node has ended the connection, or it waits for the rest of a packet.
   for (let quiet = 0; quiet < 3 && !client.isClosed; ) {
     const packet = await client.next(20).catch(() => 'quiet' as const)
     if (packet === 'quiet') quiet += 1

@@ -1,8 +1,8 @@
 /**
  * The memory that an idle connection costs. The bound is generous, and the figure is printed.
  *
- * `INLET_TEST_IDLE_CONNECTIONS=19500 npx vitest run --project contract test/contract/mqtt-idle.test.ts` holds as many as a limit of
- * 20 000 open files lets it.
+ * `INLET_TEST_IDLE_CONNECTIONS=19500 npx vitest run --project contract test/contract/mqtt-idle.test.ts` opens as many as a limit of
+ * 20 000 open files allows.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -28,7 +28,7 @@ const upgrade = [
   '\r\n',
 ].join('\r\n')
 
-/** Connects with little memory: no parser, no buffers that stay. */
+/** Connects with little memory: no parser, no retained buffers. */
 async function idle(port: number, transport: 'tcp' | 'tls' | 'ws', clientId: string): Promise<Socket> {
   const socket =
     transport === 'tls' ? connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }) : connect(port, '127.0.0.1')
@@ -107,7 +107,7 @@ test.each([
         `${count} idle MQTT connections over ${transport}: ${(each / KiB).toFixed(1)} KiB each, ${(after / MiB).toFixed(0)} MiB in all\n`,
       )
       expect(each).toBeLessThan(kibMax * KiB)
-      // Each of them was answered and none was closed since.
+      // Each of them got a response and none was closed since.
       expect(sockets.filter(({ closed }) => closed)).toHaveLength(0)
       expect(sockets).toHaveLength(count + 300)
     } finally {

@@ -110,7 +110,7 @@ describe('a packet that does not become complete', () => {
     await expectEnd(client, 0x8d)
   })
 
-  test('ends it too as a WebSocket frame that trickles in', async () => {
+  test('ends the connection also for a WebSocket frame that trickles in', async () => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
     const client = await mqtt.connect(mqtt.over('ws', 5), { keepalive: 300 })
@@ -119,7 +119,7 @@ describe('a packet that does not become complete', () => {
     await expectEnd(client, 0x8d)
   })
 
-  test('is not made of WebSocket pings, which are no sign of life to MQTT either', async () => {
+  test('is not completed by WebSocket pings, which do not count as MQTT activity either', async () => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
     const client = await mqtt.connect(mqtt.over('ws', 5), { keepalive: 100 })
@@ -133,7 +133,7 @@ describe('a packet that does not become complete', () => {
     await expectEnd(client, 0x8d)
   })
 
-  test('empty WebSocket frames are no sign of life', async () => {
+  test('empty WebSocket frames do not count as activity', async () => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
     const client = await mqtt.connect(mqtt.over('ws', 5), { keepalive: 20 })
@@ -179,7 +179,7 @@ describe('a WebSocket frame full of tiny packets', () => {
     expect(await inFlight()).toBeLessThan(64 * KiB)
   })
 
-  test('gives other connections their turn', async () => {
+  test('does not starve other connections', async () => {
     await using mqtt = await MqttNode.start()
     const greedy = await mqtt.connect(mqtt.over('ws'), { clientId: 'greedy' })
     const patient = await mqtt.connect(mqtt.over('tcp'))
@@ -243,13 +243,13 @@ describe('memory', () => {
     expect(await mqtt.connections()).toBe(0)
   })
 
-  test.each(transports)('a client that never reads its answers is paused, and cut off after 30 s, over %s', async (transport) => {
+  test.each(transports)('a client that never reads is paused, and cut off after 30 s, over %s', async (transport) => {
     const clock = new ManualClock()
     await using mqtt = await startAt(clock)
     const client = await mqtt.connect(mqtt.over(transport, 5), { keepalive: 300 })
     socketOf(client).pause()
     const before = process.memoryUsage.rss()
-    // The answer is six times as long as the request.
+    // The response is six times as long as the request.
     const subscribe = generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'a', qos: 0 }] } as unknown as Packet, {
       protocolVersion: 5,
     })
@@ -305,7 +305,7 @@ describe('INLET_MAX_CONNECTIONS', () => {
   test('bounds HTTP, WebSocket and TCP together', async () => {
     await using mqtt = await MqttNode.start({ environment: { INLET_MAX_CONNECTIONS: '8' } })
     const count = () => mqtt.node.metric('inlet_ingest_connections')
-    // fetch opens its connections while there are places, and keeps them.
+    // fetch opens its connections while there are free slots, and keeps them.
     for (let request = 0; request < 3; request += 1) await count()
     const http = connect(Number(new URL(mqtt.node.url).port), '127.0.0.1')
     const clients = [await mqtt.connect(mqtt.over('ws'), { clientId: 'ws' })]

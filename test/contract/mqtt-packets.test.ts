@@ -1,4 +1,4 @@
-/** All packets except CONNECT and PUBLISH: the answers, and what ends a connection. */
+/** All packets except CONNECT and PUBLISH: responses, and violations that end the connection. */
 import { generate, type Packet } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { connectPacket } from '../support/mqtt-client.ts'
@@ -67,7 +67,7 @@ test('DISCONNECT must not set a session expiry that CONNECT did not set (§3.14.
   expect(await mqtt.stored()).toEqual(['w gone'])
 })
 
-test.each(versions)('UNSUBSCRIBE is answered [MQTT-3.10.4-4], [MQTT-3.11.3-1], version %i', async (version) => {
+test.each(versions)('UNSUBSCRIBE gets UNSUBACK [MQTT-3.10.4-4], [MQTT-3.11.3-1], version %i', async (version) => {
   await using mqtt = await MqttNode.start()
   const client = await mqtt.connect(mqtt.over('tcp', version))
   client.send({ cmd: 'unsubscribe', messageId: 8, unsubscriptions: ['a', 'b'] })
@@ -76,7 +76,7 @@ test.each(versions)('UNSUBSCRIBE is answered [MQTT-3.10.4-4], [MQTT-3.11.3-1], v
   if (version === 5) expect(answer.granted).toEqual([0x11, 0x11])
 })
 
-test.each(versions)('PINGREQ is answered with PINGRESP [MQTT-3.12.4-1], version %i', async (version) => {
+test.each(versions)('PINGREQ gets PINGRESP [MQTT-3.12.4-1], version %i', async (version) => {
   await using mqtt = await MqttNode.start()
   const client = await mqtt.connect(mqtt.over('tcp', version))
   client.send({ cmd: 'pingreq' }, { cmd: 'pingreq' })
@@ -177,7 +177,7 @@ describe('protocol violations', () => {
   // The same for both versions, unless the packet does not exist in one of them.
   const broken: readonly (readonly [what: string, bytes: string, code: number, only?: 4 | 5])[] = [
     ['packet type 0', '00 00', 0x81],
-    ['PUBACK, which answers nothing', '40 02 00 01', 0x82],
+    ['PUBACK without a PUBLISH of the server', '40 02 00 01', 0x82],
     ['PUBREC', '50 02 00 01', 0x82],
     ['PUBREL', '62 02 00 01', 0x82],
     ['PUBCOMP', '70 02 00 01', 0x82],
@@ -201,7 +201,7 @@ describe('protocol violations', () => {
     ['DUP with QoS 0 [MQTT-3.3.1-2]', '38 03 00 01 61', 0x81],
     ['packet identifier 0 [MQTT-2.3.1-1]', '32 05 00 01 61 00 00', 0x81, 4],
     ['packet identifier 0 [MQTT-2.2.1-3]', '32 06 00 01 61 00 00 00', 0x81, 5],
-    ['no topic at all', '30 00', 0x81],
+    ['no topic field', '30 00', 0x81],
     ['a topic longer than its packet', '30 03 00 09 61', 0x81],
     ['a topic that is not UTF-8 [MQTT-1.5.3-1], [MQTT-1.5.4-1]', '30 04 00 02 c3 28', 0x81],
     ['a topic with a surrogate [MQTT-1.5.4-1]', '30 05 00 03 ed a0 80', 0x81],

@@ -127,7 +127,7 @@ describe('a message is a record', () => {
   })
 
   test.each(versions)(
-    'with QoS 0 too, without an answer; those before a PUBACK are stored with it, version %i',
+    'with QoS 0 too, without a response; those before a PUBACK are stored with it, version %i',
     async (version) => {
       await using node = await start()
       const client = await connect(node, version)
@@ -206,7 +206,7 @@ describe('above a limit', () => {
 })
 
 describe('topic aliases of 5', () => {
-  test('stand for their topic, can be reassigned, and live as long as the connection [MQTT-3.3.2-7]', async () => {
+  test('replace their topic, can be reassigned, and last as long as the connection [MQTT-3.3.2-7]', async () => {
     await using node = await start()
     const client = await connect(node, 5)
     const sent = [

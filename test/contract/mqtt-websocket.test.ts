@@ -58,7 +58,7 @@ describe('the handshake', () => {
   test.each([
     ['another version', { 'Sec-WebSocket-Version': '12' }, 400],
     ['no key', { 'Sec-WebSocket-Key': '' }, 400],
-    ['a key that is none', { 'Sec-WebSocket-Key': 'abc' }, 400],
+    ['a malformed key', { 'Sec-WebSocket-Key': 'abc' }, 400],
     ['another protocol to upgrade to', { Upgrade: 'h2c' }, 400],
   ] as const)('with %s: refused', async (_, change, code) => {
     await using mqtt = await MqttNode.start()
@@ -68,7 +68,7 @@ describe('the handshake', () => {
     await using mqtt = await MqttNode.start()
     expect((await answer(mqtt, head('/mqtt').replace('GET', 'POST'))).status).toBe(405)
   })
-  test('a plain GET is told how to connect', async () => {
+  test('a plain GET gets a hint how to connect', async () => {
     await using mqtt = await MqttNode.start()
     const response = await fetch(`${mqtt.node.url}/mqtt`)
     expect(response.status).toBe(400)
@@ -147,14 +147,14 @@ describe('frames', () => {
     await until('nobody to be there', async () => (await mqtt.connections()) === 0)
   })
 
-  test.each(['before CONNECT', 'after it'])('a client that floods pings and reads no answers is cut off, %s', async (when) => {
+  test.each(['before CONNECT', 'after it'])('a client that floods pings and does not read is cut off, %s', async (when) => {
     await using mqtt = await MqttNode.start()
     const client = when === 'after it' ? await mqtt.connect(mqtt.over('ws')) : await mqtt.open(mqtt.over('ws'))
     const { _socket: socket } = client.webSocket as unknown as { _socket: Socket }
     socket.pause().on('error', () => undefined)
     const ping = Buffer.concat([Buffer.from([0x89, 0x80 | 125]), Buffer.alloc(4 + 125)])
     const pings = Buffer.alloc(ping.length * 8_000, ping)
-    // Reads the answers that the kernel buffered.
+    // Reads the responses that the kernel buffered.
     for (let sent = 0; sent < 50 && !socket.destroyed; sent += 1) {
       socket.write(pings)
       await new Promise(setImmediate)
@@ -173,7 +173,7 @@ describe('frames', () => {
     expect(await mqtt.stored()).toEqual(['w gone'])
   })
 
-  test('DISCONNECT is answered with a close of 1000', async () => {
+  test('DISCONNECT closes with code 1000', async () => {
     await using mqtt = await MqttNode.start()
     const client = await mqtt.connect(mqtt.over('ws'))
     client.send({ cmd: 'disconnect' })
@@ -182,7 +182,7 @@ describe('frames', () => {
   })
 })
 
-test('while the node stops, an upgrade is answered with 503 or not at all', async () => {
+test('while the node stops, an upgrade gets 503 or no response', async () => {
   await using mqtt = await MqttNode.start()
   const open = await mqtt.connect(mqtt.over('ws', 5))
   const stopping = mqtt.node.stop()

@@ -52,7 +52,7 @@ describeGateway('an outage that lasts', (gateway) => {
     const { destination, endpointId } = await endpointOf(installation)
     const sender = new Sender(installation, endpointId)
     for (let request = 0; request < 10; request += 1) expect(await sender.send()).toBe(202)
-    await says(installation, endpointId, 'no address in DNS')
+    await says(installation, endpointId, 'not found in DNS')
     await installation.end('delivery', 'SIGTERM')
     installation.configure(gatewayEnvironment(gateway))
     await installation.start('delivery')

@@ -20,7 +20,7 @@ export function aGate({
     capacity: {
       admit: nothing,
       reserve: nothing,
-      take: nothing,
+      forceReserve: nothing,
       release: nothing,
       backpressureReason: nothing,
       reasons: () => [],

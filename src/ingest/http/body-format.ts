@@ -8,7 +8,7 @@ import { httpLimits } from './limits.ts'
 
 export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
 
-/** The format of a body, as the head of its request states it. */
+/** The format of a body, according to the head of its request. */
 export type BodyFormat = { readonly layout: Layout; readonly encoding: Encoding }
 
 const layouts: ReadonlyMap<string, Layout> = new Map([
@@ -27,7 +27,7 @@ const encodings: ReadonlyMap<string, Encoding> = new Map([
   ['zstd', 'zstd'],
 ])
 
-/** The common heads, looked up without allocating. */
+/** Formats of common heads, looked up without allocating. */
 const plain: ReadonlyMap<string | undefined, BodyFormat> = new Map(
   [...layouts].map(([type, layout]) => [type, { layout, encoding: 'identity' }]),
 )
@@ -85,7 +85,7 @@ export function createDecoder(encoding: Exclude<Encoding, 'identity'>, first: nu
       // Several members are one gzip body (RFC 1952 §2.2). zlib always rejects anything else after a member.
       return createGunzip({ chunkSize: strict.chunkSize })
     case 'deflate':
-      // "deflate" is the zlib format (RFC 9110 §8.4.1.2), yet some clients send bare deflate: byte one tells them apart.
+      // "deflate" is the zlib format (RFC 9110 §8.4.1.2), but some clients send raw deflate. The first byte distinguishes them.
       return (first & 0x0f) === 8 && first >> 4 <= 7 ? createInflate(strict) : createInflateRaw(strict)
     case 'br':
       return createBrotliDecompress(strict)

@@ -6,11 +6,11 @@ import { rawProblem } from './responses.ts'
 
 /** The request whose body is arriving on a connection. */
 export interface Receiving {
-  /** Whether the parser has seen its last byte. */
+  /** Whether its last byte has arrived. */
   readonly isComplete: boolean
-  /** The rest will not arrive. Answers, unless it has answered, and closes. */
+  /** Called if the rest will not arrive. Responds, unless it already has, and closes. */
   fail(error: AppError): void
-  /** The client is gone: releases everything without an answer. */
+  /** Called if the client is gone. Releases everything without a response. */
   abort(): void
   /** Called once per rate window. */
   checkRate(): void
@@ -19,25 +19,25 @@ export interface Receiving {
 /**
  * One client connection.
  *
- * Owns: which request a socket error belongs to, and closing in a way that lets the client see the last answer.
- * Does not own: parsing and the order of answers (node:http), the requests.
- * Law: the answer to malformed bytes goes out after the answers to all requests before them.
+ * Owns: which request a socket error belongs to, and closing in a way that lets the client read the last response.
+ * Does not own: parsing and the order of responses (node:http), the requests.
+ * Law: the response to malformed bytes is sent after the responses to all requests before them.
  */
 export class Connection {
   readonly socket: Socket
   /** The request whose body has not ended. */
   receiving: Receiving | undefined
-  /** The last answer is decided: whatever still arrives is discarded. */
+  /** The last response is known. All further bytes are discarded. */
   isClosing = false
   #unfinished = 0
   #failure: AppError | undefined
-  #lingering = false
+  #isLingering = false
   readonly #baseUrl: string
   readonly #clock: Clock
   /** Bound once per connection, not per request. */
-  readonly onAnswered = (): void => {
+  readonly onResponseSent = (): void => {
     this.#unfinished -= 1
-    if (this.#unfinished === 0 && this.#failure !== undefined) this.#answerFailure(this.#failure)
+    if (this.#unfinished === 0 && this.#failure !== undefined) this.#respondToFailure(this.#failure)
   }
 
   constructor(options: { readonly socket: Socket; readonly baseUrl: string; readonly clock: Clock }) {
@@ -46,17 +46,17 @@ export class Connection {
     this.#clock = options.clock
   }
 
-  /** Whether a request has no answer yet, or its answer is still being sent. */
+  /** Whether a request has no response yet, or its response is still being sent. */
   get isBusy(): boolean {
     return this.#unfinished > 0
   }
 
-  /** A request was read. `onAnswered` must be called once its answer is sent. */
+  /** Counts a request that was read. Call `onResponseSent` once its response is sent. */
   opened(): void {
     this.#unfinished += 1
   }
 
-  /** The bytes on the socket are malformed, or did not arrive in time. */
+  /** Handles bytes on the socket that are malformed or did not arrive in time. */
   fail(error: AppError): void {
     if (this.receiving !== undefined && !this.receiving.isComplete) {
       this.receiving.fail(error)
@@ -65,22 +65,22 @@ export class Connection {
     if (this.isClosing) return
     this.isClosing = true
     this.#failure = error
-    if (this.#unfinished === 0) this.#answerFailure(error)
+    if (this.#unfinished === 0) this.#respondToFailure(error)
   }
 
-  /** Marks the current answer as the last one. `bytesFollow`: the client is still sending. */
-  lastAnswer({ bytesFollow }: { readonly bytesFollow: boolean }): void {
+  /** Marks the current response as the last one. `bytesFollow`: the client is still sending. */
+  closeAfterResponse({ bytesFollow }: { readonly bytesFollow: boolean }): void {
     this.isClosing = true
-    // After an answer with `Connection: close`, node:http calls `destroySoon`. With unread bytes left that resets the connection,
-    // and the client may never see the answer.
+    // After a response with `Connection: close`, node:http calls `destroySoon`. With unread bytes left, that resets the connection,
+    // and the client may never receive the response.
     if (bytesFollow) this.socket.destroySoon = () => this.linger()
   }
 
   /** Ends our side, then reads and discards for a while, until the client closes too. */
   linger(): void {
     this.isClosing = true
-    if (this.#lingering) return
-    this.#lingering = true
+    if (this.#isLingering) return
+    this.#isLingering = true
     const { socket } = this
     const cancel = this.#clock.setTimer(() => socket.destroy(), httpLimits.lingerMsMax)
     socket.once('close', cancel)
@@ -88,7 +88,7 @@ export class Connection {
     socket.end()
   }
 
-  #answerFailure(error: AppError): void {
+  #respondToFailure(error: AppError): void {
     if (this.socket.writable) this.socket.write(rawProblem(error, this.#baseUrl, this.#clock.now()))
     this.linger()
   }

@@ -6,10 +6,10 @@ import type { Authenticator } from '../authenticator.ts'
 export type Verifier = Pick<Authenticator, 'verifyKey' | 'verifyToken'>
 
 /**
- * Reads who sends from `X-API-Key`, or from `Authorization: Bearer` with an access token or an API key, for clients that can set no
- * other header. `X-API-Key` wins if both are present.
+ * Authenticates the sender by `X-API-Key`, or by `Authorization: Bearer` with an access token. Clients that can set no other header
+ * may send an API key as Bearer. `X-API-Key` wins if both are present.
  *
- * Throws, or rejects with, AppError unauthorized. Returns at once for an API key: the hot path makes no promise.
+ * Throws, or rejects with, AppError unauthorized. Returns synchronously for an API key, because the hot path avoids promises.
  */
 export function authenticate(headers: IncomingHttpHeaders, verifier: Verifier): Principal | Promise<Principal> {
   const key = headers['x-api-key']

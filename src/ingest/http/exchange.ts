@@ -1,9 +1,9 @@
 /**
- * One request to `/v1/ingest`, from its head to its answer.
+ * One request to `/v1/ingest`, from its head to its response.
  *
- * Owns: the order of the checks; that 202 goes out only after the records are durable, and that only whole requests are stored
+ * Owns: the order of the checks; that 202 is sent only after the records are durable, and that only complete requests are stored
  * (laws 1, 2). Does not own: the checks themselves (gate.ts, body-format.ts, intake.ts).
- * Law: it answers once, and releases its memory when it has answered or the client is gone.
+ * Law: it responds once. It releases its memory when it has responded or the client is gone.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError, errorTable } from '#errors.ts'
@@ -22,9 +22,9 @@ import { declaredBytes, hostOf } from './head.ts'
 import { Intake } from './intake.ts'
 import { httpLimits } from './limits.ts'
 import type { HttpCounters } from './metrics.ts'
-import { answerJson, answerProblem, toAppError } from './responses.ts'
+import { sendJson, sendProblem, toAppError } from './responses.ts'
 
-/** What all exchanges of a server share. */
+/** Dependencies that all exchanges of a server share. */
 export type ExchangeContext = {
   readonly nodeId: string
   readonly baseUrl: string
@@ -47,7 +47,7 @@ export class Exchange implements Receiving, Route {
   #query = ''
   #endpoint: SnapshotEndpoint | undefined
   #intake: Intake | undefined
-  /** An answer was given, or nobody is left to read one. */
+  /** The response was sent, or the client is gone. */
   #isOver = false
   #bytesAtLastCheck: number | undefined
 
@@ -83,7 +83,7 @@ export class Exchange implements Receiving, Route {
     }
   }
 
-  /** Throws AppError bad_request. Read by the gate, after the checks that come before it. */
+  /** Throws AppError bad_request. The gate reads it only after its earlier checks have passed. */
   get host(): string | undefined {
     return hostOf(this.#request)
   }
@@ -96,7 +96,7 @@ export class Exchange implements Receiving, Route {
     return this.#request.complete
   }
 
-  /** Answers with the problem. The rest of the body is read and discarded, or the connection closes after the answer. */
+  /** Responds with the problem. The rest of the body is read and discarded, or the connection closes after the response. */
   reject(error: unknown, { close = false, allow }: { readonly close?: boolean; readonly allow?: string } = {}): void {
     if (this.#isOver) return
     const { baseUrl, gate, isDraining, counters } = this.#context
@@ -106,9 +106,9 @@ export class Exchange implements Receiving, Route {
     this.#end()
     if (hasRest) this.#discardRest()
     else this.#bodyEnded()
-    if (isLast) this.#connection.lastAnswer({ bytesFollow: hasRest })
-    counters.answered(errorTable[problem.code].status)
-    if (!this.#response.destroyed) answerProblem(this.#response, problem, { baseUrl, close: isLast, allow })
+    if (isLast) this.#connection.closeAfterResponse({ bytesFollow: hasRest })
+    counters.countResponse(errorTable[problem.code].status)
+    if (!this.#response.destroyed) sendProblem(this.#response, problem, { baseUrl, close: isLast, allow })
   }
 
   fail(error: AppError): void {
@@ -127,17 +127,17 @@ export class Exchange implements Receiving, Route {
     const bytes = this.#intake?.receivedBytes
     if (this.#isOver || this.isComplete || bytes === undefined) return
     if (this.#bytesAtLastCheck !== undefined && bytes - this.#bytesAtLastCheck < rateWindowBytesMin) {
-      const detail = `the body came slower than ${rateWindowBytesMin} bytes in ${rateWindowMs / 1000} s; nothing of it was kept`
+      const detail = `the body was slower than ${rateWindowBytesMin} bytes in ${rateWindowMs / 1000} s; none of it was stored`
       this.fail(new AppError('request_timeout', detail))
     }
     this.#bytesAtLastCheck = bytes
   }
 
-  /** Checks everything that the head alone can decide, then reads the body. */
+  /** Runs all checks that need only the head, then reads the body. */
   #admit(principal: Principal): void {
     const request = this.#request
     const { gate, maxRequestBytes, counters } = this.#context
-    // While a token was verified, the request may have failed or its client gone.
+    // While the token was being verified, the request may have failed or the client may have left.
     if (this.#isOver) return
     if (request.destroyed) {
       this.abort()
@@ -169,7 +169,7 @@ export class Exchange implements Receiving, Route {
   #store(): void {
     const intake = this.#intake
     const endpoint = this.#endpoint
-    if (intake === undefined || endpoint === undefined) throw new InvariantError('only a whole body is stored')
+    if (intake === undefined || endpoint === undefined) throw new InvariantError('only a complete body is stored')
     this.#context.gate
       .append(endpoint.id, {
         layout: intake.layout,
@@ -193,8 +193,8 @@ export class Exchange implements Receiving, Route {
     counters.accepted(records, payloadBytes)
     if (this.#response.destroyed) return
     const body = `{"accepted_records":${records},"accepted_bytes":${payloadBytes},"node_id":"${nodeId}","segment_seq":${seq}}`
-    if (isLast) this.#connection.lastAnswer({ bytesFollow: false })
-    answerJson(this.#response, 202, body, isLast)
+    if (isLast) this.#connection.closeAfterResponse({ bytesFollow: false })
+    sendJson(this.#response, 202, body, isLast)
   }
 
   #discardRest(): void {
@@ -216,7 +216,7 @@ export class Exchange implements Receiving, Route {
 
   /** Whether reading the rest of a rejected body costs less than a new connection. */
   #isRestSmall(): boolean {
-    // A client that waits for 100 may send the body or not: only closing tells the two apart (RFC 9110 §10.1.1).
+    // A client that waits for 100 may still send the body or not. Only closing avoids the ambiguity (RFC 9110 §10.1.1).
     if (this.#awaitsContinue && this.#intake === undefined) return false
     const length = this.#request.headers['content-length']
     if (length === undefined) return false

@@ -1,12 +1,12 @@
-/** Facts that the head of a request states, checked where node:http is lenient. */
+/** Reads the head of a request, with checks where node:http is lenient. */
 import type { IncomingMessage } from 'node:http'
 import { AppError } from '#errors.ts'
 
-/** Size of the body as announced; undefined for a chunked body. Throws AppError bad_request. */
+/** Returns the announced size of the body; undefined for a chunked body. Throws AppError bad_request. */
 export function declaredBytes({ headers, httpVersionMinor }: IncomingMessage): number | undefined {
   const coding = headers['transfer-encoding']
   if (coding === undefined) return Number(headers['content-length'] ?? 0)
-  // RFC 9112 §6.1: a coding in HTTP/1.0 is a fault, and one beside `chunked` would have to be undone.
+  // RFC 9112 §6.1: a transfer coding in HTTP/1.0 is an error. Decoding others than `chunked` is not supported.
   if (httpVersionMinor === 0 || coding.toLowerCase() !== 'chunked') {
     throw new AppError(
       'bad_request',

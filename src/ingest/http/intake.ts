@@ -14,20 +14,20 @@ const freedChunkBytesMin = 4 * KiB
 
 export type IntakeOptions = {
   readonly format: BodyFormat
-  /** Size that the head announces; undefined for a chunked body. */
+  /** Announced size of the body; undefined for a chunked body. */
   readonly declaredBytes: number | undefined
   /** Bound on the body as sent and, separately, as decoded. */
   readonly maxBytes: number
   readonly memory: Pick<Capacity, 'reserve' | 'release'>
-  /** Called once: without an error when the body is complete and can be stored. Never after `close`. */
+  /** Called once: without an error if the body is complete and can be stored. Never called after `close`. */
   readonly done: (error?: AppError | Rejection) => void
 }
 
 /**
  * The body of one request while it arrives.
  *
- * Owns: its bounds, its bytes in memory, decoding, counting records. Does not own: the socket, the answer, the WAL.
- * Law: every byte it holds is reserved first, and `close` releases them all. Chunks are kept as they came, never joined.
+ * Owns: its bounds, its bytes in memory, decoding, counting records. Does not own: the socket, the response, the WAL.
+ * Law: memory is reserved for every byte before it is held, and `close` releases all of it. Chunks are never joined.
  */
 export class Intake {
   readonly #options: IntakeOptions
@@ -76,7 +76,7 @@ export class Intake {
     this.#receivedBytes += chunk.length
     if (this.#receivedBytes > maxBytes) this.#fail(tooLarge('the request has more bytes', maxBytes))
     else if (declaredBytes === undefined && !this.#tryReserve(chunk.length)) return
-    else if (format.encoding === 'identity') this.#take(chunk)
+    else if (format.encoding === 'identity') this.#appendPayload(chunk)
     else this.#decode(format.encoding, chunk)
   }
 
@@ -89,20 +89,20 @@ export class Intake {
   }
 
   /**
-   * Returns the memory of the payload to the system at once. Call it only when nothing reads the payload any more.
+   * Returns the memory of the payload to the system at once. Call it only when the payload is no longer read.
    *
-   * Left to the garbage collector, the bytes of thousands of requests pile up outside its heap and force full collections: a quarter
-   * of all time at 25 KB per request (measured).
+   * If this is left to the garbage collector, the bytes of thousands of requests pile up outside its heap and force full collections:
+   * a quarter of all time at 25 KB per request (measured).
    */
   free(): void {
     for (const { buffer, byteLength } of this.#payload) {
-      // A chunk that spans its whole buffer has no other owner: neither the pool nor a decoder that keeps writing to it.
+      // A chunk that spans its buffer completely has no other owner: neither the pool nor a decoder that keeps writing to it.
       if (byteLength >= freedChunkBytesMin && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer)
         buffer.transfer(0)
     }
   }
 
-  /** Drops everything it holds. */
+  /** Releases all memory. */
   close(): void {
     this.#open = false
     this.#decoder?.destroy()
@@ -116,7 +116,7 @@ export class Intake {
       const decoder = createDecoder(encoding, chunk[0] ?? 0)
       this.#decoder = decoder
       decoder.on('data', (decoded: Buffer) => {
-        if (this.#open && this.#tryReserve(decoded.length)) this.#take(decoded)
+        if (this.#open && this.#tryReserve(decoded.length)) this.#appendPayload(decoded)
       })
       decoder.on('end', () => {
         if (this.#open) this.#finish()
@@ -126,11 +126,11 @@ export class Intake {
         this.#fail(new AppError('validation_error', detail, { cause, errors: [{ path: '', message: detail }] }))
       })
     }
-    // Input that the decoder has not processed yet waits inside it, within the bound on the request.
+    // Input that the decoder has not processed yet is buffered in it, within the bound on the request.
     this.#decoder.write(chunk)
   }
 
-  #take(chunk: Buffer): void {
+  #appendPayload(chunk: Buffer): void {
     const { maxBytes, format } = this.#options
     this.#payloadBytes += chunk.length
     if (this.#payloadBytes > maxBytes) this.#fail(tooLarge('the decompressed body has more bytes', maxBytes))
@@ -168,14 +168,17 @@ export class Intake {
 }
 
 function tooLarge(what: string, maxBytes: number): AppError {
-  return new AppError('payload_too_large', `${what} than a request may have (${maxBytes}); send the records in several requests`)
+  return new AppError(
+    'payload_too_large',
+    `${what} than the limit for a request (${maxBytes}); send the records in several requests`,
+  )
 }
 
 function recordTooLarge({ layout }: BodyFormat, line: number): AppError {
   const what = layout === 'lines' ? `line ${line}` : 'the record'
   return new AppError(
     'payload_too_large',
-    `${what} is longer than a record may be (${recordLimits.bytesMax} bytes); nothing of the request was kept`,
+    `${what} is longer than the limit for a record (${recordLimits.bytesMax} bytes); none of the request was stored`,
   )
 }
 

@@ -2,20 +2,20 @@
 import { KiB, MiB } from '#lib/bytes.ts'
 
 export const httpLimits = {
-  /** How often node:http looks for requests that are overdue. */
+  /** How often node:http checks for overdue requests. */
   timeoutCheckMs: 1_000,
   /** Memory that a request costs beside its body, and a decoder beside its output. Counted as bytes in flight. */
   requestOverheadBytes: 4 * KiB,
   decoderOverheadBytes: 128 * KiB,
   /** RFC 9659: a zstd body may ask for a window of 8 MiB at most. */
   zstdWindowLogMax: 23,
-  /** Largest rest of a rejected body that is read and discarded so that the connection can be reused. */
+  /** Up to this many remaining bytes of a rejected body are read and discarded, so that the connection can be reused. */
   discardBytesMax: MiB,
-  /** A connection that closes while a body still arrives keeps reading for this long, so that the client sees the answer. */
+  /** A connection that closes while a body still arrives keeps reading for this long, so that the client can read the response. */
   lingerMsMax: 30_000,
   lingerIdleMs: 5_000,
   /** After SIGTERM, how long a body in progress may take to arrive. */
   drainBodyMs: 5_000,
-  /** When a client should try again that finds the node shutting down. */
+  /** `Retry-After` of a node that is shutting down. */
   retryAfterSeconds: 2,
 } as const

@@ -12,14 +12,14 @@ export class HttpCounters {
   aborted = 0
   readonly requestsByStatus = new Map<number, number>()
 
-  answered(status: number): void {
+  countResponse(status: number): void {
     this.requestsByStatus.set(status, (this.requestsByStatus.get(status) ?? 0) + 1)
   }
 
   accepted(records: number, bytes: number): void {
     this.records += records
     this.acceptedBytes += bytes
-    this.answered(202)
+    this.countResponse(202)
   }
 }
 

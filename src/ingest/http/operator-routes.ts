@@ -4,13 +4,13 @@ import type { Registry } from 'prom-client'
 import { secretsEqual } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import { healthy, notReady } from '#model/health.ts'
-import { answerJson, answerProblem, answerText } from './responses.ts'
+import { sendJson, sendProblem, sendText } from './responses.ts'
 
 export type OperatorOptions = {
-  /** Reasons why this node should get no requests now; empty when it should. */
+  /** Returns why this node should not receive requests now; empty when it should. */
   readonly notReadyReasons: () => readonly string[]
   readonly registry: Registry
-  /** Null if everybody who reaches this server may read the metrics. */
+  /** Null if anyone who can reach this server may read the metrics. */
   readonly metricsToken: string | null
   readonly baseUrl: string
 }
@@ -24,7 +24,7 @@ export function isOperatorPath(path: string): path is OperatorPath {
   return paths.includes(path as OperatorPath)
 }
 
-/** Why the request may not read `path`; undefined if it may. */
+/** Returns the error of a request that may not read `path`; undefined if it may. */
 export function operatorProblem(
   path: OperatorPath,
   { headers }: IncomingMessage,
@@ -35,7 +35,7 @@ export function operatorProblem(
   return new AppError('unauthorized', 'send INLET_METRICS_TOKEN as Authorization: Bearer')
 }
 
-export function answerOperator(
+export function sendOperatorResponse(
   path: OperatorPath,
   response: ServerResponse,
   isDraining: boolean,
@@ -43,17 +43,17 @@ export function answerOperator(
 ): void {
   switch (path) {
     case '/healthz':
-      answerJson(response, 200, healthyBody, isDraining)
+      sendJson(response, 200, healthyBody, isDraining)
       break
     case '/readyz': {
       const reasons = isDraining ? ['shutting down'] : notReadyReasons()
-      if (reasons.length === 0) answerJson(response, 200, healthyBody, isDraining)
-      else answerProblem(response, notReady(reasons), { baseUrl, close: isDraining })
+      if (reasons.length === 0) sendJson(response, 200, healthyBody, isDraining)
+      else sendProblem(response, notReady(reasons), { baseUrl, close: isDraining })
       break
     }
     case '/metrics':
       registry.metrics().then(
-        (text) => answerText(response, registry.contentType, text),
+        (text) => sendText(response, registry.contentType, text),
         (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
       )
   }

@@ -33,11 +33,11 @@ describe('records of lines', () => {
     expect(count([Buffer.from([0xff, 0xfe, 10, 0xc3, 10])])).toMatchObject({ records: 2 })
   })
 
-  test('a line may go over many chunks', () => {
+  test('a line may span many chunks', () => {
     expect(count(['{"a"', ':', '1}', '\r', '\n', ' ', '\t', '\n{', '}'])).toMatchObject({ records: 2, line: 3 })
   })
 
-  test('one of exactly the bound fits, with LF, CRLF or nothing at its end', () => {
+  test('a line of exactly the bound fits, with LF, CRLF or no line end', () => {
     const longest = Buffer.alloc(recordLimits.bytesMax, 'x')
     for (const end of ['', '\n', '\r\n', '\r']) {
       expect(count(['{}\n', longest, end, end === '' ? '' : '{}\n'])).toMatchObject({ fits: end !== '\r' })
@@ -45,7 +45,7 @@ describe('records of lines', () => {
     }
   })
 
-  test('one byte more is refused, naming its line, as soon as it is there', () => {
+  test('one byte more is rejected as soon as it arrives, with its line number', () => {
     const tooLong = Buffer.alloc(recordLimits.bytesMax + 1, 'x')
     expect(count(['{}\n\n', tooLong])).toMatchObject({ fits: false, line: 3 })
     expect(count([Buffer.concat([Buffer.from('{}\n'), tooLong, Buffer.from('\n{}\n')])])).toMatchObject({ fits: false, line: 2 })
@@ -54,11 +54,11 @@ describe('records of lines', () => {
     expect(counter.push(tooLong)).toBe(false)
   })
 
-  test('a long blank line is held to the bound too', () => {
+  test('a long blank line has the same bound', () => {
     expect(count([Buffer.alloc(recordLimits.bytesMax + 1, ' ')])).toMatchObject({ fits: false, line: 1 })
   })
 
-  test('counts as wal/records.ts does, wherever the chunks are cut', () => {
+  test('counts like wal/records.ts, wherever the chunks are cut', () => {
     const seed = Math.floor(Math.random() * 2 ** 32)
     const next = random(seed)
     const alphabet = [10, 10, 13, 32, 9, 123, 125, 0, 0xff, 0xef]
@@ -79,16 +79,16 @@ describe('records of lines', () => {
 })
 
 describe('a single record', () => {
-  test('is the whole body, line breaks and all', () => {
+  test('is the whole body, including line breaks', () => {
     expect(count(['{\n"a":', '\n1}\n'], 'single')).toMatchObject({ fits: true, records: 1 })
   })
 
-  test('is not there when the body is white space', () => {
+  test('does not exist if the body is only white space', () => {
     expect(count([' \r\n', '\t\n'], 'single')).toMatchObject({ records: 0 })
     expect(count([], 'single')).toMatchObject({ records: 0 })
   })
 
-  test('is bounded as it was sent', () => {
+  test('is bounded by its size as sent', () => {
     expect(count([Buffer.alloc(MiB, '1')], 'single')).toMatchObject({ fits: true, records: 1 })
     expect(count([Buffer.alloc(MiB, '1'), '\r'], 'single')).toMatchObject({ fits: false, line: 1 })
   })

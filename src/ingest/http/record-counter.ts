@@ -3,7 +3,7 @@ import type { Layout } from '#wal/frame.ts'
 import { isBlank } from '#wal/records.ts'
 
 /**
- * Counts the records of a body while it arrives, chunk by chunk.
+ * Counts the records of a body chunk by chunk, as it arrives.
  *
  * Owns: lines that span chunks, and the bound on the size of one record.
  * Does not own: what a record is (`wal/records.ts`). The test compares both on random bytes.
@@ -16,9 +16,9 @@ export class RecordCounter {
   readonly #layout: Layout
   #records = 0
   #line = 1
-  /** The line that the last chunk left unfinished. */
+  /** State of the line that the last chunk left unfinished. */
   #openBytes = 0
-  #openBlank = true
+  #isOpenBlank = true
   #openLastByte = 0
 
   constructor(layout: Layout) {
@@ -42,7 +42,7 @@ export class RecordCounter {
 
   /** Call once, after the last chunk. Returns false if the last line is too long. */
   end(): boolean {
-    if (!this.#openBlank) this.#records += 1
+    if (!this.#isOpenBlank) this.#records += 1
     return this.#isOpenLineInBounds()
   }
 
@@ -52,7 +52,7 @@ export class RecordCounter {
     if (end !== -1 && this.#openBytes > 0) {
       if (!this.#extendOpenLine(chunk.subarray(0, end), 0) || !this.end()) return false
       this.#openBytes = 0
-      this.#openBlank = true
+      this.#isOpenBlank = true
       this.#line += 1
       start = end + 1
       end = chunk.indexOf(newline, start)
@@ -79,8 +79,8 @@ export class RecordCounter {
     if (bytes === 0) return true
     this.#openBytes += bytes
     this.#openLastByte = chunk[chunk.length - 1] ?? 0
-    if (this.#openBlank) {
-      this.#openBlank = this.#layout === 'lines' ? isBlank(chunk, start, chunk.length) : isWhiteSpace(chunk)
+    if (this.#isOpenBlank) {
+      this.#isOpenBlank = this.#layout === 'lines' ? isBlank(chunk, start, chunk.length) : isWhiteSpace(chunk)
     }
     return this.#isOpenLineInBounds()
   }
@@ -91,7 +91,7 @@ export class RecordCounter {
   }
 }
 
-/** White space as JSON defines it. A body of nothing else has no record, whatever its content type. */
+/** White space as JSON defines it. A body with only white space has no record, whatever its content type. */
 function isWhiteSpace(bytes: Uint8Array): boolean {
   for (let at = 0; at < bytes.length; at += 1) {
     if (bytes[at] !== newline && !isBlank(bytes, at, at + 1)) return false

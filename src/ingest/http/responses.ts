@@ -25,7 +25,7 @@ const codes: Readonly<Record<Outcome, ErrorCode>> = {
   failed: 'internal_error',
 }
 
-/** The gate's outcome as HTTP clients see it. */
+/** Converts the gate's outcome to the error that HTTP clients get. */
 export function toAppError({ outcome, message, retryAfterSeconds, field, cause }: Rejection): AppError {
   return new AppError(codes[outcome], message, {
     cause,
@@ -34,19 +34,19 @@ export function toAppError({ outcome, message, retryAfterSeconds, field, cause }
   })
 }
 
-export function answerJson(response: ServerResponse, status: number, body: string, close: boolean): void {
+export function sendJson(response: ServerResponse, status: number, body: string, close: boolean): void {
   const headers = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))]
   if (close) headers.push('Connection', 'close')
   response.writeHead(status, headers)
   response.end(body)
 }
 
-export function answerText(response: ServerResponse, contentType: string, body: string): void {
+export function sendText(response: ServerResponse, contentType: string, body: string): void {
   response.writeHead(200, ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(body))])
   response.end(body)
 }
 
-export function answerProblem(
+export function sendProblem(
   response: ServerResponse,
   error: AppError,
   { baseUrl, close, allow }: { readonly baseUrl: string; readonly close: boolean; readonly allow?: string | undefined },
@@ -58,7 +58,7 @@ export function answerProblem(
   response.end(body)
 }
 
-/** A complete response as text, for a connection on which no request could be read. */
+/** Returns a complete response as text, for a connection on which no request could be read. */
 export function rawProblem(error: AppError, baseUrl: string, now: number): string {
   const { status, headers, body } = problem(error, baseUrl)
   headers.push('Date', new Date(now).toUTCString(), 'Connection', 'close')
@@ -67,7 +67,7 @@ export function rawProblem(error: AppError, baseUrl: string, now: number): strin
   return `${head}\r\n${body}`
 }
 
-/** Explains to its sender why a request could not be read. `code` comes from node:http or its parser. */
+/** Returns the error for a request that could not be read. `code` comes from node:http or its parser. */
 export function requestError(code: string | undefined): AppError {
   switch (code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
@@ -77,7 +77,7 @@ export function requestError(code: string | undefined): AppError {
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return new AppError('payload_too_large', 'the chunk extensions are too long; send chunks without extensions')
     case 'HPE_INVALID_EOF_STATE':
-      return new AppError('bad_request', 'the connection ended before the request did; nothing of it was kept')
+      return new AppError('bad_request', 'the connection ended before the request was complete; none of it was stored')
     default:
       return new AppError('bad_request', `the bytes are not a valid HTTP/1.1 request${code === undefined ? '' : ` (${code})`}`)
   }

@@ -64,7 +64,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
 }
 
 describe('POST /v1/ingest', () => {
-  test('answers only after the append', async () => {
+  test('responds only after the append', async () => {
     const durable = Promise.withResolvers<{ seq: number }>()
     const appended = Promise.withResolvers<FrameInput>()
     await using server = await serve((_, frame) => {

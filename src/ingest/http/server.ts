@@ -1,9 +1,9 @@
 /**
- * The HTTP service of a node: a route that accepts records, a route that upgrades to another protocol, and those for operators.
+ * The HTTP service of a node: a route that accepts records, a route that upgrades to another protocol, and operator routes.
  *
  * Owns: HTTP connections and their end, paths and methods. Does not own: what a request means (exchange.ts), how many connections
  * the node may have (connection-budget.ts).
- * Law: after `stop` nothing is accepted, and every accepted request was answered or its connection closed.
+ * Law: after `stop` nothing is accepted. Every accepted request got a response, or its connection was closed.
  */
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
@@ -22,7 +22,7 @@ import { Connection } from './connection.ts'
 import { Exchange, type ExchangeContext } from './exchange.ts'
 import { targetOf } from './head.ts'
 import { httpLimits } from './limits.ts'
-import { answerOperator, isOperatorPath, type OperatorOptions, operatorProblem } from './operator-routes.ts'
+import { isOperatorPath, type OperatorOptions, operatorProblem, sendOperatorResponse } from './operator-routes.ts'
 import { rawProblem, requestError } from './responses.ts'
 import type { UpgradeRoute } from './upgrade-route.ts'
 
@@ -32,7 +32,7 @@ export type HttpServerOptions = {
   readonly requestTimeoutSeconds: number
   readonly exchange: Omit<ExchangeContext, 'isDraining'>
   readonly operator: Omit<OperatorOptions, 'baseUrl'>
-  /** With it, HTTPS and secure WebSocket. */
+  /** If set, the server uses HTTPS and secure WebSocket. */
   readonly certificate: Certificate | undefined
   /** Connections that it takes over must be drained before this server stops. */
   readonly upgrade: UpgradeRoute
@@ -91,15 +91,15 @@ export class HttpServer implements Service {
       keepAliveTimeout: requestLimits.idleConnectionMs,
       connectionsCheckingInterval: Math.min(httpLimits.timeoutCheckMs, requestTimeout / 4),
       maxHeaderSize: requestLimits.headerBytesMax,
-      // Checked in head.ts, with an answer that says so.
+      // Checked in head.ts, which explains the problem to the client.
       requireHostHeader: false,
       // On other paths an upgrade is ignored (RFC 9110 §7.8).
       shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => targetOf(url).path === upgrade.path,
     }
     const server = certificate === undefined ? createServer(settings) : secureServer(certificate, settings)
-    // A client may end its side once its request is sent, and still read the answer.
+    // A client may end its side after its request and still read the response.
     Object.assign(server, { httpAllowHalfOpen: true })
-    // node:http silently drops headers above the bound. One more is kept to detect that.
+    // node:http silently drops headers above the bound. Allowing one more makes this detectable.
     server.maxHeadersCount = requestLimits.headersMax + 1
     server.maxConnections = connections.max
     server.on('drop', () => connections.countDropped())
@@ -119,7 +119,7 @@ export class HttpServer implements Service {
     server.on('clientError', (error, stream) => {
       const connection = this.#connections.get(stream as Socket)
       const code = errorCode(error)
-      // ECONNRESET: the client is gone. No bytes read: it never sent anything, so it waits for no answer.
+      // ECONNRESET: the client is gone. No bytes read: it never sent anything, so it does not wait for a response.
       if (connection === undefined || code === 'ECONNRESET' || !stream.writable || connection.socket.bytesRead === 0)
         stream.destroy()
       else connection.fail(requestError(code))
@@ -129,7 +129,7 @@ export class HttpServer implements Service {
 
   #onConnection(socket: Socket): void {
     const { connections, exchange } = this.#options
-    if (!connections.tryTake()) {
+    if (!connections.tryAcquire()) {
       socket.destroy()
       return
     }
@@ -142,7 +142,7 @@ export class HttpServer implements Service {
     })
   }
 
-  /** Returns undefined if nothing more is accepted from this connection. */
+  /** Returns undefined if the connection accepts no more requests. */
   #openExchange(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): Exchange | undefined {
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isClosing) {
@@ -151,7 +151,7 @@ export class HttpServer implements Service {
     }
     connection.opened()
     // Not 'finish': node:http listens to that itself, and a second listener costs an array per request.
-    response.on('close', connection.onAnswered)
+    response.on('close', connection.onResponseSent)
     // RFC 9112 §9.6: nothing is read after a request with `Connection: close`.
     if (!response.shouldKeepAlive) connection.isClosing = true
     return new Exchange(this.#exchangeContext, { connection, request, response, awaitsContinue })
@@ -173,12 +173,12 @@ export class HttpServer implements Service {
     } else if (path === this.#options.upgrade.path) {
       exchange.reject(new AppError('bad_request', this.#options.upgrade.hint))
     } else if (!isOperatorPath(path)) {
-      exchange.reject(new AppError('not_found', 'there is nothing at this path; send events with POST /v1/ingest'))
+      exchange.reject(new AppError('not_found', 'this path does not exist; send events with POST /v1/ingest'))
     } else if (method !== 'GET' && method !== 'HEAD') {
       exchange.reject(new AppError('method_not_allowed', `request ${path} with GET`), { allow: 'GET, HEAD' })
     } else {
       const problem = operatorProblem(path, request, this.#operatorOptions)
-      if (problem === undefined) answerOperator(path, response, this.#isDraining, this.#operatorOptions)
+      if (problem === undefined) sendOperatorResponse(path, response, this.#isDraining, this.#operatorOptions)
       else exchange.reject(problem)
     }
   }
@@ -208,7 +208,7 @@ export class HttpServer implements Service {
     const { promise: closed, resolve } = Promise.withResolvers<void>()
     this.#server.close(() => resolve())
     for (const { socket } of this.#connections.values()) if (socket.bytesRead === 0) socket.destroy()
-    // A slow body must not use up the time that the log needs to seal its segments.
+    // A slow body must not use the time that the log needs to seal its segments.
     const cancel = this.#options.exchange.clock.setTimer(() => this.#endUnfinished(), httpLimits.drainBodyMs)
     const closeAll = () => this.#server.closeAllConnections()
     if (signal.aborted) closeAll()

@@ -1,7 +1,7 @@
 /**
- * Whether MQTT connections may be read.
+ * Decides whether MQTT connections may be read.
  *
- * Owns: the memory that they take, and those that wait for room. Does not own: how much room there is (admission.ts).
+ * Owns: the memory that they use, and which of them wait for room. Does not own: how much room there is (admission.ts).
  * Law: without room, only connections with reserved memory are read. Waiting ones resume in order of arrival.
  */
 import type { Clock } from '#lib/clock.ts'
@@ -15,7 +15,7 @@ interface Reader {
 }
 
 export type BackpressureOptions = {
-  readonly capacity: Pick<Capacity, 'take' | 'reserve' | 'release' | 'backpressureReason'>
+  readonly capacity: Pick<Capacity, 'forceReserve' | 'reserve' | 'release' | 'backpressureReason'>
   readonly clock: Clock
 }
 
@@ -34,7 +34,7 @@ export class Backpressure {
   }
 
   /** Resumes the reader once there may be room. */
-  await(reader: Reader): void {
+  resumeWhenRoom(reader: Reader): void {
     this.#waiting.add(reader)
   }
 
@@ -42,13 +42,13 @@ export class Backpressure {
     this.#waiting.delete(reader)
   }
 
-  /** Counts bytes that were read, even above the bound: they must go somewhere. */
-  take(bytes: number): void {
-    this.#options.capacity.take(bytes)
+  /** Reserves memory for bytes that were already read, even above the bound. */
+  forceReserve(bytes: number): void {
+    this.#options.capacity.forceReserve(bytes)
     this.check()
   }
 
-  /** Reserves memory for a packet on its way in. False if there is none. */
+  /** Reserves memory for an incoming packet. Returns false if there is not enough. */
   tryReserve(bytes: number): boolean {
     try {
       this.#options.capacity.reserve(bytes)
@@ -88,7 +88,7 @@ export class Backpressure {
       this.#hasRoom = true
       const waiting = [...this.#waiting]
       this.#waiting.clear()
-      // If the room is used up on the way, the rest wait again.
+      // If the room runs out during the loop, the remaining readers wait again.
       for (const reader of waiting) reader.resume()
     }, sessionLimits.roomPollMs)
   }

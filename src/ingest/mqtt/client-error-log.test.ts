@@ -39,13 +39,13 @@ test('never logs an API key, whichever field it is in', () => {
   expect(lines[0]).toMatchObject({ username: 'xing_live_[redacted]' })
 })
 
-test('keeps lines short, whatever a client sends', () => {
+test('keeps lines short even if a client sends long texts', () => {
   const { log, lines } = started()
   log.add('client_id_not_valid', 'too long', { ...client, clientId: 'x'.repeat(16_000) })
   expect(lines[0]).toMatchObject({ clientId: 'x'.repeat(512) })
 })
 
-test('what an operator does, and clients that fall silent, are no news', () => {
+test('does not log actions of the operator or silent clients', () => {
   const { log, lines } = started()
   for (const reason of ['server_shutting_down', 'administrative_action', 'keep_alive_timeout'] as const)
     log.add(reason, 'x', client)

@@ -1,5 +1,5 @@
 /**
- * Logs why clients are refused or disconnected, for operators: MQTT 3.1.1 clients cannot be told.
+ * Logs why clients are refused or disconnected. Operators need this because MQTT 3.1.1 has no way to tell the client.
  *
  * Law: one short line per minute and reason, however many clients are affected. API keys never reach the log.
  */
@@ -8,7 +8,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { sessionLimits } from './limits.ts'
 import type { Reason } from './reason.ts'
 
-/** What is known of the client. */
+/** The known properties of a client. */
 export type ClientIdentity = {
   readonly address: string | undefined
   readonly clientId: string | undefined
@@ -16,7 +16,7 @@ export type ClientIdentity = {
 }
 
 /** Caused by the operator, or normal for healthy clients. */
-const quiet: ReadonlySet<Reason> = new Set(['server_shutting_down', 'administrative_action', 'keep_alive_timeout'])
+const unloggedReasons: ReadonlySet<Reason> = new Set(['server_shutting_down', 'administrative_action', 'keep_alive_timeout'])
 
 export class ClientErrorLog {
   readonly #clock: Clock
@@ -29,7 +29,7 @@ export class ClientErrorLog {
   }
 
   add(reason: Reason, message: string, { address, clientId, username }: ClientIdentity): void {
-    if (quiet.has(reason)) return
+    if (unloggedReasons.has(reason)) return
     const now = this.#clock.monotonic()
     const last = this.#lines.get(reason)
     if (last !== undefined && now - last.at < sessionLimits.clientErrorLogMs) {

@@ -1,7 +1,7 @@
 /**
- * CONNECT and its answer.
+ * Reads CONNECT and creates the CONNACK.
  *
- * Owns: reading CONNECT, and which CONNACK goes out. Does not own: the decision (session-terms.ts), the connection.
+ * Owns: reading CONNECT, and which CONNACK is sent. Does not own: the decision (session-terms.ts), the connection.
  */
 import type { Buffer } from 'node:buffer'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
@@ -17,15 +17,15 @@ export type ConnectResult =
   | { readonly terms: SessionTerms; readonly connack: Buffer }
   | {
       readonly terms: undefined
-      /** Undefined if the client understands none, or accepts no packet that long. */
+      /** Undefined if the protocol version has none for this case, or the client accepts no packet that long. */
       readonly connack: Buffer | undefined
       readonly error: MqttError
       readonly clientId: string | undefined
       readonly username: string | undefined
     }
 
-/** `bytes` is the first packet of the connection. */
-export function answerConnect(bytes: Buffer, route: Route, context: ConnectContext): ConnectResult {
+/** Decides about the CONNECT in `bytes`, the first packet of the connection. */
+export function handleConnect(bytes: Buffer, route: Route, context: ConnectContext): ConnectResult {
   let peer = peekPeer(bytes)
   let packet: IConnectPacket | undefined
   try {

@@ -1,7 +1,7 @@
 /**
  * Every packet except PUBLISH, read and written by mqtt-packet.
  *
- * Law: the parser gets one complete packet. This file catches what it throws, and checks what it is lenient about.
+ * Law: the parser gets one complete packet. This file catches its errors and adds checks where it is lenient.
  */
 import type { Buffer } from 'node:buffer'
 import {
@@ -23,9 +23,9 @@ const [PINGREQ, DISCONNECT, AUTH] = [0xc0, 0xe0, 0xf0]
 export function readControlPacket(bytes: Buffer, version: ProtocolVersion | undefined): Packet {
   const [header = 0] = bytes
   if (version === 5 && header === AUTH)
-    throw new MqttError('protocol_error', 'AUTH is not supported: there is no enhanced authentication')
+    throw new MqttError('protocol_error', 'AUTH is not supported; send the API key as the password in CONNECT')
   const isEmpty = header === PINGREQ || (version === 4 && header === DISCONNECT)
-  if (isEmpty && bytes.length > 2) throw new MqttError('malformed_packet', 'a packet that must be empty is not')
+  if (isEmpty && bytes.length > 2) throw new MqttError('malformed_packet', 'the packet must be empty')
   // A parser remembers the version of the last CONNECT, so each packet gets a new parser. These packets are few.
   const reader = parser({ protocolVersion: version })
   let packet: Packet | undefined
@@ -48,7 +48,8 @@ export function readControlPacket(bytes: Buffer, version: ProtocolVersion | unde
     }
     throw new MqttError('malformed_packet', failure.message)
   }
-  if (packet === undefined || unread > 0) throw new MqttError('malformed_packet', 'a packet has another length than it states')
+  if (packet === undefined || unread > 0)
+    throw new MqttError('malformed_packet', 'the length of a packet does not match its content')
   if ('properties' in packet) checkProperties(packet.properties, properties[packet.cmd])
   if (packet.cmd === 'connect') checkProperties(packet.will?.properties, properties.will)
   return packet
@@ -88,7 +89,7 @@ function checkProperties(found: object | undefined, known: readonly string[] = [
     for (const text of name === 'userProperties' ? Object.entries(value).flat(2) : [value]) {
       // mqtt-packet returns these if the packet ends inside the value.
       if (text === null || text === undefined || text === -1)
-        throw new MqttError('malformed_packet', `the property ${name} is cut short`)
+        throw new MqttError('malformed_packet', `the property ${name} is incomplete`)
       if (typeof text === 'string') checkText(`property ${name}`, text)
     }
   }
@@ -100,16 +101,16 @@ export function checkText(name: string, text: string): string {
   return text
 }
 
-/** How answers to a client are written. */
+/** Determines how packets to a client are encoded. */
 export type Peer = {
   readonly version: ProtocolVersion
   /** Larger packets must not be sent [MQTT-3.1.2-24]. */
   readonly packetBytesMax: number
-  /** Whether answers other than CONNACK and DISCONNECT may carry a reason string [MQTT-3.1.2-29]. */
+  /** Whether packets other than CONNACK and DISCONNECT may have a reason string [MQTT-3.1.2-29]. */
   readonly wantsReasons: boolean
 }
 
-/** Reads what it can of a CONNECT that may be malformed. An unsupported version is answered in the nearest supported one. */
+/** Reads the version from a CONNECT that may be malformed. For an unsupported version, returns the nearest supported one. */
 export function peekPeer(bytes: Buffer): Peer {
   // The protocol name follows the fixed header of two to five bytes, with its length in front.
   const name = bytes.subarray(0, 12).indexOf('MQTT')
@@ -120,13 +121,13 @@ export function peekPeer(bytes: Buffer): Peer {
 export function peerOf({ protocolVersion, properties }: IConnectPacket): Peer {
   return {
     version: protocolVersion === 5 ? 5 : 4,
-    // 0 is refused, and the client must be told.
+    // 0 is refused with a CONNACK, which must fit.
     packetBytesMax: properties?.maximumPacketSize || Number.POSITIVE_INFINITY,
     wantsReasons: properties?.requestProblemInformation !== false,
   }
 }
 
-/** CONNACK that accepts. Undefined if the client accepts no packet that long. */
+/** Encodes a CONNACK that accepts. Returns undefined if the client accepts no packet that long. */
 export function encodeAccepted(
   peer: Peer,
   properties: {
@@ -158,7 +159,7 @@ export function encodeAccepted(
   })
 }
 
-/** CONNACK that refuses, or undefined if the connection just closes. */
+/** Encodes a CONNACK that refuses. Returns undefined if the connection must close without one. */
 export function encodeRefused(peer: Peer, reason: Reason, reasonString: string): Buffer | undefined {
   const { code, connack } = reasons[reason]
   if (peer.version === 4) {
@@ -167,13 +168,13 @@ export function encodeRefused(peer: Peer, reason: Reason, reasonString: string):
   return encodeWithReason(peer, { cmd: 'connack', sessionPresent: false, reasonCode: code }, reasonString)
 }
 
-/** DISCONNECT of the server; MQTT 3.1.1 has none. */
+/** Encodes a DISCONNECT of the server. Returns undefined for MQTT 3.1.1, which has none. */
 export function encodeDisconnect(peer: Peer, reason: Reason, reasonString: string): Buffer | undefined {
   if (peer.version === 4) return undefined
   return encodeWithReason(peer, { cmd: 'disconnect', reasonCode: reasons[reason].code }, reasonString)
 }
 
-/** SUBACK. Every subscription fails: no message is ever delivered to a client. */
+/** Encodes a SUBACK in which every subscription fails, because no message is ever delivered to a client. */
 export function encodeNotSubscribed(peer: Peer, messageId: number, subscriptions: number): Buffer | undefined {
   // 0x83 is "implementation specific error"; MQTT 3.1.1 has one code for all failures.
   const granted = Array<number>(subscriptions).fill(peer.version === 4 ? 0x80 : 0x83)

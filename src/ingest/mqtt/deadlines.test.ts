@@ -12,7 +12,7 @@ function firstOverdue(deadlines: Deadlines, stateAt: (second: number) => Partial
   return undefined
 }
 
-test('CONNECT must arrive within ten seconds, whatever else arrives', () => {
+test('CONNECT must arrive within ten seconds, even if other bytes arrive', () => {
   const deadlines = new Deadlines(0)
   const stateAt = () => {
     deadlines.received()
@@ -35,7 +35,7 @@ describe('keep alive', () => {
     }
     expect(firstOverdue(deadlines, stateAt)).toEqual({ second: 131, overdue: 'silent' })
   })
-  test('counts a pause of the server too, as another reason', () => {
+  test('includes pauses of the server, with a different reason', () => {
     expect(firstOverdue(new Deadlines(0), () => ({ isPaused: true }))).toEqual({ second: 31, overdue: 'paused' })
   })
 })
@@ -49,7 +49,7 @@ describe('a packet', () => {
     }
     expect(firstOverdue(deadlines, stateAt)).toEqual({ second: 62, overdue: 'packet' })
   })
-  test('after packet is not overdue, though one of them is always partial', () => {
+  test('followed by others is not overdue, although one is always partial', () => {
     const deadlines = new Deadlines(0)
     const stateAt = () => {
       deadlines.received()
@@ -68,7 +68,7 @@ describe('a packet', () => {
   })
 })
 
-test('the client must read all answers within thirty seconds', () => {
+test('the client must read all responses within thirty seconds', () => {
   const deadlines = new Deadlines(0)
   const stateAt = (second: number) => {
     deadlines.received()

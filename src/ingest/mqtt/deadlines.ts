@@ -1,8 +1,8 @@
 /**
  * Deadlines of a client.
  *
- * Owns: since when the client owes something. Does not own: what happens when it is overdue.
- * Law: the clock is read when `overdue` is called, about once a second, and not per packet; so each deadline is up to two seconds late.
+ * Owns: since when something is expected of the client. Does not own: what happens when it is overdue.
+ * Law: the clock is read when `overdue` is called, about once a second, not for each packet. So each deadline is up to two seconds late.
  */
 import { sessionLimits } from './limits.ts'
 
@@ -11,21 +11,21 @@ export type ConnectionState = {
   readonly now: number
   /** Undefined before CONNECT. */
   readonly keepAliveSeconds: number | undefined
-  /** The server reads nothing from it. */
+  /** The server does not read from it. */
   readonly isPaused: boolean
-  /** A packet has begun that is not complete. */
+  /** The current packet is incomplete. */
   readonly isPartial: boolean
   readonly packetMsMax: number
 }
 
 /**
- * `connect`: no CONNECT. `unread`: it does not read our answers. `silent`: no packet within the keep alive; `paused`: the same while
- * we do not read. `packet`: the rest of a packet.
+ * `connect`: no CONNECT. `unread`: the client does not read our packets. `silent`: no packet within the keep alive. `paused`: the same
+ * while we do not read. `packet`: the rest of a packet is missing.
  */
 export type Overdue = 'connect' | 'unread' | 'silent' | 'paused' | 'packet'
 
 export class Deadlines {
-  /** When the connection began; later, the last call of `overdue` that saw something new from the client. */
+  /** When the connection began. Later, the last call of `overdue` that found the client active. */
   #activeAt: number
   #wasActive = false
   #partialSince: number | undefined
@@ -35,7 +35,7 @@ export class Deadlines {
     this.#activeAt = now
   }
 
-  /** CONNECT was accepted: from now on the keep alive counts. */
+  /** Starts the keep alive after CONNECT was accepted. */
   opened(now: number): void {
     this.#activeAt = now
   }
@@ -44,17 +44,17 @@ export class Deadlines {
     this.#wasActive = true
   }
 
-  /** A packet is complete: if one is partial at the next call of `overdue`, it is another one. */
+  /** Records that a packet is complete. A packet that is partial at the next call of `overdue` is a new one. */
   packetCompleted(): void {
     this.#partialSince = undefined
   }
 
-  /** Too many bytes wait for the client to read them. */
+  /** Records that too many bytes wait for the client to read them. */
   sendBlocked(now: number): void {
     this.#unsentSince ??= now
   }
 
-  /** The client has read all of them. */
+  /** Records that the client has read all of them. */
   sendDrained(): void {
     this.#unsentSince = undefined
   }

@@ -1,21 +1,21 @@
 /**
  * Pauses and resumes reading from a connection.
  *
- * Owns: why it is not read, and bytes that arrived and are not read yet. Does not own: the meaning of the bytes, the reasons to pause.
+ * Owns: the current reasons to pause, and bytes that arrived and are not read yet. Does not own: the meaning of the bytes, when a reason applies.
  * Law: while there is a reason to pause, nothing is read; without one, nothing waits unread.
  */
 import type { Wire } from './wire.ts'
 
-/** Reasons to pause, as bits: any of them is enough. `turn`: others are read first. */
+/** Reasons to pause, as bits. Any of them is enough. `turn`: other connections are read first. */
 export const pauses = { noRoom: 1, inFlight: 2, unsent: 4, draining: 8, turn: 16 } as const
 
 export type FlowOptions = {
   readonly wire: Pick<Wire, 'pause' | 'resume'>
-  /** Reads from the chunk and returns how many bytes it read: fewer than all if others should get their turn. */
+  /** Reads from the chunk and returns how many bytes it read: fewer than all if other connections should be read first. */
   readonly read: (chunk: Buffer) => number
   readonly afterRead: () => void
   readonly lacksRoom: () => boolean
-  /** Arranges that `resume(pauses.noRoom)` is called once there may be room. */
+  /** Must arrange that `resume(pauses.noRoom)` is called once there may be room. */
   readonly awaitRoom: () => void
 }
 
@@ -63,7 +63,7 @@ export class Flow {
     if (this.#pauses === 0 && !this.#isClosed) this.#options.wire.resume()
   }
 
-  /** Reads nothing more. The wire stays open, to see the client close. */
+  /** Stops reading. The wire stays open, so that the client's close is noticed. */
   close(): void {
     this.#isClosed = true
     this.#unread.length = 0

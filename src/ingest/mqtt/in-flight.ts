@@ -1,8 +1,8 @@
 /**
  * Messages of a connection that are not durable yet.
  *
- * Owns: which messages are stored together, and the memory that they take. Does not own: the connection.
- * Law: `onDurable` is called after fdatasync, and batches in the order in which their messages came [MQTT-4.6.0-2].
+ * Owns: which messages are stored together, and the memory that they use. Does not own: the connection.
+ * Law: `onDurable` is called after fdatasync, for batches in the order in which their messages arrived [MQTT-4.6.0-2].
  */
 import type { Gate } from '../gate.ts'
 import type { Rejection } from '../rejection.ts'
@@ -12,9 +12,9 @@ import { MessageEnvelopes } from './message-envelopes.ts'
 import type { MessageProperties } from './publish.ts'
 
 export type InFlightContext = {
-  /** Frames that become durable together must share one promise: that is what makes a batch. */
+  /** Frames that become durable together must share one promise, which identifies their batch. */
   readonly gate: Pick<Gate, 'append' | 'rejectionOf'>
-  readonly backpressure: Pick<Backpressure, 'take' | 'release'>
+  readonly backpressure: Pick<Backpressure, 'forceReserve' | 'release'>
 }
 
 export type Message = {
@@ -51,7 +51,7 @@ export class InFlight {
     return this.#messages
   }
 
-  /** Includes what a message costs beside its payload. */
+  /** Includes the overhead of each message. */
   get bytes(): number {
     return this.#bytes
   }
@@ -65,7 +65,7 @@ export class InFlight {
   store({ topic, properties, payload }: Message, messageId: number, receivedAtMicros: number): void {
     const { context, endpointId } = this.#options
     const bytes = payload.length + sessionLimits.messageOverheadBytes
-    context.backpressure.take(bytes)
+    context.backpressure.forceReserve(bytes)
     this.#bytes += bytes
     this.#messages += 1
     const promise = context.gate.append(endpointId, {

@@ -6,9 +6,9 @@ export const sessionLimits = {
   connectTimeoutMs: 10_000,
   /** Payload bytes of a connection that are not yet durable. Above this, reading pauses. */
   inFlightBytesMax: 4 * MiB,
-  /** Memory that a message costs beside its payload. */
+  /** Memory overhead of a message. */
   messageOverheadBytes: 256,
-  /** Packets that are read from one connection before others get their turn. */
+  /** Packets that are read from one connection before others are read. */
   packetsPerTurnMax: 4_096,
   /** Size of a WebSocket message, which may hold parts of packets or several packets, and the pieces it may arrive in. */
   frameBytesMax: 2 * MiB,
@@ -18,12 +18,12 @@ export const sessionLimits = {
   pongsMax: 60,
   /** Bytes of an incomplete packet that a connection may hold before they count as bytes in flight. */
   heldBytesFree: 64 * KiB,
-  /** Answers that the client has not read. Above this, reading pauses; after `unsentMsMax` the connection is closed. */
+  /** Bytes to the client that it has not read. Above this, reading pauses; after `unsentMsMax` the connection is closed. */
   unsentBytesMax: 64 * KiB,
   unsentMsMax: 30_000,
   /** How long a closing connection waits for the client to close too. */
   closeMs: 2_000,
-  /** How often overdue connections are looked for. */
+  /** How often connections are checked for deadlines. */
   sweepMs: 1_000,
   /** How often memory and disk are checked again while there is no room. */
   roomPollMs: 20,

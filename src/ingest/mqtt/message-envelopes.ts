@@ -1,7 +1,7 @@
 import { encodeEnvelope, groupProperties } from '#model/record-envelope.ts'
 import type { MessageProperties } from './publish.ts'
 
-/** Encodes the envelopes of one connection's messages. A message with the topic of the one before and no properties costs nothing. */
+/** Encodes the envelopes of one connection's messages. A message without properties and with the same topic as the previous one reuses its envelope. */
 export class MessageEnvelopes {
   readonly #clientId: string
   #topic: string | undefined

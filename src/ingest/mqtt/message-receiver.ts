@@ -1,7 +1,7 @@
 /**
  * The messages of one client.
  *
- * Owns: what the endpoint allows of a message, topic aliases, the will. Does not own: the layout of PUBLISH (publish.ts), messages
+ * Owns: the endpoint's limits on a message, topic aliases, the will. Does not own: the layout of PUBLISH (publish.ts), messages
  * that are not durable yet (in-flight.ts), acknowledgements (session.ts).
  */
 import type { Buffer } from 'node:buffer'
@@ -74,7 +74,7 @@ export class MessageReceiver {
     this.#will = undefined
   }
 
-  /** Stores the will, once. False if there is none. [MQTT-3.1.2-8] */
+  /** Stores the will, once. Returns false if there is none. [MQTT-3.1.2-8] */
   publishWill(receivedAtMicros: number): boolean {
     const will = this.#will
     if (will === undefined) return false

@@ -6,7 +6,7 @@ import { MqttError } from './reason.ts'
 
 const bytesMax = 200_000
 
-/** A packet of so many bytes behind its length; the length may be written longer than it needs to be. */
+/** Creates a packet. `lengthBytes` pads its length field. */
 function packet(type: number, body: Uint8Array, lengthBytes = 0): Buffer {
   const length: number[] = []
   let rest = body.length
@@ -18,13 +18,13 @@ function packet(type: number, body: Uint8Array, lengthBytes = 0): Buffer {
   return Buffer.concat([Buffer.from([type << 4, ...length]), body])
 }
 
-/** With a pause after each `atOnce` packets, which goes on where the reader says that it is. */
+/** Pauses after each `atOnce` packets, and continues at the offset that the reader returned. */
 function read(reader: PacketReader, chunks: readonly Buffer[], atOnce = Number.POSITIVE_INFINITY): Buffer[] {
   const found: Buffer[] = []
   for (const chunk of chunks) {
     for (let start = 0; start < chunk.length; ) {
       start += reader.push(chunk.subarray(start), (bytes, at, body, end) => {
-        // Type, length and body as they were, wherever the packet lies.
+        // Type, length and body are unchanged, wherever the packet is in the chunk.
         expect(body).toBeGreaterThan(at + 1)
         expect(body).toBeLessThanOrEqual(end)
         found.push(Buffer.from(bytes.subarray(at, end)))
@@ -54,8 +54,8 @@ const packets = fc.array(
   { maxLength: 8 },
 )
 
-describe('any packets, however they are cut', () => {
-  test('come out whole and in order', () => {
+describe('packets cut anywhere', () => {
+  test('are complete and in order', () => {
     fc.assert(
       fc.property(packets, fc.array(fc.nat(), { maxLength: 40 }), fc.integer({ min: 1, max: 9 }), (sent, cuts, atOnce) => {
         const reader = new PacketReader(bytesMax)
@@ -66,7 +66,7 @@ describe('any packets, however they are cut', () => {
       }),
     )
   })
-  test('also byte by byte', () => {
+  test('may arrive byte by byte', () => {
     const sent = [packet(12, Buffer.alloc(0)), packet(3, Buffer.alloc(20_000, 7)), packet(3, Buffer.alloc(1), 4)]
     const bytes = Buffer.concat(sent)
     expect(
@@ -78,7 +78,7 @@ describe('any packets, however they are cut', () => {
   })
 })
 
-test('what is held is in one piece, and grows with what came, not with what was announced', () => {
+test('held bytes are one buffer, which grows with the bytes received, not with the announced length', () => {
   const reader = new PacketReader(1_100_000)
   const bytes = packet(3, Buffer.alloc(1_000_000))
   read(reader, [bytes.subarray(0, 100)])
@@ -98,16 +98,16 @@ describe('a length', () => {
       expect.objectContaining({ reason: 'malformed_packet' }),
     )
   })
-  test.each([2, 3, 4, 5])('beyond the bound is refused as soon as it is there, cut at %i', (cut) => {
+  test.each([2, 3, 4, 5])('beyond the bound is refused as soon as it has arrived, cut at %i', (cut) => {
     const bytes = Buffer.from([0x30, 0xff, 0xff, 0xff, 0x7f])
     const reader = new PacketReader(bytesMax)
     expect(() => read(reader, [bytes.subarray(0, cut), bytes.subarray(cut)])).toThrow(MqttError)
     expect(reader.heldBytes).toBeLessThan(10)
   })
-  test('counts the whole packet', () => {
+  test('bounds the packet with its header', () => {
     const exact = packet(3, Buffer.alloc(1_000 - 3))
     expect(read(new PacketReader(1_000), [exact])).toEqual([exact])
-    expect(() => read(new PacketReader(999), [exact])).toThrow('a packet of 1000 bytes is more than 999')
+    expect(() => read(new PacketReader(999), [exact])).toThrow('a packet has 1000 bytes; the limit is 999')
   })
   test('has a bound that may change between two packets', () => {
     const reader = new PacketReader(10)
@@ -122,7 +122,7 @@ describe('a length', () => {
   })
 })
 
-test('false ends the reading', () => {
+test('returning false stops reading', () => {
   let visits = 0
   const bytes = Buffer.concat([packet(12, Buffer.alloc(0)), packet(12, Buffer.alloc(0))])
   new PacketReader(bytesMax).push(bytes, () => {

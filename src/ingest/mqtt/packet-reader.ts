@@ -2,8 +2,8 @@
  * Splits bytes from the network into packets.
  *
  * Owns: the bytes of an incomplete packet. Does not own: the content of a packet.
- * Law: it holds less than one packet, and none longer than `bytesMax`: a longer one is refused by its announced length. Its memory
- * grows with the bytes that arrived, not with the announced length, and is one buffer however small the chunks are.
+ * Law: it holds less than one packet. A packet longer than `bytesMax` is refused by its announced length. The memory grows with the
+ * bytes that arrived, not with the announced length, and is a single buffer.
  */
 import { Buffer } from 'node:buffer'
 import { MqttError } from './reason.ts'
@@ -13,7 +13,7 @@ const LENGTH_BYTES_MAX = 4
 const TOP_BIT = 0x80
 const HEADER_BYTES_MAX = 1 + LENGTH_BYTES_MAX
 
-const nothing = Buffer.alloc(0)
+const noBytes = Buffer.alloc(0)
 
 /** The packet is `bytes` from `at` to `end`; its variable header starts at `body`. Returning false stops reading after it. */
 export type VisitPacket = (bytes: Buffer, at: number, body: number, end: number) => boolean
@@ -21,7 +21,7 @@ export type VisitPacket = (bytes: Buffer, at: number, body: number, end: number)
 export class PacketReader {
   /** Bound on a complete packet, with its fixed header. */
   bytesMax: number
-  #held: Buffer = nothing
+  #held: Buffer = noBytes
   #heldBytes = 0
   /** Length of the held packet, or 0 while its length field is incomplete. */
   #neededBytes = 0
@@ -30,7 +30,7 @@ export class PacketReader {
     this.bytesMax = bytesMax
   }
 
-  /** Whether a packet has begun that is not complete. */
+  /** Whether the current packet is incomplete. */
   get isPartial(): boolean {
     return this.#heldBytes > 0
   }
@@ -40,7 +40,7 @@ export class PacketReader {
     return this.#held.length
   }
 
-  /** Returns how many bytes of the chunk it has read. Throws MqttError, and must not be used again then. */
+  /** Returns how many bytes of the chunk it has read. Throws MqttError, and must not be used afterwards. */
   push(chunk: Buffer, visit: VisitPacket): number {
     let at = 0
     if (this.#heldBytes > 0) {
@@ -48,7 +48,7 @@ export class PacketReader {
       if (this.#heldBytes < this.#neededBytes || this.#neededBytes === 0) return chunk.length
       const packet = this.#held
       const end = this.#neededBytes
-      this.#held = nothing
+      this.#held = noBytes
       this.#heldBytes = this.#neededBytes = 0
       if (!visit(packet, 0, bodyOf(packet, 0, end) ?? end, end)) return at
     }
@@ -70,7 +70,7 @@ export class PacketReader {
     this.#append(chunk, at, chunk.length)
   }
 
-  /** Appends to the held packet what it lacks. Returns where the rest of the chunk starts. */
+  /** Completes the held packet as far as possible. Returns where the rest of the chunk starts. */
   #complete(chunk: Buffer): number {
     let at = 0
     while (this.#neededBytes === 0 && at < chunk.length) {
@@ -99,9 +99,10 @@ export class PacketReader {
   #bytesOf(bytes: Buffer, at: number, body: number): number {
     let length = 0
     for (let next = body - 1; next > at; next -= 1) length = length * TOP_BIT + ((bytes[next] ?? 0) & ~TOP_BIT)
-    const whole = body - at + length
-    if (whole > this.bytesMax) throw new MqttError('packet_too_large', `a packet of ${whole} bytes is more than ${this.bytesMax}`)
-    return whole
+    const packetBytes = body - at + length
+    if (packetBytes > this.bytesMax)
+      throw new MqttError('packet_too_large', `a packet has ${packetBytes} bytes; the limit is ${this.bytesMax}`)
+    return packetBytes
   }
 }
 

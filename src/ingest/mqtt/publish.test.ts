@@ -66,7 +66,7 @@ const sample: fc.Arbitrary<Sample> = fc
   })
 
 describe('every PUBLISH that mqtt-packet writes', () => {
-  test('is read as it was meant', () => {
+  test('is read correctly', () => {
     fc.assert(
       fc.property(sample, ({ version, sent, properties: used, bytes }) => {
         const found = read(bytes, version)
@@ -87,7 +87,7 @@ describe('every PUBLISH that mqtt-packet writes', () => {
     )
   })
 
-  test('is the same after whatever topics came before it', () => {
+  test('does not depend on the topics of earlier messages', () => {
     const topics = ['a', 'b', 'a/b', 'a/ü', 'ü/a', '+', '', 'a\0', 'a'.repeat(70)]
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...topics)), (sequence) => {
@@ -120,12 +120,12 @@ describe('every PUBLISH that mqtt-packet writes', () => {
     )
   })
 
-  test('with any byte changed, is refused or sound: the same whatever stands around it', () => {
+  test('with any byte changed, is refused or valid, whatever bytes surround it', () => {
     fc.assert(
       fc.property(sample, fc.nat(), fc.integer({ min: 0, max: 255 }), ({ version, bytes }, place, value) => {
         const body = bodyAt(bytes)
         const mutated = Buffer.from(bytes)
-        // The length is what the reader of packets goes by; here the rest is changed.
+        // The packet reader checks the length, so only the rest is changed here.
         const at = place % (bytes.length - body + 1)
         if (at === 0) mutated[0] = 0x30 | (value & 0x0f)
         else mutated[body + at - 1] = value
@@ -152,7 +152,7 @@ describe('every PUBLISH that mqtt-packet writes', () => {
   })
 })
 
-test('random bytes are refused or read, and nothing else happens', () => {
+test('random bytes are either refused or read', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 60 }), fc.constantFrom(4 as const, 5 as const), (body, version) => {
       const bytes = Buffer.concat([Buffer.from([0x32, body.length]), body])

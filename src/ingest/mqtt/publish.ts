@@ -1,8 +1,8 @@
 /**
- * Reads PUBLISH, by far the most frequent packet: in place, strictly, and without allocating what nobody needs.
+ * Reads PUBLISH, by far the most frequent packet: in place, strictly, and with few allocations.
  *
  * Owns: its layout in MQTT 3.1.1 (§3.3) and 5 (§3.3). Does not own: what an endpoint allows.
- * Law: it reads no byte outside its packet. Packets that violate the standard are refused, never guessed.
+ * Law: it reads no byte outside its packet. Packets that violate the standard are refused, never repaired.
  */
 import { type Buffer, isUtf8 } from 'node:buffer'
 import { mqttLimits } from '#model/limits.ts'
@@ -30,15 +30,15 @@ export type MessageProperties = {
   readonly userProperties: readonly (readonly [name: string, value: string])[]
 }
 
-/** Shared: an empty array of its own would cost each connection 200 bytes. */
+/** Shared, because a separate empty array would cost each connection 200 bytes. */
 const noBytes: Uint8Array = new Uint8Array(0)
 
-/** The topic of the previous message, as bytes and as text: most clients publish to the same topic again and again. */
+/** Caches the topic of the previous message, as bytes and as text: most clients publish to the same topic again and again. */
 export class LastTopic {
   #bytes = noBytes
   #text = ''
 
-  /** Throws MqttError for a topic that no message may have. */
+  /** Throws MqttError for an invalid topic. */
   read(bytes: Buffer, start: number, end: number): string {
     if (!this.#isAt(bytes, start, end)) {
       const text = textAt(bytes, start, end)
@@ -197,7 +197,7 @@ function readProperties(
   return { topicAlias, properties: none ? undefined : { contentType, userProperties } }
 }
 
-/** Returns where the string or binary at `at` ends, which starts with its length. */
+/** Returns the end of the string or binary at `at`, which starts with its length. */
 function textEnd(bytes: Buffer, at: number, end: number): number {
   return within(at + 2 + uint16(bytes, at, end), end)
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { reasons } from './reason.ts'
 
-test('the documentation has each reason, and no other', () => {
+test('the documentation lists exactly these reasons', () => {
   const text = readFileSync(new URL('../../../docs/mqtt.md', import.meta.url), 'utf8')
   const table = [...text.matchAll(/^\| 0x([0-9A-F]{2}) ([^|]+) \| (\d?)/gm)].map(([, code, name = '', connack]) => ({
     code: Number.parseInt(code ?? '', 16),

@@ -2,7 +2,7 @@
  * Reasons for which a connection is refused or ended.
  *
  * `code` is the reason code of MQTT 5 (§2.4) in CONNACK and DISCONNECT. `connack` is the return code of MQTT 3.1.1 (§3.2.2.3), which
- * has none for an open connection: that just closes.
+ * has none for an open connection: it closes without a code.
  */
 import type { Outcome, Rejection } from '../rejection.ts'
 
@@ -30,7 +30,7 @@ export const reasons = {
 
 export type Reason = keyof typeof reasons
 
-/** Ends the connection. The message is written for the client. */
+/** Ends the connection. The client sees the message. */
 export class MqttError extends Error {
   override readonly name = 'MqttError'
   readonly reason: Reason
@@ -52,7 +52,7 @@ const reasonOf: Readonly<Record<Outcome, Reason>> = {
   failed: 'server_busy',
 }
 
-/** The gate's outcome as MQTT clients see it. */
+/** Converts the gate's outcome to the error that MQTT clients get. */
 export function toMqttError({ outcome, message }: Rejection): MqttError {
   return new MqttError(reasonOf[outcome], message)
 }

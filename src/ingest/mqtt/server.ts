@@ -1,7 +1,7 @@
 /**
  * MQTT on a node: its sessions, and the listener for MQTT without WebSocket, if there is one.
  *
- * Law: after `stop` nothing is accepted, and everything received is durable or its connection was closed without an acknowledgement.
+ * Law: after `stop` nothing is accepted. All received messages are durable, or their connection was closed without an acknowledgement.
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createSecureServer, type Server as SecureServer, type TLSSocket } from 'node:tls'
@@ -56,7 +56,7 @@ export class MqttServer implements Service {
     if (certificate !== undefined) certificate.subscribe((options) => (server as SecureServer).setSecureContext(options))
     // Node reports a handshake that failed or took too long, but leaves the connection open.
     server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
-    // Also bounds connections in a TLS handshake, which hold no place in the budget yet.
+    // Also bounds connections in a TLS handshake, which have no slot in the budget yet.
     server.maxConnections = connections.max
     server.on('drop', () => connections.countDropped())
     return server
@@ -64,7 +64,7 @@ export class MqttServer implements Service {
 
   #open(socket: Socket, host: string | undefined): void {
     const { connections, clock, sessions } = this.#options
-    if (!connections.tryTake()) {
+    if (!connections.tryAcquire()) {
       socket.destroy()
       return
     }

@@ -58,7 +58,7 @@ function reasonOf(work: () => unknown): Reason {
 }
 
 describe('session terms', () => {
-  test('are what the client asked for, if that is allowed', () => {
+  test('are what the client requested, if that is allowed', () => {
     expect(agreeTerms(packet(), route, context())).toEqual({
       peer: { version: 5, packetBytesMax: Number.POSITIVE_INFINITY, wantsReasons: true },
       endpointId: endpoint.id,
@@ -93,7 +93,7 @@ describe('session terms', () => {
 })
 
 describe('a refusal', () => {
-  test('names the first of several reasons that the client can do something about', () => {
+  test('has the first reason that the client can act on', () => {
     const busy = context({ refusalReason: () => 'full', gate: aGate() })
     expect(reasonOf(() => agreeTerms(packet({ protocolVersion: 3 }), route, busy))).toBe('unsupported_protocol_version')
     expect(reasonOf(() => agreeTerms(packet({ password: Buffer.from('bad') }), route, busy))).toBe('server_busy')
@@ -125,7 +125,7 @@ describe('a refusal', () => {
     const will = { topic: 'a/#', payload: Buffer.from(''), qos: 0, retain: false } as const
     expect(reasonOf(() => agreeTerms(packet({ will }), route, context()))).toBe('topic_name_invalid')
   })
-  test('is never made of an unexpected error', () => {
+  test('does not hide an unexpected error', () => {
     const verifyKey = () => {
       throw new TypeError('a fault of ours')
     }

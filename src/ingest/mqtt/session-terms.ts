@@ -2,7 +2,7 @@
  * The terms of a session, agreed from a CONNECT packet.
  *
  * Owns: credentials, endpoint, and what a client may do. Does not own: the connection, the encoding of CONNACK.
- * Law: nothing of a client that is refused is kept.
+ * Law: no state is kept for a client that is refused.
  */
 import { randomUUID } from 'node:crypto'
 import { AppError } from '#errors.ts'
@@ -20,9 +20,9 @@ import { MqttError, toMqttError } from './reason.ts'
 export type ConnectContext = {
   readonly authenticator: Pick<Authenticator, 'verifyKey'>
   readonly gate: Pick<Gate, 'requireConfiguration' | 'open'>
-  /** Why nobody may connect now; undefined if clients may. */
+  /** Returns why clients may not connect now; undefined if they may. */
   readonly refusalReason: () => string | undefined
-  /** Number of connections of an endpoint, without the one that has this client id and would be taken over. */
+  /** Returns the number of connections of an endpoint, without the one that this client id would take over. */
   readonly countConnections: (endpointId: string, exceptClientId: string) => number
 }
 
@@ -34,11 +34,11 @@ export type SessionTerms = {
   readonly assignedClientId: string | undefined
   readonly username: string
   readonly qosMax: 0 | 1
-  /** Without a packet for one and a half times as long, the connection ends. */
+  /** The connection ends after one and a half times this long without a packet. */
   readonly keepAliveSeconds: number
-  /** Set if it differs from what the client asked for. */
+  /** Set if it differs from the client's request. */
   readonly serverKeepAlive: number | undefined
-  /** Set, to 0, if the client asked for a session that outlives its connection. */
+  /** 0 if the client requested a session that outlives its connection; undefined otherwise. */
   readonly sessionExpiryInterval: number | undefined
   readonly will: Message | undefined
 }
@@ -91,7 +91,7 @@ function checkProtocol(packet: IConnectPacket, { version }: Peer): void {
     throw new MqttError('protocol_error', 'receive maximum and maximum packet size must not be 0') // §3.1.2.11.3, §3.1.2.11.4
   }
   if (packet.properties?.authenticationMethod !== undefined) {
-    throw new MqttError('bad_authentication_method', 'send the API key as the password; there is no other authentication')
+    throw new MqttError('bad_authentication_method', 'enhanced authentication is not supported; send the API key as the password')
   }
 }
 

@@ -1,10 +1,10 @@
 /**
  * One MQTT connection, from CONNECT to its end.
  *
- * Owns: the order of packets, acknowledgements, reasons to stop reading, how it ends. Does not own: bytes on the network (wire.ts),
+ * Owns: the order of packets, acknowledgements, when reading pauses, how the connection ends. Does not own: bytes on the network (wire.ts),
  * CONNECT (connect.ts), messages (message-receiver.ts), when it is read (flow.ts), deadlines (deadlines.ts), the other connections
  * (sessions.ts).
- * Law: a PUBACK goes out after its message is durable. A message that cannot be made durable is not acknowledged; the connection ends.
+ * Law: a PUBACK is sent after its message is durable. A message that cannot be stored is not acknowledged, and the connection ends.
  */
 import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
@@ -13,9 +13,9 @@ import type { Route } from '../endpoint-table.ts'
 import type { Gate } from '../gate.ts'
 import type { Backpressure } from './backpressure.ts'
 import type { ClientErrorLog } from './client-error-log.ts'
-import { answerConnect, packetBytesMax } from './connect.ts'
-import { answerControlPacket } from './control-answers.ts'
+import { handleConnect, packetBytesMax } from './connect.ts'
 import { encodeDisconnect, PUBACK_BYTES, pingResponse, writePuback } from './control-packet.ts'
+import { handleControlPacket } from './control-packet-handler.ts'
 import { Deadlines } from './deadlines.ts'
 import { Flow, pauses } from './flow.ts'
 import type { Batch } from './in-flight.ts'
@@ -27,7 +27,7 @@ import { MqttError, type Reason } from './reason.ts'
 import type { ConnectContext, SessionTerms } from './session-terms.ts'
 import type { Wire, WireReader } from './wire.ts'
 
-/** What all sessions share. */
+/** Dependencies that all sessions share. */
 export type SessionContext = ConnectContext & {
   readonly gate: Gate
   readonly backpressure: Backpressure
@@ -35,9 +35,9 @@ export type SessionContext = ConnectContext & {
   readonly clock: Clock
   readonly counters: MqttCounters
   readonly clientErrors: ClientErrorLog
-  /** The client is connected: an earlier connection with its client id ends. */
+  /** Called when the client is connected. An earlier connection with its client id must end. */
   readonly onOpen: (session: Session, terms: SessionTerms) => void
-  /** It is closing, and no longer counts as connected. */
+  /** Called when the connection is closing and no longer counts as connected. */
   readonly onLeave: (session: Session) => void
   readonly onClosed: (session: Session) => void
 }
@@ -60,7 +60,7 @@ export class Session implements WireReader {
   #state: 'connecting' | 'open' | 'closing' | 'closed' = 'connecting'
   #open: Open | undefined
   #receivedAtMicros = 0
-  /** Packets that may be read before others get their turn. */
+  /** Packets that may be read before other connections are read. */
   #packetsLeft = 0
   /** Bytes of an incomplete packet that are counted as bytes in flight. */
   #reservedBytes = 0
@@ -78,7 +78,7 @@ export class Session implements WireReader {
         this.#checkInFlight()
       },
       lacksRoom: () => this.#lacksRoom,
-      awaitRoom: () => context.backpressure.await(this),
+      awaitRoom: () => context.backpressure.resumeWhenRoom(this),
     })
   }
 
@@ -87,14 +87,14 @@ export class Session implements WireReader {
   }
 
   receive(chunk: Buffer): void {
-    // An empty WebSocket frame is not a packet, and so no sign of life.
+    // An empty WebSocket frame is not a packet, so it does not count as activity.
     if (this.#isClosing || chunk.length === 0) return
     this.#deadlines.received()
     this.#context.counters.receivedBytes += chunk.length
     this.#flow.receive(chunk)
   }
 
-  /** There is room again. */
+  /** Continues reading once there is room again. */
   resume(): void {
     this.#flow.resume(pauses.noRoom)
   }
@@ -105,7 +105,7 @@ export class Session implements WireReader {
     const { backpressure } = this.#context
     const bytes = this.#reader.heldBytes + this.#wire.heldBytes + this.#flow.unreadBytes
     if (this.#state === 'connecting') {
-      // Twice: a CONNECT may come wrapped in a WebSocket frame.
+      // Twice the limit, because a CONNECT may arrive in a WebSocket frame.
       if (bytes > 2 * mqttLimits.connectBytesMax) this.end('packet_too_large', 'too many bytes before CONNECT')
       return
     }
@@ -113,7 +113,7 @@ export class Session implements WireReader {
     const more = counted - this.#reservedBytes
     if (more < 0) backpressure.release(-more)
     else if (more > 0 && !backpressure.tryReserve(more)) {
-      this.end('server_busy', 'this node has as many bytes in memory as it may; connect again and send the message again')
+      this.end('server_busy', 'this node has too many request bytes in memory; connect again and send the message again')
       return
     }
     this.#reservedBytes = counted
@@ -138,14 +138,14 @@ export class Session implements WireReader {
     this.#context.onClosed(this)
   }
 
-  /** Reads nothing more, and ends once everything received is durable. */
+  /** Stops reading, and ends the connection once all received messages are durable. */
   drain(): void {
     if (this.#state === 'connecting') this.cut()
     this.#flow.pause(pauses.draining)
     this.#endIfDrained()
   }
 
-  /** Tells the client why, if its version can be told, and closes. */
+  /** Sends the reason to the client if its version supports that, and closes. */
   end(reason: Reason, message: string): void {
     if (this.#isClosing) return
     const { counters, clientErrors } = this.#context
@@ -153,11 +153,11 @@ export class Session implements WireReader {
     if (terms === undefined) counters.refused(reason)
     else counters.ended(reason)
     clientErrors.add(reason, message, { address: this.#wire.address, clientId: terms?.clientId, username: terms?.username })
-    // Before CONNECT the version is unknown, and no packet is understood in both.
+    // Before CONNECT the version is unknown, and no packet is valid in both versions.
     this.#close(terms === undefined ? undefined : encodeDisconnect(terms.peer, reason, message))
   }
 
-  /** Closes without telling the client. */
+  /** Closes without sending a reason. */
   cut(): void {
     this.#wire.destroy()
   }
@@ -181,7 +181,7 @@ export class Session implements WireReader {
         this.cut()
         return
       case 'paused':
-        // The client's PINGREQ went unanswered too, and we cannot see whether the client is still there.
+        // The client's PINGREQ got no response either, and we cannot see whether the client is still there.
         this.end('server_busy', 'nothing could be read for one and a half times the keep alive; connect again')
         return
       case 'silent':
@@ -197,8 +197,8 @@ export class Session implements WireReader {
   }
 
   /**
-   * A CONNECT is read so that it can be answered. A packet whose memory is reserved is read to its end, which releases the memory. A
-   * client that sends nothing is not paused, so that thousands of them cost nothing.
+   * A CONNECT is read even without room, so that the client gets a reason. A packet with reserved memory is read to its end, which
+   * releases the memory. Clients that send nothing are not paused, so that thousands of them cost nothing.
    */
   get #lacksRoom(): boolean {
     return this.#state === 'open' && this.#reservedBytes === 0 && !this.#context.backpressure.hasRoom
@@ -206,11 +206,11 @@ export class Session implements WireReader {
 
   #read(chunk: Buffer): number {
     this.#packetsLeft = sessionLimits.packetsPerTurnMax
-    // Once for all messages of a chunk: they arrived together.
+    // Set once per chunk, because its messages arrived together.
     this.#receivedAtMicros = this.#context.clock.now() * 1000
     try {
       if (this.#state === 'connecting' && !this.#reader.isPartial && chunk.length > 0 && chunk[0] !== CONNECT) {
-        // Not MQTT, so do not wait for a complete packet. [MQTT-3.1.0-1]; before CONNECT there is nothing to answer with.
+        // Not MQTT, so do not wait for a complete packet. [MQTT-3.1.0-1]; before CONNECT no packet can be sent.
         throw new MqttError('protocol_error', 'the first packet is not a CONNECT')
       }
       return this.#reader.push(chunk, this.#visit)
@@ -221,7 +221,7 @@ export class Session implements WireReader {
     }
   }
 
-  /** Returns false once nothing more should be read, or not in this turn. */
+  /** Returns false if reading must stop, or pause until the next turn. */
   #onPacket(bytes: Buffer, at: number, body: number, end: number): boolean {
     const open = this.#open
     this.#deadlines.packetCompleted()
@@ -234,7 +234,7 @@ export class Session implements WireReader {
 
   #connect(bytes: Buffer): void {
     const { counters, clientErrors, clock, onOpen } = this.#context
-    const result = answerConnect(bytes, this.#route, this.#context)
+    const result = handleConnect(bytes, this.#route, this.#context)
     if (result.terms === undefined) {
       const { error, connack, clientId, username } = result
       counters.refused(error.reason)
@@ -261,10 +261,10 @@ export class Session implements WireReader {
   #onDurable({ messageIds, messages, payloadBytes }: Batch): void {
     this.#context.counters.stored(this.terms?.username ?? '', messages, messageIds.length, payloadBytes)
     if (this.#state === 'open' && messageIds.length > 0) {
-      const answers = Buffer.allocUnsafe(messageIds.length * PUBACK_BYTES)
+      const pubacks = Buffer.allocUnsafe(messageIds.length * PUBACK_BYTES)
       for (let index = 0; index < messageIds.length; index += 1)
-        writePuback(answers, index * PUBACK_BYTES, messageIds[index] ?? 0)
-      this.#write(answers)
+        writePuback(pubacks, index * PUBACK_BYTES, messageIds[index] ?? 0)
+      this.#write(pubacks)
     }
     this.#checkInFlight()
     this.#endIfDrained()
@@ -272,7 +272,7 @@ export class Session implements WireReader {
 
   #onLost({ messages, messageIds }: Batch): void {
     this.#context.counters.lost += messages - messageIds.length
-    // An error code in PUBACK would tell the client to forget the message [MQTT-4.4.0-2]; after a lost connection it sends it again.
+    // With an error code in PUBACK the client would discard the message [MQTT-4.4.0-2]. After a lost connection it sends it again.
     this.end('server_busy', 'the messages could not be stored; connect and send them again')
   }
 
@@ -281,12 +281,12 @@ export class Session implements WireReader {
       this.#write(pingResponse) // [MQTT-3.12.4-1]
       return
     }
-    const answer = answerControlPacket(bytes, terms)
-    if (answer.kind === 'reply') {
-      this.#write(answer.bytes)
+    const result = handleControlPacket(bytes, terms)
+    if (result.kind === 'reply') {
+      this.#write(result.bytes)
       return
     }
-    if (!answer.keepsWill) receiver.dropWill()
+    if (!result.keepsWill) receiver.dropWill()
     this.#context.counters.ended('client')
     this.#close(undefined)
   }
@@ -323,7 +323,7 @@ export class Session implements WireReader {
     this.#wire.end()
   }
 
-  /** Frees its client id at once, even if the client is slow to leave, and publishes its will. */
+  /** Frees the client id at once, even if the client closes slowly, and publishes the will. */
   #leave(): void {
     const { backpressure, clock, counters, onLeave } = this.#context
     backpressure.release(this.#reservedBytes)

@@ -37,7 +37,7 @@ function started() {
   return { session: sessions.open(wire, { host: undefined, query: '' }), written, lines }
 }
 
-test('a refused 3.1.1 client gets a return code, and the log says who it was and why', () => {
+test('a refused 3.1.1 client gets a return code; the log has the client and the reason', () => {
   const { session, written, lines } = started()
   const packet = {
     cmd: 'connect',
@@ -61,7 +61,7 @@ test('a refused 3.1.1 client gets a return code, and the log says who it was and
   ])
 })
 
-test('bytes that are not MQTT get no answer, and the log has the address', () => {
+test('bytes that are not MQTT get no response; the log has the address', () => {
   const { session, written, lines } = started()
   session.receive(Buffer.from('GET / HTTP/1.1\r\n\r\n'))
   expect(written).toEqual([])

@@ -1,7 +1,7 @@
 /**
  * All MQTT connections of a node.
  *
- * Owns: which client is connected where, takeover, shutdown. Does not own: a single connection.
+ * Owns: the connected clients by endpoint and client id, takeover, shutdown. Does not own: a single connection.
  * Law: an endpoint has one open connection per client id [MQTT-3.1.4-3]; connections that are closing do not count.
  */
 import type { Clock } from '#lib/clock.ts'
@@ -81,7 +81,7 @@ export class Sessions {
     return this.#sweeps.start()
   }
 
-  /** Starts a session on a new connection. The caller connects the wire's events to it. */
+  /** Starts a session on a new connection. The caller passes the wire's events to it. */
   open(wire: Wire, route: Route): Session {
     const session = new Session(this.#context, wire, route)
     if (this.#isDraining) session.cut()
@@ -104,7 +104,7 @@ export class Sessions {
     }
   }
 
-  /** Waits until everything received is durable, then closes all. */
+  /** Waits until all received messages are durable, then closes all connections. */
   async drain(signal: AbortSignal): Promise<void> {
     this.#isDraining = true
     for (const session of this.#all) session.drain()
@@ -129,7 +129,7 @@ export class Sessions {
   }
 
   #onOpen(session: Session, { endpointId, clientId }: SessionTerms): void {
-    // Before the map is looked up: the last session of an endpoint removes the endpoint's map.
+    // Must run before the lookup below: the last session of an endpoint removes the endpoint's map.
     this.#open.get(endpointId)?.get(clientId)?.end('session_taken_over', 'another connection uses the same client id')
     let sessions = this.#open.get(endpointId)
     if (sessions === undefined) {

@@ -24,7 +24,7 @@ export class SocketWire implements Wire {
     return this.#socket.writableLength
   }
 
-  /** Call once, before anything arrives. */
+  /** Call it once, before any bytes arrive. */
   listen(reader: WireReader): void {
     const socket = this.#socket
     socket.on('data', (chunk: Buffer) => reader.receive(chunk))
@@ -51,7 +51,7 @@ export class SocketWire implements Wire {
     const socket = this.#socket
     if (socket.destroyed) return
     socket.end()
-    // Bytes that still arrive are read and discarded, so that a reset does not lose the last answer.
+    // Bytes that still arrive are read and discarded, so that a reset does not discard the last packet to the client.
     socket.resume()
     const cancel = this.#clock.setTimer(() => socket.destroy(), sessionLimits.closeMs)
     socket.once('close', cancel)

@@ -23,7 +23,7 @@ const settings = {
   maxPayload: sessionLimits.frameBytesMax,
   maxFragments: sessionLimits.frameFragmentsMax,
   maxBufferedChunks: sessionLimits.frameChunksMax,
-  // For a client that pings without reading; ws then ends the connection.
+  // Bounds the pongs to a client that pings without reading. Above it, ws ends the connection.
   maxPendingAutoPongs: sessionLimits.pongsMax,
   handleProtocols: () => subprotocol,
 }
@@ -57,7 +57,7 @@ export class WebSocketRoute implements UpgradeRoute {
     return new AppError('bad_request', `offer the WebSocket subprotocol "${subprotocol}" (Sec-WebSocket-Protocol)`)
   }
 
-  /** Answers with 101, or with 400 if the handshake is not valid. */
+  /** Responds with 101, or with 400 if the handshake is not valid. */
   accept(request: IncomingMessage, socket: Socket, head: Buffer, query: string): void {
     socket.setNoDelay(true)
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {

@@ -20,7 +20,7 @@ export class WebSocketWire implements Wire {
   readonly #webSocket: WebSocket
   readonly #socket: Socket
   readonly #clock: Clock
-  /** Bytes of an incomplete message. Those that follow the last complete one in the same chunk are not counted. */
+  /** Bytes of an incomplete message. Bytes after the last complete message in the same chunk are not counted. */
   #heldBytes = 0
   #closeCode: number = closeCodes.normal
 
@@ -42,7 +42,7 @@ export class WebSocketWire implements Wire {
     return this.#heldBytes
   }
 
-  /** Call once, before anything arrives. */
+  /** Call it once, before any bytes arrive. */
   listen(reader: WireReader): void {
     const webSocket = this.#webSocket
     // Runs before the listener of ws, which may find a complete frame in the chunk.
@@ -61,7 +61,7 @@ export class WebSocketWire implements Wire {
       this.#closeCode = closeCodes.unsupportedData
       reader.broken('a WebSocket frame is not binary') // [MQTT-6.0.0-1]
     })
-    // Control frames may come between the fragments of a message, which ws keeps holding.
+    // Control frames may arrive between the fragments of a message, which ws still holds.
     const subtract = (payload: Buffer) => {
       this.#heldBytes = Math.max(0, this.#heldBytes - payload.length - controlFrameHeadBytes)
     }

@@ -4,12 +4,12 @@ import type { Buffer } from 'node:buffer'
 export interface Wire {
   /** Address of the client, or of the proxy in front of it. */
   readonly address: string | undefined
-  /** Bytes that were written and that the client has not read. */
+  /** Bytes that were written and not yet read by the client. */
   readonly unsentBytes: number
   /** Bytes of an incomplete WebSocket message, which the reader has not received. */
   readonly heldBytes: number
   write(bytes: Buffer): void
-  /** Reads nothing more until `resume`. Meanwhile, the end of the connection goes unnoticed too. */
+  /** Stops reading until `resume`. Meanwhile the end of the connection is not noticed either. */
   pause(): void
   resume(): void
   /** Closes once everything written is sent, or after a while. Bytes that still arrive are discarded. */
@@ -23,10 +23,10 @@ export interface WireReader {
   receive(chunk: Buffer): void
   /** `heldBytes` has grown. */
   accountHeldBytes(): void
-  /** The bytes cannot carry MQTT. */
+  /** Called if the bytes cannot contain MQTT. */
   broken(message: string): void
-  /** The client has read everything that was unsent. */
+  /** Called when the client has read all unsent bytes. */
   drained(): void
-  /** Called once, whoever closed. */
+  /** Called once, whichever side closed. */
   closed(): void
 }

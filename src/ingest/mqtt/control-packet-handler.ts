@@ -1,16 +1,16 @@
-/** Answers to packets of an open session that are neither PUBLISH nor PINGREQ. */
+/** Handles packets of an open session other than PUBLISH and PINGREQ. */
 import type { Buffer } from 'node:buffer'
 import { mqttLimits } from '#model/limits.ts'
 import { encodeNotSubscribed, encodeNotUnsubscribed, readControlPacket } from './control-packet.ts'
 import { MqttError } from './reason.ts'
 import type { SessionTerms } from './session-terms.ts'
 
-export type ControlAnswer =
+export type ControlPacketResult =
   | { readonly kind: 'reply'; readonly bytes: Buffer | undefined }
   | { readonly kind: 'disconnect'; readonly keepsWill: boolean }
 
 /** Throws MqttError. */
-export function answerControlPacket(bytes: Buffer, { peer, sessionExpiryInterval }: SessionTerms): ControlAnswer {
+export function handleControlPacket(bytes: Buffer, { peer, sessionExpiryInterval }: SessionTerms): ControlPacketResult {
   if (bytes.length > mqttLimits.controlBytesMax) {
     throw new MqttError('packet_too_large', `a packet other than PUBLISH is longer than ${mqttLimits.controlBytesMax} bytes`)
   }
@@ -29,7 +29,7 @@ export function answerControlPacket(bytes: Buffer, { peer, sessionExpiryInterval
       // [MQTT-3.14.4-3]: any other reason leaves the will in force.
       return { kind: 'disconnect', keepsWill: (packet.reasonCode ?? 0) !== 0 }
     default:
-      // [MQTT-3.1.0-2] for CONNECT. The others answer packets that this server never sends.
+      // [MQTT-3.1.0-2] for CONNECT. The others acknowledge packets that this server never sends.
       throw new MqttError('protocol_error', `${packet.cmd.toUpperCase()} is not allowed here`)
   }
 }
