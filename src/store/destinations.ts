@@ -105,7 +105,7 @@ export async function updateDestination(
     role_arn: change.role_arn ?? before.role_arn,
     kms_key_arn: change.kms_key_arn === undefined ? before.kms_key_arn : change.kms_key_arn,
     path_style: change.path_style === undefined ? before.path_style : fromFlag(change.path_style),
-  }
+  } satisfies Record<keyof ChangeDestination, unknown>
   const settings = ['bucket', 'prefix', 'region', 'role_arn', 'kms_key_arn', 'path_style'] as const
   const isRetargeted = settings.some((name) => after[name] !== before[name])
   const reset = isRetargeted ? { status: 'pending', validated_at: null, last_error: null, revision: before.revision + 1 } : {}
