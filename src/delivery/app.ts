@@ -136,7 +136,6 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   // Stopped in reverse: jobs are abandoned, the pipeline delivers what it can, and the outbox stays to the end for its commits.
   const services = [feed, outbox, pipeline, heartbeat, jobs]
   await startAll(services)
-  logger.info({ nodeId }, 'delivery started')
   return {
     async stop(signal) {
       await stopAll(services, signal)
