@@ -5,6 +5,7 @@ import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import type { Column, Definition } from '#model/definition.ts'
 import { definitionLimits, qualityLimits } from '#model/limits.ts'
 import { orderOfPrinted, parseType } from '#model/types/column-type.ts'
+import { descriptors } from '#model/types/descriptors.ts'
 import { addQualities, type ColumnQuality, toSum } from '#model/view-quality.ts'
 import { MASK_COLUMNS } from '#views/extraction.ts'
 import { decide } from '../../test/support/decide.ts'
@@ -49,82 +50,84 @@ const timeoutMs = 60_000
 const column = (type: string, more: Partial<Column> = {}): Column => ({ name: 'v', type, path: '$.v', ...more })
 const records = (values: readonly unknown[]) => values.map((v) => JSON.stringify({ v }))
 
+const ranges: readonly (readonly [type: string, values: readonly unknown[], min: string | null, max: string | null])[] = [
+  ['BOOLEAN', [true, false, null], 'false', 'true'],
+  ['TINYINT', [5, -128, 127], '-128', '127'],
+  ['UTINYINT', [255, 3], '3', '255'],
+  ['SMALLINT', [-32768, 9], '-32768', '9'],
+  ['USMALLINT', [65535, 9], '9', '65535'],
+  ['INTEGER', [10, 9, -2147483648], '-2147483648', '10'],
+  ['UINTEGER', ['4294967295', 7], '7', '4294967295'],
+  [
+    'BIGINT',
+    ['9223372036854775807', '-9223372036854775808', '9223372036854775806'],
+    '-9223372036854775808',
+    '9223372036854775807',
+  ],
+  ['UBIGINT', ['18446744073709551615', '18446744073709551614'], '18446744073709551614', '18446744073709551615'],
+  [
+    'HUGEINT',
+    ['99999999999999999999999999999999999999', '-99999999999999999999999999999999999998'],
+    '-99999999999999999999999999999999999998',
+    '99999999999999999999999999999999999999',
+  ],
+  ['UHUGEINT', ['1', '99999999999999999999999999999999999999'], '1', '99999999999999999999999999999999999999'],
+  ['FLOAT', [0.1, 16777216, -1.5], '-1.5', '16777216'],
+  ['FLOAT', ['nan', 1], '1', '1'],
+  ['DOUBLE', ['nan', 0.1, '-inf', 1e300], '-Infinity', '1e+300'],
+  ['DOUBLE', ['nan'], null, null],
+  ['DOUBLE', ['-0.0'], '0', '0'],
+  ['DECIMAL(4,2)', ['-1.05', '9.5'], '-1.05', '9.50'],
+  ['DECIMAL(18,3)', ['10', '9.001', null], '9.001', '10.000'],
+  [
+    'DECIMAL(38,10)',
+    ['-1234567890123456789012345678.0123456789', '-1234567890123456789012345678.0123456788'],
+    '-1234567890123456789012345678.0123456789',
+    '-1234567890123456789012345678.0123456788',
+  ],
+  ['VARCHAR', ['b', 'a\u0000', 'ü'], 'a\u0000', 'ü'],
+  ['VARCHAR', ['\u{ffff}', '\u{10000}'], '\u{ffff}', '\u{10000}'],
+  ['VARCHAR', ['z'.repeat(400), `${'é'.repeat(300)}`, 'y'], 'y', 'é'.repeat(64)],
+  ['VARCHAR', ['😀'.repeat(65)], '😀'.repeat(64), '😀'.repeat(64)],
+  ['VARCHAR', [`a${'\u{10ffff}'.repeat(400)}`], `a${'\u{10ffff}'.repeat(63)}`, `a${'\u{10ffff}'.repeat(63)}`],
+  ['VARCHAR', ['\u007f'.repeat(400), 'x'], 'x', '\u007f'.repeat(64)],
+  ['VARCHAR', [`ab\0${'x'.repeat(300)}`], `ab\0${'x'.repeat(61)}`, `ab\0${'x'.repeat(61)}`],
+  ['VARCHAR', ['', null], '', ''],
+  ['DATE', ['0044-03-15 (BC)', '1969-12-31', '12345-01-02'], '-000043-03-15', '+012345-01-02'],
+  ['DATE', ['0001-01-01', '0001-12-31 (BC)'], '0000-12-31', '0001-01-01'],
+  ['TIME', ['23:59:59.999999', '00:00:00'], '00:00:00', '23:59:59.999999'],
+  ['TIMESTAMP', ['1969-12-31T23:59:59.5Z', '1969-12-31T23:59:59Z'], '1969-12-31T23:59:59.000000Z', '1969-12-31T23:59:59.500000Z'],
+  [
+    'TIMESTAMP',
+    ['294247-01-10 04:00:54.775806', '290309-12-22 (BC) 00:00:00'],
+    '-290308-12-22T00:00:00.000000Z',
+    '+294247-01-10T04:00:54.775806Z',
+  ],
+  [
+    'TIMESTAMPTZ',
+    ['2020-01-01T00:00:00+02:00', '2019-12-31T22:00:01Z'],
+    '2019-12-31T22:00:00.000000Z',
+    '2019-12-31T22:00:01.000000Z',
+  ],
+  [
+    'UUID',
+    ['ffffffff-7dec-11d0-a765-00a0c91e6bf6', '00000000-7DEC-11d0-a765-00a0c91e6bf6'],
+    '00000000-7dec-11d0-a765-00a0c91e6bf6',
+    'ffffffff-7dec-11d0-a765-00a0c91e6bf6',
+  ],
+  ['JSON', [{ a: 1 }, null, 2], null, null],
+  ['BLOB', ['abc', null], null, null],
+  ['INTEGER[]', [[1, null], [], null], null, null],
+  ['VARCHAR[][]', [[['a'], null], [], null, null], null, null],
+]
+
 describe('nulls, minimum and maximum', () => {
-  test.each([
-    ['BOOLEAN', [true, false, null], 'false', 'true'],
-    ['TINYINT', [5, -128, 127], '-128', '127'],
-    ['UTINYINT', [255, 3], '3', '255'],
-    ['SMALLINT', [-32768, 9], '-32768', '9'],
-    ['USMALLINT', [65535, 9], '9', '65535'],
-    ['INTEGER', [10, 9, -2147483648], '-2147483648', '10'],
-    ['UINTEGER', ['4294967295', 7], '7', '4294967295'],
-    [
-      'BIGINT',
-      ['9223372036854775807', '-9223372036854775808', '9223372036854775806'],
-      '-9223372036854775808',
-      '9223372036854775807',
-    ],
-    ['UBIGINT', ['18446744073709551615', '18446744073709551614'], '18446744073709551614', '18446744073709551615'],
-    [
-      'HUGEINT',
-      ['99999999999999999999999999999999999999', '-99999999999999999999999999999999999998'],
-      '-99999999999999999999999999999999999998',
-      '99999999999999999999999999999999999999',
-    ],
-    ['UHUGEINT', ['1', '99999999999999999999999999999999999999'], '1', '99999999999999999999999999999999999999'],
-    ['FLOAT', [0.1, 16777216, -1.5], '-1.5', '16777216'],
-    ['FLOAT', ['nan', 1], '1', '1'],
-    ['DOUBLE', ['nan', 0.1, '-inf', 1e300], '-Infinity', '1e+300'],
-    ['DOUBLE', ['nan'], null, null],
-    ['DOUBLE', ['-0.0'], '0', '0'],
-    ['DECIMAL(4,2)', ['-1.05', '9.5'], '-1.05', '9.50'],
-    ['DECIMAL(18,3)', ['10', '9.001', null], '9.001', '10.000'],
-    [
-      'DECIMAL(38,10)',
-      ['-1234567890123456789012345678.0123456789', '-1234567890123456789012345678.0123456788'],
-      '-1234567890123456789012345678.0123456789',
-      '-1234567890123456789012345678.0123456788',
-    ],
-    ['VARCHAR', ['b', 'a\u0000', 'ü'], 'a\u0000', 'ü'],
-    ['VARCHAR', ['\u{ffff}', '\u{10000}'], '\u{ffff}', '\u{10000}'],
-    ['VARCHAR', ['z'.repeat(400), `${'é'.repeat(300)}`, 'y'], 'y', 'é'.repeat(64)],
-    ['VARCHAR', ['😀'.repeat(65)], '😀'.repeat(64), '😀'.repeat(64)],
-    ['VARCHAR', [`a${'\u{10ffff}'.repeat(400)}`], `a${'\u{10ffff}'.repeat(63)}`, `a${'\u{10ffff}'.repeat(63)}`],
-    ['VARCHAR', ['\u007f'.repeat(400), 'x'], 'x', '\u007f'.repeat(64)],
-    ['VARCHAR', [`ab\0${'x'.repeat(300)}`], `ab\0${'x'.repeat(61)}`, `ab\0${'x'.repeat(61)}`],
-    ['VARCHAR', ['', null], '', ''],
-    ['DATE', ['0044-03-15 (BC)', '1969-12-31', '12345-01-02'], '-000043-03-15', '+012345-01-02'],
-    ['DATE', ['0001-01-01', '0001-12-31 (BC)'], '0000-12-31', '0001-01-01'],
-    ['TIME', ['23:59:59.999999', '00:00:00'], '00:00:00', '23:59:59.999999'],
-    [
-      'TIMESTAMP',
-      ['1969-12-31T23:59:59.5Z', '1969-12-31T23:59:59Z'],
-      '1969-12-31T23:59:59.000000Z',
-      '1969-12-31T23:59:59.500000Z',
-    ],
-    [
-      'TIMESTAMP',
-      ['294247-01-10 04:00:54.775806', '290309-12-22 (BC) 00:00:00'],
-      '-290308-12-22T00:00:00.000000Z',
-      '+294247-01-10T04:00:54.775806Z',
-    ],
-    [
-      'TIMESTAMPTZ',
-      ['2020-01-01T00:00:00+02:00', '2019-12-31T22:00:01Z'],
-      '2019-12-31T22:00:00.000000Z',
-      '2019-12-31T22:00:01.000000Z',
-    ],
-    [
-      'UUID',
-      ['ffffffff-7dec-11d0-a765-00a0c91e6bf6', '00000000-7DEC-11d0-a765-00a0c91e6bf6'],
-      '00000000-7dec-11d0-a765-00a0c91e6bf6',
-      'ffffffff-7dec-11d0-a765-00a0c91e6bf6',
-    ],
-    ['JSON', [{ a: 1 }, null, 2], null, null],
-    ['BLOB', ['abc', null], null, null],
-    ['INTEGER[]', [[1, null], [], null], null, null],
-    ['VARCHAR[][]', [[['a'], null], [], null, null], null, null],
-  ])('of %s match the values %j', async (type, values, min, max) => {
+  test('are tested for every type', () => {
+    const covered = new Set(ranges.map(([type]) => parseType(type).scalar))
+    expect(new Set(Object.keys(descriptors))).toEqual(covered)
+  })
+
+  test.each(ranges)('of %s match the values %j', async (type, values, min, max) => {
     const { quality } = await compared({ columns: [column(type)] }, records(values))
     const nulls = values.filter((value) => value === null).length
     expect(quality.columns).toEqual([
