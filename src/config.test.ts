@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConfigurationError, readConfig } from './config.ts'
+import { ConfigurationError, options, readConfig } from './config.ts'
 
 describe('readConfig', () => {
   test('works without any option', () => {
@@ -83,6 +84,13 @@ describe('readConfig', () => {
     expect(read).toThrow(/INLET_BOOTSTRAP_API_KEY: must be ing_live_/)
     expect(read).not.toThrow(/hunter2/)
   })
+})
+
+test('every option is used', () => {
+  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
+  const sources = files.filter((name) => /(?<!\.test)\.ts$/.test(name) && name !== 'config.ts')
+  const program = sources.map((name) => readFileSync(resolve(import.meta.dirname, name), 'utf8')).join('\n')
+  expect(Object.keys(options).filter((name) => !new RegExp(`\\b${name}\\b`).test(program))).toEqual([])
 })
 
 test('docs/configuration.md is up to date', () => {
