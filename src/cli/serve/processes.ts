@@ -50,7 +50,7 @@ async function supervise(name: string, children: readonly ChildName[], context: 
   const logger = createLogger(name, config.logLevel)
   const print = (text: string) => void context.process.stdout.write(`${text}\n`)
   context.process.exitCode = await runApp({
-    name,
+    name: 'supervisor',
     // A little longer than the processes take themselves, so that only a hanging one is killed.
     shutdownSeconds: config.shutdownSeconds + 5,
     logger,
