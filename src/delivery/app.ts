@@ -133,7 +133,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
 
   await janitor.clearScratch(paths.scratch)
   await crashes.load()
-  // Stopped in reverse: jobs are abandoned, the pipeline delivers what it can, and the outbox stays to the end for its commits.
+  // Stopped in reverse: jobs are aborted, the pipeline delivers what it can, and the outbox stops last, so that it can send its commits.
   const services = [feed, outbox, pipeline, heartbeat, jobs]
   await startAll(services)
   return {

@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-/** Starts as a process does after the last one crashed. */
+/** Starts like a process after the previous one crashed. */
 async function afterCrash(): Promise<CrashLedger> {
   const ledger = new CrashLedger({ directory, files: systemFiles, clock: systemClock })
   await ledger.load()

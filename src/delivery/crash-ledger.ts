@@ -4,7 +4,7 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
 import { parseJson } from '#lib/json.ts'
 
-/** Crashes while one segment is converted alone after which that segment is parked. */
+/** A segment is parked after more than this many crashes while it is converted alone. */
 const crashesMax = 3
 
 const Building = z.object({ crashes: z.int(), alone: z.boolean() })
@@ -18,7 +18,7 @@ export type CrashLedgerOptions = { readonly directory: string; readonly files: F
  * Records on disk which segments were being converted when this process crashed, and which segments are parked.
  *
  * Law: a segment that crashes the converter is retried a bounded number of times. Every segment that was being converted at a crash is a
- * suspect and is converted alone; one that keeps crashing the process while alone is parked. The files are
+ * suspect and is converted alone. A suspect that keeps crashing the process is parked. The files are
  * `<directory>/<commit id>.building.json` and `….parked.json`. To retry a parked segment, the operator removes the latter.
  */
 export class CrashLedger {
@@ -40,7 +40,7 @@ export class CrashLedger {
         crashes: 0,
         alone: false,
       }
-      // The first crash makes a suspect. Later ones count only if no other segment could have caused them.
+      // The first crash makes the segment a suspect. Later crashes count only if no other segment could have caused them.
       const crashes = last.crashes + (last.alone || last.crashes === 0 ? 1 : 0)
       if (crashes > crashesMax) await this.park(id, `the process crashed ${crashes} times while converting this segment`)
       else this.#crashes.set(id, crashes)

@@ -5,7 +5,7 @@ import type { SegmentRef } from './segments.ts'
 /** One segment on its way to its commit, as the pipeline starts it. */
 export type DeliveryRun = {
   readonly segment: SegmentRef
-  /** The segment was there when the process started: an earlier run may have delivered it. */
+  /** Whether the segment existed when the process started: an earlier run may have delivered it. */
   readonly recovered: boolean
   /** Resolves when every earlier segment of the log is committed or parked. */
   readonly turn: Promise<unknown>
@@ -14,7 +14,7 @@ export type DeliveryRun = {
   readonly signal: AbortSignal
 }
 
-/** Facts from the segment's footer and name. */
+/** Facts about a segment, from its footer and name. */
 export type SegmentFacts = {
   /** The id of its commit. */
   readonly id: string
@@ -27,7 +27,7 @@ export type SegmentFacts = {
 /** The destination that is bound now, and the session name that the owner of the role sees. */
 export type DeliveryTarget = DestinationTarget & { readonly session: string }
 
-/** Whether objects written to one are found in the other, under the same keys and encrypted with the same key. */
+/** Whether both targets are the same bucket, prefix and encryption key. */
 export function isSameLocation(a: DestinationTarget, b: DestinationTarget): boolean {
   const isSameBucket = a.id === b.id && a.bucket === b.bucket && a.region === b.region
   return isSameBucket && a.prefix === b.prefix && a.kms_key_arn === b.kms_key_arn

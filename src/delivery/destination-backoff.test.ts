@@ -24,7 +24,7 @@ function withOutage() {
   return { clock, backoff, granted, wait }
 }
 
-test('one of all waiters tries after the back-off, and the next one after the next back-off', async () => {
+test('one waiter tries after the back-off, and the next one after the next back-off', async () => {
   const { clock, backoff, granted, wait } = withOutage()
   const waiting = [1, 2, 3].map(() => wait())
   await Promise.resolve()
@@ -40,7 +40,7 @@ test('one of all waiters tries after the back-off, and the next one after the ne
   expect(backoff.find('dead')?.reason).toBe('still no bucket')
   backoff.recordSuccess('dead', 'read')
   expect(backoff.find('dead')).toBeDefined()
-  // One success, and nothing waits any more.
+  // After one success, no request waits any more.
   backoff.recordSuccess('dead', 'write')
   granted[1]?.[Symbol.dispose]()
   await Promise.all(waiting)
@@ -57,7 +57,7 @@ test('requests that fail together count as one failure', async () => {
   expect(granted).toHaveLength(1)
 })
 
-test('a waiter that is stopped does not hold up the next', async () => {
+test('a waiter that is aborted does not delay the next', async () => {
   const { clock, granted, wait } = withOutage()
   const stop = new AbortController()
   const stopped = wait(stop.signal)

@@ -1,8 +1,8 @@
 /**
- * Back-off of destinations whose last request failed.
+ * Paces requests to destinations whose last request failed.
  *
- * Owns: which destinations those are, why, and when the next request may go there. Does not own: the requests.
- * Law: however many segments wait for a failing destination, one request at a time goes there, after a back-off of the destination's own.
+ * Owns: which destinations are failing, the reason, and when the next request may be sent. Does not own: the requests.
+ * Law: however many segments wait for a failing destination, one request at a time is sent to it, after the destination's own back-off.
  * One success of the access that failed (read or write) ends the outage, and all waiters resume at once.
  */
 import { type Clock, sleep } from '#lib/clock.ts'
@@ -52,7 +52,7 @@ export class DestinationBackoff {
     const entry = this.#entries.get(destinationId) ?? fresh
     entry.reason = errorMessage(error)
     const now = this.#clock.monotonic()
-    // Requests that were in flight when the outage began fail with it: together they are one failure.
+    // Requests that were in flight when the outage began count as one failure with it.
     if (entry.notBefore <= now) entry.notBefore = now + entry.backoff.next()
     this.#entries.set(destinationId, entry)
   }
@@ -64,7 +64,7 @@ export class DestinationBackoff {
     entry.over.abort()
   }
 
-  /** Opens a bucket whose requests wait for their permit during an outage, report its reason, and record how they ended. */
+  /** Opens a bucket whose requests wait for a permit during an outage, report its reason, and record their outcome. */
   pace(
     destinationId: string,
     open: () => ObjectStore,

@@ -19,10 +19,10 @@ export type DestinationRetryOptions = {
   readonly clock: Clock
 }
 
-/** The bound destination. Requests through `bucket` respect its back-off. */
+/** The destination that is bound to the endpoint. Requests through `bucket` respect its back-off. */
 export type BoundDestination = { readonly target: DeliveryTarget; readonly bucket: Bucket }
 
-/** Retries work on a segment's destination for ever, each time with the destination that is bound by then. */
+/** Retries work on a segment's destination for ever, each time with the destination that is currently bound. */
 export class DestinationRetry {
   readonly #options: DestinationRetryOptions
 
@@ -54,7 +54,7 @@ export class DestinationRetry {
         signal.throwIfAborted()
         const reason = errorMessage(error)
         report(reason)
-        warnings.warn(destination?.id ?? 'no destination', { endpoint: endpointId, seq, reason }, 'delivery failed; retrying')
+        warnings.warn(destination?.id ?? 'no destination', { endpoint: endpointId, seq, reason }, 'delivery attempt failed')
         const over = destination === null ? undefined : backoff.find(destination.id)?.over
         await sleep(clock, delay.next(), AbortSignal.any([signal, updated, ...(over === undefined ? [] : [over])]))
       }

@@ -6,8 +6,8 @@ import type { SegmentSource } from './segments.ts'
 /**
  * Removes delivered segments and temporary files.
  *
- * Law: a segment is removed only after its commit is durable in the store, and its marker was in the bucket before that. Scratch files can
- * be rebuilt, and are removed at every start.
+ * Law: a segment is removed only after its marker is in the bucket and its commit is durable in the store. Scratch files can be rebuilt,
+ * so they are removed at every start.
  */
 export class Janitor {
   readonly #files: Files

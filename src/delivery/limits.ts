@@ -2,15 +2,15 @@
 export const deliveryLimits = {
   /** Files uploaded at the same time, over all segments. */
   uploadsParallel: 12,
-  /** How many of them may go to one destination: one that hangs leaves slots for others until the timeout. */
+  /** How many of them may go to one destination, so that a destination that hangs leaves slots for others. */
   uploadsParallelPerDestination: 8,
-  /** In addition, one file at a time for each destination that is backing off, up to so many in all. */
+  /** In addition, one file at a time for each destination that is backing off, up to this many in total. */
   uploadsParallelBackingOff: 16,
-  /** Between attempts of one segment, and of one destination that is backing off. */
+  /** Delay between attempts for one segment, and for one destination that is backing off. */
   retryDelayMsMin: 200,
   retryDelayMsMax: 30_000,
   /** Failed conversions after which a segment is parked. */
   conversionAttemptsMax: 5,
-  /** A repeated failure is logged once in this time for each cause. */
+  /** A repeated failure is logged once per cause in this time. */
   warnIntervalMs: 60_000,
 } as const

@@ -4,7 +4,7 @@ import type { Parked } from './crash-ledger.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { Segment, SegmentRef, SegmentSource } from './segments.ts'
 
-/** Segments of one log that are delivered at the same time: one uploads and waits for its turn while others are converted. */
+/** Segments of one log that are delivered at the same time, so that one uploads and waits for its turn while others are converted. */
 const parallelPerLogMax = 3
 /** A log blocked for this long does not delay a stop. */
 const stuckAfterMs = 3_000
@@ -26,9 +26,9 @@ export type LogQueueOptions = {
 type Block = { readonly reason: string; readonly sinceMs: number }
 
 /**
- * The sealed segments of one log on their way through delivery.
+ * Delivers the sealed segments of one log.
  *
- * Owns: which of them are being delivered, their turns, and how far the log is behind. Does not own: finding segments (pipeline.ts), the
+ * Owns: which of them are being delivered, their turns, and the lag of the log. Does not own: finding segments (pipeline.ts), the
  * steps of a delivery.
  * Law: segments take their turns in order of seq, and a segment is delivered at most once at a time.
  */
@@ -51,7 +51,7 @@ export class LogQueue {
     return this.#active.size === 0
   }
 
-  /** Takes over what a scan found, oldest first, and starts as many deliveries as there is room for. */
+  /** Replaces the segments with those of a scan, oldest first, and starts as many deliveries as allowed. */
   async update(waiting: readonly QueuedSegment[], parked: readonly Parked[]): Promise<void> {
     this.#waiting = waiting
     this.#parked = parked
@@ -61,7 +61,7 @@ export class LogQueue {
     this.#startDeliveries()
   }
 
-  /** How far the log is behind; undefined if it is not. */
+  /** Returns the lag of the log; undefined if it has none. */
   lag(): EndpointLag | undefined {
     const [parked] = this.#parked
     if (this.#waiting.length === 0 && parked === undefined) return undefined
@@ -75,7 +75,7 @@ export class LogQueue {
     }
   }
 
-  /** Whether a stop need not wait for this log: nothing is left, or it is stuck. */
+  /** Whether a stop need not wait for this log, because it is done or stuck. */
   isDoneOrStuck(): boolean {
     const now = this.#options.clock.monotonic()
     if (this.isIdle) return this.#waiting.length === 0
@@ -106,13 +106,13 @@ export class LogQueue {
     }
     const end = deliver(segment, { turn, report, signal })
       .catch((error: unknown) => {
-        // Only an abort ends a delivery early; anything else is a broken invariant of this process.
+        // Only an abort may end a delivery early. Any other error breaks an invariant.
         if (!signal.aborted) throw error
       })
       .finally(() => {
         this.#active.delete(id)
         this.#waiting = this.#waiting.filter((other) => other.id !== id)
-        // The next ones are known already, without another scan.
+        // The next segments are already known without another scan.
         this.#startDeliveries()
         onEnded()
       })

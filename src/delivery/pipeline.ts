@@ -13,7 +13,7 @@ import type { Segment, SegmentSource } from './segments.ts'
 const scanIntervalMs = 250
 /** The same after a watch reported sealed segments. */
 const hintedScanIntervalMs = 20
-/** A scan of very many segments takes long: the next one waits this many times as long, up to a bound. */
+/** After a long scan of many segments, the next one waits this many times as long, up to a bound. */
 const scanRestFactor = 9
 const scanIntervalMsMax = 10_000
 
@@ -22,7 +22,7 @@ export type PipelineOptions = {
   readonly segments: SegmentSource
   readonly crashLedgerDirectory: string
   readonly deliver: (run: DeliveryRun) => Promise<'committed' | 'parked'>
-  /** Whether a commit is on its way to control. */
+  /** Whether the segment's commit is in the outbox. */
   readonly isReported: (id: string) => boolean
   readonly files: Files
   readonly clock: Clock
@@ -30,22 +30,22 @@ export type PipelineOptions = {
 }
 
 /**
- * Finds sealed segments and has them delivered.
+ * Finds sealed segments and starts their delivery.
  *
  * Owns: the scans, and which segments still have to be delivered. Does not own: the order within a log (log-queue.ts), the steps of one
  * delivery (segment-delivery.ts).
- * Law: a segment is delivered only after every segment before it in its log is sealed. A watch only hastens a scan: scans find everything.
+ * Law: a segment is delivered only after every segment before it in its log is sealed. A watch only makes a scan earlier: scans find everything.
  */
 export class Pipeline implements Service {
   readonly name = 'pipeline'
   readonly #options: PipelineOptions
   readonly #queues = new Map<string, LogQueue>()
-  /** Committed, and perhaps not yet removed from disk. */
+  /** Ids of committed segments that may still be on disk. */
   readonly #committed = new Set<string>()
   readonly #aborting = new AbortController()
   #stopping = false
   #scanning: Promise<void> = Promise.resolve()
-  /** Segments that were there at the start and whose delivery was not started since. Undefined until the first scan. */
+  /** Ids of segments that existed at the start and whose delivery has not started yet. Undefined until the first scan. */
   #recovered: Set<string> | undefined
   #endRest: () => void = () => undefined
   #unwatch: () => void = () => undefined
@@ -61,12 +61,12 @@ export class Pipeline implements Service {
     try {
       this.#unwatch = await segments.watch(() => this.#sealed.abort())
     } catch (error) {
-      logger.warn({ err: error, scanIntervalMs }, 'watching for sealed segments failed; scanning only')
+      logger.warn({ err: error, scanIntervalMs }, 'segment watch failed, scanning only')
     }
     this.#scanning = this.#scanRepeatedly()
   }
 
-  /** Delivers until nothing is left, every log that has something left is stuck, or the signal aborts. The rest stays on disk. */
+  /** Delivers until every log is done or stuck, or the signal aborts. The rest stays on disk. */
   async stop(signal: AbortSignal): Promise<void> {
     this.#stopping = true
     signal.addEventListener('abort', () => this.#aborting.abort(), { once: true })
@@ -78,7 +78,7 @@ export class Pipeline implements Service {
     await Promise.all([...this.#queues.values()].map((queue) => queue.ended()))
   }
 
-  /** The logs that are behind. */
+  /** Returns the lag of each log that has one. */
   lag(): readonly EndpointLag[] {
     return [...this.#queues.values()].flatMap((queue) => queue.lag() ?? [])
   }
@@ -155,7 +155,7 @@ export class Pipeline implements Service {
   }
 }
 
-/** Returns the sealed segments before the first open one: a segment must not overtake one that is still being sealed. */
+/** Returns the sealed segments before the first open one: a later segment must not be delivered before one that is still being sealed. */
 function sealedBeforeOpen<Found extends Segment>(ofLog: readonly Found[]): readonly Found[] {
   const firstOpen = ofLog.findIndex(({ state }) => state === 'open')
   return (firstOpen < 0 ? ofLog : ofLog.slice(0, firstOpen)).filter(({ state }) => state === 'sealed')

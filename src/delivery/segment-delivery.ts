@@ -1,10 +1,9 @@
 /**
- * Takes one sealed segment to its commit, in four stages: convert, adopt, upload, commit.
+ * Delivers one sealed segment in four stages: convert, adopt, upload, commit.
  *
- * Owns: the order of the stages, and that files are uploaded again after a change of destination. Does not own: which segments there are and
+ * Owns: the order of the stages, and that files are uploaded again after a change of destination. Does not own: which segments exist and
  * whose turn it is (pipeline.ts), removing segments (janitor.ts).
- * Law: what is built is removed however the delivery ends. An upload counts only for the bucket that it went to, and only while its files
- * are there.
+ * Law: built files are removed however the delivery ends. An upload counts only for its own bucket, and only while its files are there.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -50,7 +49,7 @@ export class SegmentDelivery {
     this.#clock = clock
   }
 
-  /** Throws only the signal's reason. Everything can be done again after that. */
+  /** Throws only the signal's reason. After that, the delivery can be repeated. */
   async run(run: DeliveryRun): Promise<'committed' | 'parked'> {
     const facts = await this.#converter.readFacts(run)
     if (facts === undefined) return 'parked'

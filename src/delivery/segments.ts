@@ -1,12 +1,12 @@
 /**
- * What delivery needs of the write-ahead log: to find sealed segments, read them and remove them.
+ * The interface to the write-ahead log through which delivery finds, reads and removes sealed segments.
  *
  * Owns: this interface. Does not own: where segments are stored. `SegmentDirectory` (wal/) reads them from local files; another log engine
  * implements the same interface on its own storage.
  */
 import type { Frame } from '#wal/frame.ts'
 
-/** Names one segment among all segments of this node. */
+/** Identifies one segment among all segments of this node. */
 export type SegmentRef = {
   readonly logName: string
   /** Ten characters, new for each log at each start of ingest. */
@@ -15,21 +15,21 @@ export type SegmentRef = {
 }
 
 export type Segment = SegmentRef & {
-  /** `open`: still being written. It blocks every later seq of its log. `quarantined`: kept for a person, never delivered. */
+  /** `open`: still being written. It blocks every later seq of its log. `quarantined`: kept for inspection, never delivered. */
   readonly state: 'open' | 'sealed' | 'quarantined'
   readonly bytes: number
 }
 
 export interface SegmentSource {
-  /** All segments, by log name, then seq, then incarnation. */
+  /** Returns all segments, by log name, then seq, then incarnation. */
   list(): Promise<readonly Segment[]>
   /** Opens a sealed segment. Throws SegmentError if it is damaged or not sealed. */
   open(ref: SegmentRef): Promise<OpenSegment>
   /** Removes a sealed segment. Call it only once the segment's commit is durable. Idempotent. */
   remove(ref: SegmentRef): Promise<void>
-  /** Keeps a sealed segment for a person instead of delivering it. Returns where that person finds it. */
+  /** Keeps a sealed segment for inspection instead of delivering it. Returns its new location. */
   quarantine(ref: SegmentRef): Promise<string>
-  /** Calls after segments were sealed. Only a hint: calls may be late, merged or missing. Returns a function that stops it. */
+  /** Calls `onSealed` after segments were sealed. Only a hint: calls may be late, merged or missing. Returns a function that stops the watch. */
   watch(onSealed: () => void): Promise<() => void>
 }
 
@@ -43,7 +43,7 @@ export interface OpenSegment {
    * SegmentError at the first damage, after the frames before it.
    */
   frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
-  /** Yields the whole segment as it is stored, header and footer included. */
+  /** Yields the stored bytes of the segment, including header and footer. */
   content(): AsyncIterable<Uint8Array>
   close(): Promise<void>
 }

@@ -2,7 +2,7 @@ import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { deliveryLimits } from './limits.ts'
 
-/** Logs one warning per cause and interval: thousands of segments may wait for the same cause. */
+/** Logs one warning per cause and interval, because thousands of segments may wait for the same cause. */
 export class ThrottledWarnings {
   readonly #clock: Clock
   readonly #logger: Logger

@@ -5,7 +5,7 @@ export class TransientError extends Error {
   override readonly name: string = 'TransientError'
 }
 
-/** Something is missing that the next snapshot may bring. */
+/** Something is missing that the next snapshot may contain. */
 export class NotConfiguredError extends TransientError {
   override readonly name = 'NotConfiguredError'
 }

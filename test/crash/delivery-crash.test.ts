@@ -18,7 +18,7 @@ const view = {
   definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }], filters: [{ condition: 'n % 5 != 0' }] },
 }
 
-/** What the process leaves behind: objects of the segment, a marker, a commit in the outbox, a commit in control. */
+/** What exists after the crash: objects of the segment, a marker, a commit in the outbox, a commit in control. */
 type Left = {
   readonly objects: boolean
   readonly marker: boolean

@@ -15,7 +15,7 @@ async function segments(node: DeliveryNode, endpointId: string): Promise<readonl
 }
 
 describe('a destination that fails', () => {
-  test('segments wait, report why, and are delivered in order once it recovers', async () => {
+  test('segments wait, report the reason, and are delivered in order once it recovers', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
     await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}', '{"n":4}', '{"n":5}')
@@ -82,7 +82,7 @@ describe('a destination that fails', () => {
     expect(markers.map((key) => Number(/-(\d{12})\.json$/.exec(key)?.[1]))).toEqual([0, 1, 2])
   })
 
-  test('only the first segment of a log is converted during an outage of its destination, and every log reports why', async () => {
+  test('only the first segment of a log is converted during an outage of its destination, and every log reports the reason', async () => {
     const [one, two] = [anEndpointTo(aDestination('lake')), anEndpointTo(null)]
     const both = [one, { ...two, destination: one.destination }]
     await using node = await DeliveryNode.create(one, two)
@@ -152,7 +152,7 @@ describe('the bucket belongs to the customer', () => {
     expect(node.commits.map(({ seq }) => seq)).toEqual([0, 1, 2])
   })
 
-  /** Two endpoints. One has delivered, and only its bucket knows. */
+  /** Creates two endpoints. One has delivered a segment, and only its bucket shows that. */
   async function withMarkers() {
     const [mine, other] = [anEndpointTo(aDestination('mine')), anEndpointTo(aDestination('other'))]
     const node = await DeliveryNode.create(mine, other)
@@ -177,7 +177,7 @@ describe('the bucket belongs to the customer', () => {
     await node.start()
     await until('all commits', () => node.commits.length === 6)
     expect(await Promise.all(at.paths.map((path) => readFile(path, 'utf8')))).toEqual(before)
-    // Only the other endpoint's file and marker.
+    // The bucket has only the other endpoint's file and marker.
     expect(node.stores.done.length).toBe(puts + 2)
   })
 

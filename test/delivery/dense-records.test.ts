@@ -98,7 +98,7 @@ test.each([
   60_000,
 )
 
-/** Sorted by id, since rows of very different sizes may be reordered, and printed so that failures are readable. */
+/** Sorts rows by id, because rows of very different sizes may be reordered. Prints them, so that failures are readable. */
 const short = (rows: readonly (readonly unknown[])[]): readonly string[] =>
   rows.map((row) => `${row[0]} ${createHash('sha256').update(JSON.stringify(row)).digest('hex').slice(0, 8)}`).sort()
 

@@ -162,7 +162,7 @@ describe('a unit', () => {
   })
 })
 
-/** The part of control that leases units. */
+/** Stands in for the part of control that leases units. */
 class LeasingControl {
   readonly requests: LeaseRequest[] = []
   readonly reports: UnitReport[] = []

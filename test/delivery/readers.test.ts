@@ -57,7 +57,7 @@ describe('the examples of docs/readers.md', () => {
     await until('the commits', () => node.commits.length === wanted)
   }
 
-  /** Leaves what a delivery leaves that crashes before its marker: a copy of a file under the key of another segment. */
+  /** Simulates a delivery that crashed before its marker: copies a file to the key of another segment. */
   async function deliverHalf(): Promise<void> {
     const { key } = must(node.commits[0]?.artifacts['views/orders/v1'], 'a file of the view')
     await copyFile(join(bucket, key), join(bucket, key.replace(/\d{12}\.parquet$/, '999999999999.parquet')))

@@ -1,8 +1,8 @@
 /**
- * Stage 2 of a delivery, for segments that were there at the start: finds out whether an earlier run delivered the segment.
+ * Stage 2 of a delivery, for segments that existed at the start: finds out whether an earlier run delivered the segment.
  *
  * Owns: which marker counts. Does not own: what happens to its commit.
- * Law: the bucket is the customer's. A marker found there counts only as far as this node would have written it.
+ * Law: the bucket belongs to the customer. A marker counts only if this node would have written it.
  */
 import { objectKey } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
@@ -21,8 +21,8 @@ export class Adopter {
   }
 
   /**
-   * Returns the commit of the segment's marker in the bucket. Undefined if there is none that counts, and if the role may not read:
-   * then the segment is delivered again, under the same names.
+   * Returns the commit of the segment's marker in the bucket. Returns undefined if no marker counts or the role may not read. The segment is
+   * then delivered again, under the same keys.
    */
   async find(
     facts: SegmentFacts,
@@ -37,7 +37,7 @@ export class Adopter {
     return { ...found, wal_bytes: facts.walBytes, destination: { id, bucket: name, region } }
   }
 
-  /** The rest of the marker goes to control, which removes files by it. So each fact that this node knows must match. */
+  /** Control receives the rest of the marker and removes files according to it. So each fact that this node knows must match. */
   #isOwn(found: SegmentCommit, { id, name, records, sealedAt }: SegmentFacts, target: DeliveryTarget): boolean {
     const { endpointId, nodeId, log, seq } = name
     const views = new Set(this.#endpoints.find(endpointId)?.views.map(({ view_id }) => view_id))

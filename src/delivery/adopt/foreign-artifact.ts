@@ -3,8 +3,8 @@ import type { SegmentCommit } from '#model/commit.ts'
 import type { DestinationTarget } from '#model/destination.ts'
 
 /**
- * Returns what a marker lists that no node would have written for this segment into this bucket, as a reason; undefined if there is nothing.
- * The bucket is the customer's: anything may be stored there under any name.
+ * Returns why a marker lists something that no node would have written for this segment into this bucket; undefined if all of it is valid.
+ * The bucket belongs to the customer: it may contain anything under any name.
  */
 export function findForeignArtifact(
   { destination, artifacts }: Pick<SegmentCommit, 'destination' | 'artifacts'>,

@@ -25,7 +25,7 @@ const target = {
 const parquet = { key: objectKey('p', facts.name, { type: 'parquet' }), bytes: 10, rows: 3, sha256: 'ab' }
 const markerKey = objectKey('p', facts.name, { type: 'marker' })
 
-/** A committer with a bucket of two maps, and a second sink that records what it is given. */
+/** Creates a committer with a bucket of two maps, and a second sink that records its arguments. */
 function furnished() {
   const calls: string[] = []
   const objects = new Map([[parquet.key, 10]])
@@ -75,7 +75,7 @@ describe('the committer', () => {
     expect(calls).toEqual(['check', 'marker', 'last'])
     const marker = printArtifactKind({ type: 'marker' })
     expect(Object.keys(recorded[0]?.commit.artifacts ?? {})).toEqual(['parquet', marker])
-    // What the sinks are given is what a later run reads from the marker.
+    // The sinks get the same commit that a later run reads from the marker.
     expect(decodeMarker(markerKey, markers.get(markerKey) ?? new Uint8Array())).toEqual(recorded[0]?.commit)
   })
 

@@ -1,9 +1,9 @@
 /**
- * Stage 4 of a delivery: waits for the segment's turn, checks its files, and hands it to the sinks.
+ * Stage 4 of a delivery: waits for the segment's turn, checks its files, and calls the sinks.
  *
  * Owns: the order of these steps. Does not own: what a sink does, retries.
- * Law: the first sink, which writes the marker, is called only in turn, and only if every listed file was just seen in the same bucket:
- * buckets are emptied, or deleted and created again, while segments wait. The next sinks are called only after it.
+ * Law: the first sink, which writes the marker, is called only in turn, and only if every listed file was just found in the same bucket.
+ * Buckets may be emptied, or deleted and created again, while segments wait. The other sinks are called only after the first.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { objectKey } from '#model/artifact.ts'
@@ -30,7 +30,7 @@ export type Uploaded = {
   readonly startedAt: number
 }
 
-/** Files were deleted from the bucket before the marker was written: they must be uploaded again. */
+/** Thrown if files were deleted from the bucket before the marker was written. They must be uploaded again. */
 export class ArtifactsMissing extends Error {
   override readonly name = 'ArtifactsMissing'
 
@@ -46,7 +46,7 @@ export class Committer {
     this.#options = options
   }
 
-  /** Throws ArtifactsMissing, the signal's reason, or what the bucket or a sink throws. */
+  /** Throws ArtifactsMissing, the signal's reason, or an error of the bucket or a sink. */
   async commit(facts: SegmentFacts, uploaded: Uploaded, destination: BoundDestination, run: DeliveryRun): Promise<void> {
     const { target, bucket } = destination
     await this.#waitForTurn(run)

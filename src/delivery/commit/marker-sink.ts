@@ -2,7 +2,7 @@ import { objectKey } from '#model/artifact.ts'
 import type { CommitSink } from './commit-sink.ts'
 import { describeMarker, encodeMarker, putMarker } from './marker.ts'
 
-/** Writes the marker. That of an adopted segment is left as it is. */
+/** Writes the marker. The marker of an adopted segment is not rewritten. */
 export const markerSink: CommitSink = {
   name: 'marker',
   async record({ commit, segment, target, bucket, isAdopted, signal }) {

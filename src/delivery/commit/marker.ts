@@ -1,5 +1,5 @@
 /**
- * The marker: the commit as a JSON object in the bucket, written after every artifact that it lists. It lists all but itself.
+ * The marker: the commit as a JSON object in the bucket, written after every artifact that it lists. It lists all artifacts except itself.
  *
  * Law: a reader that reads only what markers list never sees part of a segment.
  */
@@ -10,7 +10,7 @@ import { type ArtifactFile, SegmentCommit } from '#model/commit.ts'
 import type { Bucket } from '../bucket.ts'
 import { metadataOf } from '../upload/put-artifact.ts'
 
-/** A marker has a few kilobytes, and some hundred with many views and long messages. A larger object is not a marker. */
+/** A marker has a few kilobytes, or some hundred with many views and long messages. A larger object is not a marker. */
 export const markerBytesMax = 4 * 1024 * 1024
 
 export function encodeMarker(commit: SegmentCommit): Uint8Array {
@@ -42,7 +42,7 @@ export type PutMarkerOptions = {
   readonly signal: AbortSignal
 }
 
-/** Call it only right after `allExist`. */
+/** Writes a marker. Call it only right after `allExist`. */
 export async function putMarker(bucket: Bucket, { segment, kind, body, file, signal }: PutMarkerOptions): Promise<void> {
   const { key, sha256, rows, view_id: id, view_version: version } = file
   const view = id === undefined || version === undefined ? {} : { view: { id, version } }

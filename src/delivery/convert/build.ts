@@ -1,5 +1,5 @@
 /**
- * Makes the files of one sealed segment.
+ * Builds the files of one sealed segment.
  *
  * Owns: the files with their kinds and checksums, and that one failing view does not fail the others. Does not own: how rows are decided
  * (records/), keys in the bucket, uploads, retries.
@@ -29,7 +29,7 @@ export type BuildOptions = {
   readonly views: readonly BoundView[]
   /** Files are written to a new directory under it. */
   readonly scratchDirectory: string
-  /** Total for this conversion. Beyond its share DuckDB spills to scratch space on disk. */
+  /** Total for this conversion. Above its share, DuckDB spills to scratch space on disk. */
   readonly memoryBytes: number
   readonly signal: AbortSignal
   readonly clock: Clock
@@ -47,15 +47,15 @@ export type BuiltArtifacts = {
 }
 
 /**
- * A required view failed on the segment as a whole. The segment must not be committed without it, and parking it would not help: it waits
- * until the view or its binding changes.
+ * A required view failed on the segment as a whole. The segment must not be committed without that view, and parking the segment
+ * would not help. It waits until the view or its binding changes.
  */
 export class RequiredViewFailed extends TransientError {
   override readonly name = 'RequiredViewFailed'
   readonly view: BoundView
 
   constructor(view: BoundView, cause: unknown) {
-    // Not passed on as the cause: the error's message would be printed twice, with all its lines.
+    // Not set as the cause, because loggers would print the error's message twice, with all its lines.
     super(`the required view ${view.name} v${view.version} failed: ${firstLine(cause)}`)
     this.view = view
   }

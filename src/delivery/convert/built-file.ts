@@ -4,21 +4,21 @@ import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress } from 'node:zlib'
 import type { ArtifactKind } from '#model/artifact.ts'
 
-/** A file of a segment, made on this disk. */
+/** A file of a segment, built on the local disk. */
 export type BuiltFile = {
   readonly kind: ArtifactKind
   readonly path: string
   readonly bytes: number
   readonly rows: number
   readonly sha256: string
-  /** The view version that it is of. */
+  /** The view version that the file belongs to. */
   readonly view?: { readonly id: string; readonly version: number }
 }
 
 const ZSTD_LEVEL = 3
 const CHUNK_BYTES = 256 * 1024
 
-/** Returns size and SHA-256 of a file, which is read as a stream. */
+/** Reads a file as a stream. Returns its size and SHA-256. */
 export async function describeFile(
   path: string,
   signal: AbortSignal,
@@ -38,7 +38,7 @@ export async function describeFile(
   return { path, bytes, sha256: hash.digest('hex') }
 }
 
-/** Writes a new file: the bytes, compressed with zstd, with a checksum. Any zstd program decompresses it. */
+/** Writes the content to a new file, compressed with zstd and with a checksum. Any zstd program can decompress it. */
 export async function compressTo(path: string, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
   const params = { [constants.ZSTD_c_compressionLevel]: ZSTD_LEVEL, [constants.ZSTD_c_checksumFlag]: 1 }
   await pipeline(content, createZstdCompress({ params, chunkSize: CHUNK_BYTES }), createWriteStream(path, { flags: 'wx' }), {

@@ -1,9 +1,9 @@
 /**
- * Stage 1 of a delivery: makes the files of a segment.
+ * Stage 1 of a delivery: builds the files of a segment.
  *
  * Owns: which files an endpoint gets, one conversion's permit and crash record, when to wait before converting. Does not own: how a file
- * is made (build.ts), what a failure leads to (retry-or-park.ts).
- * Law: an attempt that fails leaves no files behind. Records are never dropped silently: if no view keeps them, they become raw Parquet.
+ * is built (build.ts), how a failure is handled (retry-or-park.ts).
+ * Law: an attempt that fails leaves no files behind. Records are never dropped silently: if no view applies, they become raw Parquet.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
@@ -47,8 +47,8 @@ export class Converter {
   }
 
   /**
-   * Built files take space on the log's own disk. So while the destination is failing, only the first segment of each log is converted;
-   * the others wait here for their turn, or for the end of the outage.
+   * Waits before a conversion, because built files use the same disk as the log. While the destination is failing, only the first segment
+   * of each log is converted. The others wait for their turn or for the end of the outage.
    */
   async waitForDestination({ name }: SegmentFacts, run: DeliveryRun): Promise<void> {
     const { endpoints, backoff } = this.#options
@@ -89,12 +89,12 @@ export class Converter {
 
   async #convert({ id, name, sealedAt }: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     const { builds, crashes, endpoints } = this.#options
-    // A suspect is converted alone, so that another crash is known to be its own.
+    // A suspect is converted alone, so that another crash is certainly caused by it.
     using _permit = await builds.acquire(crashes.isSuspect(id) ? builds.capacity : 1, run.signal)
     await crashes.begin(id)
     try {
       const endpoint = endpoints.find(name.endpointId)
-      if (endpoint === undefined) throw new NotConfiguredError('the endpoint is not in the configuration of this node yet')
+      if (endpoint === undefined) throw new NotConfiguredError('the configuration of this node does not have the endpoint yet')
       if (endpoint.destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
       const formats = endpoint.output_formats
       const views = formats.includes('parquet_views') ? viewsFor(endpoint, sealedAt) : []
@@ -124,7 +124,7 @@ export class Converter {
   }
 }
 
-/** Whether the turn comes before the signal aborts. */
+/** Waits for the turn or the signal's abort. Returns whether the turn was first. */
 async function isTurnBefore(turn: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return false
   const { promise, resolve } = Promise.withResolvers<boolean>()

@@ -19,8 +19,8 @@ export type RetryOrParkOptions = {
 }
 
 /**
- * Retries work on a segment that needs no destination. Transient failures are retried for ever; after `conversionAttemptsMax` others, and
- * at once if the segment is damaged, the segment is parked and the result is undefined. Throws only the run's abort reason.
+ * Retries work on a segment that needs no destination. Transient failures are retried for ever. The segment is parked after
+ * `conversionAttemptsMax` other failures, or at once if it is damaged; then the result is undefined. Throws only the run's abort reason.
  */
 export async function retryOrPark<T>(
   { crashes, endpoints, warnings, clock, logger }: RetryOrParkOptions,
@@ -49,7 +49,7 @@ export async function retryOrPark<T>(
         return undefined
       }
       const cause = error instanceof NotConfiguredError ? 'not configured' : logName
-      warnings.warn(cause, { segment: id, endpoint: logName, reason }, 'conversion failed; retrying')
+      warnings.warn(cause, { segment: id, endpoint: logName, reason }, 'conversion failed')
       await sleep(clock, delay.next(), AbortSignal.any([signal, updated]))
     }
   }

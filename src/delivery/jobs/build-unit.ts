@@ -1,7 +1,7 @@
 /**
- * Makes the files of one unit: Parquet and DLQ of one view version, from the records of a file that was downloaded from the bucket.
+ * Builds the files of one unit: Parquet and DLQ of one view version, from a file that was downloaded from the bucket.
  *
- * Law: rows are decided by the code of live delivery, `buildViews`. Rows in the DLQ of a re-drive keep the index that they had in their segment.
+ * Law: rows are decided by the code of live delivery, `buildViews`. DLQ rows of a re-drive keep their original index in the segment.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
@@ -30,7 +30,7 @@ export type BuildUnitOptions = {
   readonly signal: AbortSignal
 }
 
-/** As in a live build, DuckDB does not count all its allocations. While Parquet is read, a second instance is open. */
+/** DuckDB's shares of the memory. As in a live build, it does not count all its allocations. A second instance reads Parquet. */
 const TABLE_SHARE = 2 / 3
 const READER_SHARE = 1 / 3
 
@@ -65,7 +65,7 @@ export async function buildUnit(
   }
 }
 
-/** Returns the index of each record in its segment, or undefined if that is its index in the table. */
+/** Loads the records. Returns the index of each record in its segment, or undefined if that equals its index in the table. */
 async function load(table: RecordTable, options: BuildUnitOptions): Promise<readonly number[] | undefined> {
   const { unit, sourcePath, memoryBytes, files, signal } = options
   switch (unit.source.kind) {

@@ -1,7 +1,7 @@
 /**
  * Reads the rows of a DLQ file as records, and writes DLQ files with the indexes that records have in their segment.
  *
- * Law: a record has the bytes, the envelope and the index that it had in its segment.
+ * Law: a record has the same bytes, envelope and index as in its segment.
  */
 import { Buffer } from 'node:buffer'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -58,11 +58,11 @@ export async function withOriginalIndexes(
   await pipeline(Readable.from(rows()), createGzip(), createWriteStream(to, { flags: 'wx' }), { signal })
 }
 
-/** Lines end with a line feed only: text may contain U+2028. */
+/** Splits only at line feeds, because text may contain U+2028. */
 async function* linesOf(path: string, signal: AbortSignal): AsyncGenerator<string> {
   const unpacked = createGunzip()
   const unpacking = pipeline(createReadStream(path), unpacked, { signal })
-  // The loop throws the same error.
+  // The loop below throws the same error.
   unpacking.catch(() => undefined)
   let partial: Buffer[] = []
   for await (const chunk of unpacked as AsyncIterable<Buffer>) {

@@ -1,8 +1,8 @@
 /**
  * Runs the job units that control leases to this process.
  *
- * Owns: the running units, their leases, the reports. Does not own: how a unit runs (unit-run.ts), which units there are (control).
- * Law: a unit runs only while its lease is valid. A unit whose result control has not recorded is run again by the next process that leases it.
+ * Owns: the running units, their leases, the reports. Does not own: how a unit runs (unit-run.ts), which units exist (control).
+ * Law: a unit runs only while its lease is valid. If control does not record the result of a unit, the next process that leases it runs it again.
  */
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
@@ -32,7 +32,7 @@ export type JobWorkerOptions = {
 type RunningUnit = {
   readonly unit: Unit
   readonly abort: AbortController
-  /** Cancels the timer that aborts the unit when its lease ends: another process may lease it then. */
+  /** Cancels the timer that aborts the unit when its lease ends, because another process may lease it then. */
   cancelTimer: () => void
   ended: Promise<void>
 }
@@ -53,8 +53,8 @@ export class JobWorker implements Service {
       failureDelayMsMax: jobWorkerLimits.pollMsMax,
       run: (signal) => this.#poll(signal),
       runAtStart: true,
-      failure: 'leasing job units failed',
-      recovery: 'leasing job units restored',
+      failure: 'job unit lease failed',
+      recovery: 'job unit lease restored',
       level: 'warn',
       failuresBeforeLog: 3,
       clock: options.clock,
@@ -78,7 +78,7 @@ export class JobWorker implements Service {
     const { control, nodeId, logger } = this.#options
     await control
       .reportUnits({ node_id: nodeId, reports }, AbortSignal.timeout(jobWorkerLimits.releaseMs))
-      .catch((error: unknown) => logger.warn({ reason: errorMessage(error) }, 'releasing job leases failed'))
+      .catch((error: unknown) => logger.warn({ reason: errorMessage(error) }, 'job lease release failed'))
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
@@ -95,7 +95,7 @@ export class JobWorker implements Service {
       else running.abort.abort()
     }
     for (const unit of leases.units) this.#begin(unit, requestedAt)
-    // Control skipped so many units that it did not reach one with work to do.
+    // Control skipped so many units that it did not find one to run.
     if (leases.more && leases.units.length < max) this.#polls.runNow()
   }
 
@@ -119,13 +119,13 @@ export class JobWorker implements Service {
       const end = await run(unit, signal)
       await this.#report({ ...idsOf(unit), ...end }, signal)
     } catch (error) {
-      // Only an abort may end a unit early. Any other error is a broken invariant of this process.
+      // Only an abort may end a unit early. Any other error breaks an invariant.
       if (!signal.aborted) throw error
       logger.info({ job_id: unit.job_id, commit_id: unit.commit.id }, 'job segment abandoned')
     }
   }
 
-  /** Retries until control has the report or the lease is lost. */
+  /** Sends the report until control has it or the lease is lost. */
   async #report(report: UnitReport, signal: AbortSignal): Promise<void> {
     const { control, nodeId, clock, logger } = this.#options
     const backoff = new Backoff({ delayMsMin: jobWorkerLimits.reportRetryMsMin, delayMsMax: jobWorkerLimits.reportRetryMsMax })
@@ -136,13 +136,13 @@ export class JobWorker implements Service {
         return
       } catch (error) {
         const delayMs = backoff.next()
-        if (backoff.attempts === 5) logger.warn({ reason: errorMessage(error) }, 'reporting a job segment failed; retrying')
+        if (backoff.attempts === 5) logger.warn({ reason: errorMessage(error) }, 'job unit report failed')
         await sleep(clock, delayMs, signal)
       }
     }
   }
 
-  /** Counts from before the request was sent. Control counts from its response, so the lease never ends earlier there. */
+  /** Counts the lease from before the request was sent. Control counts from its response, so the lease never ends earlier there. */
   #renew(running: RunningUnit, requestedAt: number): void {
     const { clock } = this.#options
     running.cancelTimer()

@@ -1,9 +1,9 @@
 import { MiB } from '#lib/bytes.ts'
 
 export const jobWorkerLimits = {
-  /** Units that a process works on at the same time. */
+  /** Units that a process runs at the same time. */
   unitsParallel: 2,
-  /** How often a process renews its leases and asks for more, and the most after failures. */
+  /** Interval at which a process renews its leases and requests more, and its maximum after failures. */
   pollMs: 2_000,
   pollMsMax: 30_000,
   /** Between attempts to report the outcome of a unit. */
@@ -11,6 +11,6 @@ export const jobWorkerLimits = {
   reportRetryMsMax: 2_000,
   /** How long a process that is stopping tries to release its leases. */
   releaseMs: 2_000,
-  /** Payload bytes that are read at once from Parquet or a DLQ file. */
+  /** Payload bytes per batch that is read from Parquet or a DLQ file. */
   readBytes: 4 * MiB,
 } as const

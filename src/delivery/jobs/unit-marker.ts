@@ -5,7 +5,7 @@ import { type ArtifactFile, SegmentCommit, type ViewOutcome } from '#model/commi
 import type { Unit } from '#model/job-protocol.ts'
 import { describeMarker } from '../commit/marker.ts'
 
-/** The marker of what a backfill or a re-drive added to a committed segment. */
+/** The marker of the files that a backfill or a re-drive added to a committed segment. */
 const UnitMarker = SegmentCommit.omit({ wal_bytes: true, duration_ms: true }).extend({
   commit_id: z.string(),
   kind: z.enum(['backfill', 'redrive']),

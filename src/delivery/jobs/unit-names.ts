@@ -7,15 +7,15 @@ export function segmentOf({ commit }: Unit): SegmentName {
 }
 
 /**
- * Returns the kind of a file that a unit made, given its kind in live delivery. A backfill makes what live delivery would have made.
- * A re-drive makes only a part of it, and its files say which version's rows they were made from.
+ * Returns the kind of a unit's file, given its kind in live delivery. A backfill has the same kinds as live delivery. A re-drive produces
+ * only some of the rows, so its kinds name the version whose rows it read.
  */
 export function kindOf({ source }: Unit, live: ArtifactKind): ArtifactKind {
   if (source.kind !== 'dlq' || source.from_version === null) return live
   return live.type === 'view' || live.type === 'dlq' ? { ...live, redriveFrom: source.from_version } : live
 }
 
-/** A segment has one addition marker for each view version, wherever the rows are from. */
+/** Returns the kind of the unit's marker. A segment has one addition marker per view version, whatever the source of the rows. */
 export function markerKindOf({ view: { name, version } }: Unit): ArtifactKind {
   return { type: 'addition-marker', name, version }
 }

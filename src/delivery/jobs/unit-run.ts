@@ -1,7 +1,7 @@
 /**
  * Runs one unit of a job: download, build, upload, marker.
  *
- * Owns: the order of the steps, and which failures are worth a retry. Does not own: the lease, the report, retries (control).
+ * Owns: the order of the steps, and which failures can be retried. Does not own: the lease, the report, retries (control).
  * Law: the marker is written after every file that it lists. Keys depend on the segment and the view version alone, so a repeated unit
  * overwrites itself. Live delivery never waits for a unit: a unit returns its build permit as soon as live delivery wants it.
  */
@@ -66,7 +66,7 @@ export async function runUnit(unit: Unit, options: UnitRunOptions, signal: Abort
 async function download({ source }: Unit, store: ObjectStore, path: string, signal: AbortSignal): Promise<void> {
   const bucket = bucketOf(store)
   const { key, bytes, sha256 } = source.artifact
-  // Whoever can write to the bucket must not be able to fill our disk.
+  // Anyone who can write to the bucket must not be able to fill our disk.
   const size = await bucket.request('read', () => store.size(key, signal))
   if (size !== undefined && size !== bytes)
     throw new Error(`${key} has changed since it was delivered: it has ${size} bytes instead of ${bytes}`)
@@ -97,7 +97,7 @@ async function build(
   }
 }
 
-/** The upload, the check and the marker of live delivery, without its slots: those are for live delivery alone. */
+/** Runs the upload, check and marker stages of live delivery, but without its upload slots, which are reserved for live delivery. */
 async function deliver(
   unit: Unit,
   store: ObjectStore,
@@ -123,7 +123,7 @@ async function deliver(
   return { ...artifacts, [printArtifactKind(kind)]: file }
 }
 
-/** The store may fail for a while: control retries the unit then. */
+/** A temporary failure of the store. Control retries the unit. */
 class BucketError extends TransientError {
   override readonly name = 'BucketError'
 }

@@ -26,8 +26,7 @@ export async function putArtifact(
 }
 
 /**
- * Returns the user metadata of an object, so that it can be understood without its marker. S3 keeps at most 2 KB of it, in US-ASCII; this
- * is far less.
+ * Returns the user metadata of an object, which identifies it without its marker. S3 allows 2 KB in US-ASCII; this is far less.
  */
 export function metadataOf(
   segment: SegmentName,

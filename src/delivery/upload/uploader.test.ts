@@ -21,7 +21,7 @@ const files = (['parquet', 'segment'] as const).map(
   (type): BuiltFile => ({ kind: { type }, path: `/${type}`, bytes: 1, rows: 1, sha256: 'a'.repeat(64) }),
 )
 
-/** A bucket whose puts behave as `does` says. */
+/** A bucket whose puts call `does`. */
 class Bucket {
   does: (signal: AbortSignal | undefined) => Promise<void> = async () => undefined
   inFlight = 0
@@ -44,7 +44,7 @@ const hangs = (signal: AbortSignal | undefined) =>
   new Promise<never>((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
 
 describe('Uploader', () => {
-  test('a bucket that hangs does not hold up others', async () => {
+  test('a bucket that hangs does not delay others', async () => {
     const uploader = uploaderOf(2, 1)
     const [dead, healthy] = [new Bucket(), new Bucket()]
     const upload = (destinationId: string, { store }: Bucket, signal = never) =>
@@ -60,7 +60,7 @@ describe('Uploader', () => {
     stop.abort(new Error('stopped'))
     for (const result of await Promise.allSettled(hanging)) expect(result).toMatchObject({ reason: { message: 'stopped' } })
 
-    // Being stopped is not a failure, and one success ends the outage.
+    // An abort is not a failure, and one success ends the outage.
     dead.does = async () => undefined
     await upload('dead', dead)
     dead.does = hangs

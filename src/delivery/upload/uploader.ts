@@ -1,8 +1,8 @@
 /**
  * Stage 3 of a delivery: uploads the files of a segment.
  *
- * Owns: how many files are uploaded at a time, over all segments and to one destination. Does not own: retries, which the caller does.
- * Law: a destination that hangs or fails leaves slots for the others. During an outage one file at a time goes to the destination.
+ * Owns: how many files are uploaded at a time, over all segments and to one destination. Does not own: retries (the caller).
+ * Law: a destination that hangs or fails leaves slots for the others. During an outage one file at a time is uploaded to it.
  */
 import { basename } from 'node:path'
 import { Semaphore } from '#lib/semaphore.ts'
@@ -30,7 +30,7 @@ export type UploadOptions = {
   readonly prefix: string
   readonly segment: SegmentName
   readonly files: readonly BuiltFile[]
-  /** Reports why the destination failed while this upload waits for the outage to end. */
+  /** Reports why the destination failed, while this upload waits for the outage to end. */
   readonly report: (reason: string) => void
   readonly signal: AbortSignal
 }
@@ -66,7 +66,7 @@ export class Uploader {
         throw new Error(`upload of ${basename(file.path)} failed`, { cause: error })
       }
     })
-    // All are awaited, so that no upload is still reading when the caller retries or removes the files.
+    // Wait for all, so that no upload is still reading when the caller retries or removes the files.
     const results = await Promise.allSettled(uploads)
     if (failed.signal.aborted) throw failed.signal.reason
     return Object.fromEntries(results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])))
