@@ -33,14 +33,14 @@ describe('a sandboxed DuckDB', () => {
 
   test.each([
     ['a file elsewhere', () => `SELECT * FROM read_csv('${join(root, 'secret.csv')}')`],
-    ['the way out by ..', () => `SELECT * FROM read_text('${root}/in''side/../secret.csv')`],
-    ['a file of the system', () => `SELECT * FROM read_text('/etc/hostname')`],
+    ['a path with ..', () => `SELECT * FROM read_text('${root}/in''side/../secret.csv')`],
+    ['a system file', () => `SELECT * FROM read_text('/etc/hostname')`],
     ['writing elsewhere', () => `COPY (SELECT 1) TO '${join(root, 'out.csv')}'`],
     ['another database', () => `ATTACH '${join(root, 'other.db')}'`],
     ['an extension', () => 'INSTALL httpfs'],
     ['a loaded extension', () => "LOAD 'httpfs'"],
     ['the network', () => "SELECT * FROM read_text('http://127.0.0.1:1/x')"],
-    ['opening the wall', () => 'SET enable_external_access = true'],
+    ['enabling external access', () => 'SET enable_external_access = true'],
     ['another directory', () => "SET allowed_directories = ['/']"],
     ['more memory', () => "SET memory_limit = '100GB'"],
     ['unlocking', () => 'SET lock_configuration = false'],

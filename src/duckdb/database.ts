@@ -39,7 +39,7 @@ export type Rows = {
   readonly rows: readonly (readonly Value[])[]
 }
 
-/** Appends to a table, value by value, column by column. */
+/** Appends rows to a table, one value at a time. */
 export type RowAppender = Pick<
   DuckDBAppender,
   | 'appendSmallInt'
@@ -71,7 +71,7 @@ export class OutOfMemory extends Error {
   override readonly name = 'OutOfMemory'
 
   constructor(message: string) {
-    // The other lines advise to change settings, which are locked.
+    // The other lines suggest changing settings, which are locked.
     super(message.split('\n')[0])
   }
 }
@@ -104,8 +104,8 @@ export class Database {
       const connection = await instance.connect()
       await connection.run("SET GLOBAL TimeZone = 'UTC'")
       await connection.run(`SET allowed_directories = [${directories.map(quoteLiteral).join(', ')}]`)
-      // A join keeps the order of its left side only if its right side is hashed. And DuckDB would move an expression that occurs
-      // twice out of its TRY, so that its error is no longer caught.
+      // A join keeps the order of its left side only if its right side is hashed. Common subexpression elimination would move an
+      // expression that occurs twice out of its TRY, so that its error would no longer be caught.
       await connection.run("SET disabled_optimizers = 'join_order,build_side_probe_side,common_subexpressions'")
       await connection.run('SET enable_external_access = false')
       await connection.run('SET lock_configuration = true')

@@ -1,7 +1,7 @@
 import { assert } from '#lib/assert.ts'
 
 /**
- * Quotes text of others for SQL. There is no other way for it into a statement.
+ * Quotes untrusted text for SQL. Untrusted text must not reach a statement in any other way.
  *
  * Law: quoted text is a single token for DuckDB, whatever it contains. DuckDB ends a statement at NUL, so callers must reject NUL
  * first.

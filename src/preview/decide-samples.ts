@@ -2,10 +2,9 @@
  * Applies a compiled view to samples, with the statement and the rules of delivery.
  *
  * Owns: loading the samples, and which of them fit in memory together. Does not own: the rules of a row (views/extraction.ts).
- * Law: nothing is kept, and no file is touched: the database lives in memory for one preview.
+ * Law: nothing is stored, and no file is read or written. The database exists in memory for one preview.
  *
- * A second view runs beside the one that is tried: the same paths, read as text. Where it has a value and the column has none, the
- * cast failed.
+ * A second view reads the same paths as text. If it has a value and the column does not, the cast failed.
  */
 import { Buffer } from 'node:buffer'
 import { type Connection, Database, type StatementOptions, type Value } from '#duckdb/database.ts'

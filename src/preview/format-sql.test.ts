@@ -18,7 +18,7 @@ afterAll(() => database.close())
 /** Quoted names and literals, words and numbers, runs of operator characters, and everything else one by one. */
 const tokens = (sql: string) => sql.match(/'(?:[^']|'')*'|"(?:[^"]|"")*"|[\p{L}\p{N}_.]+|[-+*/%<>=!|~:@#&^$?]+|\S/gu)
 
-/** DuckDB's own reading of the statement. */
+/** DuckDB's own parse of the statement. */
 async function tree(sql: string): Promise<string> {
   const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(sql)})`)
   const text = String(rows[0]?.[0])

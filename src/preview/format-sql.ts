@@ -11,7 +11,7 @@ export function formatSql(sql: string): string {
   try {
     return formatDialect(sql, options)
   } catch {
-    // The statement is only shown. One that the formatter cannot parse is shown as it is.
+    // The statement is only for display. If the formatter cannot parse it, it is returned unformatted.
     return sql
   }
 }

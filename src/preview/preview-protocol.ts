@@ -2,7 +2,7 @@ import type { FieldError } from '#errors.ts'
 import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
 import type { Suggestion } from '#model/suggestion.ts'
 
-/** Samples, or the path of the raw Parquet to take them from. */
+/** Samples, or the path of the raw Parquet to read them from. */
 export type SampleSource = { readonly samples: readonly string[] } | { readonly parquet: string }
 
 export type PreviewRequest = { readonly preview: DefinedPreview } | { readonly suggest: SampleSource }

@@ -2,7 +2,7 @@
  * A process that runs previews, one at a time, for its parent process.
  *
  * DuckDB handles an interrupt between batches of rows, not within one: a regular expression on a few large samples can run for a
- * minute. Only a process can be killed whatever it does.
+ * minute. Only a process can be killed at any time.
  */
 import { setPriority } from 'node:os'
 import { AppError } from '#errors.ts'

@@ -64,7 +64,7 @@ test('kills a runaway preview at the limit and frees its slot', async () => {
   expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
 })
 
-test('ends a preview that nobody waits for', async () => {
+test('ends a preview whose caller has gone', async () => {
   const reasons = Array.from({ length: 4 }, () => new Error('gone'))
   const ended = reasons.map(async (reason) => {
     const client = new AbortController()

@@ -1,7 +1,7 @@
 /**
- * The pool of processes that run previews.
+ * Runs previews in a pool of processes.
  *
- * Owns: their number, starting and ending them. Does not own: what a preview does (preview.ts).
+ * Owns: the number of processes, starting and ending them. Does not own: what a preview does (preview.ts).
  * Law: a preview ends at its limit whatever DuckDB does, a crash affects no other preview, and no account occupies all workers.
  */
 import { type ChildProcess, fork } from 'node:child_process'
@@ -22,7 +22,7 @@ const workerLimits = {
   count: 2,
   perAccount: 1,
   waitMs: 5_000,
-  /** Time that a process gets beyond the limit of a preview to report a timeout before it is killed. */
+  /** Extra time after the limit of a preview for the process to report a timeout before it is killed. */
   killAfterMs: 250,
   /** How long an idle process is kept. */
   idleMs: 60_000,
@@ -67,7 +67,12 @@ export class PreviewWorkers implements Service {
     const answer = await this.#ask({ preview }, account, signal)
     if ('result' in answer) return answer.result
     if ('timedOutAfterMs' in answer) return failedPreview(timeoutIssue(answer.timedOutAfterMs))
-    return failedPreview({ sample_index: null, column: null, code: 'view_failed', message: 'the preview could not be run' })
+    return failedPreview({
+      sample_index: null,
+      column: null,
+      code: 'view_failed',
+      message: 'the preview process failed; try again',
+    })
   }
 
   /** Throws validation_error for samples that cannot be read, unavailable after waiting too long, and the signal's reason. */
@@ -85,7 +90,7 @@ export class PreviewWorkers implements Service {
     return running.finally(() => this.#running.delete(running))
   }
 
-  /** Acquires a worker. An account never gets the last one: its other requests wait in a queue of their own, so that accounts take turns. */
+  /** Acquires a worker. An account never gets the last one. Its other requests wait in its own queue, so that accounts take turns. */
   async #permit(account: string, ended: AbortSignal): Promise<Disposable> {
     const own = this.#accounts.get(account) ?? { permits: new Semaphore(workerLimits.perAccount), users: 0 }
     this.#accounts.set(account, own)
@@ -146,7 +151,7 @@ export class PreviewWorkers implements Service {
   #take(): ChildProcess {
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
       idle.cancelTimer()
-      // It may have just died: the exit of the process and the closing of its channel are separate events.
+      // The process may have just exited: its exit and the closing of its channel are separate events.
       const { connected, exitCode, signalCode } = idle.child
       if (connected && exitCode === null && signalCode === null) return idle.child
     }

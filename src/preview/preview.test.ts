@@ -99,7 +99,7 @@ describe('a preview', () => {
     ])
   })
 
-  test('warns about filters that keep nothing, and counts where they are unknown', async () => {
+  test('warns about filters that keep no sample, and counts the unknown results', async () => {
     const columns = [column('a', 'VARCHAR'), column('n', 'INTEGER')]
     const dropped = await preview(columns, [{ a: 'x', n: 1 }, { a: 'x' }], ["a = 'x'", 'n > 5'])
     expect(dropped).toMatchObject({ success: true, rowCount: 0, rows: [] })
@@ -163,7 +163,7 @@ describe('a preview', () => {
   })
 })
 
-test('the SQL shown is the compiled one, formatted', async () => {
+test('the returned SQL is the compiled one, formatted', async () => {
   const columns = [column('event type', 'VARCHAR', { path: "$['it\\'s (SELECT, FROM']" }), column('n', 'INTEGER')]
   const { compiledSql } = await preview(columns, [{}], ['n > 5'])
   const { sql } = await compileView({ columns, filters: [{ condition: 'n > 5' }] })

@@ -1,5 +1,5 @@
 /**
- * Shows what a definition makes of samples.
+ * Tries a definition on samples and reports the result.
  *
  * Owns: the result as the API returns it. Does not own: how samples are decided (decide-samples.ts), how many previews run at once
  * (preview-workers.ts).
@@ -68,7 +68,7 @@ export function timeoutIssue(limitMs: number): PreviewIssue {
   return issue('timeout', `the preview took longer than ${limitMs / 1000} s: send fewer or smaller samples`)
 }
 
-/** Returns the statement for the accepted rows, for people to read. */
+/** Returns the statement for the accepted rows, for display. */
 function acceptedRowsSql(view: CompiledView): string {
   const values = extractionSql([view], { guarded: true, records: 'records' }).values[0] ?? []
   const named = view.columns.map(({ name }, index) => `${values[index]} AS ${quoteIdentifier(name)}`)

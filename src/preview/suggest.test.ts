@@ -100,7 +100,7 @@ describe('paths', () => {
     expect(await codes(`${'['.repeat(30_000)}${']'.repeat(30_000)}`, { a: 1 })).not.toEqual([])
   })
 
-  test('no columns, if there is nothing to suggest', async () => {
+  test('no columns, if no path has values', async () => {
     for (const sample of ['', 'null', '{"a":null}']) {
       expect(await suggest(sample)).toMatchObject({ definition: null, columns: [] })
     }

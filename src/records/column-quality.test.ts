@@ -14,7 +14,7 @@ import { canonicalText } from './column-quality.ts'
 
 type Range = Pick<ColumnQuality, 'name' | 'values' | 'nulls' | 'min' | 'max'>
 
-/** What DuckDB reports for the values in the file. */
+/** Computes the expected quality from the values in the file, with DuckDB. */
 async function measureWithDuckDb(path: string, columns: readonly Column[]): Promise<readonly Range[]> {
   const selected = columns.flatMap(({ name, type }) => {
     const column = quoteIdentifier(name)

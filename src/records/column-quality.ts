@@ -1,10 +1,10 @@
 /**
  * Measures the columns of a view in one segment: nulls, minimum and maximum.
  *
- * Owns: finding them. Does not own: their order and canonical text (model/types/), the outcome of rows (observer.ts), sums over segments
+ * Owns: reading them. Does not own: their order and canonical text (model/types/), the outcome of rows (observer.ts), sums over segments
  * (model/view-quality.ts).
- * The footer of the Parquet file that was just written has most of it, so that no value is read again. It lacks floating point numbers if
- * one is NaN or infinite, some long texts, and lists as a whole. Only those columns are read.
+ * The footer of the Parquet file that was just written has most of these, so that no value is read again. It has none for lists, for
+ * floating point columns with NaN or infinity, and for some long texts. Only those columns are read.
  */
 import type { Rows, Value } from '#duckdb/database.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
@@ -36,24 +36,24 @@ export async function columnQualities({ columns, path, rows, tallies, query }: C
       path,
       query,
     )
-    for (const [at, { index }] of incomplete.entries()) found[index] = { ...nothing, ...values[at], isComplete: true }
+    for (const [at, { index }] of incomplete.entries()) found[index] = { ...noValues, ...values[at], isComplete: true }
   }
   return columns.map(({ name, type }, index) => {
-    const { nulls, min, max } = found[index] ?? nothing
+    const { nulls, min, max } = found[index] ?? noValues
     const { castNulls = 0, castDlq = 0, missing = 0 } = tallies.get(index) ?? {}
     const counts = { values: rows - nulls, nulls, cast_nulls: castNulls, cast_dlq: castDlq, missing }
     return { name, type: printType(type), ...counts, min, max }
   })
 }
 
-const nothing: Found = { nulls: 0, min: null, max: null, isComplete: true }
+const noValues: Found = { nulls: 0, min: null, max: null, isComplete: true }
 
 async function readFooter(columns: readonly CompiledColumn[], path: string, query: ColumnQualitiesOptions['query']) {
-  // Every column has one leaf, also a list.
+  // Every column has one leaf, even a list.
   const { rows } = await query(
     `SELECT column_id, num_values, stats_null_count, ${usable('min')}, ${usable('max')} FROM parquet_metadata(${quoteLiteral(path)})`,
   )
-  const found: Found[] = columns.map(() => nothing)
+  const found: Found[] = columns.map(() => noValues)
   for (const [id, values, nulls, min, max] of rows) {
     const { type } = columns[Number(id)] ?? {}
     const before = found[Number(id)]
@@ -64,8 +64,8 @@ async function readFooter(columns: readonly CompiledColumn[], path: string, quer
 }
 
 /**
- * SQL for a minimum or maximum in the footer; NULL if too little of the value is there. DuckDB cuts long texts, and increments a character
- * at the end of a cut maximum: only the text before it belongs to the value.
+ * SQL for a minimum or maximum in the footer; NULL if too little of the value is stored. DuckDB cuts long texts and increments the last
+ * character of a cut maximum, so only the text before it belongs to the value.
  */
 function usable(end: 'min' | 'max'): string {
   const text = `stats_${end}_value`

@@ -5,7 +5,7 @@ import { verdicts } from '#views/extraction.ts'
 import { type Piece, recordsSql } from './pieces.ts'
 
 /**
- * SQL for the DLQ's rows of a view, in the order of the records.
+ * Returns SQL for the DLQ rows of a view, in the order of the records.
  * `refused` is a table or a subquery in parentheses with record_index, verdict and failed (the text whose cast failed).
  */
 export function dlqSql(

@@ -1,5 +1,5 @@
 /**
- * Counts the rows that a view does not simply accept, and keeps the refused ones, while the statement that writes the others runs.
+ * Counts the rows that a view does not simply accept, and stores the refused ones, while a statement writes the accepted rows.
  *
  * Owns: the function `observed` in DuckDB, the tables of refused rows. Does not own: the verdicts (views/extraction.ts), the DLQ (dlq.ts).
  * Law: each row is observed once. RecordTable asserts it: rows written, dropped and refused add up to the number of records.
@@ -17,7 +17,7 @@ export function isAccepted(view: number): string {
 }
 
 export class Observer {
-  /** A separate connection: the other one is busy while rows are observed. */
+  /** A separate connection, because the other one is busy while rows are observed. */
   readonly #connection: Connection
   #refused: RowAppender | undefined
   #counts = new Counts()
@@ -31,7 +31,7 @@ export class Observer {
     })
   }
 
-  /** Counts the rows that the statement of `write` observes, and keeps the refused ones in a new table: record_index, verdict, failed. */
+  /** Counts the rows that the statement of `write` observes, and stores the refused ones in a new table: record_index, verdict, failed. */
   async observe(refused: string, write: () => Promise<number>): Promise<{ readonly written: number; readonly tally: Tally }> {
     await this.#connection.run(`CREATE OR REPLACE TABLE ${refused} (record_index BIGINT, verdict SMALLINT, failed VARCHAR)`)
     const appender = await this.#connection.appender(refused)
@@ -61,7 +61,7 @@ export class Observer {
 
   #refuse(verdict: number, recordIndex: bigint, failed: string | null): void {
     const refused = this.#refused
-    assert(refused !== undefined, 'a statement is observed')
+    assert(refused !== undefined, 'no statement is being observed')
     this.#counts.addRefused(verdict)
     refused.appendBigInt(recordIndex)
     refused.appendSmallInt(verdict)

@@ -1,10 +1,10 @@
 /**
  * The rows that one statement processes.
  *
- * DuckDB works on 2048 rows at once, and each JSON expression keeps everything that it parsed from them: for dense JSON, many times the
- * size of the records. A statement that runs out of memory is therefore repeated with smaller pieces.
+ * DuckDB processes 2048 rows at once, and each JSON expression holds everything that it parsed from them. For dense JSON, that is many
+ * times the size of the records. A statement that runs out of memory is therefore repeated with smaller pieces.
  *
- * Law: a piece consists of whole vectors, or of a part of one, so that rows keep their order. Cutting keeps every row, once, in order.
+ * Law: a piece consists of whole vectors, or of part of one, so that rows keep their order. Cutting keeps every row once and in order.
  */
 import { OutOfMemory } from '#duckdb/database.ts'
 
@@ -16,7 +16,7 @@ export type Piece = {
   /** Range of rows; `to` is not included. */
   readonly from: number
   readonly to: number
-  /** All rows of the table. A piece that has all of them is read faster. */
+  /** Number of rows of the table. A piece with all of them is read faster. */
   readonly rows: number
 }
 

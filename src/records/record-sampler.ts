@@ -17,7 +17,7 @@ export class RecordSampler {
   #every = 1
   #next = 0
 
-  /** Copies the bytes of a record that is sampled; costs next to nothing for others. */
+  /** Copies the bytes of the record if it is sampled. Other records cost almost nothing. */
   offer(index: number, payload: Buffer, start: number, end: number): void {
     if (index < this.#next) return
     this.#next = index + this.#every

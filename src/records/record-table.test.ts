@@ -156,7 +156,7 @@ describe('records', () => {
     ['two values', '{"a":1}{"a":2}', 'invalid_json'],
     ['a comment', '/* x */{"a":1}', 'invalid_json'],
     ['a lone surrogate', '{"a":"\\ud800"}', 'invalid_json'],
-    ['an endless nest', '['.repeat(MiB), 'invalid_json'],
+    ['unbounded nesting', '['.repeat(MiB), 'invalid_json'],
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'invalid_utf8'],
     ['an encoded surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), 'invalid_utf8'],
   ])('%s goes to the DLQ, byte for byte', async (_, record, code) => {
@@ -178,7 +178,7 @@ describe('records', () => {
     ['a list', '[1]'],
     ['a trailing comma', '{"b":1,}'],
     ['NaN', '{"b":NaN}'],
-    ['a deep nest', `{"b":${'['.repeat(300_000)}${']'.repeat(300_000)}}`],
+    ['deep nesting', `{"b":${'['.repeat(300_000)}${']'.repeat(300_000)}}`],
   ])('%s counts as a record without the column', async (_, record) => {
     const { rows } = await decide({ columns: [column('a', 'INTEGER')] }, [record])
     expect(rows).toEqual([[null]])

@@ -1,7 +1,7 @@
 /**
  * Loads the records of one segment into DuckDB once, and writes their files: raw Parquet, and Parquet and DLQ for each view.
  *
- * Owns: the tables. Does not own: where records come from, which files are needed, where they go.
+ * Owns: the tables. Does not own: the source of the records, which files are needed, where they are uploaded.
  * DuckDB reads 2048 rows at once, so a table of large records would need gigabytes of memory. Such records are split into slices of a few
  * megabytes, each in tables of its own. A statement that still runs out of memory is repeated in smaller pieces (pieces.ts).
  *
@@ -28,7 +28,7 @@ import type { Tally } from './tally.ts'
 import { unmappedPaths } from './unmapped-paths.ts'
 
 export type RecordTableOptions = {
-  /** The only directory that is written to, also by spilling. */
+  /** The only directory that is written to, including spilled data. */
   readonly directory: string
   readonly memoryBytes: number
   readonly segmentSeq: number
@@ -45,8 +45,8 @@ export class RecordTable {
   readonly #slices: LoadedSlice[] = []
   #loading: LoadingSlice
   #recordCount = 0
-  /** Set once a record was not valid JSON: later statements check each record. */
-  #guarded = false
+  /** Whether later statements check each record, because one was not valid JSON. */
+  #isGuarded = false
   readonly #sampler = new RecordSampler()
   /** Profile of the samples, computed on first use. */
   #profile: Profile | undefined
@@ -102,7 +102,7 @@ export class RecordTable {
     return this.#loading.isFull
   }
 
-  /** Passes appended records on to DuckDB. Call it regularly, so that little memory is used outside DuckDB's limit. */
+  /** Flushes appended records to DuckDB. Call it regularly, to use little memory outside DuckDB's limit. */
   async flush(): Promise<void> {
     this.#options.signal.throwIfAborted()
     this.#sources.flush()
@@ -154,10 +154,10 @@ export class RecordTable {
     return { views, values: valuesOf(compiled), rows: () => tables.join(' UNION ALL ') }
   }
 
-  /** Writes the rows that one of the views accepts, also if there are none. Returns the outcome for all records. */
+  /** Writes the rows that one of the views accepts, even if there are none. Returns the outcome for all records. */
   async writeAccepted(extracted: ExtractedViews, view: number, path: string): Promise<DecidedView> {
     const named = extracted.views[view]
-    assert(named !== undefined, 'the view was extracted')
+    assert(named !== undefined, 'the view must be one of the extracted views')
     const refused = `refused_${view}`
     const write = (from: ExtractedViews, at: number, rowGroupBytes?: number) =>
       this.#observer.observe(refused, () => this.#copy(acceptedSql(from, at, isAccepted(at)), path, rowGroupBytes))
@@ -215,7 +215,7 @@ export class RecordTable {
     const accepted = `json_valid(record) AND verdict_0 = ${verdicts.accepted}`
     const attempt = (piece: Piece): Promise<unknown> => {
       const records = `(SELECT *, payload AS record FROM (${recordsSql([piece])}))`
-      const { sql } = extractionSql([view.compiled], { guarded: this.#guarded, records, passThrough: ['record'] })
+      const { sql } = extractionSql([view.compiled], { guarded: this.#isGuarded, records, passThrough: ['record'] })
       return this.#copy(acceptedSql({ views, values, rows: () => sql }, 0, accepted), path)
     }
     const tooComplex: Piece[] = []
@@ -229,8 +229,11 @@ export class RecordTable {
   }
 
   #extractionSql(compiled: readonly CompiledView[], pieces: readonly Piece[]): string {
-    return extractionSql(compiled, { guarded: this.#guarded, records: `(${recordsSql(pieces)})`, passThrough: ['record_index'] })
-      .sql
+    return extractionSql(compiled, {
+      guarded: this.#isGuarded,
+      records: `(${recordsSql(pieces)})`,
+      passThrough: ['record_index'],
+    }).sql
   }
 
   /** Copies all records, in smaller pieces if they do not fit in memory. */
@@ -245,13 +248,13 @@ export class RecordTable {
     return this.#slices.map(({ piece }) => piece)
   }
 
-  /** Runs the work again, guarded, if a record is not valid JSON. */
+  /** Runs the work, and repeats it with guarded statements if a record is not valid JSON. */
   async #tryUnguarded<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      if (this.#guarded || !isMalformedJson(error)) throw error
-      this.#guarded = true
+      if (this.#isGuarded || !isMalformedJson(error)) throw error
+      this.#isGuarded = true
       return work()
     }
   }

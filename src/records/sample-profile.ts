@@ -1,7 +1,7 @@
 /**
  * Profiles samples: a tree of the paths in them, with the kinds of values at each.
  *
- * Owns: reading samples, and what is counted for each node. Does not own: which column it becomes (preview/suggest.ts).
+ * Owns: reading samples, and the counts of each node. Does not own: which column a node becomes (preview/suggest.ts).
  * Law: samples are hostile. The tree is bounded in size and depth, and numbers are judged by their text, never by the double that
  * JavaScript makes of it.
  */
@@ -75,7 +75,7 @@ function profile(samples: readonly string[], parse: (sample: string) => unknown,
       profiler.add(parse(sample), index)
     } catch (error) {
       // A RangeError means that the nesting exceeds the stack.
-      const message = error instanceof SyntaxError ? error.message : 'it is nested too deep'
+      const message = error instanceof SyntaxError ? error.message : 'nesting is too deep'
       unreadable.push({ index, message })
     }
   }

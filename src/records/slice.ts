@@ -7,7 +7,7 @@ import { type Piece, VECTOR_ROWS } from './pieces.ts'
 type Slice = {
   /** The table of records: received_at, source (a row id of the table `sources`), payload, payload_bytes. */
   readonly records: string
-  /** The table that `extractionSql` makes of it. */
+  /** The table with the results of `extractionSql`. */
   readonly extracted: string
   /** The index of its first record in the segment. */
   readonly first: number
@@ -46,7 +46,7 @@ export class LoadingSlice {
 
   static async create(connection: Connection, index: number, first: number): Promise<LoadingSlice> {
     const slice = { records: `records_${index}`, extracted: `extracted_${index}`, first }
-    // A payload that is not UTF-8 goes into the column for bytes, and `payload` is NULL.
+    // A payload that is not UTF-8 is stored in the column for bytes, and `payload` is NULL.
     await connection.run(
       `CREATE TABLE ${slice.records} (received_at BIGINT, source INTEGER, payload VARCHAR, payload_bytes BLOB)`,
     )

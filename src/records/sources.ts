@@ -11,7 +11,7 @@ export type RecordSource = {
   readonly attributes: string
 }
 
-/** Sources that are deduplicated. Beyond that, a source may get a second number, which does no harm. */
+/** Number of sources that are deduplicated. Above it, a source may get a second number, which is harmless. */
 const KNOWN_MAX = 65_536
 
 /** The table `sources`: a record names its source by the row id there. */
@@ -32,7 +32,7 @@ export class Sources {
   /** Returns the number of the source that an encoded envelope describes. Each distinct envelope is decoded once. */
   addEnvelope(envelope: Uint8Array): number {
     const { buffer, byteOffset, byteLength } = envelope
-    // It starts with a brace, which no key of `add` does.
+    // An envelope starts with a brace, so its text cannot equal a key of `add`.
     const text = Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
     return this.#known.get(text) ?? this.#insert(text, sourceOf(text))
   }

@@ -1,8 +1,8 @@
 /**
  * Reads raw Parquet back into records.
  *
- * Law: every record is returned once, in the order of the segment, with the bytes that were sent. One row group is read at a time, which
- * is what its writer held in memory, and is returned in batches.
+ * Law: every record is returned once, in the order of the segment, with the bytes that were sent. One row group is read at a time, as
+ * much as its writer held in memory, and is returned in batches.
  */
 import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'

@@ -11,7 +11,7 @@ export type Tally = {
 /** Values that became NULL because their cast failed, and DLQ rows by error. */
 export type ColumnTally = { readonly castNulls: number; readonly castDlq: number; readonly missing: number }
 
-/** Distinct bit masks that are held before they are added to the columns: hostile records may each have another one. */
+/** Distinct bit masks that are held before they are added to the columns. With hostile records, each may have a different mask. */
 const MASKS_MAX = 1_024
 /** Bits of a number in JavaScript's bitwise operations. */
 const WORD_BITS = 31

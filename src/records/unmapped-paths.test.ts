@@ -18,30 +18,30 @@ async function unmapped(columns: readonly Column[], ...records: readonly unknown
 }
 
 test.each<readonly [what: string, columns: Column[], record: unknown, expected: readonly string[]]>([
-  ['what a column takes', paths(['$.a'], ['$.b.c']), { a: 1, b: { c: 2 } }, []],
+  ['no path that a column reads', paths(['$.a'], ['$.b.c']), { a: 1, b: { c: 2 } }, []],
   ['a new field', paths(['$.a']), { a: 1, b: 2 }, ['$.b integer']],
-  ['the topmost path that no column takes', paths(['$.a']), { a: 1, b: { c: { d: 1 } } }, ['$.b object']],
-  ['what is beside a column', paths(['$.a.b']), { a: { b: 1, c: [], d: 1.5 } }, ['$.a.c array', '$.a.d number']],
+  ['the topmost path that no column reads', paths(['$.a']), { a: 1, b: { c: { d: 1 } } }, ['$.b object']],
+  ['paths beside a column', paths(['$.a.b']), { a: { b: 1, c: [], d: 1.5 } }, ['$.a.c array', '$.a.d number']],
   ['nothing below JSON', paths(['$.a', 'JSON']), { a: { b: [{ c: 1 }] } }, []],
-  ['nothing below text, which is its JSON', paths(['$.a', 'VARCHAR']), { a: { b: 1 } }, []],
-  ['nothing where a column takes all', paths(['$', 'JSON']), { a: { b: 1 } }, []],
-  ['what is below a number', paths(['$.a']), { a: { b: true } }, ['$.a.b boolean']],
+  ['nothing below text, which contains the JSON', paths(['$.a', 'VARCHAR']), { a: { b: 1 } }, []],
+  ['nothing if a column reads the whole record', paths(['$', 'JSON']), { a: { b: 1 } }, []],
+  ['paths below a number', paths(['$.a']), { a: { b: true } }, ['$.a.b boolean']],
   ['a list of scalars', paths(['$.a', 'BIGINT[]']), { a: [1, 2] }, []],
   ['objects in a list of scalars', paths(['$.a', 'BIGINT[]']), { a: [1, { b: 2 }] }, ['$.a[*].b integer']],
   ['nothing in a list of JSON', paths(['$.a', 'JSON[]']), { a: [1, { b: 2 }, [3]] }, []],
   ['lists in a list', paths(['$.a', 'BIGINT[]']), { a: [[1]] }, ['$.a[*][*] integer']],
   ['nothing in lists of lists', paths(['$.a', 'BIGINT[][]']), { a: [[1]] }, []],
-  ['what is beside a wildcard', paths(['$.a[*].b', 'BIGINT[]']), { a: [{ b: 1, c: 2 }] }, ['$.a[*].c integer']],
+  ['paths beside a wildcard', paths(['$.a[*].b', 'BIGINT[]']), { a: [{ b: 1, c: 2 }] }, ['$.a[*].c integer']],
   ['lists where a wildcard finds them', paths(['$.a[*].b', 'BIGINT[]']), { a: [{ b: [1] }] }, ['$.a[*].b[*] integer']],
   ['nothing for an index', paths(['$.a[0].b']), { a: [{ b: 1 }, { b: 2 }] }, []],
   ['an object that became text', paths(['$.a.b']), { a: 'gone' }, ['$.a string']],
   ['an object that became a list', paths(['$.a.b']), { a: [{ b: 1 }] }, ['$.a[*] object']],
   ['a list that became an object', paths(['$.a[*].b', 'BIGINT[]']), { a: { b: 1 } }, ['$.a.b integer']],
-  ['all of it for the envelope alone', paths(['$$.topic', 'VARCHAR']), { a: 1, b: 2 }, ['$.a integer', '$.b integer']],
+  ['all paths if columns read only the envelope', paths(['$$.topic', 'VARCHAR']), { a: 1, b: 2 }, ['$.a integer', '$.b integer']],
   ['a record that is a scalar', paths(['$.a']), 42, ['$ integer']],
   ['a record that is a list', paths(['$.a']), [42], ['$[*] integer']],
-  ['nothing that is null', paths(['$.a']), { b: null, c: [null] }, ['$.c array']],
-  ['nothing of nothing', paths(['$.a']), {}, []],
+  ['no path that is always null', paths(['$.a']), { b: null, c: [null] }, ['$.c array']],
+  ['nothing for an empty record', paths(['$.a']), {}, []],
   [
     'names that need quotes',
     paths(['$.a']),
@@ -103,7 +103,7 @@ test('delivery samples records of every outcome, except those that are not valid
   })
 })
 
-test('in random records, a path is reported if and only if no column takes it', async () => {
+test('in random records, a path is reported if and only if no column reads it', async () => {
   const { tree } = fc.letrec((tie) => ({
     tree: fc.oneof(
       { maxDepth: 4 },

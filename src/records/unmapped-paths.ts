@@ -1,7 +1,7 @@
 /**
- * Finds the paths of the records that no column of a view takes, which reveals schema drift.
+ * Finds the paths of the records that no column of a view reads, which reveals schema drift.
  *
- * Owns: which parts of a record a column takes. Does not own: the contents of the samples (sample-profile.ts).
+ * Owns: which parts of a record a column reads. Does not own: the contents of the samples (sample-profile.ts).
  * Law: only the topmost path is reported: for an object that no column reads from, the object itself. Names are hostile: the number of
  * paths and their length are bounded.
  */
@@ -12,12 +12,12 @@ import type { CompiledColumn } from '#views/compiled-view.ts'
 import { printPath } from '#views/json-path.ts'
 import type { Kind, Profile, ProfileNode } from './sample-profile.ts'
 
-/** What the columns take from a node and from the nodes below it. */
+/** The parts of a node, and of the nodes below it, that columns read. */
 type Taken = {
   takesAll: boolean
   takesScalars: boolean
   readonly names: Map<string, Taken>
-  /** The elements of a list. A column that takes one index counts as taking all. */
+  /** The elements of a list. A column that reads one index counts as reading all. */
   items: Taken | undefined
 }
 
@@ -57,7 +57,7 @@ export function unmappedPaths({ root }: Profile, columns: readonly CompiledColum
 }
 
 function takenBy(columns: readonly CompiledColumn[]): Taken {
-  const root = nothing()
+  const root = newTaken()
   for (const { path, type } of columns) {
     if (path.from === 'envelope') continue
     let at = root
@@ -65,23 +65,23 @@ function takenBy(columns: readonly CompiledColumn[]): Taken {
     // The list that [*] creates is not a list in the record.
     for (let depth = path.hasEach ? 1 : 0; depth < type.depth; depth += 1) at = itemsOf(at)
     at.takesScalars = true
-    if (descriptorOf(type.scalar).takesAnyText) at.takesAll = true
+    if (descriptorOf(type.scalar).acceptsAnyText) at.takesAll = true
   }
   return root
 }
 
 function itemsOf(taken: Taken): Taken {
-  taken.items ??= nothing()
+  taken.items ??= newTaken()
   return taken.items
 }
 
 function nameOf(taken: Taken, name: string): Taken {
-  const known = taken.names.get(name) ?? nothing()
+  const known = taken.names.get(name) ?? newTaken()
   taken.names.set(name, known)
   return known
 }
 
-function nothing(): Taken {
+function newTaken(): Taken {
   return { takesAll: false, takesScalars: false, names: new Map(), items: undefined }
 }
 

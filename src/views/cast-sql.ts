@@ -1,7 +1,7 @@
 /**
- * SQL that makes values of a type from what was read from a record.
+ * SQL that converts text and JSON of a record to values of a type.
  *
- * Law: what is not a value of the type becomes NULL; no cast fails a statement.
+ * Law: text that is not a value of the type becomes NULL. A cast never fails a statement.
  */
 import { type ColumnType, descriptorOf, printType, storedType } from '#model/types/column-type.ts'
 
@@ -13,7 +13,7 @@ export function castText(text: string, type: ColumnType): string {
   return stored === printed ? value : `TRY_CAST(${value} AS ${stored})`
 }
 
-/** SQL that turns a scalar that DuckDB has and Parquet lacks into NULL: infinite dates, 24:00. `value` is repeated. */
+/** SQL that replaces scalars that Parquet cannot store (infinite dates, 24:00) by NULL. `value` is repeated in it. */
 export function portable(value: string, { scalar, depth }: ColumnType): string {
   return depth > 0 ? value : (descriptorOf(scalar).portable?.(value) ?? value)
 }
@@ -38,6 +38,6 @@ export function castList(source: string, from: 'JSON' | 'JSON[]' | 'VARCHAR[]', 
 }
 
 /** Whether every text is a value, so that the cast cannot fail. */
-export function takesAnyText({ scalar, depth }: ColumnType): boolean {
-  return depth === 0 && descriptorOf(scalar).takesAnyText === true
+export function acceptsAnyText({ scalar, depth }: ColumnType): boolean {
+  return depth === 0 && descriptorOf(scalar).acceptsAnyText === true
 }

@@ -286,7 +286,7 @@ describe('hostile definitions', () => {
     columns: fc.array(fc.record({ name, type, path: nasty }), { minLength: 1, maxLength: 4 }),
     filters: fc.array(fc.record({ condition }), { maxLength: 3 }),
   })
-  // Only one part is out of place: some of these compile.
+  // Only one part is invalid, so some of these compile.
   const nearlySound = fc.record({
     columns: fc.tuple(fc.record({ name, type: fc.constantFrom('VARCHAR', 'JSON'), path: fc.oneof(fc.constant('$.a'), nasty) })),
     filters: fc.array(fc.record({ condition: fc.oneof(fc.constant("a = 'x; --'"), condition) }), { maxLength: 1 }),
@@ -304,7 +304,7 @@ describe('hostile definitions', () => {
         if (found.length > 0) return
         compiled += 1
         const { sql } = await compileView(definition)
-        // Outside of quotes there are only words of the compiler.
+        // Outside quotes, the statement has only the compiler's own words.
         const bare = sql.replace(/'(?:[^']|'')*'/g, "''")
         expect(bare).toMatch(
           /^SELECT verdict_0, .* FROM \(SELECT CASE WHEN json_valid\(payload\) THEN payload END AS payload, received_at, source FROM records\)/,

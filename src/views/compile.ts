@@ -2,7 +2,7 @@
  * Compiles a view definition: checks everything, parses paths and types, turns filters into conditions.
  *
  * Owns: what a definition may contain. Does not own: the statement (extraction.ts), the rows (records/).
- * Law: definitions are hostile. Every problem is reported with its path in an AppError; what compiles here runs in delivery.
+ * Law: definitions are hostile. Every problem is reported with its path in an AppError. Every definition that compiles here runs in delivery.
  */
 import { type Connection, Database } from '#duckdb/database.ts'
 import { quoteIdentifier } from '#duckdb/quote.ts'
@@ -96,7 +96,7 @@ async function readConditions(
   return conditions
 }
 
-/** Lets DuckDB check the types, by evaluating the constants, and the condition on one row of NULLs. */
+/** Checks the types with DuckDB, by evaluating the constants, and the condition on one row of NULLs. */
 async function assertTypechecks(
   connection: Connection,
   { condition, constants }: ParsedCondition,

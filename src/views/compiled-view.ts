@@ -7,7 +7,7 @@ export type CompiledColumn = {
   readonly path: Path
   readonly type: ColumnType
   readonly required: boolean
-  /** What happens to a value that cannot be cast to the type: it becomes NULL, or its row goes to the DLQ. */
+  /** A value that cannot be cast to the type becomes NULL, or its row goes to the DLQ. */
   readonly castFailures: 'null' | 'dlq'
 }
 
@@ -19,7 +19,7 @@ export type ViewRules = {
 }
 
 export type CompiledView = ViewRules & {
-  /** The statement that decides the rows, for people to read. */
+  /** The statement that decides the rows, for display. */
   readonly sql: string
 }
 

@@ -1,7 +1,7 @@
 /** Shared by the parts of the filter compiler: the compiled condition, the error, and access to DuckDB's tree. */
 import type { ColumnType } from '#model/types/column-type.ts'
 
-/** Prints the SQL of a condition with the columns named as the caller wants. */
+/** Returns the SQL of a condition. `column` returns the name of a column in it. */
 export type Condition = (column: (index: number) => string) => string
 
 /** The type is undefined if it could not be parsed. */

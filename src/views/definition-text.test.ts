@@ -90,7 +90,13 @@ describe('YAML', () => {
     ['maps in maps', '{a: '.repeat(60_000), 'nested too deep', undefined, undefined],
     ['lists in lists on one line', '- '.repeat(100_000), 'nested too deep', undefined, undefined],
     ['keys in keys', '? '.repeat(100_000), 'nested too deep', undefined, undefined],
-    ['ever deeper', Array.from({ length: 500 }, (_, n) => `${' '.repeat(n)}a:`).join('\n'), 'indented', undefined, undefined],
+    [
+      'growing indentation',
+      Array.from({ length: 500 }, (_, n) => `${' '.repeat(n)}a:`).join('\n'),
+      'indented',
+      undefined,
+      undefined,
+    ],
     ['many parts', '- 1\n'.repeat(60_000), 'too many parts', undefined, undefined],
   ])('rejects %s', (_, text, message, line, column) => {
     expect(problem(text.slice(0, definitionLimits.textCharsMax))).toEqual({

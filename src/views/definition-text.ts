@@ -12,7 +12,7 @@ import { definitionLimits } from '#model/limits.ts'
 
 export type DefinitionText = {
   readonly value: unknown
-  /** The same errors, each with the line and column of its path, or of the nearest part that is there. */
+  /** Adds to each error the line and column of its path, or of the nearest part that exists. */
   readonly located: (errors: readonly FieldError[]) => readonly FieldError[]
 }
 
@@ -61,13 +61,13 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Returns what makes the text too large for the parser, whose time and stack grow faster than the nesting; undefined if nothing does. */
+/** Returns why the text is too large for the parser, whose time and stack grow faster than the nesting; undefined if it is not. */
 function findExcess(text: string): string | undefined {
   const { textTokensMax, textIndentMax, textNestingMax } = definitionLimits
   const nested = `is nested too deep: at most ${textNestingMax} levels are allowed`
   let tokens = 0
   let depth = 0
-  /** Indicators on the line that each nest what follows, as in `- - a`. */
+  /** Indicators on the line that each add a level of nesting, as in `- - a`. */
   let indicators = 0
   for (const token of new Lexer().lex(text)) {
     tokens += 1
@@ -113,11 +113,11 @@ function offsetOf(document: Document.Parsed, path: string): number {
   let node: Node | null = document.contents
   let offset = node?.range?.[0] ?? 0
   for (const name of path === '' ? [] : path.split('.')) {
-    const whole: Node | null | undefined = isAlias(node) ? node.resolve(document) : node
-    const item: unknown = isMap(whole)
-      ? whole.items.find(({ key }) => isScalar(key) && key.value === name)
-      : isSeq(whole)
-        ? whole.items[Number(name)]
+    const resolved: Node | null | undefined = isAlias(node) ? node.resolve(document) : node
+    const item: unknown = isMap(resolved)
+      ? resolved.items.find(({ key }) => isScalar(key) && key.value === name)
+      : isSeq(resolved)
+        ? resolved.items[Number(name)]
         : undefined
     if (item === undefined || item === null) return offset
     const { key, value }: { key?: unknown; value?: unknown } = isNode(item) ? { value: item } : item

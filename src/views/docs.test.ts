@@ -8,7 +8,7 @@ import { parseDefinitionText } from './definition-text.ts'
 
 const kinds = ['rows', 'dead', 'columns', 'unmapped'] as const
 type Kind = (typeof kinds)[number]
-/** The results that an example shows. */
+/** The expected results of an example. */
 type Example = {
   readonly line: number
   readonly view: string

@@ -10,7 +10,7 @@
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
-import { castList, castText, portable, takesAnyText } from './cast-sql.ts'
+import { acceptsAnyText, castList, castText, portable } from './cast-sql.ts'
 import type { CompiledColumn, ViewRules } from './compiled-view.ts'
 import { duckDbPath, type Path } from './json-path.ts'
 
@@ -35,7 +35,7 @@ export type Extraction = {
 }
 
 export type ExtractionOptions = {
-  /** Check that each payload is JSON. An unguarded statement fails at the first that is not, and is an eighth faster. */
+  /** Whether the statement checks that each payload is JSON. An unguarded one fails at the first invalid payload, and is an eighth faster. */
   readonly guarded: boolean
   /** The table of records, or a subquery in parentheses that has its columns. */
   readonly records: string
@@ -43,10 +43,10 @@ export type ExtractionOptions = {
   readonly passThrough?: readonly string[]
 }
 
-/** Characters of a value that a message quotes. */
+/** Maximum number of characters of a value that a message quotes. */
 const FAILED_TEXT_CHARS_MAX = 200
 
-/** A value that is extracted once, however many columns have it. */
+/** A value that is extracted once, however many columns use it. */
 type Slot = { readonly value: string; readonly text: string; readonly make: string; readonly type: ColumnType }
 
 export function extractionSql(
@@ -92,7 +92,7 @@ export function extractionSql(
   }
 }
 
-/** The statement for one view and records that need more memory than there is: nothing is parsed. */
+/** Returns the statement for one view and records that need too much memory. It parses nothing. */
 export function undecidedSql(view: ViewRules, { records, passThrough = [] }: Omit<ExtractionOptions, 'guarded'>): string {
   const emptied = `(SELECT * REPLACE (CAST(NULL AS VARCHAR) AS payload) FROM ${records})`
   const { sql } = extractionSql([view], { guarded: true, records: emptied, passThrough })
@@ -137,7 +137,7 @@ class Texts {
     return name
   }
 
-  /** A list in which nothing was found is a missing value. */
+  /** SQL that replaces empty lists by NULL, because a list without values is a missing value. */
   replaceEmptyLists(): string {
     const lists = [...this.#lists.values()].map((name) => `CASE WHEN len(${name}) > 0 THEN ${name} END AS ${name}`)
     return lists.length === 0 ? '' : ` REPLACE (${lists.join(', ')})`
@@ -198,13 +198,13 @@ function readText(path: Path, type: ColumnType, texts: Texts): { readonly text: 
   return { text, make: castText(text, type) }
 }
 
-/** SQL for the verdict: the rules of a row, in order. */
+/** SQL for the verdict, which applies the rules of a row in order. */
 function verdict({ columns, condition }: ViewRules, view: number, slots: readonly Slot[]): string {
   const cases = [`WHEN NOT readable THEN ${verdicts.unreadable}`]
   if (condition !== undefined) cases.push(`WHEN NOT condition_${view} THEN ${verdicts.filteredOut}`)
   for (const [index, { required, castFailures, type }] of columns.entries()) {
     const { value = '', text = '' } = slots[index] ?? {}
-    const canFail = !takesAnyText(type)
+    const canFail = !acceptsAnyText(type)
     // A value that is present but of another type is a failed cast, not a missing value: that rule comes first.
     if (canFail && (required || castFailures === 'dlq')) {
       cases.push(`WHEN ${value} IS NULL AND ${text} IS NOT NULL THEN ${castFailed(index)}`)
@@ -222,7 +222,7 @@ export const MASK_COLUMNS = 62
 function castNulls({ columns }: ViewRules, slots: readonly Slot[], mask: number): string {
   const bits = columns.flatMap(({ required, castFailures, type }, index) => {
     const { value = '', text = '' } = slots[index] ?? {}
-    if (required || castFailures === 'dlq' || takesAnyText(type) || Math.floor(index / MASK_COLUMNS) !== mask) return []
+    if (required || castFailures === 'dlq' || acceptsAnyText(type) || Math.floor(index / MASK_COLUMNS) !== mask) return []
     const bit = 2n ** BigInt(index % MASK_COLUMNS)
     // Most values are present, and the inner CASE reads the text only for those that are not.
     return [`CASE WHEN ${value} IS NULL THEN CASE WHEN ${text} IS NULL THEN 0 ELSE CAST(${bit} AS BIGINT) END ELSE 0 END`]
@@ -233,7 +233,7 @@ function castNulls({ columns }: ViewRules, slots: readonly Slot[], mask: number)
 /** SQL for the beginning of the text whose cast failed, in rows with such a verdict. */
 function failedText({ columns }: ViewRules, view: number, slots: readonly Slot[]): string {
   const cases = columns.flatMap(({ type, required, castFailures }, index) =>
-    (required || castFailures === 'dlq') && !takesAnyText(type)
+    (required || castFailures === 'dlq') && !acceptsAnyText(type)
       ? [`WHEN ${castFailed(index)} THEN left(CAST(${slots[index]?.text} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX})`]
       : [],
   )

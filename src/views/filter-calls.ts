@@ -1,4 +1,4 @@
-/** Calls of functions and operators in a condition. */
+/** Prints calls of functions and operators in a condition. */
 import { definitionLimits } from '#model/limits.ts'
 import { type Condition, ConditionError, fixed, joined, listOf, type Node, objectOf, quoted } from './condition.ts'
 import { textConstant } from './filter-constants.ts'

@@ -1,4 +1,4 @@
-/** Constants of a condition, printed from the values that DuckDB's parser made of them. */
+/** Prints the constants of a condition from the values in the parser's tree. */
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { ConditionError, type Node, objectOf } from './condition.ts'
 
@@ -31,7 +31,7 @@ export function printConstant(node: Node): string {
   return integer < 0n ? `(${integer})` : String(integer)
 }
 
-/** Numbers of more than 64 bits come in two parts. */
+/** Numbers of more than 64 bits have two parts. */
 function parseInteger(value: unknown): bigint | undefined {
   if (typeof value === 'bigint' || Number.isSafeInteger(value)) return BigInt(value as bigint | number)
   if (typeof value !== 'object' || value === null) return undefined

@@ -4,7 +4,7 @@ import { ConditionError, listOf, type Node, objectOf } from './condition.ts'
 
 const oneExpression = "must be one expression over the view's columns, such as amount > 5, and nothing else"
 
-/** Returns the tree that DuckDB's parser makes of one expression. Throws ConditionError for anything else. */
+/** Parses one expression with DuckDB and returns its tree. Throws ConditionError for anything else. */
 export async function parseExpression(connection: Connection, text: string, timeoutMs: number): Promise<Node> {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is rejected
   if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) || !text.isWellFormed()) {
@@ -29,7 +29,7 @@ function readTree(json: string): Node {
   }
 }
 
-/** Makes a bigint of a whole number that JavaScript would round. */
+/** Returns a bigint for a whole number that JavaScript would round. */
 function keepExact(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
   const isRounded = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
   return isRounded && /^-?\d+$/.test(context?.source ?? '') ? BigInt(context?.source ?? '') : value

@@ -1,7 +1,7 @@
 import { type ColumnType, ColumnTypeError, descriptorOf, parseType, printType } from '#model/types/column-type.ts'
 import { ConditionError, type Node, objectOf, quoted } from './condition.ts'
 
-/** Returns the type of a cast in a condition; only types that a column may have. */
+/** Returns the type of a cast in a condition. Only types of columns are allowed. */
 export function parseCastType(node: Node): ColumnType {
   const name = castTypeName(node)
   try {
@@ -13,8 +13,8 @@ export function parseCastType(node: Node): ColumnType {
 }
 
 /**
- * SQL for a value as conditions see it, from SQL for a value of the type. A TIMESTAMPTZ is compared as the TIMESTAMP in UTC: DuckDB
- * would read a text beside it in the zone that the text of an earlier row names.
+ * Converts SQL for a value of the type to SQL for its value in conditions. A TIMESTAMPTZ is compared as the TIMESTAMP in UTC. Otherwise
+ * DuckDB would apply the zone in the text of an earlier row to a text that it is compared with.
  */
 export function asFiltered(sql: string, type: ColumnType): string {
   const { filteredAs } = descriptorOf(type.scalar)
@@ -37,7 +37,7 @@ function castTypeName(node: Node): string {
   }
 }
 
-/** The parentheses of a type that DuckDB's parser does not know. */
+/** Returns the parameters of a type that DuckDB's parser does not know. */
 function modifiers(given: unknown): string {
   const values = Array.isArray(given) ? given.map((each) => String(objectOf(each)['value'])) : []
   return values.length === 0 ? '' : `(${values.join(',')})`

@@ -5,7 +5,7 @@
  * of the user's text reaches a statement that runs.
  *
  * Owns: which expressions are allowed. Does not own: whether their types fit (DuckDB checks that for compile.ts).
- * Law: what is not listed here is rejected, and everything listed takes time in proportion to the value that it reads.
+ * Law: everything that is not listed here is rejected. Everything listed takes time in proportion to the value that it reads.
  */
 import type { Connection } from '#duckdb/database.ts'
 import { definitionLimits } from '#model/limits.ts'
@@ -28,7 +28,7 @@ import { asFiltered, parseCastType } from './filter-types.ts'
 
 export type ParsedCondition = {
   readonly condition: Condition
-  /** SQL for the constants that are cast: a constant that is not a value of its type is the author's mistake. */
+  /** SQL for the constants that are cast, so that a constant that is not a value of its type can be reported to the author. */
   readonly constants: readonly string[]
 }
 
@@ -43,7 +43,7 @@ const comparisons: Readonly<Record<string, string>> = {
   COMPARE_NOT_DISTINCT_FROM: 'IS NOT DISTINCT FROM',
 }
 
-const refusals: Readonly<Record<string, string>> = {
+const disallowedMessages: Readonly<Record<string, string>> = {
   SUBQUERY: 'a subquery is not allowed',
   WINDOW: 'a window function is not allowed',
   LAMBDA: 'a lambda is not allowed',
@@ -118,7 +118,9 @@ class Printer {
       case 'FUNCTION':
         return printCall(node, printAll)
       default:
-        throw new ConditionError(refusals[String(node['class'])] ?? `${String(node['class']).toLowerCase()} is not allowed`)
+        throw new ConditionError(
+          disallowedMessages[String(node['class'])] ?? `${String(node['class']).toLowerCase()} is not allowed`,
+        )
     }
   }
 
@@ -138,7 +140,7 @@ class Printer {
   #compared(nodes: readonly unknown[], print: (child: unknown) => Condition): readonly Condition[] {
     const column = nodes.map(objectOf).find((node) => node['class'] === 'COLUMN_REF')
     const type = column && this.#columns[this.#indexOf(listOf(column['column_names']).map(String))]?.type
-    const constantType = type === undefined || descriptorOf(type.scalar).takesAnyText ? undefined : storedType(type)
+    const constantType = type === undefined || descriptorOf(type.scalar).acceptsAnyText ? undefined : storedType(type)
     return nodes.map((node) => {
       const printed = print(node)
       if (constantType === undefined || textConstant(node) === undefined) return printed

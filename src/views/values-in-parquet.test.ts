@@ -174,7 +174,7 @@ describe('a time with text before or after it', () => {
   )
 
   test.each(['TIMESTAMP', 'TIMESTAMPTZ'])(
-    'is the %s that it says, or none',
+    'is the %s in the text, or none',
     async (type) => {
       const database = await Database.open({ directories: [], memoryBytes: 64 * MiB })
       try {

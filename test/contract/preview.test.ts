@@ -142,7 +142,7 @@ describe('POST /v1/views/preview', () => {
     }
     await until('the share is used up', async () => {
       hold()
-      // Earlier requests are being handled once this one is answered.
+      // Once this request has a response, the earlier ones are being handled.
       await control().call('GET', '/healthz')
       await control().call('GET', '/healthz')
       return (await preview(busy)).status === 429

@@ -33,7 +33,7 @@ async function delivered(artifacts: (key: string) => object) {
 
 const parquetOnly = (key: string) => ({ parquet: { key, bytes: 1_000, rows: 3, sha256: '0'.repeat(64) } })
 
-/** Raw Parquet with the columns that matter, as delivery writes it. */
+/** Writes raw Parquet with the relevant columns, like delivery. */
 async function writeRaw(path: string, payloads: readonly (string | null)[]): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   const directory = await mkdtemp(join(tmpdir(), 'inlet-raw-'))
@@ -74,7 +74,7 @@ describe('POST /v1/views/suggest', () => {
     }
   })
 
-  test('200 without a definition if there is nothing to suggest', async () => {
+  test('200 without a definition if no path has values', async () => {
     const answer = await suggest(await control().newAccount(), { samples: ['{"a":1', '{"a":null}'] })
     expect(answer).toMatchObject({
       status: 200,
@@ -112,7 +112,7 @@ describe('POST /v1/views/suggest', () => {
     })
   })
 
-  test('422 says what to do if raw Parquet is missing, deleted, broken, too large or out of reach', async () => {
+  test('422 has a hint if raw Parquet is missing, deleted, broken, too large or out of reach', async () => {
     const refusal = async (account: TestAccount, endpoint_id: string) => {
       const { status, body } = await suggest(account, { endpoint_id })
       expect(status).toBe(422)

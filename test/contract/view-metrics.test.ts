@@ -28,7 +28,7 @@ async function furnished(on: TestControl = control(), columns: readonly object[]
       ...each,
     }))
     const commit = aCommit(node.id, endpoint_id, seq, { views })
-    // Reported twice, as by a node that missed the response.
+    // Reported twice, like a node that missed the response.
     for (let times = 0; times < 2; times += 1)
       expect(await node.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200 })
   }

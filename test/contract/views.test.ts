@@ -116,7 +116,7 @@ describe('GET /v1/views', () => {
     expect(await names('tag=c')).toEqual([])
   })
 
-  test('200 pages, and counts the endpoints that use a view', async () => {
+  test('200 paginates, and counts the endpoints that use a view', async () => {
     const account = await control().newAccount()
     const { id } = await published(account, { name: 'used' })
     await published(account, { name: 'idle' })

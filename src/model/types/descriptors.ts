@@ -19,7 +19,7 @@ export type TypeDescriptor = {
   /** Values are read as JSON instead of as text. */
   readonly readsJson?: true
   /** Every text is a value: the cast cannot fail, and an object or list becomes its JSON. */
-  readonly takesAnyText?: true
+  readonly acceptsAnyText?: true
   /** SQL for the value, from SQL for its text; NULL if the text is not a value. TRY_CAST if not set. */
   readonly fromText?: (text: string) => string
   /** SQL that turns values that Parquet cannot store into NULL. It repeats `value`. */
@@ -57,7 +57,7 @@ export const descriptors = {
   FLOAT: { aliases: ['REAL'], order: floatOrder },
   DOUBLE: { order: floatOrder },
   DECIMAL: { aliases: ['NUMERIC'], defaultDecimal: { precision: 18, scale: 3 }, order: exactOrder },
-  VARCHAR: { aliases: ['STRING', 'TEXT'], takesAnyText: true, fromText: (text) => text, order: textOrder },
+  VARCHAR: { aliases: ['STRING', 'TEXT'], acceptsAnyText: true, fromText: (text) => text, order: textOrder },
   DATE: { portable: finite, listGuard: isFiniteText, order: dateOrder },
   TIME: {
     fromText: timeOfDayFromText,
@@ -82,7 +82,7 @@ export const descriptors = {
     order: instantOrder,
   },
   UUID: { order: byBytes },
-  JSON: { readsJson: true, takesAnyText: true },
+  JSON: { readsJson: true, acceptsAnyText: true },
   BLOB: {},
 } as const satisfies Readonly<Record<string, TypeDescriptor>>
 
