@@ -7,8 +7,8 @@ import { apiKeyPattern } from './model/api-key.ts'
 import { Region } from './model/endpoint.ts'
 
 /**
- * All options: environment variable, type, default, bounds and help line. The configuration is read once and frozen, and each part of the
- * program is given what it needs of it. `docs/configuration.md` is generated from this table.
+ * All options: environment variable, type, default, bounds and help line. The configuration is read once and frozen.
+ * `docs/configuration.md` is generated from this table.
  */
 type Option<T> = { readonly env: string; readonly help: string; readonly type: z.ZodType<T, string>; readonly default: string }
 
@@ -220,7 +220,7 @@ export const options = {
 } as const
 
 export type Config = { readonly [Name in keyof typeof options]: (typeof options)[Name] extends Option<infer T> ? T : never } & {
-  readonly paths: ReturnType<typeof pathsUnder>
+  readonly paths: ReturnType<typeof buildPaths>
 }
 
 /** Environment of this process, to pass to its children. */
@@ -256,11 +256,11 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   }
   if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
-  return Object.freeze({ ...values, paths: pathsUnder(dataDirectory) }) as Config
+  return Object.freeze({ ...values, paths: buildPaths(dataDirectory) }) as Config
 }
 
-/** Layout of the data directory. */
-function pathsUnder(data: string) {
+/** Returns the paths of files in the data directory. */
+function buildPaths(data: string) {
   return {
     data,
     database: join(data, 'inlet.db'),

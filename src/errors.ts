@@ -1,5 +1,5 @@
 /**
- * All errors that a client can get. `type` is `{base_url}/errors/<code>`.
+ * All errors that a client can receive. `type` is `{base_url}/errors/<code>`.
  *
  * Law: the message of an AppError is written for the client. Its `cause` never leaves the process.
  */
@@ -69,7 +69,7 @@ export type Problem = {
   readonly reasons?: readonly string[]
 }
 
-/** The body of an error response, RFC 7807 §3.1, sent as `application/problem+json`. */
+/** Returns the body of an error response, RFC 7807 §3.1, sent as `application/problem+json`. */
 export function toProblem(error: AppError, baseUrl: string): Problem {
   const { status, title, retry } = errorTable[error.code]
   return {

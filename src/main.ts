@@ -1,4 +1,4 @@
-/** The program. Nothing imports it. */
+/** Entry point of `inlet`. */
 import { fileURLToPath } from 'node:url'
 import { runCommandLine } from '#cli/command-line.ts'
 import { systemClock } from '#lib/clock.ts'

@@ -31,15 +31,15 @@ async function setUp() {
   return { clock, key, verifier, sign }
 }
 
-const refused = (message: string) => expect.objectContaining({ code: 'unauthorized', message })
-const invalid = refused('the access token is not valid')
-const expired = refused('the access token has expired')
+const unauthorized = (message: string) => expect.objectContaining({ code: 'unauthorized', message })
+const invalid = unauthorized('the access token is not valid')
+const expired = unauthorized('the access token has expired')
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const decode = (part = '') => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>
 
 describe('signAccessToken', () => {
-  test('says who, what for and how long', async () => {
+  test('writes the key, account, scope and lifetime into the claims', async () => {
     const { sign, key } = await setUp()
     const [header, claims] = (await sign({ ttlSeconds: 60 })).split('.')
     expect(decode(header)).toEqual({ alg: 'ES256', typ: 'JWT', kid: key.kid })
@@ -56,17 +56,17 @@ describe('signAccessToken', () => {
 })
 
 describe('publicKeys', () => {
-  test('never has the private part', async () => {
+  test('never contains the private key', async () => {
     const { key } = await setUp()
     expect(key.private_jwk).toHaveProperty('d')
     expect(publicKeys([key]).keys).toEqual([expect.not.objectContaining({ d: expect.anything() })])
     expect(publicKeys([key]).keys[0]).toMatchObject({ kid: key.kid, alg: 'ES256', use: 'sig', kty: 'EC', crv: 'P-256' })
   })
 
-  test('a key survives being kept as JSON', async () => {
+  test('a key survives serialization as JSON', async () => {
     const { key, sign, verifier } = await setUp()
-    const kept = JSON.parse(JSON.stringify(key)) as SigningKey
-    expect(await verifier.verify(await sign({}, kept))).toMatchObject({ key_id: 'key' })
+    const restored = JSON.parse(JSON.stringify(key)) as SigningKey
+    expect(await verifier.verify(await sign({}, restored))).toMatchObject({ key_id: 'key' })
   })
 })
 
@@ -76,7 +76,7 @@ describe('AccessTokenVerifier', () => {
     expect(await verifier.verify(await sign())).toEqual({ account_id: 'acc', key_id: 'key', scopes: ['ingest'] })
   })
 
-  test('takes a token until its last millisecond, cached or not', async () => {
+  test('accepts a token until its last millisecond, cached or not', async () => {
     const { clock, verifier, sign } = await setUp()
     const [seen, unseen] = [await sign(), await sign({ scope: 'admin' })]
     await verifier.verify(seen)
@@ -96,10 +96,10 @@ describe('AccessTokenVerifier', () => {
     ['no time of issue', { iat: undefined }],
     ['no subject', { sub: undefined }],
     ['no account', { account: undefined }],
-    ['an account that is no string', { account: ['acc'] }],
-    ['a scope that is none', { scope: 'root' }],
+    ['an account that is not a string', { account: ['acc'] }],
+    ['an unknown scope', { scope: 'root' }],
     ['two scopes', { scope: 'ingest admin' }],
-  ])('refuses %s, though the signature is ours', async (_, change) => {
+  ])('rejects %s although the signature is valid', async (_, change) => {
     const { verifier, sign, key } = await setUp()
     const [, claims] = (await sign()).split('.')
     const changed = JSON.parse(JSON.stringify({ ...decode(claims), ...change })) as JWTPayload
@@ -109,7 +109,7 @@ describe('AccessTokenVerifier', () => {
     await expect(verifier.verify(token)).rejects.toThrow(invalid)
   })
 
-  test('refuses claims that were changed after the signature', async () => {
+  test('rejects claims that were changed after signing', async () => {
     const { verifier, sign } = await setUp()
     const [header = '', claims, signature = ''] = (await sign()).split('.')
     for (const change of [{ exp: start / 1000 + 86_400 }, { scope: 'admin' }, { account: 'other' }]) {
@@ -118,19 +118,19 @@ describe('AccessTokenVerifier', () => {
     }
   })
 
-  test('refuses another issuer and audience with our own signature', async () => {
+  test('rejects another issuer and audience with a valid signature', async () => {
     const { verifier, sign } = await setUp()
     await expect(verifier.verify(await sign({ issuer: 'https://other.example' }))).rejects.toThrow(invalid)
   })
 
-  test('refuses a key that it was not given, also under a name that it knows', async () => {
+  test('rejects an unknown key, even with a known kid', async () => {
     const { verifier, sign, key } = await setUp()
-    const stranger = await newSigningKey(start)
-    await expect(verifier.verify(await sign({}, stranger))).rejects.toThrow(invalid)
-    await expect(verifier.verify(await sign({}, { ...stranger, kid: key.kid }))).rejects.toThrow(invalid)
+    const unknownKey = await newSigningKey(start)
+    await expect(verifier.verify(await sign({}, unknownKey))).rejects.toThrow(invalid)
+    await expect(verifier.verify(await sign({}, { ...unknownKey, kid: key.kid }))).rejects.toThrow(invalid)
   })
 
-  test('refuses alg none', async () => {
+  test('rejects alg none', async () => {
     const { verifier, sign, key } = await setUp()
     const [, claims = ''] = (await sign()).split('.')
     for (const alg of ['none', 'None', 'NONE', '']) {
@@ -138,7 +138,7 @@ describe('AccessTokenVerifier', () => {
     }
   })
 
-  test('refuses a symmetric signature made with the public key', async () => {
+  test('rejects a symmetric signature made with the public key', async () => {
     const { verifier, sign, key } = await setUp()
     const [, claims = ''] = (await sign()).split('.')
     const body = `${encode({ alg: 'HS256', kid: key.kid })}.${claims}`
@@ -148,36 +148,39 @@ describe('AccessTokenVerifier', () => {
     await expect(verifier.verify(`${body}.${mac}`)).rejects.toThrow(invalid)
   })
 
-  test('refuses a key that the token brings along', async () => {
+  test('rejects a key embedded in the token', async () => {
     const { verifier, sign, key } = await setUp()
-    const stranger = await newSigningKey(start)
-    const [, claims = '', signature = ''] = (await sign({}, stranger)).split('.')
-    const header = encode({ alg: 'ES256', kid: key.kid, jwk: publicKeys([stranger]).keys[0] })
+    const unknownKey = await newSigningKey(start)
+    const [, claims = '', signature = ''] = (await sign({}, unknownKey)).split('.')
+    const header = encode({ alg: 'ES256', kid: key.kid, jwk: publicKeys([unknownKey]).keys[0] })
     await expect(verifier.verify(`${header}.${claims}.${signature}`)).rejects.toThrow(invalid)
   })
 
-  test('refuses a token in which any one character differs', async () => {
+  test('rejects a token with one changed character', async () => {
     const { verifier, sign } = await setUp()
     const token = await sign()
-    // The last character of each part carries bits that are no part of it: two spellings can mean the same bytes.
-    const places = [...token].flatMap((character, index) => (character === '.' || token[index + 1] === '.' ? [] : [index]))
-    for (const place of places.slice(0, -1).filter((index) => index % 7 === 0)) {
-      const other = token[place] === 'A' ? 'B' : 'A'
-      await expect(verifier.verify(token.slice(0, place) + other + token.slice(place + 1))).rejects.toThrow(invalid)
+    // The last character of each part has unused bits, so changing it may decode to the same bytes.
+    const positions = [...token].flatMap((character, index) => (character === '.' || token[index + 1] === '.' ? [] : [index]))
+    for (const position of positions.slice(0, -1).filter((index) => index % 7 === 0)) {
+      const other = token[position] === 'A' ? 'B' : 'A'
+      await expect(verifier.verify(token.slice(0, position) + other + token.slice(position + 1))).rejects.toThrow(invalid)
     }
   })
 
-  test.each(['', '.', '..', 'a.b.c', 'ing_live_x', `${'a'.repeat(5000)}.b.c`])('refuses what is no token (%#)', async (text) => {
-    const { verifier } = await setUp()
-    await expect(verifier.verify(text)).rejects.toThrow(invalid)
-  })
+  test.each(['', '.', '..', 'a.b.c', 'ing_live_x', `${'a'.repeat(5000)}.b.c`])(
+    'rejects text that is not a token (%#)',
+    async (text) => {
+      const { verifier } = await setUp()
+      await expect(verifier.verify(text)).rejects.toThrow(invalid)
+    },
+  )
 
-  test('refuses everything before the first update', async () => {
+  test('rejects everything before the first update', async () => {
     const { sign, clock } = await setUp()
     await expect(new AccessTokenVerifier({ issuer, clock }).verify(await sign())).rejects.toThrow(invalid)
   })
 
-  test('a token of a revoked key lives for 15 minutes after the revocation, and no longer', async () => {
+  test('a token of a revoked key is valid for 15 minutes after the revocation', async () => {
     const { clock, verifier, sign, key } = await setUp()
     const token = await sign({ ttlSeconds: 3600 })
     await verifier.verify(token)
@@ -192,7 +195,7 @@ describe('AccessTokenVerifier', () => {
     await verifier.verify(token)
   })
 
-  test('a revocation prolongs nothing', async () => {
+  test('a revocation does not extend a token', async () => {
     const { clock, verifier, sign, key } = await setUp()
     const token = await sign({ ttlSeconds: 60 })
     verifier.update(publicKeys([key]), [{ id: 'key', revoked_at: new Date(start).toISOString() }])
@@ -200,7 +203,7 @@ describe('AccessTokenVerifier', () => {
     await expect(verifier.verify(token)).rejects.toThrow(expired)
   })
 
-  test('rotation: tokens of the old key count while it is published, and not after', async () => {
+  test('tokens of a rotated key are valid only while it is published', async () => {
     const { clock, verifier, sign, key } = await setUp()
     const [old, next] = [await sign(), await newSigningKey(clock.nowMs)]
     verifier.update(publicKeys([next, key]), [])
@@ -210,7 +213,7 @@ describe('AccessTokenVerifier', () => {
     await expect(verifier.verify(old)).rejects.toThrow(invalid)
   })
 
-  test('takes a new issuer with an update', async () => {
+  test('uses the issuer of the last update', async () => {
     const { verifier, sign, key } = await setUp()
     const old = await sign()
     verifier.update(publicKeys([key]), [], 'https://new.example')

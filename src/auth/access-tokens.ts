@@ -1,8 +1,8 @@
 /**
  * Access tokens: JWTs signed with ES256, one scope each.
  *
- * Owns: what a token says and when it counts. Does not own: where keys are kept, who may have which scope.
- * Law: a token dies at its `exp`, and 15 minutes after the revocation of its key at the latest.
+ * Owns: the claims of a token and its validity. Does not own: storing keys, granting scopes.
+ * Law: a token expires at its `exp`, or 15 minutes after its key is revoked if that is earlier.
  */
 import {
   calculateJwkThumbprint,
@@ -24,12 +24,12 @@ import { type Principal, Scope } from '#model/api-key.ts'
 import { revokedKeyTokenSeconds } from '#model/limits.ts'
 
 const algorithm = 'ES256'
-/** A token of ours has some 500 characters. What is longer is not looked at. */
+/** Inlet's tokens have about 500 characters. Longer ones are rejected unread. */
 const tokenCharsMax = 4096
 /** Verified tokens to cache: about 10 MB. */
 const verifiedMax = 10_000
 
-/** A key that signs tokens. Kept by the control plane; its public half goes to every node. */
+/** A key that signs tokens. Control stores it and sends its public half to every node. */
 export type SigningKey = {
   /** The thumbprint of the public half, RFC 7638. */
   readonly kid: string
@@ -40,14 +40,14 @@ export type SigningKey = {
 export type PublicKeys = { readonly keys: readonly Readonly<Record<string, unknown>>[] }
 export type RevokedKey = { readonly id: string; readonly revoked_at: string }
 
-/** `now` is epoch ms. */
+/** Generates a key pair. `now` is epoch ms. */
 export async function newSigningKey(now: number): Promise<SigningKey> {
   const { privateKey } = await generateKeyPair(algorithm, { extractable: true })
   const private_jwk = await exportJWK(privateKey)
   return { kid: await calculateJwkThumbprint(private_jwk), private_jwk: { ...private_jwk }, created_at: isoTimestamp(now) }
 }
 
-/** What the world may know of the keys: a JWK set, RFC 7517 §5. */
+/** Returns the public halves of the keys as a JWK set, RFC 7517 §5. */
 export function publicKeys(keys: readonly SigningKey[]): { keys: Record<string, unknown>[] } {
   return {
     keys: keys.map(({ kid, private_jwk: { kty, crv, x, y } }) => ({ kty, crv, x, y, kid, alg: algorithm, use: 'sig' })),
@@ -56,7 +56,7 @@ export function publicKeys(keys: readonly SigningKey[]): { keys: Record<string, 
 
 export type TokenRequest = {
   readonly principal: Principal
-  /** One of the principal's; the caller has checked. */
+  /** A scope of the principal; the caller checks. */
   readonly scope: Scope
   /** `iss` and `aud`. */
   readonly issuer: string
@@ -78,7 +78,7 @@ export async function signAccessToken(key: SigningKey, request: TokenRequest): P
     .sign(await importJWK({ ...key.private_jwk } as JWK, algorithm))
 }
 
-type VerifiedToken = { readonly principal: Principal; readonly diesAtMs: number }
+type VerifiedToken = { readonly principal: Principal; readonly expiresAtMs: number }
 
 export class AccessTokenVerifier {
   readonly #clock: Clock
@@ -100,10 +100,10 @@ export class AccessTokenVerifier {
     this.#verified.clear()
   }
 
-  /** Throws unauthorized. A token that was verified before costs one cache lookup. */
+  /** Throws unauthorized. Verifying a token again costs one cache lookup. */
   async verify(token: string): Promise<Principal> {
     const verified = this.#verified.get(token) ?? (await this.#check(token))
-    if (this.#clock.now() < verified.diesAtMs) return verified.principal
+    if (this.#clock.now() < verified.expiresAtMs) return verified.principal
     this.#verified.delete(token)
     throw new AppError('unauthorized', 'the access token has expired')
   }
@@ -117,8 +117,8 @@ export class AccessTokenVerifier {
       throw invalidToken()
     }
     const revokedAtMs = this.#revokedAtMs.get(sub) ?? Number.POSITIVE_INFINITY
-    const diesAtMs = Math.min(exp * 1000, revokedAtMs + revokedKeyTokenSeconds * 1000)
-    const checked = { principal: { account_id: account, key_id: sub, scopes: [parsed.data] }, diesAtMs }
+    const expiresAtMs = Math.min(exp * 1000, revokedAtMs + revokedKeyTokenSeconds * 1000)
+    const checked = { principal: { account_id: account, key_id: sub, scopes: [parsed.data] }, expiresAtMs }
     // The keys may have changed during the check.
     if (findKey === this.#findKey) this.#verified.set(token, checked)
     return checked

@@ -11,7 +11,7 @@ function aKey(id: string): { secret: string; key: SnapshotKey } {
 }
 
 describe('KeyVerifier', () => {
-  test('knows the keys that it was given, the first time and after', () => {
+  test('returns the principal of a known key, cached or not', () => {
     const verifier = new KeyVerifier()
     const { secret, key } = aKey('k1')
     verifier.update([key])
@@ -20,12 +20,12 @@ describe('KeyVerifier', () => {
     expect(verifier.verify(secret)).toBe(principal)
   })
 
-  test('refuses everything before the first update', () => {
+  test('rejects everything before the first update', () => {
     expect(() => new KeyVerifier().verify(newApiKey().secret)).toThrow('the API key is not valid')
   })
 
   test.each(['', 'ing_live_', 'ing_live_short', `${newApiKey().secret}x`, ` ${newApiKey().secret}`, 'x'.repeat(1_000_000)])(
-    'refuses what is no key of ours (%#)',
+    'rejects unknown and malformed keys (%#)',
     (secret) => {
       const verifier = new KeyVerifier()
       verifier.update([aKey('k1').key])
@@ -33,14 +33,14 @@ describe('KeyVerifier', () => {
     },
   )
 
-  test('refuses the hash in place of the secret', () => {
+  test('rejects the hash in place of the secret', () => {
     const verifier = new KeyVerifier()
     const { key } = aKey('k1')
     verifier.update([key])
     expect(() => verifier.verify(key.hash)).toThrow('the API key is not valid')
   })
 
-  test('refuses a revoked key after the update that leaves it out, even if it was verified before', () => {
+  test('rejects a removed key after the update, even if it was cached', () => {
     const verifier = new KeyVerifier()
     const [first, second] = [aKey('k1'), aKey('k2')]
     verifier.update([first.key, second.key])
@@ -50,7 +50,7 @@ describe('KeyVerifier', () => {
     expect(verifier.verify(second.secret).key_id).toBe('k2')
   })
 
-  test('takes the scopes of the last update', () => {
+  test('uses the scopes of the last update', () => {
     const verifier = new KeyVerifier()
     const { secret, key } = aKey('k1')
     verifier.update([key])

@@ -3,7 +3,7 @@ import { apiKeyPattern } from '#model/api-key.ts'
 import { apiKeyOf, hashApiKey, newApiKey, newExternalId, secretsEqual } from './secrets.ts'
 
 describe('newApiKey', () => {
-  test('has the form that clients know, a visible prefix and a SHA-256', () => {
+  test('returns a key in the documented format, its visible prefix and its SHA-256', () => {
     const { secret, prefix, hash } = newApiKey()
     expect(secret).toMatch(apiKeyPattern)
     expect(secret.startsWith(prefix)).toBe(true)
@@ -12,14 +12,14 @@ describe('newApiKey', () => {
     expect(hash).toBe(hashApiKey(secret))
   })
 
-  test('never comes twice', () => {
+  test('never repeats', () => {
     expect(new Set(Array.from({ length: 1000 }, () => newApiKey().secret)).size).toBe(1000)
   })
 
-  test('uses every character equally: no remainder favours the first ones', () => {
+  test('uses every character equally often', () => {
     const keys = 4_000
     const counts = new Map<string, number>()
-    for (let made = 0; made < keys; made += 1) {
+    for (let n = 0; n < keys; n += 1) {
       for (const character of newApiKey().secret.slice('ing_live_'.length)) {
         counts.set(character, (counts.get(character) ?? 0) + 1)
       }
@@ -27,13 +27,13 @@ describe('newApiKey', () => {
     const expected = (keys * 32) / 62
     const chiSquare = [...counts.values()].reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0)
     expect(counts.size).toBe(62)
-    // 61 degrees of freedom: beyond 131 once in a million runs. `byte % 62` comes to more than 500 here.
+    // 61 degrees of freedom: above 131 once in a million runs. The biased `byte % 62` would exceed 500.
     expect(chiSquare).toBeLessThan(131)
   })
 })
 
-test('apiKeyOf keeps the hash of a known secret', () => {
-  // The digest is that of `printf ing_live_… | sha256sum`.
+test('apiKeyOf returns the hash of an existing secret', () => {
+  // From `printf ing_live_… | sha256sum`.
   expect(apiKeyOf(`ing_live_${'0'.repeat(32)}`)).toEqual({
     secret: `ing_live_${'0'.repeat(32)}`,
     prefix: 'ing_live_0000',
@@ -41,7 +41,7 @@ test('apiKeyOf keeps the hash of a known secret', () => {
   })
 })
 
-test('an external id is what IAM takes', () => {
+test('newExternalId returns a new id that IAM accepts', () => {
   expect(newExternalId()).toMatch(/^inlet-[0-9A-Za-z]{32}$/)
   expect(newExternalId()).not.toBe(newExternalId())
 })

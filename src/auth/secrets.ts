@@ -1,9 +1,9 @@
 import { createHash, randomInt, timingSafeEqual } from 'node:crypto'
 
-/** A key and what may be kept of it: the secret is shown once. */
+/** A new key. The prefix and the hash are stored; the secret is returned to the caller once. */
 export type NewApiKey = {
   readonly secret: string
-  /** To recognise it by. */
+  /** Identifies the key to people. */
   readonly prefix: string
   /** SHA-256, lowercase hex. A key has 190 random bits, so no slow hash is needed. */
   readonly hash: string
@@ -14,12 +14,12 @@ const secretChars = 32
 const keyStart = 'ing_live_'
 const visibleChars = 4
 
-/** `ing_live_` and 32 random base62 characters. */
+/** Generates `ing_live_` and 32 random base62 characters. */
 export function newApiKey(): NewApiKey {
   return apiKeyOf(keyStart + randomText(secretChars))
 }
 
-/** What is kept of a key that somebody else made. */
+/** Returns the prefix and the hash of an existing secret. */
 export function apiKeyOf(secret: string): NewApiKey {
   return { secret, prefix: secret.slice(0, keyStart.length + visibleChars), hash: hashApiKey(secret) }
 }
@@ -28,17 +28,17 @@ export function hashApiKey(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
-/** What a role demands of whoever assumes it for an account, so that no other account can name the role as its own. */
+/** Generates the external id that roles of an account require, so that other accounts cannot use them. */
 export function newExternalId(): string {
   return `inlet-${randomText(secretChars)}`
 }
 
-/** Takes as long for any `b`, also one of another length: it compares digests. */
+/** Compares digests, so the time does not depend on the content or length of `b`. */
 export function secretsEqual(a: string, b: string): boolean {
   return timingSafeEqual(createHash('sha256').update(a).digest(), createHash('sha256').update(b).digest())
 }
 
-/** `randomInt` rejects what would favour the first characters; a remainder wouldn't. */
+/** Uses `randomInt`, because the remainder of a random byte would favour the first characters. */
 function randomText(length: number): string {
   let text = ''
   while (text.length < length) text += base62.charAt(randomInt(base62.length))

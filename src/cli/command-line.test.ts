@@ -12,9 +12,9 @@ describe('help', () => {
   })
 
   test.each([...commands, 'ingest', 'delivery'])('%s --help runs nothing', async (command) => {
-    const shown = await runCli([command, '--help'])
-    expect(shown).toMatchObject({ code: 0, err: '', out: expect.stringContaining(`inlet ${command}`) })
-    expect(await runCli(['help', command])).toEqual(shown)
+    const helpText = await runCli([command, '--help'])
+    expect(helpText).toMatchObject({ code: 0, err: '', out: expect.stringContaining(`inlet ${command}`) })
+    expect(await runCli(['help', command])).toEqual(helpText)
   })
 
   test('help of a nested command', async () => {
@@ -27,7 +27,7 @@ test.each(['--version', '-v'])('%s prints the version', async (flag) => {
   expect(await runCli([flag])).toEqual({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), err: '' })
 })
 
-describe('wrong usage exits with 2, names the mistake and shows where help is', () => {
+describe('wrong usage exits with 2, names the mistake and refers to the help', () => {
   test.each([
     [['strat'], 'unknown command: strat; did you mean start?', 'inlet --help'],
     [['xyzzy'], 'unknown command: xyzzy', 'inlet --help'],
@@ -45,7 +45,7 @@ describe('wrong usage exits with 2, names the mistake and shows where help is', 
   })
 })
 
-test('a problem of the configuration is one message without a stack', async () => {
+test('an invalid configuration prints one message without a stack', async () => {
   const { code, err } = await runCli(['keys', 'list'], { environment: { INLET_NO_SUCH_OPTION: '1' } })
   expect([code, err]).toEqual([1, 'invalid configuration:\n  INLET_NO_SUCH_OPTION: unknown option\n'])
 })

@@ -1,7 +1,7 @@
 /**
  * Reads the command line and runs one command.
  *
- * Owns: exit codes, help, messages about wrong usage. Does not own: which commands there are (commands.ts).
+ * Owns: exit codes, help, messages about wrong usage. Does not own: the list of commands (commands.ts).
  * Law: exit code 0 is success, 1 failure, 2 wrong usage. A process loads only the command that it runs.
  */
 import { readFile } from 'node:fs/promises'
@@ -28,18 +28,18 @@ const application = buildApplication<CliContext>(
   },
 )
 
-/** Returns the exit code. */
+/** Runs the command and returns the exit code. */
 export async function runCommandLine(args: readonly string[], context: CliContext): Promise<number> {
   const inputs = args[0] === 'help' ? [...args.slice(1), '--help'] : args
   await run(application, inputs, context)
   const code = context.process.exitCode ?? 0
   const isUsageError = code === 2 || code === ExitCode.UnknownCommand || code === ExitCode.InvalidArgument
-  if (isUsageError) context.process.stderr.write(`See: ${['inlet', ...route(inputs), '--help'].join(' ')}\n`)
+  if (isUsageError) context.process.stderr.write(`See: ${['inlet', ...commandNames(inputs), '--help'].join(' ')}\n`)
   return isUsageError ? 2 : code === 0 ? 0 : 1
 }
 
-/** The leading arguments that name a command or a group of commands. */
-function route(args: readonly string[]): readonly string[] {
+/** Returns the leading arguments that name a command or a group of commands. */
+function commandNames(args: readonly string[]): readonly string[] {
   const names: string[] = []
   let group: RouteMap<CliContext> = commands
   for (const name of args) {

@@ -1,7 +1,7 @@
 /**
  * Every command of `inlet`.
  *
- * To add one: declare its options and help under `commands/`, write the function that runs in a file beside this one, and list it here.
+ * To add one: declare its options and help under `commands/`, write its function in a file in this folder, and list it here.
  * Declarations must import nothing large: they are loaded for every command.
  */
 import { buildRouteMap } from '@stricli/core'

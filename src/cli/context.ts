@@ -4,7 +4,7 @@ import type { Config } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { UserError } from '#lib/user-error.ts'
 
-/** What a command gets from the process that runs it, as `this`. */
+/** The `this` of every command: the interface to the process that runs it. */
 export type CliContext = CommandContext & {
   readonly process: {
     readonly stdout: Writable & { readonly isTTY?: boolean }
@@ -12,14 +12,14 @@ export type CliContext = CommandContext & {
     /** A command that fails without an error sets this to 1. */
     exitCode?: number
   }
-  /** Path of the program, to start other processes of it with. */
+  /** Path of the program, to start child processes. */
   readonly program: string
   readonly clock: Clock
   /** Throws a UserError. Only commands that need the configuration read it, so `--help` always works. */
   readConfig(): Promise<Config>
 }
 
-/** The arguments were wrong in a way that only the command itself can see. */
+/** Invalid arguments that only the command itself can detect. */
 export class UsageError extends UserError {
   override readonly name = 'UsageError'
 }

@@ -1,4 +1,4 @@
-/** `inlet keys`: API keys of the first account, directly in the database, so that it works while control is down. */
+/** `inlet keys`: manages API keys of the first account, directly in the database, so that it works while control is down. */
 import { newApiKey } from '#auth/secrets.ts'
 import { UserError } from '#lib/user-error.ts'
 import { CreateApiKey } from '#model/api-key.ts'
@@ -20,18 +20,18 @@ export async function createKey(this: CliContext, { name, scope }: CreateKeyFlag
     )
   }
   await using store = await openMigratedStore(this)
-  const account_id = await firstAccount(store)
+  const account_id = await getFirstAccountId(store)
   const { secret, prefix, hash } = newApiKey()
   const key = { id: newId(), account_id, ...parsed.data, prefix, hash }
   await applyChange(store, (db) => insertApiKey(db, key, this.clock.now()))
   this.process.stdout.write(
-    `${secret}\n\nThe key is shown only this once. Its id is ${key.id}; scopes: ${key.scopes.join(', ')}.\n`,
+    `${secret}\n\nSave the key now: it is not shown again. Its id is ${key.id}; scopes: ${key.scopes.join(', ')}.\n`,
   )
 }
 
 export async function listKeys(this: CliContext): Promise<void> {
   await using store = await openMigratedStore(this)
-  const keys = await listApiKeys(store.db, await firstAccount(store))
+  const keys = await listApiKeys(store.db, await getFirstAccountId(store))
   const rows = keys.map(({ id, prefix, name, scopes, created_at, revoked_at }) => [
     ...[id, `${prefix}…`, name, scopes.join(','), created_at],
     revoked_at ?? '-',
@@ -42,15 +42,15 @@ export async function listKeys(this: CliContext): Promise<void> {
 
 export async function revokeKey(this: CliContext, _flags: object, id: string): Promise<void> {
   await using store = await openMigratedStore(this)
-  const account_id = await firstAccount(store)
+  const account_id = await getFirstAccountId(store)
   const { name, revoked_at } = await applyChange(store, (db) => revokeApiKey(db, account_id, id, this.clock.now()))
-  this.process.stdout.write(`The key "${name}" is revoked since ${revoked_at}. Tokens made with it expire within 15 minutes.\n`)
+  this.process.stdout.write(`The key "${name}" was revoked at ${revoked_at}. Tokens issued for it expire within 15 minutes.\n`)
 }
 
-async function firstAccount(store: Store): Promise<string> {
+async function getFirstAccountId(store: Store): Promise<string> {
   const account = await findFirstAccount(store.db)
   if (account === undefined) {
-    throw new UserError('there is no account yet: the first start of the control process creates it (npm start)')
+    throw new UserError('there is no account yet: start the control process once to create it (npm start)')
   }
   return account.id
 }

@@ -1,10 +1,10 @@
-/** `inlet parked`: what an operator can do about segments whose conversion keeps failing. */
+/** `inlet parked`: lists, retries or skips segments whose conversion keeps failing. */
 import { join } from 'node:path'
 import { listParked } from '#delivery/crash-ledger.ts'
 import { systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 import { commitId } from '#model/commit.ts'
-import { nodeIdentity } from '#node/identity.ts'
+import { readOrCreateNodeId } from '#node/identity.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import type { CliContext } from './context.ts'
 
@@ -12,17 +12,17 @@ export async function listParkedSegments(this: CliContext): Promise<void> {
   const { paths } = await this.readConfig()
   const parked = await listParked(systemFiles, paths.crashLedger)
   const lines = [...parked].map(([id, { reason, at }]) => `${id}  parked ${at}  ${reason}`)
-  this.process.stdout.write(`${lines.length === 0 ? 'no segment is parked' : lines.join('\n')}\n`)
+  this.process.stdout.write(`${lines.length === 0 ? 'no segments are parked' : lines.join('\n')}\n`)
 }
 
 export async function retryParkedSegment(this: CliContext, _flags: object, id: string): Promise<void> {
   await unpark(this, id)
-  this.process.stdout.write('it will be tried again\n')
+  this.process.stdout.write('the segment will be retried\n')
 }
 
 export async function skipParkedSegment(this: CliContext, _flags: object, id: string): Promise<void> {
   const { paths } = await this.readConfig()
-  const nodeId = await nodeIdentity(paths.nodeId)
+  const nodeId = await readOrCreateNodeId(paths.nodeId)
   const segments = new SegmentDirectory({ directory: paths.wal, files: systemFiles })
   await unpark(this, id, async () => {
     const segment = (await segments.list()).find(
@@ -32,7 +32,7 @@ export async function skipParkedSegment(this: CliContext, _flags: object, id: st
   })
 }
 
-/** Removes the record that parks a segment, after `before`: a crash in between must not lead to another conversion. */
+/** Runs `before`, then unparks the segment. A crash in between must not lead to another conversion. */
 async function unpark(context: CliContext, id: string, before?: () => Promise<void>): Promise<void> {
   const { paths } = await context.readConfig()
   if (!(await listParked(systemFiles, paths.crashLedger)).has(id)) {

@@ -4,12 +4,12 @@ export type Output = Pick<WriteStream, 'write'> & { readonly isTTY?: boolean }
 
 const width = 32
 
-/** A progress bar, redrawn on a terminal. Elsewhere it prints a line at every ten per cent. */
+/** A progress bar. Redraws on a terminal; elsewhere prints a line for every ten per cent. */
 export class Progress {
   readonly #output: Output
   readonly #label: string
   readonly #total: number
-  #shown = -1
+  #lastPercent = -1
 
   constructor({ output, label, total }: { readonly output: Output; readonly label: string; readonly total: number }) {
     this.#output = output
@@ -24,9 +24,9 @@ export class Progress {
     const line = `  ${this.#label.padEnd(10)} ${bar} ${String(percent).padStart(3)} %  ${note}`
     if (this.#output.isTTY === true) {
       this.#output.write(`\r${line}\u001b[K${share === 1 ? '\n' : ''}`)
-    } else if (Math.floor(percent / 10) > Math.floor(this.#shown / 10)) {
+    } else if (Math.floor(percent / 10) > Math.floor(this.#lastPercent / 10)) {
       this.#output.write(`${line}\n`)
     }
-    this.#shown = percent
+    this.#lastPercent = percent
   }
 }

@@ -38,7 +38,7 @@ async function readSegment(
     scan = await scanSegment(systemFiles, path)
     await read(scan)
   } catch (error) {
-    throw explain(path, error)
+    throw toUserError(path, error)
   } finally {
     await scan?.close()
   }
@@ -53,35 +53,35 @@ async function cat(scan: SegmentScan, stdout: Writable): Promise<void> {
       const envelope = {
         seq,
         received_at: isoMicros(frame.receivedAtMicros),
-        ...readableEnvelope(frame.envelope),
+        ...toReadableEnvelope(frame.envelope),
       }
       forEachRecord(frame, (start, end) => {
         const { seq: first, ...rest } = envelope
-        lines += `${JSON.stringify({ seq: first, record_index: index++, ...rest, ...readable('payload', frame.payload.subarray(start, end)) })}\n`
+        lines += `${JSON.stringify({ seq: first, record_index: index++, ...rest, ...toReadable('payload', frame.payload.subarray(start, end)) })}\n`
       })
       // A reader such as `head` may close the pipe at any time.
       if (stdout.destroyed || stdout.closed) return
-      if (!stdout.write(lines)) await drained(stdout)
+      if (!stdout.write(lines)) await waitForDrain(stdout)
     }
   }
 }
 
-function drained(stdout: Writable): Promise<void> {
+function waitForDrain(stdout: Writable): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   stdout.once('drain', resolve).once('close', resolve)
   return promise
 }
 
-function readableEnvelope(bytes: Uint8Array): object {
+function toReadableEnvelope(bytes: Uint8Array): object {
   try {
     return { envelope: decodeEnvelope(bytes) }
   } catch {
-    return readable('envelope', bytes)
+    return toReadable('envelope', bytes)
   }
 }
 
-/** Text if it is UTF-8, otherwise base64 under a name that says so. */
-function readable(name: string, bytes: Uint8Array): Readonly<Record<string, string>> {
+/** Returns the bytes as text if they are UTF-8, otherwise as base64 under `<name>_base64`. */
+function toReadable(name: string, bytes: Uint8Array): Readonly<Record<string, string>> {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return isUtf8(view) ? { [name]: view.toString('utf8') } : { [`${name}_base64`]: view.toString('base64') }
 }
@@ -139,7 +139,7 @@ function isoMicros(micros: number): string {
   return isoTimestamp(milliseconds).replace('Z', `${String(micros - milliseconds * 1_000).padStart(3, '0')}Z`)
 }
 
-function explain(path: string, error: unknown): unknown {
+function toUserError(path: string, error: unknown): unknown {
   if (error instanceof SegmentError) return new UserError(error.message)
   switch (errorCode(error)) {
     case 'ENOENT':

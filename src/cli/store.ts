@@ -2,7 +2,7 @@ import { migrate } from '#store/migrate.ts'
 import { openStore, type Store } from '#store/store.ts'
 import type { CliContext } from './context.ts'
 
-/** Opens the database of the configuration, with the newest schema. */
+/** Opens the configured database and migrates it to the newest schema. */
 export async function openMigratedStore(context: CliContext): Promise<Store & AsyncDisposable> {
   const { databaseUrl, paths } = await context.readConfig()
   const store = await openStore(databaseUrl || paths.database)

@@ -1,4 +1,4 @@
-/** The words of the command line: headings of help texts, and what is wrong with a command that cannot run. */
+/** Texts of the command line: headings of the help, and error messages. */
 import { type ApplicationText, ArgumentScannerError, formatMessageForArgumentScannerError, text_en } from '@stricli/core'
 import { AppError } from '#errors.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -8,7 +8,7 @@ export const text: ApplicationText = {
   headers: { usage: 'Usage', aliases: 'Aliases', commands: 'Commands', flags: 'Options', arguments: 'Arguments' },
   keywords: { default: 'default:', separator: 'separated by' },
   briefs: { ...text_en.briefs, argumentEscapeSequence: 'read everything that follows as arguments' },
-  noCommandRegisteredForInput: ({ input, corrections }) => `unknown command: ${input}${suggestion(corrections)}`,
+  noCommandRegisteredForInput: ({ input, corrections }) => `unknown command: ${input}${formatSuggestion(corrections)}`,
   exceptionWhileParsingArguments: (error) =>
     error instanceof ArgumentScannerError ? formatMessageForArgumentScannerError(error, wrongArguments) : describe(error),
   exceptionWhileLoadingCommandFunction: describe,
@@ -18,7 +18,7 @@ export const text: ApplicationText = {
 
 const wrongArguments: Parameters<typeof formatMessageForArgumentScannerError>[1] = {
   FlagNotFoundError: ({ input, corrections }) =>
-    `unknown option: --${input}${suggestion(corrections.map((name) => `--${name}`))}`,
+    `unknown option: --${input}${formatSuggestion(corrections.map((name) => `--${name}`))}`,
   AliasNotFoundError: ({ input }) => `unknown option: -${input}`,
   ArgumentParseError: ({ externalFlagNameOrPlaceholder: name, input, exception }) =>
     `${name === name.toUpperCase() ? name : `--${name}`}: ${exception instanceof Error ? exception.message : exception}, not ${JSON.stringify(input)}`,
@@ -30,11 +30,11 @@ const wrongArguments: Parameters<typeof formatMessageForArgumentScannerError>[1]
   UnsatisfiedPositionalError: ({ placeholder }) => `missing argument: ${placeholder}`,
 }
 
-function suggestion(names: readonly string[]): string {
+function formatSuggestion(names: readonly string[]): string {
   return names.length === 0 ? '' : `; did you mean ${names.map((name) => name.replaceAll('`', '')).join(' or ')}?`
 }
 
-/** Errors for the user are shown as their message. Any other is a bug, and its stack helps to fix it. */
+/** Returns the message of an error for the user. Any other error is a bug: returns its stack. */
 function describe(error: unknown): string {
   if (error instanceof UserError || error instanceof AppError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)

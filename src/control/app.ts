@@ -1,10 +1,10 @@
 /** The composition of the control process. */
 import { randomBytes } from 'node:crypto'
-import { readOrMakeNodeToken } from '#auth/node-token.ts'
+import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, httpUrl } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
-import { holdExclusively } from '#lib/exclusive.ts'
+import { lockExclusively } from '#lib/exclusive.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
 import { openObjectStores } from '#objects/open.ts'
@@ -55,7 +55,7 @@ export async function startControl(config: Config, hooks: AppHooks): Promise<App
     onConnectionLost: (error) => hooks.logger.warn({ err: error }, 'database connection lost'),
   })
   using resources = new DisposableStack()
-  if (store.dialect === 'sqlite') resources.use(holdExclusively(`${database}.lock`, lockedHint))
+  if (store.dialect === 'sqlite') resources.use(lockExclusively(`${database}.lock`, lockedHint))
   try {
     const applied = await migrate(store)
     if (applied > 0) hooks.logger.info({ applied }, 'database migrated')
@@ -86,7 +86,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const opened = await openObjectStores(config, { clock, signedUrls })
   const objectStores = opened.stores
   const compile: DefinitionCompiler = compileView
-  const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
+  const nodeToken = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
 
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
   const applyChange = announceChanges(store, feed)

@@ -1,14 +1,14 @@
 /** The composition of the delivery process. */
 import { type Config, httpUrl } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
-import { holdExclusively } from '#lib/exclusive.ts'
+import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
-import { nodeIdentity } from '#node/identity.ts'
+import { readOrCreateNodeId } from '#node/identity.ts'
 import { Outbox } from '#node/outbox.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
@@ -42,8 +42,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const { logger, clock, files = systemFiles } = hooks
   const objectStores = await openObjectStores(config, { clock })
   const stores = hooks.stores ?? objectStores.stores
-  const nodeId = await nodeIdentity(paths.nodeId)
-  const lock = holdExclusively(paths.deliveryLock)
+  const nodeId = await readOrCreateNodeId(paths.nodeId)
+  const lock = lockExclusively(paths.deliveryLock)
   const control = await ControlClient.open({
     url: config.controlUrl ?? httpUrl(config.controlListen),
     token: config.nodeToken,

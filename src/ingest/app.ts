@@ -2,13 +2,13 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { type Config, httpUrl, type ListenAddress } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
-import { holdExclusively } from '#lib/exclusive.ts'
+import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
-import { nodeIdentity } from '#node/identity.ts'
+import { readOrCreateNodeId } from '#node/identity.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { Wal } from '#wal/wal.ts'
 import { Admission } from './admission.ts'
@@ -34,9 +34,9 @@ const controlTimeoutMs = 10_000
 
 export async function startIngest(config: Config, { logger, clock, files = systemFiles }: AppHooks): Promise<App> {
   warnAboutMemory(config, logger)
-  const nodeId = await nodeIdentity(config.paths.nodeId)
+  const nodeId = await readOrCreateNodeId(config.paths.nodeId)
   // Two processes on one directory would recover each other's open segments.
-  const lock = holdExclusively(config.paths.ingestLock)
+  const lock = lockExclusively(config.paths.ingestLock)
   const control = await ControlClient.open({
     url: config.controlUrl ?? httpUrl(config.controlListen),
     token: config.nodeToken,

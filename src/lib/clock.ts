@@ -1,4 +1,4 @@
-/** Time is passed in as a Clock, so that tests control it. Nothing else reads the system's clock. */
+/** Source of time, passed in so that tests control it. Nothing else reads the system clock. */
 export interface Clock {
   /** Wall clock, milliseconds since 1970 UTC. May jump. */
   now(): number

@@ -4,17 +4,17 @@ import { DatabaseSync } from 'node:sqlite'
 
 const SQLITE_BUSY = 5
 
-/** Another process holds the lock. */
+/** Another process has the lock. */
 export class LockHeldError extends Error {
   override readonly name = 'LockHeldError'
 }
 
 /**
- * Holds a lock file until disposed or until the process exits; the operating system releases it even after `kill -9`.
- * Node has no call for file locks. An exclusive transaction of SQLite is one, on every system and across containers that share a disk.
- * The lock file stays empty. `hint` tells the reader of the error what to check.
+ * Locks a file until disposed or until the process exits. The operating system releases the lock even after `kill -9`.
+ * Node has no file locks. An exclusive transaction of SQLite is one, on every system and across containers that share a disk.
+ * The lock file stays empty. `hint` is appended to the error message: what to check.
  */
-export function holdExclusively(path: string, hint = 'is another Inlet running on this data directory?'): Disposable {
+export function lockExclusively(path: string, hint = 'is another Inlet running on this data directory?'): Disposable {
   mkdirSync(dirname(path), { recursive: true, mode: 0o750 })
   const database = new DatabaseSync(path)
   try {

@@ -45,7 +45,7 @@ describe('Periodic', () => {
     await periodic.stop()
   })
 
-  test('runNow cuts the interval short, and a new one begins', async () => {
+  test('runNow ends the interval early and starts a new one', async () => {
     const { periodic, runs, advance } = setUp()
     periodic.runNow()
     expect(runs, 'before the start').toEqual([])
@@ -62,7 +62,7 @@ describe('Periodic', () => {
     expect(runs).toHaveLength(2)
   })
 
-  test('runNow during a run lets one more follow, not overlap', async () => {
+  test('runNow during a run starts one more run after it', async () => {
     const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     let started = 0
     const { periodic } = setUp({ runAtStart: true, run: () => gates[started++]?.promise })

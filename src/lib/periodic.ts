@@ -10,14 +10,14 @@ export type PeriodicOptions = {
   readonly intervalMs: number
   /** The signal aborts when the service stops. */
   readonly run: (signal: AbortSignal) => Promise<void> | void
-  /** If true, `start` begins the first run; otherwise it comes after one interval. */
+  /** If true, `start` begins the first run. Otherwise it begins after one interval. */
   readonly runAtStart?: boolean
   /** After failed runs the delay grows from `intervalMs` up to this. */
   readonly failureDelayMsMax?: number
-  /** Logged when a run throws. The next run follows in any case. */
+  /** Log message when a run throws. Later runs are not affected. */
   readonly failure: string
   /**
-   * Logged at the first success after a logged failure. If set, an outage is logged once; if not, every failure is logged.
+   * Log message at the first success after a logged failure. If set, an outage is logged once. Otherwise every failure is logged.
    */
   readonly recovery?: string
   /** Level of the failure's log line. Default `error`. */
@@ -29,7 +29,7 @@ export type PeriodicOptions = {
 }
 
 /**
- * Runs a function again and again.
+ * Runs a function periodically.
  *
  * Law: runs never overlap; `stop` waits for the one in progress, and none starts after it.
  */
@@ -91,7 +91,7 @@ export class Periodic implements Service {
     try {
       await run(this.#stopping.signal)
     } catch (error) {
-      if (!this.#stopping.signal.aborted) this.#failed(error)
+      if (!this.#stopping.signal.aborted) this.#logFailure(error)
       return this.#options.failureDelayMsMax === undefined ? intervalMs : this.#backoff.next()
     }
     if (recovery !== undefined && this.#failures >= failuresBeforeLog) logger.info(recovery)
@@ -100,7 +100,7 @@ export class Periodic implements Service {
     return intervalMs
   }
 
-  #failed(error: unknown): void {
+  #logFailure(error: unknown): void {
     const { failure, recovery, level = 'error', failuresBeforeLog = 1, logger } = this.#options
     this.#failures += 1
     const isOutageStart = this.#failures === failuresBeforeLog

@@ -4,15 +4,15 @@ import { dirname } from 'node:path'
 import { errorCode } from './files.ts'
 
 /**
- * Returns the text of a file, which is created with the text of `make` if it is missing and never changes. Only its owner can read it.
- * Processes that call it at the same time all get the same complete text.
+ * Returns the text of a file. Creates the file with the text from `generate` if it is missing. Only its owner can read it.
+ * Concurrent processes all get the same complete text.
  */
-export async function readOrCreate(path: string, make: () => string): Promise<string> {
+export async function readOrCreate(path: string, generate: () => string): Promise<string> {
   const known = await readText(path)
   if (known !== undefined) return known
   await mkdir(dirname(path), { recursive: true })
   const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}.tmp`
-  await writeFile(draft, `${make()}\n`, { mode: 0o600, flag: 'wx', flush: true })
+  await writeFile(draft, `${generate()}\n`, { mode: 0o600, flag: 'wx', flush: true })
   try {
     // Creating a hard link fails if the name exists, and never exposes a half-written file.
     await link(draft, path)

@@ -3,7 +3,7 @@ import { Semaphore } from './semaphore.ts'
 
 const never = new AbortController().signal
 
-/** Whether the promise is settled once all that can run has run. */
+/** Returns whether the promise is still pending after all callbacks that are ready have run. */
 async function isPending(promise: Promise<unknown>): Promise<boolean> {
   const waiting = Symbol('waiting')
   await new Promise(setImmediate)
@@ -29,15 +29,15 @@ test('grants in order, and a request for all permits waits for all', async () =>
 test('an aborted request does not block those behind it', async () => {
   const semaphore = new Semaphore(2)
   await semaphore.acquire(1, never)
-  const giveUp = new AbortController()
-  const all = semaphore.acquire(2, giveUp.signal)
+  const abort = new AbortController()
+  const all = semaphore.acquire(2, abort.signal)
   const behind = semaphore.acquire(1, never)
-  giveUp.abort(new Error('enough'))
+  abort.abort(new Error('enough'))
   await expect(all).rejects.toThrow('enough')
   await behind
 })
 
-test('lends only idle permits, and asks for them back at once', async () => {
+test('lends only idle permits, and requests them back at once', async () => {
   const semaphore = new Semaphore(2)
   const one = await semaphore.acquire(1, never)
   const lent = await semaphore.borrow(never)
@@ -62,11 +62,11 @@ test('lends only idle permits, and asks for them back at once', async () => {
 test('a borrower may abort', async () => {
   const semaphore = new Semaphore(1)
   const one = await semaphore.acquire(1, never)
-  const giveUp = new AbortController()
-  const lent = semaphore.borrow(giveUp.signal)
-  giveUp.abort(new Error('enough'))
+  const abort = new AbortController()
+  const lent = semaphore.borrow(abort.signal)
+  abort.abort(new Error('enough'))
   await expect(lent).rejects.toThrow('enough')
-  await expect(semaphore.borrow(giveUp.signal)).rejects.toThrow('enough')
+  await expect(semaphore.borrow(abort.signal)).rejects.toThrow('enough')
   one[Symbol.dispose]()
   await semaphore.acquire(1, never)
 })

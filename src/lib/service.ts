@@ -1,7 +1,7 @@
 /**
  * A component with a life cycle.
  *
- * Law: `start` resolves when the service works. `stop` is idempotent, finishes accepted work, and resolves when nothing is running.
+ * Law: `start` resolves when the service is ready. `stop` is idempotent, finishes accepted work, and resolves when nothing is running.
  */
 export interface Service {
   readonly name: string

@@ -1,4 +1,4 @@
-/** An error whose message is written for the person at the terminal, and says what to do. It is shown without a stack. */
+/** An error for the person at the terminal. Its message includes what to do, and is printed without a stack. */
 export class UserError extends Error {
   override readonly name: string = 'UserError'
 }

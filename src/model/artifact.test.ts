@@ -105,7 +105,7 @@ describe('the key of an artifact', () => {
     )
   })
 
-  test('the prefix can be read from it', () => {
+  test('prefixOf returns the prefix of a key', () => {
     const prefixes = fc.constantFrom('', 'p', 'p/q', segment.endpointId, `p/${segment.endpointId}`)
     fc.assert(
       fc.property(prefixes, kinds, (prefix, kind) => {
@@ -114,7 +114,7 @@ describe('the key of an artifact', () => {
     )
   })
 
-  test('the commit and the kind can be read from the key of a marker, and from no other', () => {
+  test('parseMarkerKey returns the commit and the kind of markers only', () => {
     fc.assert(
       fc.property(kinds, (kind) => {
         const key = objectKey('p', segment, kind)

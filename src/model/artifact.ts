@@ -1,9 +1,9 @@
 /**
- * The kinds of files that are made from a segment, and where each is stored in the bucket.
+ * The kinds of files created from a segment, and their object keys.
  *
- * Owns: the text form of a kind (the keys of `artifacts` in markers and in the API) and the object keys. No other file takes either apart.
- * Law: an object key is a pure function of the destination's prefix, the segment and the kind, so a repeated upload overwrites itself,
- * and no two kinds of a segment share a key.
+ * Owns: the text form of a kind (the keys of `artifacts` in markers and in the API) and the object keys. No other file parses either.
+ * Law: an object key is a pure function of the destination's prefix, the segment and the kind, so a repeated upload overwrites itself.
+ * Different kinds of a segment have different keys.
  */
 import { isoTimestamp } from '#lib/clock.ts'
 import { commitId } from './commit.ts'
@@ -25,10 +25,10 @@ export type ArtifactKind =
   | ({ readonly type: 'dlq' } & ViewOutput)
   /** Written last: it lists the other files of the segment. */
   | { readonly type: 'marker' }
-  /** The marker of what a backfill or a re-drive added to a segment. */
+  /** The marker of an addition by a backfill or a re-drive. */
   | ({ readonly type: 'addition-marker' } & ViewVersion)
 
-/** The facts about a segment that its object keys are made of. */
+/** The parts of a segment's object keys. */
 export type SegmentName = {
   readonly endpointId: string
   readonly nodeId: string
@@ -41,7 +41,9 @@ export type SegmentName = {
 
 const namePattern = '[a-z][a-z0-9_]*'
 const versionPattern = '[1-9][0-9]{0,14}'
-const ofView = new RegExp(`^(views|dlq|manifest)/(${namePattern})/v(${versionPattern})(?:/redrive-v(${versionPattern}))?$`)
+const viewKindPattern = new RegExp(
+  `^(views|dlq|manifest)/(${namePattern})/v(${versionPattern})(?:/redrive-v(${versionPattern}))?$`,
+)
 
 type KindWithoutView = Exclude<ArtifactKind, ViewVersion>
 
@@ -50,11 +52,11 @@ const kindsByText: ReadonlyMap<string, KindWithoutView> = new Map(
   (Object.keys(textOf) as KindWithoutView['type'][]).map((type) => [textOf[type], { type }]),
 )
 
-/** Returns undefined if the text is not the kind of any artifact. */
+/** Parses the text of a kind. Returns undefined if it is not one. */
 export function parseArtifactKind(text: string): ArtifactKind | undefined {
   const kind = kindsByText.get(text)
   if (kind !== undefined) return kind
-  const [, folder, name, version, redriveFrom] = ofView.exec(text) ?? []
+  const [, folder, name, version, redriveFrom] = viewKindPattern.exec(text) ?? []
   if (name === undefined) return undefined
   const view = { name, version: Number(version) }
   if (folder === 'manifest') return redriveFrom === undefined ? { type: 'addition-marker', ...view } : undefined
@@ -62,7 +64,7 @@ export function parseArtifactKind(text: string): ArtifactKind | undefined {
   return redriveFrom === undefined ? { type, ...view } : { type, ...view, redriveFrom: Number(redriveFrom) }
 }
 
-/** The inverse of `parseArtifactKind`. */
+/** Returns the text of a kind: the inverse of `parseArtifactKind`. */
 export function printArtifactKind(kind: ArtifactKind): string {
   switch (kind.type) {
     case 'view':
@@ -79,7 +81,7 @@ export function isMarker({ type }: ArtifactKind): boolean {
   return type === 'marker' || type === 'addition-marker'
 }
 
-/** `prefix` is the destination's, normalised: empty, or without a slash at either end. */
+/** Returns the object key. `prefix` is the destination's, normalized: empty, or without a slash at either end. */
 export function objectKey(prefix: string, segment: SegmentName, kind: ArtifactKind): string {
   const { folder, suffix } = layoutOf(kind)
   const date = isoTimestamp(segment.sealedAtMicros / 1000).slice(0, 10)
@@ -87,12 +89,12 @@ export function objectKey(prefix: string, segment: SegmentName, kind: ArtifactKi
   return `${endpointFolder(prefix, segment.endpointId)}${folder}/dt=${date}/${name}${suffix}`
 }
 
-/** Every marker of an endpoint lies under it. */
+/** Returns the folder that contains all markers of an endpoint. */
 export function markerFolder(prefix: string, endpointId: string): string {
   return `${endpointFolder(prefix, endpointId)}${markers}/`
 }
 
-/** The prefix that an object of the endpoint was stored under, whatever the prefix of its destination is today. */
+/** Returns the prefix that an object was stored under, which may differ from the current prefix of its destination. */
 export function prefixOf(key: string, endpointId: string): string {
   return key.slice(0, Math.max(0, key.lastIndexOf(`/${endpointId}/`)))
 }
@@ -107,7 +109,7 @@ export function parseMarkerKey(key: string): { readonly commitId: string; readon
   return { commitId, kind: isAddition ? { type: 'addition-marker', name, version: Number(version) } : { type: 'marker' } }
 }
 
-/** The id of an addition's marker: that of the segment's commit, and the view version that was added. */
+/** Returns the id of an addition's marker: the commit id of the segment, and the view version that was added. */
 export function additionId(commitId: string, { name, version }: ViewVersion): string {
   return `${commitId}.${name}-v${version}`
 }
@@ -133,12 +135,12 @@ function endpointFolder(prefix: string, endpointId: string): string {
   return prefix === '' ? `${endpointId}/` : `${prefix}/${endpointId}/`
 }
 
-/** Files of a re-drive lie beside those of live delivery. */
+/** Files of a re-drive are in the same folder as those of live delivery. */
 function viewFolder({ type, name, version }: Extract<ArtifactKind, ViewOutput>): string {
   return `${type === 'view' ? 'views' : 'dlq'}/${name}/v${version}`
 }
 
-/** The folder, and what follows the id of the commit in the name. */
+/** Returns the folder, and the suffix after the commit id. */
 function layoutOf(kind: ArtifactKind): { readonly folder: string; readonly suffix: string } {
   switch (kind.type) {
     case 'segment':

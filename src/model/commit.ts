@@ -4,13 +4,13 @@ import { pageLimits } from './limits.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 import { ViewQuality } from './view-quality.ts'
 
-/** A file that was made from a segment, as stored in the bucket. `key` is the whole object key, prefix included. */
+/** A file created from a segment, as stored in the bucket. `key` is the whole object key, prefix included. */
 export const ArtifactFile = z.object({
   key: z.string(),
   bytes: z.int().min(0),
   rows: z.int().min(0),
   sha256: z.string(),
-  /** Only of files of a view. */
+  /** Only for files of a view. */
   view_id: Id.optional(),
   view_version: z.int().optional(),
 })

@@ -7,7 +7,7 @@ import { Timestamp } from './timestamp.ts'
 export const EndpointStatus = z.enum(['deploying', 'active', 'degraded', 'paused', 'draining', 'failed'])
 export type EndpointStatus = z.infer<typeof EndpointStatus>
 
-/** The state that the owner of an endpoint asked for. The status in the API is computed from this and from what nodes report. */
+/** The state that the owner of an endpoint requested. The status in the API is computed from it and from reports of nodes. */
 export const DesiredState = z.enum(['active', 'paused', 'draining'])
 export type DesiredState = z.infer<typeof DesiredState>
 

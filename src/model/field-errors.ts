@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { FieldError } from '#errors.ts'
 
-/** Converts the issues of a schema to field errors. For a union, reports the issues of the variant that was probably meant. */
+/** Converts the issues of a schema to field errors. For a union, reports the issues of the variant that was probably intended. */
 export function fieldErrorsOf({ issues }: z.core.$ZodError): readonly FieldError[] {
   return issues.flatMap((issue) => toFieldErrors(issue, []))
 }
@@ -14,9 +14,11 @@ function toFieldErrors(issue: z.core.$ZodIssue, parent: readonly PropertyKey[]):
     return issue.keys.map((key) => ({ path: [...parts, key].join('.'), message: 'is not a known field' }))
   }
   if (issue.code === 'invalid_union') {
-    const meant = issue.errors.find((choice) => !choice.some(({ code, path: at }) => code === 'invalid_type' && at.length === 0))
+    const intended = issue.errors.find(
+      (choice) => !choice.some(({ code, path: at }) => code === 'invalid_type' && at.length === 0),
+    )
     const [first = []] = issue.errors
-    return (meant ?? first.slice(0, 1)).flatMap((inner) => toFieldErrors(inner, parts))
+    return (intended ?? first.slice(0, 1)).flatMap((inner) => toFieldErrors(inner, parts))
   }
   return [{ path, message: issue.message }]
 }

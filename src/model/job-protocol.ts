@@ -14,7 +14,7 @@ import { Timestamp } from './timestamp.ts'
  */
 export const LeaseRequest = z.strictObject({
   node_id: Id,
-  /** New at each start of the process. A unit that is leased to an earlier one was running when that process died. */
+  /** New at each start of the process. A unit leased to an earlier incarnation was running when that process crashed. */
   incarnation: z.string().max(64),
   max: z.int().min(0).max(jobLimits.leasesPerRequestMax),
   /** Leases of the units that are running. */
@@ -53,7 +53,7 @@ export type Unit = z.infer<typeof Unit>
 
 export const Leases = z.object({
   units: z.array(Unit),
-  /** Those of the named leases that are still valid. */
+  /** The named leases that are still valid. */
   held: z.array(Id),
   /** More units may be available right now. */
   more: z.boolean(),

@@ -44,7 +44,7 @@ export const Job = z.object({
   to: Timestamp.nullable(),
   segments: z
     .object({ total: z.int(), done: z.int(), skipped: z.int(), failed: z.int() })
-    .meta({ description: 'skipped: there was nothing to do or nothing to read; `reasons` says which' }),
+    .meta({ description: 'skipped: there was nothing to do or nothing to read; see `reasons`' }),
   counters: z
     .object({ processed: z.int(), accepted: z.int(), dropped: z.int(), dlq: z.int() })
     .meta({ description: 'rows of this job alone; the metrics of the view count live delivery only' }),
@@ -59,7 +59,7 @@ export type Job = z.infer<typeof Job>
 export const JobDetail = Job.extend({
   reasons: z
     .array(z.object({ outcome: z.enum(['skipped', 'failed']), reason: z.string(), segments: z.int() }))
-    .meta({ description: 'why segments were skipped or failed, the most frequent first' }),
+    .meta({ description: 'why segments were skipped or failed, most frequent first' }),
 })
 export type JobDetail = z.infer<typeof JobDetail>
 

@@ -22,7 +22,7 @@ export const mqttLimits = {
   maxConnections: { min: 1, max: 100_000, default: 1_000 },
   keepaliveMaxSeconds: { min: 10, max: 3_600, default: 300 },
   qosMax: { min: 0, max: 1, default: 1 },
-  /** CONNECT, its will included. */
+  /** Size of a CONNECT packet, including its will. */
   connectBytesMax: 16 * KiB,
   clientIdBytesMax: 512,
   usernameBytesMax: 512,
@@ -32,7 +32,7 @@ export const mqttLimits = {
   topicAliasMax: 16,
   /** All properties of a message. */
   propertiesBytesMax: 16 * KiB,
-  /** Payload and properties of a will, which is held as long as its connection. */
+  /** Payload and properties of a will, which is in memory as long as its connection. */
   willBytesMax: 8 * KiB,
   /** A packet other than PUBLISH, e.g. a SUBSCRIBE with many filters. */
   controlBytesMax: 64 * KiB,
@@ -71,9 +71,9 @@ export const previewLimits = {
   timeoutMs: 10_000,
   /** All samples of the maximum size fit, with every quote and line break escaped. */
   bodyBytesMax: 16 * MiB,
-  /** Values of the rows in the result, as text. All values that samples can hold fit, also in lists of short numbers. */
+  /** Values of the rows in the result, as text. All values that samples can contain fit, also in lists of short numbers. */
   resultBytesMax: 16 * MiB,
-  /** Previews that one account may run or have waiting. */
+  /** Previews of one account that run or wait. */
   perAccountMax: 4,
 } as const
 
@@ -125,7 +125,7 @@ export const requestLimits = {
   headersTimeoutMs: 15_000,
   /** How long a connection may stay idle between two requests. */
   idleConnectionMs: 75_000,
-  /** A body must bring this many bytes in each window. */
+  /** A client must send this many bytes of a body in each window. */
   rateWindowMs: 10_000,
   rateWindowBytesMin: 8 * KiB,
 } as const

@@ -32,9 +32,9 @@ export const EndpointLag = z.object({
   endpoint_id: Id,
   undelivered_segments: z.int().min(0),
   undelivered_bytes: z.int().min(0),
-  /** When the oldest sealed segment that is not committed was sealed. */
+  /** When the oldest uncommitted segment was sealed. */
   oldest_sealed_at: Timestamp.nullable(),
-  /** Why delivery is blocked, in words for the owner of the endpoint; null if it is not. */
+  /** Why delivery is blocked, for the owner of the endpoint; null if it is not. */
   blocked_by: z.string().nullable(),
 })
 export type EndpointLag = z.infer<typeof EndpointLag>

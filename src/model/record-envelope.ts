@@ -1,5 +1,5 @@
 /**
- * What ingest records beside a payload: which protocol it came by, and what that protocol says of it. All records of one frame share it.
+ * Metadata that ingest stores with a payload: its protocol, and fields of that protocol. All records of one frame share it.
  *
  * Owns: the encoding, JSON as UTF-8. Does not own: when it is encoded. The log stores it as opaque bytes, so a new protocol adds fields
  * here and changes neither the frame nor the log.
@@ -11,7 +11,7 @@ export type RecordEnvelope = {
   readonly topic?: string
   readonly client_id?: string
   readonly content_type?: string
-  /** A name that was sent several times has a list of its values. */
+  /** A name that occurs several times has a list of its values. */
   readonly user_properties?: Readonly<Record<string, string | readonly string[]>>
 }
 
@@ -43,11 +43,11 @@ function isTextOrAbsent(value: unknown): boolean {
   return value === undefined || typeof value === 'string'
 }
 
-/** Groups properties by name, in the order in which the names first came. */
+/** Groups properties by name, in the order in which the names first occur. */
 export function groupProperties(
   pairs: readonly (readonly [name: string, value: string])[],
 ): Readonly<Record<string, string | readonly string[]>> {
-  // No prototype: every name is an ordinary name, `__proto__` as well.
+  // Without a prototype every name is an ordinary key, including `__proto__`.
   const grouped: Record<string, string | string[]> = Object.create(null)
   for (const [name, value] of pairs) {
     const known = grouped[name]

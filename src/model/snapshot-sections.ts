@@ -75,7 +75,7 @@ export const Section = z.discriminatedUnion('kind', [
 ])
 export type Section = z.infer<typeof Section>
 
-/** The last line of an answer: without it the answer was cut off. */
+/** The last line of a response. Without it the response was cut off. */
 export const SectionsEnd = z.object({
   kind: z.literal('end'),
   epoch: z.int().min(0),
@@ -87,15 +87,15 @@ export type SectionsEnd = z.infer<typeof SectionsEnd>
 
 export const SnapshotRequest = z.strictObject({
   node_id: Id,
-  /** The epoch that the process works by; -1 for none: then there is an answer at once, even an empty one. */
+  /** The epoch that the process uses, or -1 for none. With -1 control responds at once, even if nothing changed. */
   epoch: z.int().min(-1),
   kinds: z.array(SectionKind).min(1),
-  /** The versions that the process has, by the section's name. */
+  /** The versions that the process has, by section name. */
   have: z.record(z.string().max(sectionNameCharsMax), z.string().max(sectionVersionCharsMax)),
   wait_ms: z.int().min(0).max(60_000),
 })
 export type SnapshotRequest = z.infer<typeof SnapshotRequest>
 
-/** The highest committed seq of each endpoint, from one node. */
+/** The highest committed seq of each endpoint on one node. */
 export const CommittedSeqs = z.object({ seqs: z.record(Id, z.int().min(0)) })
 export type CommittedSeqs = z.infer<typeof CommittedSeqs>

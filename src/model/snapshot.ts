@@ -1,4 +1,4 @@
-/** The configuration of a node, as its processes use it. Put together from sections: `snapshot-sections.ts`. */
+/** The configuration of a node, as its processes use it. Merged from sections (`snapshot-sections.ts`). */
 import type { z } from 'zod'
 import type { Definition } from './definition.ts'
 import type { BindingSection, EndpointSection, KeySection, RevokedKeySection } from './snapshot-sections.ts'
@@ -13,9 +13,9 @@ export type BoundView = z.infer<typeof BindingSection> & {
 export type SnapshotEndpoint = Omit<z.infer<typeof EndpointSection>, 'label' | 'bindings'> & {
   /** `<label>.<region>.<base domain>`; null if endpoints have no hosts of their own. */
   ingest_host: string | null
-  /** Oldest binding first. Empty in a process that does not ask for views. */
+  /** Oldest binding first. Empty in a process that does not fetch views. */
   views: BoundView[]
-  /** The highest seq that control has a commit for from this node, as of the start of the process; -1 for none. */
+  /** The highest seq of this node with a commit, as of the start of the process; -1 for none. */
   committed_seq: number
 }
 
@@ -25,14 +25,14 @@ export type Snapshot = {
   /** Every change of the node's region up to this epoch is included. */
   epoch: number
   region: string
-  /** The active keys of accounts with an endpoint in the region. The same array for as long as no key changes. */
+  /** The active keys of accounts with an endpoint in the region. The same array while no key changes. */
   keys: SnapshotKey[]
-  /** Keys revoked so recently that a token issued for them could still be alive. */
+  /** Keys revoked so recently that a token issued for them could still be valid. */
   revoked_keys: z.infer<typeof RevokedKeySection>[]
   /** The public keys that sign access tokens. */
   jwks: { keys: Record<string, unknown>[] }
-  /** `iss` and `aud` that a token must carry. */
+  /** `iss` and `aud` that a token must have. */
   token_issuer: string
-  /** The same array for as long as no endpoint changes. */
+  /** The same array while no endpoint changes. */
   endpoints: SnapshotEndpoint[]
 }

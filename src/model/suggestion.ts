@@ -26,7 +26,7 @@ export const SuggestedColumn = z.object({
 export type SuggestedColumn = z.infer<typeof SuggestedColumn>
 
 export const Suggestion = z.object({
-  definition: Definition.nullable().meta({ description: 'null if no column can be made from the samples' }),
+  definition: Definition.nullable().meta({ description: 'null if no column can be derived from the samples' }),
   warnings: z.array(PreviewIssue),
   sample_count: z.int().meta({ description: 'samples that are valid JSON' }),
   columns: z.array(SuggestedColumn).meta({ description: 'columns of the definition, in its order' }),

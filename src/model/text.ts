@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A name or other text of one line. Control characters are rejected: they cause trouble in logs, file names and databases. */
+/** A name or other text of one line. Control characters are rejected: they break logs, file names and databases. */
 export const lineOfText = (charsMax: number) =>
   z
     .string()

@@ -9,5 +9,5 @@ export const Timestamp = z.iso
 export const TimestampInput = z.iso
   .datetime({ offset: true })
   .transform((text) => new Date(text).toISOString())
-  // An offset can move the first and the last day beyond the years of four digits.
+  // Converting to UTC can move a time out of the four-digit years.
   .refine((text) => /^\d{4}-/.test(text), 'must be in the years 0000 to 9999 in UTC')

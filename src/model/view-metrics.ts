@@ -19,17 +19,15 @@ const described = (description: string) => ({ description })
 
 const ColumnWindow = z.object({
   values: z.int().meta(described('accepted rows that have a value in the column')),
-  nulls: z.int().meta(described('accepted rows that have NULL in it')),
+  nulls: z.int().meta(described('accepted rows that have NULL in the column')),
   null_rate_pct: z.number().meta(described('share of `nulls` in the accepted rows, in per cent; 0 if there are no rows')),
-  cast_failures: z
-    .int()
-    .meta(described('values that could not be cast to the type of the column: the sum of `cast_nulls` and `cast_dlq`')),
+  cast_failures: z.int().meta(described('values that could not be cast to the type of the column: `cast_nulls` + `cast_dlq`')),
   cast_nulls: z
     .int()
-    .meta(described('of them those that became NULL, in rows that are accepted or that the filters leave unknown')),
+    .meta(described('cast failures that became NULL, in rows that are accepted or for which the filters are unknown')),
   cast_dlq: z
     .int()
-    .meta(described('of them those whose row went to the DLQ for it; of a row with several errors the first column counts')),
+    .meta(described('cast failures that sent the row to the DLQ; a row with several errors counts for the first column only')),
   missing: z.int().meta(described('rows that went to the DLQ because the column is required and has no value')),
   min: z
     .string()
@@ -39,17 +37,17 @@ const ColumnWindow = z.object({
         `smallest value of the accepted rows as text: whole numbers and decimals exact, floating point numbers in their shortest form (NaN is ignored), ISO 8601 in UTC, BOOLEAN as \`false\` or \`true\`, VARCHAR in the order of its bytes and cut to ${qualityLimits.textCharsMax} characters, so that it is never larger than the value. Null if there is no value, and for JSON, BLOB and lists`,
       ),
     ),
-  max: z.string().nullable().meta(described('largest value, in the same form; a VARCHAR that is longer begins with it')),
+  max: z.string().nullable().meta(described('largest value, in the same format; for a longer VARCHAR, its first characters')),
 })
 export type ColumnWindow = z.infer<typeof ColumnWindow>
 
 const ColumnMetrics = z.object({ name: z.string(), type: z.string(), last_24h: ColumnWindow, all_time: ColumnWindow })
 
 const UnmappedPath = z.object({
-  path: z.string().meta(described(`cut off with … after ${qualityLimits.pathCharsMax} characters`)),
-  types: z.array(JsonKind).meta(described('kinds of JSON values that were seen there')),
-  records: z.int().meta(described('sampled records that have a value there that is not null')),
-  sampled_records: z.int().meta(described('records that were looked at, whatever became of them')),
+  path: z.string().meta(described(`truncated with … after ${qualityLimits.pathCharsMax} characters`)),
+  types: z.array(JsonKind).meta(described('kinds of JSON values at the path')),
+  records: z.int().meta(described('sampled records with a value at the path that is not null')),
+  sampled_records: z.int().meta(described('records that were sampled, accepted or not')),
   seen_pct: z.number().meta(described('share of `records` in `sampled_records`, in per cent')),
   last_seen_at: Timestamp,
 })
@@ -102,7 +100,7 @@ export const ViewMetrics = z.object({
 })
 export type ViewMetrics = z.infer<typeof ViewMetrics>
 
-const noCounts: ViewCounts = { processed: 0, accepted: 0, dropped: 0, dlq: 0 }
+const zeroCounts: ViewCounts = { processed: 0, accepted: 0, dropped: 0, dlq: 0 }
 
 export function sumCounts(counts: readonly ViewCounts[]): ViewCounts {
   return counts.reduce(
@@ -112,7 +110,7 @@ export function sumCounts(counts: readonly ViewCounts[]): ViewCounts {
       dropped: sum.dropped + dropped,
       dlq: sum.dlq + dlq,
     }),
-    noCounts,
+    zeroCounts,
   )
 }
 

@@ -7,7 +7,7 @@ import { addQualities, noQuality, type QualitySum } from './view-quality.ts'
 
 const compareValues = (type: string, one: string, other: string) => (orderOfPrinted(type) ?? byBytes).compare(one, other)
 
-describe('values are compared by their type', () => {
+describe('values are compared by type', () => {
   test.each([
     ['BIGINT', '-9223372036854775808', '-9223372036854775807', '-1', '0', '9', '10', '9007199254740992', '9007199254740993'],
     ['UHUGEINT', '0', '99999999999999999999999999999999999998', '99999999999999999999999999999999999999'],
@@ -41,7 +41,7 @@ describe('values are compared by their type', () => {
     }
   })
 
-  test('whatever a node sends', () => {
+  test('comparing any text returns a number', () => {
     const type = fc.constantFrom('BIGINT', 'DECIMAL(4,2)', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR', 'JSON', 'no type')
     fc.assert(
       fc.property(type, fc.string(), fc.string(), (type, one, other) => {
@@ -51,7 +51,7 @@ describe('values are compared by their type', () => {
   })
 })
 
-describe('sums', () => {
+describe('addQualities', () => {
   const paths = (from: number, count: number, at = '2026-11-20T08:00:00.000Z'): QualitySum => ({
     ...noQuality,
     sampled_records: count,
@@ -60,7 +60,7 @@ describe('sums', () => {
     })),
   })
 
-  test('keep the paths that are seen most, and when they were last', () => {
+  test('keeps the most frequent paths, and when they were last seen', () => {
     const later = '2026-11-20T08:05:00.000Z'
     const { unmapped, sampled_records } = addQualities([paths(0, 90, later), paths(89, 90), paths(89, 1)])
     expect(sampled_records).toBe(181)
@@ -68,12 +68,12 @@ describe('sums', () => {
     expect(unmapped[0]).toEqual({ path: '$.p89', types: ['integer'], records: 3, last_seen_at: later })
   })
 
-  test('of nothing are nothing', () => {
+  test('returns no quality for no input', () => {
     expect(addQualities([])).toEqual(noQuality)
     expect(addQualities([noQuality, noQuality])).toEqual(noQuality)
   })
 
-  test('leave columns of another type alone', () => {
+  test('ignores columns of another type', () => {
     const column = { name: 'a', values: 1, nulls: 0, cast_nulls: 0, cast_dlq: 0, missing: 0, min: '1', max: '1' }
     const [one, other] = [
       { ...noQuality, columns: [{ ...column, type: 'BIGINT' }] },

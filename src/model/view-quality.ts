@@ -2,8 +2,8 @@
  * Data quality of a view: the values of its columns, and the paths that no column reads.
  *
  * Owns: adding up the quality of several segments. Does not own: measuring one segment (records/), storage (store/).
- * Law: sums are exact and do not depend on their order. Minimum and maximum are compared by their type, and as doubles only if the type is
- * floating point.
+ * Law: sums are exact and do not depend on their order. Minimum and maximum are compared by type; only floating point types are
+ * compared as doubles.
  */
 import { z } from 'zod'
 import { qualityLimits } from './limits.ts'
@@ -98,7 +98,7 @@ function addColumn(one: ColumnQuality, other: ColumnQuality): ColumnQuality {
   }
 }
 
-/** Returns the smaller (-1) or the larger (1) of two canonical texts; null means that there is none. */
+/** Returns the smaller (-1) or the larger (1) of two canonical texts. Null stands for no value. */
 export function extreme({ compare }: ValueOrder, one: string | null, other: string | null, sign: -1 | 1): string | null {
   if (one === null || other === null) return one ?? other
   return compare(other, one) * sign > 0 ? other : one

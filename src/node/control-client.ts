@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { readOrMakeNodeToken } from '#auth/node-token.ts'
+import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
 import { CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
@@ -23,7 +23,7 @@ export type ControlClientOptions = {
   readonly timeoutMs: number
 }
 
-/** The node's side of `/internal/v1`. Makes one attempt per call: retries are the caller's. */
+/** Client of `/internal/v1`. Makes one attempt per call; the caller retries. */
 export class ControlClient {
   readonly #options: ControlClientOptions
 
@@ -31,7 +31,7 @@ export class ControlClient {
     this.#options = options
   }
 
-  /** Uses the token of the data directory if none is configured. */
+  /** Creates a client. Uses the token of the data directory if none is configured. */
   static async open({
     token,
     tokenPath,
@@ -40,20 +40,20 @@ export class ControlClient {
     readonly token: string | null
     readonly tokenPath: string
   }): Promise<ControlClient> {
-    return new ControlClient({ ...rest, token: token ?? (await readOrMakeNodeToken(tokenPath)) })
+    return new ControlClient({ ...rest, token: token ?? (await readOrCreateNodeToken(tokenPath)) })
   }
 
   async register(body: Register, signal: AbortSignal): Promise<number> {
     return (await this.#json(Registered, 'POST', 'register', { body, signal })).epoch
   }
 
-  /** The sections that differ from those that the node has, as lines; undefined if nothing changed in `wait_ms`. */
+  /** Returns the lines of sections that differ from the node's copy, or undefined if nothing changed within `wait_ms`. */
   async fetchSnapshot(request: SnapshotRequest, signal: AbortSignal): Promise<Uint8Array | undefined> {
     const response = await this.#call('POST', 'snapshot', { body: request, signal, waitMs: request.wait_ms })
     return response.status === 204 ? undefined : response.bytes()
   }
 
-  /** The highest committed seq of each endpoint, from this node. */
+  /** Returns the highest committed seq of each endpoint on this node. */
   async fetchCommittedSeqs(nodeId: string, signal: AbortSignal): Promise<CommittedSeqs> {
     return this.#json(CommittedSeqs, 'GET', `committed-seqs?node_id=${nodeId}`, { signal })
   }
@@ -62,7 +62,7 @@ export class ControlClient {
     await this.#call('POST', 'heartbeat', { body, signal })
   }
 
-  /** The ids that are durable in the store when this resolves. */
+  /** Returns the ids of the commits that are now durable in the store. */
   async sendCommits(commits: readonly SegmentCommit[], signal: AbortSignal): Promise<readonly string[]> {
     return (await this.#json(CommitsRecorded, 'POST', 'commits', { body: { commits }, signal })).recorded
   }
@@ -94,10 +94,10 @@ export class ControlClient {
       throw new ControlError(0, `control at ${url} cannot be reached`, { cause: error })
     }
     if (response.ok) return response
-    const answer = await response.text().catch(() => '')
+    const text = await response.text().catch(() => '')
     throw new ControlError(
       response.status,
-      `control rejected ${method} ${path.split('?')[0]}: ${response.status} ${answer.slice(0, 500)}`,
+      `control rejected ${method} ${path.split('?')[0]}: ${response.status} ${text.slice(0, 500)}`,
     )
   }
 }

@@ -20,7 +20,7 @@ export type HeartbeatOptions = {
   readonly logger: Logger
 }
 
-/** Reports the state of a process to control, at once and then every two seconds. A lost report does no harm: the next one is complete. */
+/** Reports the state of a process to control, at start and every two seconds. A lost report is harmless: the next one is complete. */
 export class Heartbeat implements Service {
   readonly name = 'heartbeat'
   readonly #beats: Periodic

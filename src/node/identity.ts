@@ -1,7 +1,7 @@
 import { readOrCreate } from '#lib/read-or-create.ts'
 import { Id, newId } from '#model/id.ts'
 
-/** The id of this node: made at its first start, kept as long as its disk. Its processes all read the same one. */
-export async function nodeIdentity(path: string): Promise<string> {
+/** Returns the id of this node. The first process to call this creates it; it is stored on the node's disk. */
+export async function readOrCreateNodeId(path: string): Promise<string> {
   return Id.parse(await readOrCreate(path, newId))
 }

@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-/** An outbox to a control that answers as `send` does, and what it was told. */
+/** Returns an outbox that sends through `send`, and records its calls. */
 function open(send: (commits: readonly SegmentCommit[]) => readonly string[]) {
   const sent: string[][] = []
   const recorded: string[] = []
@@ -45,7 +45,7 @@ const down = () => {
 }
 
 describe('Outbox', () => {
-  test('a commit that control has leaves the outbox, after its owner was told', async () => {
+  test('removes a recorded commit after calling onRecorded', async () => {
     const { outbox, recorded } = open(all)
     await outbox.start()
     const commit = aCommit({ seq: 1 })
@@ -55,7 +55,7 @@ describe('Outbox', () => {
     expect(await readdir(directory)).toEqual([])
   })
 
-  test('while control is down commits wait on disk, and go out in order after a restart', async () => {
+  test('keeps commits on disk while control is down, and sends them in order after a restart', async () => {
     const before = open(down)
     await before.outbox.start()
     for (const seq of [1, 2, 3]) await before.outbox.add(aCommit({ seq }))
@@ -70,21 +70,21 @@ describe('Outbox', () => {
     expect(after.outbox.size).toBe(0)
   })
 
-  test('one that control refuses is kept and does not hold back the others', async () => {
-    const refused = aCommit({ seq: 1 }).id
+  test('keeps a rejected commit and sends the others', async () => {
+    const rejected = aCommit({ seq: 1 }).id
     const { outbox, recorded } = open((commits) => {
-      if (commits.some(({ id }) => id === refused)) throw new ControlError(422, 'no')
+      if (commits.some(({ id }) => id === rejected)) throw new ControlError(422, 'no')
       return all(commits)
     })
     await outbox.start()
     for (const seq of [1, 2, 3]) await outbox.add(aCommit({ seq }))
-    await until('the others', () => recorded.length === 2)
-    expect(outbox.has(refused)).toBe(true)
+    await until('the other commits', () => recorded.length === 2)
+    expect(outbox.has(rejected)).toBe(true)
     await outbox.stop(AbortSignal.abort())
-    expect(await readdir(directory)).toEqual([`${refused}.json`])
+    expect(await readdir(directory)).toEqual([`${rejected}.json`])
   })
 
-  test('an answer that names nothing is a failure, not a reason to ask at once again', async () => {
+  test('backs off if control records none of the commits', async () => {
     const { outbox, sent } = open(() => [])
     await outbox.start()
     await outbox.add(aCommit({ seq: 1 }))
@@ -94,11 +94,11 @@ describe('Outbox', () => {
     expect(outbox.size).toBe(1)
   })
 
-  test('a request has several commits only as far as they are small', async () => {
+  test('limits the bytes of a batch', async () => {
     let isDown = true
     const { outbox, sent, recorded } = open((commits) => (isDown ? down() : all(commits)))
     await outbox.start()
-    const long = {
+    const outcome = {
       view_id: newId(),
       view_name: 'v',
       view_version: 1,
@@ -110,7 +110,7 @@ describe('Outbox', () => {
     }
     const last_error = { code: 'view_failed', message: 'x'.repeat(3 * MiB), at: '2026-11-20T08:00:00.000Z' }
     for (const seq of [1, 2, 3, 4, 5]) {
-      await outbox.add({ ...aCommit({ seq }), views: [{ ...long, errors: {}, last_error }] })
+      await outbox.add({ ...aCommit({ seq }), views: [{ ...outcome, errors: {}, last_error }] })
     }
     isDown = false
     await outbox.stop(inTime())
@@ -118,7 +118,7 @@ describe('Outbox', () => {
     expect(Math.max(...sent.map((ids) => ids.length))).toBe(2)
   })
 
-  test('a torn file of a crash is removed, an unreadable one set aside', async () => {
+  test('removes temporary files of a crash and renames unreadable files', async () => {
     await writeFile(join(directory, 'a.json.1-0.tmp'), '{"id":')
     await writeFile(join(directory, 'b.json'), '{"id":1}')
     const { outbox } = open(all)

@@ -10,12 +10,12 @@ import { SegmentCommit } from '#model/commit.ts'
 import { ControlError } from './control-client.ts'
 
 const batchMax = 50
-/** Of a batch of several: well below what control takes in one request. */
+/** Limit for a batch of several commits, well below the body limit of control. */
 const batchBytesMax = 8 * MiB
 
 export type OutboxOptions = {
   readonly directory: string
-  /** Reports commits to control and answers with the ids that are durable there. */
+  /** Sends commits to control and returns the ids that are durable there. */
   readonly send: (commits: readonly SegmentCommit[], signal: AbortSignal) => Promise<readonly string[]>
   /** Called once a commit is durable in the store and before it leaves the outbox. Must be idempotent. */
   readonly onRecorded: (commit: SegmentCommit) => Promise<void>
@@ -25,17 +25,17 @@ export type OutboxOptions = {
 }
 
 /**
- * Commits on their way to control, one fsynced file each.
+ * Queue of commits to send to control, one fsynced file each.
  *
- * Owns: keeping them through restarts, sending them in the order in which they came, trying for ever.
- * Does not own: which segment may be committed when.
- * Law: a commit leaves the outbox only after control has it and `onRecorded` is through. In memory there is but a batch of them: while control
- * is away they may become many.
+ * Owns: keeping commits across restarts, sending them in order, retrying forever.
+ * Does not own: when a segment may be committed.
+ * Law: a commit is removed only after control recorded it and `onRecorded` resolved. Only one batch is in memory, because many
+ * commits may accumulate while control is unreachable.
  */
 export class Outbox implements Service {
   readonly name = 'outbox'
   readonly #options: OutboxOptions
-  /** Ids and the bytes of their files, in the order in which they are sent. */
+  /** File size in bytes by commit id, in sending order. */
   readonly #pending = new Map<string, number>()
   readonly #stopping = new AbortController()
   #wake: () => void = () => undefined
@@ -50,19 +50,19 @@ export class Outbox implements Service {
     await files.makeDirectory(directory)
     const loaded: (Pick<SegmentCommit, 'id' | 'seq'> & { readonly bytes: number })[] = []
     for (const { name } of await files.list(directory)) {
-      // What a crash left of a write that nobody relied on.
+      // Left by a crash during a write that was never acknowledged.
       if (name.endsWith('.tmp')) await files.remove(join(directory, name))
       if (!name.endsWith('.json')) continue
       const bytes = await files.read(join(directory, name))
       const parsed = decode(bytes)
       if (parsed.success) loaded.push({ id: parsed.data.id, seq: parsed.data.seq, bytes: bytes?.byteLength ?? 0 })
-      // Its segment is still there and its marker in the bucket, so it will be committed again from them.
+      // The segment still exists and its marker is in the bucket, so delivery will commit it again.
       else {
         await files.rename(join(directory, name), join(directory, `${name}.unreadable`))
-        logger.error({ name, reason: parsed.error.message }, 'a commit in the outbox is unreadable; it was set aside')
+        logger.error({ name, reason: parsed.error.message }, 'outbox commit unreadable; file renamed')
       }
     }
-    for (const { id, bytes } of loaded.toSorted(inOrder)) this.#pending.set(id, bytes)
+    for (const { id, bytes } of loaded.toSorted(compareForSending)) this.#pending.set(id, bytes)
     this.#sending = this.#sendAll(this.#stopping.signal)
   }
 
@@ -82,7 +82,7 @@ export class Outbox implements Service {
     return this.#pending.size
   }
 
-  /** Durable when it resolves. */
+  /** Adds a commit. It is durable when this resolves. */
   async add(commit: SegmentCommit): Promise<void> {
     const bytes = Buffer.from(JSON.stringify(commit))
     await writeDurably(this.#options.files, this.#path(commit.id), bytes)
@@ -98,7 +98,7 @@ export class Outbox implements Service {
       const ids = this.#nextIds(batchSize)
       const [first] = ids
       if (first === undefined) {
-        await this.#more(signal)
+        await this.#waitForMore(signal)
         continue
       }
       try {
@@ -111,13 +111,13 @@ export class Outbox implements Service {
           await files.remove(this.#path(commit.id))
           this.#pending.delete(commit.id)
         }
-        if (backoff.attempts > 0) logger.info({ waiting: this.#pending.size }, 'commits reach control again')
+        if (backoff.attempts > 0) logger.info({ waiting: this.#pending.size }, 'commit reporting restored')
         backoff.reset()
         batchSize = batchMax
       } catch (error) {
         if (signal.aborted) return
-        // One that is refused must not hold back the others: it is found by sending one at a time, and goes to the end.
-        if (batchSize === 1 && isOfOneCommit(error)) {
+        // A rejected commit must not block the others. Sending one at a time finds it, and it moves to the end.
+        if (batchSize === 1 && isCausedByCommit(error)) {
           const bytes = this.#pending.get(first) ?? 0
           this.#pending.delete(first)
           this.#pending.set(first, bytes)
@@ -125,7 +125,7 @@ export class Outbox implements Service {
         batchSize = 1
         const delayMs = backoff.next()
         if (backoff.attempts === 1 || backoff.attempts % 20 === 0) {
-          logger.warn({ waiting: this.#pending.size, reason: String(error) }, 'commits wait in the outbox')
+          logger.warn({ waiting: this.#pending.size, reason: String(error) }, 'commit reporting failed; retrying')
         }
         await sleep(clock, delayMs, signal)
       }
@@ -146,10 +146,10 @@ export class Outbox implements Service {
   async #read(id: string): Promise<SegmentCommit> {
     const parsed = decode(await this.#options.files.read(this.#path(id)))
     if (parsed.success) return parsed.data
-    throw new UnreadableError(`the commit ${id} in the outbox can't be read: ${parsed.error.message}`)
+    throw new UnreadableError(`commit ${id} in the outbox is unreadable: ${parsed.error.message}`)
   }
 
-  async #more(signal: AbortSignal): Promise<void> {
+  async #waitForMore(signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#wake = resolve
     if (!signal.aborted && this.#pending.size === 0) await promise
@@ -164,7 +164,7 @@ class UnreadableError extends Error {
   override readonly name = 'UnreadableError'
 }
 
-function isOfOneCommit(error: unknown): boolean {
+function isCausedByCommit(error: unknown): boolean {
   return error instanceof UnreadableError || (error instanceof ControlError && error.status >= 400 && error.status < 500)
 }
 
@@ -174,6 +174,6 @@ function decode(bytes: Uint8Array | undefined) {
 
 type Ordered = Pick<SegmentCommit, 'id' | 'seq'>
 
-function inOrder(a: Ordered, b: Ordered): number {
+function compareForSending(a: Ordered, b: Ordered): number {
   return a.seq - b.seq || (a.id < b.id ? -1 : 1)
 }

@@ -27,7 +27,7 @@ afterEach(async () => {
 
 type Opened = { readonly url?: string; readonly register?: Register; readonly files?: Files }
 
-/** A feed and the epochs that it published, in order. */
+/** Starts a feed and collects the epochs that it publishes. */
 async function open({ url = control.url, register, files = systemFiles }: Opened = {}) {
   const epochs: number[] = []
   const feed = new SnapshotFeed({
@@ -46,7 +46,7 @@ async function open({ url = control.url, register, files = systemFiles }: Opened
 }
 
 describe('SnapshotFeed', () => {
-  test('tells of each newer snapshot as it comes', async () => {
+  test('publishes each new snapshot', async () => {
     control.publish(aSnapshot({ epoch: 3 }))
     const { feed, epochs } = await open()
     await until('the first', () => epochs.length === 1)
@@ -57,7 +57,7 @@ describe('SnapshotFeed', () => {
     await feed.stop()
   })
 
-  test('without control it starts from what is on disk', async () => {
+  test('starts from the stored copy if control is unreachable', async () => {
     control.publish(aSnapshot({ epoch: 3 }))
     const first = await open()
     await until('the first', () => first.epochs.length === 1)
@@ -67,7 +67,7 @@ describe('SnapshotFeed', () => {
     await second.feed.stop()
   })
 
-  test('a control that was restored from a backup is believed, although its epoch is lower', async () => {
+  test('accepts a lower epoch from a control restored from a backup', async () => {
     control.publish(aSnapshot({ epoch: 9 }))
     const first = await open()
     await until('the first', () => first.epochs.length === 1)
@@ -79,7 +79,7 @@ describe('SnapshotFeed', () => {
     await second.feed.stop()
   })
 
-  test('the committed seqs of control are applied although the stored snapshot is up to date', async () => {
+  test('applies committed seqs even if the stored snapshot is up to date', async () => {
     const endpoint = anEndpoint({ committed_seq: 41 })
     control.publish(aSnapshot({ epoch: 3, endpoints: [endpoint] }))
     const first = await open()
@@ -92,7 +92,7 @@ describe('SnapshotFeed', () => {
     await second.feed.stop()
   })
 
-  test('an endpoint comes with the definition of each view bound to it, also from disk', async () => {
+  test('resolves the definitions of bound views, also from the stored copy', async () => {
     const endpoint = anEndpoint({ views: [aBoundView()] })
     control.publish(aSnapshot({ epoch: 1, endpoints: [endpoint] }))
     const first = await open()
@@ -104,7 +104,7 @@ describe('SnapshotFeed', () => {
     await second.feed.stop()
   })
 
-  test('later updates are appended to the stored copy, which a crash may cut anywhere', async () => {
+  test('appends updates to the stored copy, which survives truncation by a crash', async () => {
     control.publish(aSnapshot({ epoch: 1 }))
     const { feed, epochs } = await open()
     for (const epoch of [2, 3]) {
@@ -114,20 +114,20 @@ describe('SnapshotFeed', () => {
     await until('the last', () => epochs.at(-1) === 3)
     await feed.stop()
     const path = join(directory, 'snapshot.ndjson')
-    const whole = await readFile(path)
+    const stored = await readFile(path)
     for (const [length, epoch] of [
-      [whole.length, 3],
-      [whole.length - 1, 2],
-      [whole.length - 40, 2],
+      [stored.length, 3],
+      [stored.length - 1, 2],
+      [stored.length - 40, 2],
     ] as const) {
-      await writeFile(path, whole.subarray(0, length))
+      await writeFile(path, stored.subarray(0, length))
       const again = await open({ url: 'http://127.0.0.1:1' })
       expect(again.epochs).toEqual([epoch])
       await again.feed.stop()
     }
   })
 
-  test('a disk that fails does not keep a change from taking effect', async () => {
+  test('applies a change even if the disk fails', async () => {
     control.publish(aSnapshot({ epoch: 1 }))
     const files: Files = {
       ...systemFiles,
@@ -140,7 +140,7 @@ describe('SnapshotFeed', () => {
     await feed.stop()
   })
 
-  test('a copy on disk that is unreadable is no reason not to start', async () => {
+  test('starts even if the stored copy is unreadable', async () => {
     await systemFiles.makeDirectory(directory)
     const file = await systemFiles.open(join(directory, 'snapshot.ndjson'), 'create')
     await file.write([Buffer.from('{"epoch":')], 0)

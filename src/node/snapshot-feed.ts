@@ -18,11 +18,11 @@ const failuresBeforeWarning = 5
 export type SnapshotFeedOptions = {
   readonly client: ControlClient
   readonly nodeId: string
-  /** What this process needs. Without `views` endpoints have none. */
+  /** Kinds of sections to fetch. Without `views`, endpoints have no views. */
   readonly kinds: readonly SectionKind[]
-  /** Where the last snapshot is stored, for a start without control. */
+  /** Path of the stored copy, for a start without control. */
   readonly path: string
-  /** If given, the feed registers the node, again when control no longer knows it, and fetches the committed seqs. */
+  /** If given, the feed registers the node and fetches the committed seqs. Repeats both if control no longer knows the node. */
   readonly register?: Register
   readonly files: Files
   readonly clock: Clock
@@ -30,9 +30,9 @@ export type SnapshotFeedOptions = {
 }
 
 /**
- * Keeps the newest snapshot at hand.
+ * Keeps the snapshot of this process up to date.
  *
- * Owns: long polling, the stored copy. Does not own: what a snapshot means.
+ * Owns: long polling, the stored copy. Does not own: applying the configuration.
  * Law: a snapshot is stored before subscribers see it, if the disk allows, so a start without control continues from there.
  */
 export class SnapshotFeed implements Service {
@@ -54,14 +54,14 @@ export class SnapshotFeed implements Service {
     return this.#sections.current
   }
 
-  /** Calls at once with the current snapshot, if there is one, and then with each newer one. */
+  /** Calls the listener at once if there is a snapshot, and then with each new one. Returns a function that unsubscribes. */
   subscribe(listener: (snapshot: Snapshot) => void): () => void {
     this.#listeners.add(listener)
     if (this.#sections.current !== undefined) listener(this.#sections.current)
     return () => this.#listeners.delete(listener)
   }
 
-  /** Resolves when the stored snapshot is loaded; doesn't wait for control. */
+  /** Resolves when the stored snapshot is loaded. Does not wait for control. */
   async start(): Promise<void> {
     await this.#load()
     this.#polling = this.#poll(this.#stopping.signal)
@@ -92,7 +92,7 @@ export class SnapshotFeed implements Service {
         if (error instanceof ControlError && error.status === 404) registered = register === undefined
         const delayMs = backoff.next()
         if (backoff.attempts === failuresBeforeWarning)
-          logger.warn({ reason: errorMessage(error) }, 'snapshot refresh failed; working from the last snapshot')
+          logger.warn({ reason: errorMessage(error) }, 'snapshot refresh failed; using the last snapshot')
         await sleep(clock, delayMs, signal)
       }
     }
@@ -108,21 +108,21 @@ export class SnapshotFeed implements Service {
   async #fetch(waitMs: number, signal: AbortSignal): Promise<void> {
     const { client, nodeId, kinds } = this.#options
     const sections = this.#sections
-    const answer = await client.fetchSnapshot(
+    const response = await client.fetchSnapshot(
       { node_id: nodeId, epoch: sections.knownEpoch, kinds: [...kinds], have: sections.versions(), wait_ms: waitMs },
       signal,
     )
-    if (answer === undefined) return
-    const updates = parseUpdates(answer)
-    if (updates.length === 0) throw new Error('the snapshot was cut off')
+    if (response === undefined) return
+    const updates = parseUpdates(response)
+    if (updates.length === 0) throw new Error('the response with the snapshot was cut off')
     try {
       for (const update of updates) sections.apply(update)
     } catch (error) {
-      // The next request asks for everything. What subscribers have stays in use until then.
+      // The next request fetches all sections. Subscribers keep the current snapshot until then.
       sections.forget()
       throw error
     }
-    await this.#file.store(answer, () => sections.all())
+    await this.#file.store(response, () => sections.all())
     this.#publish()
   }
 

@@ -5,14 +5,14 @@ import { parseUpdates, printUpdate, type SnapshotUpdate } from './snapshot-secti
 
 export type SnapshotFileOptions = { readonly path: string; readonly files: Files; readonly logger: Logger }
 
-/** Below this size of updates the file is not worth rewriting. */
+/** The file is not rewritten before its appended updates have this size. */
 const appendedBytesMin = 1024 * 1024
 
 /**
- * The stored copy of a snapshot, for a start without control: updates as control sent them, one after another.
+ * The stored copy of a snapshot, for a start without control: updates in the order and format of the responses.
  *
- * Law: the file is replaced atomically or appended to, so it always begins with whole updates. A process appends only to a file that
- * it wrote itself: what another process left at the end of the file when it died does not matter.
+ * Law: the file is replaced atomically or appended to, so it always starts with complete updates. A process appends only to a file
+ * that it wrote itself, so a torn update of a crashed process is never followed by another.
  */
 export class SnapshotFile {
   readonly #options: SnapshotFileOptions
@@ -22,7 +22,7 @@ export class SnapshotFile {
     this.#options = options
   }
 
-  /** The updates to apply in order. Empty if there is no file, or an unreadable one. */
+  /** Returns the updates to apply in order; empty if the file is missing or unreadable. */
   async load(): Promise<readonly SnapshotUpdate[]> {
     const { files, path, logger } = this.#options
     const bytes = await files.read(path)
@@ -35,7 +35,7 @@ export class SnapshotFile {
     }
   }
 
-  /** Stores an update, which made `all` what it is. Never throws: a full disk must not keep a revocation from taking effect. */
+  /** Stores an update, or rewrites the file with `all`. Never throws: a full disk must not delay a revocation. */
   async store(update: Uint8Array, all: () => SnapshotUpdate | undefined): Promise<void> {
     const { path, logger } = this.#options
     try {
@@ -47,7 +47,7 @@ export class SnapshotFile {
       } else await this.#rewrite(all())
     } catch (error) {
       await this.close()
-      logger.error({ path, reason: errorMessage(error) }, 'storing the snapshot failed')
+      logger.error({ path, reason: errorMessage(error) }, 'snapshot write failed')
     }
   }
 

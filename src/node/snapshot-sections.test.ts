@@ -17,17 +17,17 @@ function started(change = {}) {
 }
 
 describe('SnapshotSections', () => {
-  test('puts together what was sent in sections', () => {
+  test('merges sections into a snapshot', () => {
     const { sections, snapshot } = started()
     expect(sections.current).toEqual(snapshot)
   })
 
-  test('works out the host of an endpoint from its label and the base domain', () => {
+  test('derives the host of an endpoint from its label and the base domain', () => {
     const { sections } = started({ endpoints: [anEndpoint({ ingest_host: 'abc.loc.ingest.example' })] })
     expect(sections.current?.endpoints[0]?.ingest_host).toBe('abc.loc.ingest.example')
   })
 
-  test('a change of one kind leaves the arrays of the others as they are', () => {
+  test('a change of one kind keeps the arrays of the others', () => {
     const { sections } = started()
     const before = sections.current
     const keys: Section = { kind: 'keys', name: 'keys/11', version: 'x', keys: [aKey()], revoked_keys: [] }
@@ -41,7 +41,7 @@ describe('SnapshotSections', () => {
     expect(sections.current?.keys).toBe(after.keys)
   })
 
-  test('an update that lacks the definition of a bound view changes nothing', () => {
+  test('rejects an update without the definition of a bound view, and changes nothing', () => {
     const { sections, snapshot } = started()
     const [endpoint] = snapshot.endpoints
     const bindings = [{ binding_id: newId(), view_id: newId(), is_required: false, canary_start_ts: null }]
@@ -56,7 +56,7 @@ describe('SnapshotSections', () => {
     expect(sections.versions()).toEqual(versions)
   })
 
-  test('after it forgot its sections it keeps the snapshot, and takes nothing over into the next', () => {
+  test('forget keeps the current snapshot but starts the next one from nothing', () => {
     const { sections, snapshot } = started()
     sections.forget()
     expect(sections.versions()).toEqual({})
@@ -64,14 +64,14 @@ describe('SnapshotSections', () => {
     expect(sections.apply({ sections: [], end: end() })).toMatchObject({ keys: [], endpoints: [] })
   })
 
-  test('committed seqs count from the next update on', () => {
+  test('committed seqs apply from the next update on', () => {
     const { sections, snapshot } = started()
     const id = snapshot.endpoints[0]?.id ?? ''
     sections.setCommitted({ seqs: { [id]: 7 } })
     expect(sections.apply({ sections: [], end: end() }).endpoints[0]?.committed_seq).toBe(7)
   })
 
-  test('a process without views has none, and needs no definitions', () => {
+  test('without the kind views, endpoints have no views and need no definitions', () => {
     const sections = new SnapshotSections(['endpoints'])
     const snapshot = aSnapshot({ endpoints: [anEndpoint({ views: [aBoundView()] })] })
     for (const update of parseUpdates(snapshotLines(snapshot, ['endpoints']))) sections.apply(update)
@@ -80,7 +80,7 @@ describe('SnapshotSections', () => {
 })
 
 describe('parseUpdates', () => {
-  test('leaves out an update that was cut off, and rejects anything else', () => {
+  test('ignores a truncated update at the end, and rejects anything else', () => {
     const update: SnapshotUpdate = { sections: [], end: end() }
     const line = printUpdate(update)
     expect(parseUpdates(Buffer.concat([line, line]))).toEqual([update, update])

@@ -1,14 +1,14 @@
 /**
- * The sections that a process has, merged into one configuration.
+ * Merges the sections of a process into one snapshot.
  *
- * Owns: reading answers of control, merging them, resolving views. Does not own: fetching and storing them.
- * Law: an update takes effect whole or not at all. No endpoint is published without the definition of each view bound to it.
+ * Owns: parsing updates, merging sections, resolving views. Does not own: fetching and storing updates.
+ * Law: an update is applied completely or not at all. An endpoint is published only with the definition of each view bound to it.
  */
 import type { Definition } from '#model/definition.ts'
 import type { BoundView, Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import { type CommittedSeqs, Section, type SectionKind, SectionsEnd } from '#model/snapshot-sections.ts'
 
-/** One answer of control: sections that replace older ones of the same name, or that are new. */
+/** One response of control: new sections, or new versions of existing ones. */
 export type SnapshotUpdate = { readonly sections: readonly Section[]; readonly end: SectionsEnd }
 
 type Sections = ReadonlyMap<string, Section>
@@ -18,7 +18,7 @@ export class SnapshotSections {
   readonly #hasViews: boolean
   #sections: Sections = new Map()
   #committed: Readonly<CommittedSeqs['seqs']> = {}
-  /** Nothing of the current snapshot can be kept. */
+  /** True if nothing of the current snapshot can be reused. */
   #isStale = false
   #current: Snapshot | undefined
 
@@ -30,17 +30,17 @@ export class SnapshotSections {
     return this.#current
   }
 
-  /** The epoch to tell control, which answers with later changes. -1 asks for an answer at once, even if nothing changed. */
+  /** The epoch to send to control, which responds with later changes. -1 requests a response at once, even if nothing changed. */
   get knownEpoch(): number {
     return this.#isStale ? -1 : (this.#current?.epoch ?? -1)
   }
 
-  /** Version by name, as control is told. */
+  /** Returns the version of each section by name, to send to control. */
   versions(): Record<string, string> {
     return Object.fromEntries([...this.#sections.values()].map(({ name, version }) => [name, version]))
   }
 
-  /** Throws if the update does not fit what is here; then everything is left as it was. */
+  /** Throws, and changes nothing, if the update is inconsistent with the current sections. */
   apply({ sections, end }: SnapshotUpdate): Snapshot {
     const merged = new Map(this.#sections)
     for (const name of end.removed) merged.delete(name)
@@ -52,7 +52,7 @@ export class SnapshotSections {
     return current
   }
 
-  /** Drops the sections, so that control sends all of them again. The current snapshot stays. */
+  /** Drops the sections, so that control sends all of them again. The current snapshot stays in use. */
   forget(): void {
     this.#sections = new Map()
     this.#isStale = true
@@ -64,7 +64,7 @@ export class SnapshotSections {
     this.#isStale = true
   }
 
-  /** Everything as one update. */
+  /** Returns all sections as one update. */
   all(): SnapshotUpdate | undefined {
     if (this.#current === undefined) return undefined
     const { epoch, region } = this.#current
@@ -116,7 +116,7 @@ function ofKind<Kind extends Section['kind']>(sections: Sections, kind: Kind): E
   return [...sections.values()].filter((section): section is Extract<Section, { kind: Kind }> => section.kind === kind)
 }
 
-/** Reads the updates in these bytes, which may end in the middle of one: that one is left out. Throws for anything else. */
+/** Parses the updates in these bytes. Ignores an incomplete update at the end. Throws for anything else. */
 export function parseUpdates(bytes: Uint8Array): readonly SnapshotUpdate[] {
   const updates: SnapshotUpdate[] = []
   let sections: Section[] = []

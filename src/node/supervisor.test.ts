@@ -10,63 +10,63 @@ function child(name: string, program: string, onMessage: (message: unknown) => v
   return { name, command: process.execPath, args: ['-e', program], environment: {}, onMessage }
 }
 
-/** Says its name when it is told to stop, and ends. */
-const polite = (name: string) => `
+/** Program of a child that sends a message and exits on SIGTERM. */
+const stoppableProgram = (name: string) => `
   process.on('SIGTERM', () => process.send('stopping ${name}', () => process.exit(0)))
   process.send('up ${name}')
   setInterval(() => {}, 1000)`
 
 describe('Supervisor', () => {
-  test('starts a killed child again and leaves the other alone', async () => {
-    const said: unknown[] = []
+  test('restarts a killed child and leaves the other running', async () => {
+    const messages: unknown[] = []
     const supervisor = new Supervisor({
-      children: ['a', 'b'].map((name) => child(name, polite(name), (message) => said.push(message))),
+      children: ['a', 'b'].map((name) => child(name, stoppableProgram(name), (message) => messages.push(message))),
       clock: systemClock,
       logger,
     })
     await supervisor.start()
-    await until('both to be up', () => said.length === 2)
+    await until('both to start', () => messages.length === 2)
     const { a = 0, b = 0 } = supervisor.pids()
     process.kill(a, 'SIGKILL')
-    await until('a to be up again', () => said.filter((message) => message === 'up a').length === 2)
+    await until('a to restart', () => messages.filter((message) => message === 'up a').length === 2)
     expect(supervisor.pids()['b']).toBe(b)
     expect(supervisor.pids()['a']).not.toBe(a)
     await supervisor.stop(AbortSignal.timeout(5_000))
   })
 
-  test('stops one after the other, last started first', async () => {
-    const said: unknown[] = []
+  test('stops children one at a time, last started first', async () => {
+    const messages: unknown[] = []
     const supervisor = new Supervisor({
-      children: ['a', 'b', 'c'].map((name) => child(name, polite(name), (message) => said.push(message))),
+      children: ['a', 'b', 'c'].map((name) => child(name, stoppableProgram(name), (message) => messages.push(message))),
       clock: systemClock,
       logger,
     })
     await supervisor.start()
-    await until('all to be up', () => said.length === 3)
+    await until('all to start', () => messages.length === 3)
     await supervisor.stop(AbortSignal.timeout(5_000))
-    expect(said.slice(3)).toEqual(['stopping c', 'stopping b', 'stopping a'])
+    expect(messages.slice(3)).toEqual(['stopping c', 'stopping b', 'stopping a'])
     expect(supervisor.pids()).toEqual({})
   })
 
-  test('kills at the deadline what does not stop', async () => {
-    const said: unknown[] = []
-    const deaf = `process.on('SIGTERM', () => process.send('heard')); process.send('up'); setInterval(() => {}, 1000)`
+  test('kills a child that is still running at the deadline', async () => {
+    const messages: unknown[] = []
+    const stubborn = `process.on('SIGTERM', () => process.send('SIGTERM received')); process.send('up'); setInterval(() => {}, 1000)`
     const supervisor = new Supervisor({
-      children: [child('deaf', deaf, (message) => said.push(message))],
+      children: [child('stubborn', stubborn, (message) => messages.push(message))],
       clock: systemClock,
       logger,
     })
     await supervisor.start()
-    await until('it to be up', () => said.includes('up'))
+    await until('the child to start', () => messages.includes('up'))
     const deadline = new AbortController()
     const stopped = supervisor.stop(deadline.signal)
-    await until('it to have heard', () => said.includes('heard'))
+    await until('the child to receive SIGTERM', () => messages.includes('SIGTERM received'))
     deadline.abort()
     await stopped
     expect(supervisor.pids()).toEqual({})
   })
 
-  test('a child that always fails is tried with growing pauses', async () => {
+  test('restarts a failing child with growing delays', async () => {
     const delays: number[] = []
     const supervisor = new Supervisor({
       children: [child('broken', 'process.exit(3)')],

@@ -26,8 +26,8 @@ export type SupervisorOptions = {
 /**
  * Keeps child processes running.
  *
- * Owns: starting, restarting with back-off, passing on the stop. Does not own: what they do, or any of their state.
- * Law: the end of one child never affects another. A child that is told to stop has all the time until the deadline.
+ * Owns: starting, restarting with back-off, stopping. Does not own: the work or state of the children.
+ * Law: the exit of one child never affects another. A child may use all the time until the deadline to stop.
  */
 export class Supervisor implements Service {
   readonly name = 'supervisor'
@@ -45,8 +45,8 @@ export class Supervisor implements Service {
   }
 
   /**
-   * Stops them one after another, last started first, so that a child that others need to drain stops later.
-   * At the deadline the remaining ones are killed.
+   * Stops the children one at a time, last started first, so that a child that others need to drain stops later.
+   * Kills the remaining ones at the deadline.
    */
   async stop(signal: AbortSignal): Promise<void> {
     this.#stopping.abort()
@@ -62,7 +62,7 @@ export class Supervisor implements Service {
     signal.removeEventListener('abort', killAll)
   }
 
-  /** Process ids of the running children by name. */
+  /** Returns process ids of the running children by name. */
   pids(): Readonly<Record<string, number>> {
     return Object.fromEntries([...this.#running].flatMap(([name, { pid }]) => (pid === undefined ? [] : [[name, pid]])))
   }
@@ -76,12 +76,12 @@ export class Supervisor implements Service {
       if (this.#stopping.signal.aborted) return
       if (clock.monotonic() - startedAt > healthyRunMs) backoff.reset()
       const delayMs = Math.round(backoff.next())
-      logger.error({ child: spec.name, end, restartInMs: delayMs }, 'process ended; restarting')
+      logger.error({ child: spec.name, end, restart_ms: delayMs }, 'process ended; restarting')
       await sleep(clock, delayMs, this.#stopping.signal)
     }
   }
 
-  /** Resolves with how the child ended. */
+  /** Runs a child. Resolves with its exit code, signal or error. */
   #run(spec: ChildSpec): Promise<string> {
     const { promise, resolve } = Promise.withResolvers<string>()
     const child = spawn(spec.command, [...spec.args], {

@@ -153,9 +153,9 @@ function pathOf(root: string, bucket: string, key: string): string {
 async function makeDurableDirectory(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true })
   if (first === undefined) return
-  for (let made = path; ; made = dirname(made)) {
-    await syncDirectory(dirname(made))
-    if (made === first) return
+  for (let created = path; ; created = dirname(created)) {
+    await syncDirectory(dirname(created))
+    if (created === first) return
   }
 }
 

@@ -6,20 +6,24 @@ import { ObjectStoreError, type StoreErrorReason } from './store-error.ts'
 const hour = 3_600_000
 const minute = 60_000
 
-/** STS that numbers what it gives, and refuses as told. */
+/** Creates a session with an STS that numbers its credentials and fails on request. */
 function newSession(purpose: 'request' | 'link', maxSeconds = 3_600) {
   const clock = new ManualClock()
-  const asked: number[] = []
-  const sts = { asked, refuses: undefined as StoreErrorReason | undefined, lifetimeMs: undefined as number | undefined }
+  const requestedSeconds: number[] = []
+  const sts = {
+    requestedSeconds,
+    failsWith: undefined as StoreErrorReason | undefined,
+    lifetimeMs: undefined as number | undefined,
+  }
   const session = new RoleSession({
     purpose,
     clock,
     async assume(seconds) {
-      asked.push(seconds)
-      if (sts.refuses !== undefined) throw new ObjectStoreError(sts.refuses, 'assume_role', 'code', sts.refuses)
+      requestedSeconds.push(seconds)
+      if (sts.failsWith !== undefined) throw new ObjectStoreError(sts.failsWith, 'assume_role', 'code', sts.failsWith)
       if (seconds > maxSeconds) throw new ObjectStoreError('refused', 'assume_role', 'ValidationError', 'too long')
       const lifetimeMs = sts.lifetimeMs ?? seconds * 1000
-      return { accessKeyId: `id-${asked.length}`, secretAccessKey: 's', sessionToken: 't', lifetimeMs }
+      return { accessKeyId: `id-${requestedSeconds.length}`, secretAccessKey: 's', sessionToken: 't', lifetimeMs }
     },
   })
   const get = async () => (await session.get()).accessKeyId
@@ -34,7 +38,7 @@ describe('credentials for requests', () => {
     expect(await get()).toBe('id-1')
     clock.advance(1)
     expect(await Promise.all([get(), get()])).toEqual(['id-2', 'id-2'])
-    expect(sts.asked).toEqual([3_600, 3_600])
+    expect(sts.requestedSeconds).toEqual([3_600, 3_600])
   })
 
   test('that last only minutes are not requested again for every request', async () => {
@@ -59,11 +63,11 @@ describe('credentials for requests', () => {
       const { clock, sts, get } = newSession('request')
       await get()
       clock.advance(hour - minute)
-      sts.refuses = reason
+      sts.failsWith = reason
       expect(await get()).toBe('id-1')
       clock.advance(minute)
       await expect(get()).rejects.toThrow(reason)
-      sts.refuses = undefined
+      sts.failsWith = undefined
       clock.advance(1_000)
       expect(await get()).toMatch(/^id-/)
     },
@@ -73,21 +77,21 @@ describe('credentials for requests', () => {
     const { clock, sts, get } = newSession('request')
     await get()
     clock.advance(hour - minute)
-    sts.refuses = 'assume_role_denied'
+    sts.failsWith = 'assume_role_denied'
     await expect(get()).rejects.toMatchObject({ reason: 'assume_role_denied' })
-    sts.refuses = undefined
+    sts.failsWith = undefined
     clock.advance(1_000)
     expect(await get()).toBe('id-3')
   })
 
   test('are not requested again within a second of a failure', async () => {
     const { clock, sts, get } = newSession('request')
-    sts.refuses = 'assume_role_denied'
+    sts.failsWith = 'assume_role_denied'
     for (let n = 0; n < 5; n += 1) await expect(get()).rejects.toMatchObject({ reason: 'assume_role_denied' })
-    expect(sts.asked).toHaveLength(1)
+    expect(sts.requestedSeconds).toHaveLength(1)
     clock.advance(1_000)
     await expect(get()).rejects.toMatchObject({ reason: 'assume_role_denied' })
-    expect(sts.asked).toHaveLength(2)
+    expect(sts.requestedSeconds).toHaveLength(2)
   })
 
   test('are discarded after an access error, unless they are new', async () => {
@@ -119,7 +123,7 @@ describe('credentials for URLs that are valid for an hour', () => {
     expect(await get()).toBe('id-1')
     clock.advance(1)
     expect(await get()).toBe('id-2')
-    expect(sts.asked).toEqual([7_200, 7_200])
+    expect(sts.requestedSeconds).toEqual([7_200, 7_200])
   })
 
   test('last one hour if the role allows no more, and are used for half a minute', async () => {
@@ -129,7 +133,7 @@ describe('credentials for URLs that are valid for an hour', () => {
     expect(await get()).toBe('id-2')
     clock.advance(1)
     expect(await get()).toBe('id-3')
-    expect(sts.asked).toEqual([7_200, 3_600, 3_600])
+    expect(sts.requestedSeconds).toEqual([7_200, 3_600, 3_600])
   })
 
   test('that are shorter than requested are used for half a minute', async () => {
@@ -142,11 +146,11 @@ describe('credentials for URLs that are valid for an hour', () => {
 
   test('are not limited to an hour because STS was unreachable', async () => {
     const { clock, sts, get } = newSession('link', 43_200)
-    sts.refuses = 'unreachable'
+    sts.failsWith = 'unreachable'
     await expect(get()).rejects.toThrow('unreachable')
-    sts.refuses = undefined
+    sts.failsWith = undefined
     clock.advance(1_000)
     await get()
-    expect(sts.asked).toEqual([7_200, 7_200])
+    expect(sts.requestedSeconds).toEqual([7_200, 7_200])
   })
 })

@@ -9,7 +9,7 @@ import type { Clock } from '#lib/clock.ts'
 import { s3Limits } from './limits.ts'
 import { ObjectStoreError } from './store-error.ts'
 
-export type Granted = {
+export type GrantedCredentials = {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken: string
@@ -18,9 +18,9 @@ export type Granted = {
 }
 
 /** Calls AssumeRole. Throws ObjectStoreError. */
-export type AssumeRole = (durationSeconds: number) => Promise<Granted>
+export type AssumeRole = (durationSeconds: number) => Promise<GrantedCredentials>
 
-export type RoleCredentials = Pick<Granted, 'accessKeyId' | 'secretAccessKey' | 'sessionToken'>
+export type RoleCredentials = Pick<GrantedCredentials, 'accessKeyId' | 'secretAccessKey' | 'sessionToken'>
 
 export type RoleSessionOptions = {
   readonly assume: AssumeRole
@@ -29,12 +29,12 @@ export type RoleSessionOptions = {
   readonly purpose: 'request' | 'link'
 }
 
-type Held = { readonly credentials: RoleCredentials; readonly gotAt: number; readonly endsAt: number }
+type HeldCredentials = { readonly credentials: RoleCredentials; readonly grantedAt: number; readonly endsAt: number }
 
 export class RoleSession {
   readonly #options: RoleSessionOptions
-  #held: Held | undefined
-  #flight: Promise<Held> | undefined
+  #held: HeldCredentials | undefined
+  #flight: Promise<HeldCredentials> | undefined
   #failure: { readonly error: unknown; readonly at: number } | undefined
   /** The role does not allow sessions longer than an hour. */
   #isLimitedToAnHour = false
@@ -53,13 +53,13 @@ export class RoleSession {
     this.#flight ??= this.#renew(held).finally(() => {
       this.#flight = undefined
     })
-    return (await orAborted(this.#flight, signal)).credentials
+    return (await waitUnlessAborted(this.#flight, signal)).credentials
   }
 
   /** Access was denied with these credentials. Discards them unless they are new. */
   discardIfOld(): void {
     const held = this.#held
-    if (held !== undefined && this.#options.clock.monotonic() - held.gotAt >= s3Limits.deniedSessionAgeMsMin)
+    if (held !== undefined && this.#options.clock.monotonic() - held.grantedAt >= s3Limits.deniedSessionAgeMsMin)
       this.#held = undefined
   }
 
@@ -68,20 +68,20 @@ export class RoleSession {
     this.#held = undefined
   }
 
-  #isUsable({ gotAt, endsAt }: Held): boolean {
+  #isUsable({ grantedAt, endsAt }: HeldCredentials): boolean {
     const { clock, purpose } = this.#options
-    const [age, left] = [clock.monotonic() - gotAt, endsAt - clock.monotonic()]
+    const [age, left] = [clock.monotonic() - grantedAt, endsAt - clock.monotonic()]
     if (purpose === 'link') return left >= s3Limits.sessionSeconds * 1000 || age < s3Limits.linkSessionAgeMsMax
     // A short session is used for three quarters of its time. A new one serves all callers for a moment, however short it is.
-    return left > Math.min(s3Limits.renewBeforeMs, (endsAt - gotAt) / 4) || age < s3Limits.stsResultSharedMs
+    return left > Math.min(s3Limits.renewBeforeMs, (endsAt - grantedAt) / 4) || age < s3Limits.stsResultSharedMs
   }
 
-  async #renew(old: Held | undefined): Promise<Held> {
+  async #renew(old: HeldCredentials | undefined): Promise<HeldCredentials> {
     const { clock } = this.#options
     try {
       const { lifetimeMs, ...credentials } = await this.#assume()
       const now = clock.monotonic()
-      this.#held = { credentials, gotAt: now, endsAt: now + lifetimeMs }
+      this.#held = { credentials, grantedAt: now, endsAt: now + lifetimeMs }
       this.#failure = undefined
       return this.#held
     } catch (error) {
@@ -94,7 +94,7 @@ export class RoleSession {
     }
   }
 
-  async #assume(): Promise<Granted> {
+  async #assume(): Promise<GrantedCredentials> {
     const { assume, purpose } = this.#options
     if (purpose === 'link' && !this.#isLimitedToAnHour) {
       try {
@@ -115,7 +115,7 @@ function isTransient(error: unknown): boolean {
   return error instanceof ObjectStoreError && ['unreachable', 'unavailable', 'throttled', 'clock_skew'].includes(error.reason)
 }
 
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+async function waitUnlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work
   const aborted = Promise.withResolvers<never>()
   const onAbort = () => aborted.reject(signal.reason)

@@ -13,7 +13,7 @@ const file = (name: string) => join(directory, name)
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'inlet-s3-'))
-  // Longer than the threshold for parts, and with no two parts alike.
+  // Larger than the threshold for parts. All parts differ.
   await using large = await open(file('large'), 'w')
   for (let part = 0; part < 9; part += 1) await large.write(randomBytes(MiB), 0, MiB, part * 8 * MiB)
   await large.truncate(65 * MiB + 1)
@@ -48,7 +48,7 @@ describe('a large file', { timeout: 30_000 }, () => {
     expect(await failureOf(at.store.putFile('large', file('large'), options))).toMatchObject({ reason: 'put_denied' })
     expect(at.double.buckets.get('lake')?.uploads.size).toBe(0)
     expect(at.double.object('lake', 'large')).toBeUndefined()
-    // The others are not sent for nothing.
+    // The other parts are not all sent.
     expect(at.double.count('UploadPart')).toBeLessThan(9)
   })
 

@@ -238,7 +238,7 @@ export class S3Store implements ObjectStore {
           continue
         }
         if (at === step && failure.reason.endsWith('_denied')) role.session.discardIfOld()
-        if (attempt >= attempts || !mayPassAtOnce(failure)) throw failure
+        if (attempt >= attempts || !isQuicklyTransient(failure)) throw failure
         await sleep(clock, backoff.next(), signal)
       }
     }
@@ -246,7 +246,7 @@ export class S3Store implements ObjectStore {
 }
 
 /** Failures worth a quick retry. For others the caller waits longer. */
-function mayPassAtOnce({ reason, step }: ObjectStoreError): boolean {
+function isQuicklyTransient({ reason, step }: ObjectStoreError): boolean {
   return step !== 'assume_role' && ['clock_skew', 'unreachable', 'unavailable', 'throttled', 'damaged'].includes(reason)
 }
 

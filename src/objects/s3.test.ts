@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(directory, { recursive: true }))
 
-/** A fault for the first so many requests of an operation. */
+/** Returns a fault for the first `count` requests of an operation. */
 const first = (count: number, operation: Operation, fault: Fault) => {
   let left = count
   return (call: { readonly operation: Operation }) => (call.operation === operation && left-- > 0 ? fault : undefined)
@@ -52,7 +52,7 @@ describe('a PUT request', () => {
         'x-amz-meta-endpoint-id': 'e',
         'x-amz-server-side-encryption': 'AES256',
       })
-      // Gateways of some age know no trailing checksums, and a wait for 100-continue costs a connection.
+      // Older gateways do not support trailing checksums, and waiting for 100-continue costs a connection.
       for (const name of ['transfer-encoding', 'content-encoding', 'x-amz-trailer', 'expect'])
         expect(headers).not.toHaveProperty(name)
       expect(at.double.object('lake', key)?.headers).toMatchObject({ 'x-amz-meta-seq': '7', 'content-type': 'application/gzip' })
@@ -84,13 +84,13 @@ describe('transient failures', { timeout: 30_000 }, () => {
     ['500', s3Errors.internalError],
     ['503 SlowDown', s3Errors.slowDown],
     ['a reset in the middle of the body', 'reset'],
-    ['a lost answer', 'answer lost'],
+    ['a lost response', 'answer lost'],
     ['silence', 'silence'],
     ['a crawl', 'crawl'],
     ['an error in a 200', 'error in a 200'],
   ]
 
-  test.each(passing)('%s: puts of bytes and of files succeed in the end', async (_, fault) => {
+  test.each(passing)('%s: puts of bytes and files succeed after retries', async (_, fault) => {
     await using at = await newDoubleBucket({}, { idleTimeoutMs: 600 })
     at.double.fault = first(1, 'PutObject', fault)
     await at.store.put('k', Buffer.alloc(100_000), options)
@@ -109,7 +109,7 @@ describe('transient failures', { timeout: 30_000 }, () => {
     expect(at.double.count('PutObject')).toBeGreaterThan(1)
   })
 
-  test.each(['reset', 'silence'] as const)('%s: an object is read completely in the end', async (fault) => {
+  test.each(['reset', 'silence'] as const)('%s: an object is read completely after a retry', async (fault) => {
     await using at = await newDoubleBucket({}, { idleTimeoutMs: 600 })
     await at.store.put('k', Buffer.alloc(100_000, 'x'), options)
     at.double.fault = first(1, 'GetObject', fault)
@@ -185,7 +185,7 @@ describe('list', () => {
     expect(await failureOf(at.store.get('missing'))).toMatchObject({ reason: 'list_denied' })
   })
 
-  test('get refuses large objects', async () => {
+  test('get rejects large objects', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('there', Buffer.alloc(s3Limits.getBytesMax), options)
     expect((await at.store.get('there'))?.length).toBe(s3Limits.getBytesMax)
@@ -232,7 +232,7 @@ describe('an assumed role', () => {
     ).toMatchObject({ reason: 'assume_role_denied' })
   })
 
-  test('is not assumed again because there are many others', { timeout: 30_000 }, async () => {
+  test('stays cached while many others are in use', { timeout: 30_000 }, async () => {
     await using at = await newDoubleBucket()
     const put = (session: string) => at.stores.open({ ...at.target, session }).put('k', Buffer.from('x'), options)
     const sessions = Array.from({ length: s3Limits.clientsMax + 1 }, (_, n) => `session-${n}`)
@@ -253,14 +253,14 @@ describe('an assumed role', () => {
   test('is assumed again at once if the store rejects its session', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('k', Buffer.from('x'), options)
-    // Deleted and made anew: sessions of the old one are worth nothing.
+    // The role was deleted and created again, so sessions of the old one are invalid.
     at.double.addRole(at.target.role_arn, { externalId: 'inlet-external' })
     await at.store.put('k', Buffer.from('y'), options)
     expect(at.double.count('AssumeRole')).toBe(2)
     expect(at.double.object('lake', 'k')?.body.toString()).toBe('y')
   })
 
-  test('is a failure while it is deleted', async () => {
+  test('fails while it is deleted', async () => {
     await using at = await newDoubleBucket()
     await at.store.put('k', Buffer.from('x'), options)
     at.double.roles.delete(at.target.role_arn)
@@ -286,11 +286,11 @@ describe('a wrong clock', () => {
     await at.store.putFile('f', file('small'), options)
     const link = await at.stores.open(at.target).presign('k', 3_600)
     expect(await (await fetch(link)).text()).toBe('x')
-    // Also where S3 was not asked for anything before.
+    // The same for a client that has not sent any request to S3 yet.
     const own = storesOf(at.double)
     expect((await fetch(await own.open(at.target).presign('k', 3_600))).status).toBe(200)
     own.close()
-    // S3 was never asked at the wrong time: STS had told it.
+    // No put was retried: the offset was known from STS.
     expect(at.double.count('PutObject')).toBe(2)
   })
 
@@ -330,7 +330,7 @@ describe('a signed URL', () => {
     await at.store.put('k', Buffer.from('x'), options)
     const links = await Promise.all([1, 2, 3].map(() => at.store.presign('k', 3_600)))
     links.push(await at.store.presign('k', 3_600))
-    // For requests, for two hours in vain, for one.
+    // One for requests, one rejected for two hours, one for one hour.
     expect(at.double.count('AssumeRole')).toBe(3)
     at.double.aheadMs = 3_590_000
     for (const link of links) expect((await fetch(link)).status).toBe(200)
@@ -345,7 +345,7 @@ describe('a signed URL', () => {
     [{ path_style: false, bucket: 'lake.of.data' }, 'https://s3.eu-central-1.amazonaws.com/lake.of.data/a/k?'],
     [{ path_style: false, region: 'cn-north-1' }, 'https://lake.s3.cn-north-1.amazonaws.com.cn/a/k?'],
     [{ path_style: false, region: 'us-gov-west-1' }, 'https://lake.s3.us-gov-west-1.amazonaws.com/a/k?'],
-  ])('names the host of the bucket: %j', async (change, expected) => {
+  ])('has the host of the bucket: %j', async (change, expected) => {
     await using at = await newDoubleBucket(change)
     const stores = aws(at.double)
     const link = await stores.open(at.target).presign('a/k', 3_600)
@@ -357,11 +357,11 @@ describe('a signed URL', () => {
 
 describe('without the URL of a gateway', () => {
   test('uses STS of the region, and reports unknown hosts as unreachable', async () => {
-    const asked: string[] = []
+    const lookedUpHosts: string[] = []
     const stores = new S3Stores({
       ...{ s3Endpoint: null, stsEndpoint: null, credentials: doubleCredentials, clock: systemClock },
       lookup: (host, _options, callback) => {
-        asked.push(host)
+        lookedUpHosts.push(host)
         callback(Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: 'ENOTFOUND' }), '')
       },
     })
@@ -370,7 +370,7 @@ describe('without the URL of a gateway', () => {
       const failure = await failureOf(stores.open({ ...at.target, region }).put('k', Buffer.from('x'), options))
       expect(failure).toMatchObject({ reason: 'unreachable', step: 'assume_role', code: 'ENOTFOUND' })
     }
-    expect([...new Set(asked)]).toEqual([
+    expect([...new Set(lookedUpHosts)]).toEqual([
       ...['sts.eu-central-1.amazonaws.com', 'sts.cn-north-1.amazonaws.com.cn', 'sts.us-gov-west-1.amazonaws.com'],
     ])
     stores.close()

@@ -17,7 +17,7 @@ import { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from './limits.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, OpenOptions } from './object-store.ts'
 import type { RoleClient } from './role-client.ts'
-import { type Granted, RoleSession, type RoleSessionOptions } from './role-session.ts'
+import { type GrantedCredentials, RoleSession, type RoleSessionOptions } from './role-session.ts'
 import { describeFailure, foreignResponse } from './s3-failure.ts'
 import { S3Store } from './s3-store.ts'
 
@@ -119,7 +119,7 @@ export class S3Stores implements ObjectStores {
     // `memoized` makes the SDK call the function for every request instead of caching the result.
     const credentials = Object.assign(() => session.get(), { memoized: true })
     const client: S3Client = new S3Client({
-      ...this.#ofClient(s3Endpoint),
+      ...this.#clientConfig(s3Endpoint),
       region: target.region,
       forcePathStyle: target.path_style,
       credentials,
@@ -135,15 +135,15 @@ export class S3Stores implements ObjectStores {
       await session.get(signal)
       // Known from the Date header of STS. A request needs it if it is signed before the first response of S3.
       if (client.config.systemClockOffset === 0)
-        client.config.systemClockOffset = this.#stsOf(target.region).config.systemClockOffset
+        client.config.systemClockOffset = this.#stsClient(target.region).config.systemClockOffset
     }
     return { client, session, ready }
   }
 
-  async #assume(target: BucketTarget, durationSeconds: number): Promise<Granted> {
+  async #assume(target: BucketTarget, durationSeconds: number): Promise<GrantedCredentials> {
     const { principalArn = null, assumeTimeoutMs = s3Limits.assumeTimeoutMs } = this.#options
     const { role_arn, external_id, region, session = 'inlet' } = target
-    const sts = this.#stsOf(region)
+    const sts = this.#stsClient(region)
     const command = new AssumeRoleCommand({
       RoleArn: role_arn,
       RoleSessionName: session,
@@ -166,13 +166,13 @@ export class S3Stores implements ObjectStores {
     }
   }
 
-  #stsOf(region: string): STSClient {
+  #stsClient(region: string): STSClient {
     const { stsEndpoint, credentials } = this.#options
     const own = credentials === undefined ? {} : { credentials }
-    return this.#sts.memo(region, { context: () => new STSClient({ ...this.#ofClient(stsEndpoint), region, ...own }) })
+    return this.#sts.memo(region, { context: () => new STSClient({ ...this.#clientConfig(stsEndpoint), region, ...own }) })
   }
 
-  #ofClient(endpoint: string | null) {
+  #clientConfig(endpoint: string | null) {
     return {
       requestHandler: this.#connections,
       logger: silent,

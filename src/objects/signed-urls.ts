@@ -8,7 +8,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '#lib/clock.ts'
 
 export type SignedUrlsOptions = {
-  /** Of the server that serves the objects, under `/objects/`. */
+  /** URL of the server that serves the objects under `/objects/`. */
   readonly baseUrl: string
   readonly secret: string
   readonly clock: Clock

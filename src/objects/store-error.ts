@@ -1,4 +1,4 @@
-/** What is wrong with a bucket, its role or the connection. */
+/** The problem with a bucket, its role or the connection. */
 export type StoreErrorReason =
   | 'credentials_missing'
   | 'credentials_refused'
@@ -32,7 +32,7 @@ export function isReadDenied(error: unknown): boolean {
  * An operation on an object store failed.
  *
  * Law: the message is for the owner of the bucket: what failed, the error code of the store, what to check. It contains no secret, no signed
- * URL and no name of this machine, so it can be shown unchanged. There is no `cause`.
+ * URL and no name of this machine, so it is safe to return to the caller. There is no `cause`.
  */
 export class ObjectStoreError extends Error {
   override readonly name = 'ObjectStoreError'

@@ -1,7 +1,7 @@
 /**
  * Backfills and re-drives. The units of a job are in `job-units.ts`.
  *
- * Law: a view version and an endpoint have at activeMax one unfinished job. A status change has the expected status in its WHERE.
+ * Law: a view version and an endpoint have at most one unfinished job. A status change has the expected status in its WHERE.
  */
 import { type RawBuilder, sql } from 'kysely'
 import { AppError } from '#errors.ts'

@@ -329,7 +329,7 @@ describe('a segment that cannot be converted', () => {
     expect((await parked('retry', id)).code).toBe(0)
     await until('the third commit', () => node.commits.length === 3)
     await until('the log to be empty', async () => (await segments(node, endpoint.id)).length === 0)
-    expect(await parked('list')).toMatchObject({ code: 0, out: 'no segment is parked\n' })
+    expect(await parked('list')).toMatchObject({ code: 0, out: 'no segments are parked\n' })
   })
 
   test('a skipped segment is kept as .quarantine', async () => {

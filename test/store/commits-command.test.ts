@@ -212,7 +212,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect((await rebuild(store, '--destination', other.destination.id)).text).toContain('0 recorded, 1 already known')
     expect((await shown(store, place)).commits).toEqual([])
     const both = ['--endpoint', place.endpoint, '--destination', other.destination.id]
-    expect(await rebuild(store, ...both)).toMatchObject({ code: 1, text: expect.stringContaining('no such endpoint') })
+    expect(await rebuild(store, ...both)).toMatchObject({ code: 1, text: expect.stringContaining('no endpoint and destination') })
     expect((await rebuild(store, '--endpoint', 'x')).code).toBe(2)
     expect((await rebuild(store, '--all')).code).toBe(2)
   })

@@ -50,7 +50,7 @@ describeDatabases('inlet keys', (kind) => {
     const account = await anAccount(store)
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest')
     const { code, out } = await keys(store.url, 'revoke', key?.id ?? '')
-    expect([code, out]).toEqual([0, expect.stringContaining('The key "ci" is revoked since 20')])
+    expect([code, out]).toEqual([0, expect.stringContaining('The key "ci" was revoked at 20')])
     expect(await listApiKeys(store.db, account)).toEqual([expect.objectContaining({ revoked_at: expect.any(String) })])
     expect(await currentEpoch(store.db)).toBe(2)
   })

@@ -10,7 +10,12 @@ export const commitsCommands = buildRouteMap({
         flags: {
           endpoint: { kind: 'parsed', parse: String, optional: true, brief: 'only this endpoint', placeholder: 'ID' },
           destination: { kind: 'parsed', parse: String, optional: true, brief: 'only this destination', placeholder: 'ID' },
-          dryRun: { kind: 'boolean', default: false, withNegated: false, brief: 'report what would be recorded, record nothing' },
+          dryRun: {
+            kind: 'boolean',
+            default: false,
+            withNegated: false,
+            brief: 'report what would be recorded, but record nothing',
+          },
         },
       },
       docs: {

@@ -31,7 +31,7 @@ export const demoCommand = buildCommand<DemoFlags, [], CliContext>({
     },
   },
   docs: {
-    brief: 'start a separate server, send events and show what arrives',
+    brief: 'start a separate server, send events and print what arrives',
     fullDescription:
       'Starts a separate server, creates a destination, an endpoint and a view over the management API, sends events over MQTT and HTTP, waits for their commit and prints what arrived.',
   },

@@ -21,7 +21,7 @@ export const keysCommands = buildRouteMap({
           },
         },
       },
-      docs: { brief: 'create a key and show it, once' },
+      docs: { brief: 'create a key and print it once' },
     }),
     list: buildCommand<object, [], CliContext>({
       loader: async () => (await keys()).listKeys,
@@ -33,11 +33,11 @@ export const keysCommands = buildRouteMap({
       parameters: {
         positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'id of the key', placeholder: 'ID' }] },
       },
-      docs: { brief: 'revoke a key: nodes refuse it within seconds' },
+      docs: { brief: 'revoke a key: nodes reject it within seconds' },
     }),
   },
   docs: {
     brief: 'manage API keys',
-    fullDescription: 'Manages the API keys of the first account, directly in the database: control need not be running.',
+    fullDescription: 'Manages the API keys of the first account, directly in the database: control does not have to run.',
   },
 })

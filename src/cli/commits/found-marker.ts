@@ -1,8 +1,8 @@
 /**
  * Reads markers that were found in a bucket.
  *
- * Law: the bucket is the customer's, and anything may be stored there. A marker is accepted only if a node would have written it under this
- * key, for this endpoint and into this bucket. Any other is rejected with a reason.
+ * Law: the customer may store anything in the bucket. A marker is accepted only if a node would have written it under this key, for
+ * this endpoint and into this bucket. Any other is rejected with a reason.
  */
 
 import { findForeignArtifact } from '#delivery/adopt/foreign-artifact.ts'
@@ -12,12 +12,12 @@ import { additionId, objectKey, type ViewVersion } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import type { MarkerFolder } from '#store/marker-folders.ts'
 
-/** With the reason, in words. */
+/** The reason, for the operator. */
 export type Rejected = { readonly rejected: string }
 
 export type FoundMarker =
   | { readonly type: 'segment'; readonly commit: SegmentCommit }
-  /** What a backfill or a re-drive added. */
+  /** Artifacts that a backfill or a re-drive added. */
   | { readonly type: 'addition'; readonly addition: UnitMarker }
 
 /** Returns the content of a marker, or why it is rejected. */
@@ -28,10 +28,10 @@ export function readMarker(key: string, bytes: Uint8Array, folder: MarkerFolder)
   if (marker === undefined) return { rejected: 'damaged, or not a marker of Inlet' }
   const { endpoint_id, node_id, log, seq } = marker
   if (endpoint_id !== folder.endpoint_id) return { rejected: `it belongs to another endpoint, ${endpoint_id}` }
-  const own = commitId(node_id, log, seq)
-  const view = viewOf(addition)
-  const id = view === undefined ? own : additionId(own, view)
-  if (marker.id !== id || (addition !== undefined && addition.commit_id !== own)) {
+  const segmentCommitId = commitId(node_id, log, seq)
+  const view = addedView(addition)
+  const id = view === undefined ? segmentCommitId : additionId(segmentCommitId, view)
+  if (marker.id !== id || (addition !== undefined && addition.commit_id !== segmentCommitId)) {
     return { rejected: 'its id does not match its node, log and seq' }
   }
   const sealedAtMicros = Date.parse(marker.sealed_at) * 1000
@@ -48,7 +48,7 @@ export function readMarker(key: string, bytes: Uint8Array, folder: MarkerFolder)
   return commit === undefined ? { rejected: 'not a marker' } : { type: 'segment', commit }
 }
 
-function viewOf(addition: UnitMarker | undefined): ViewVersion | undefined {
+function addedView(addition: UnitMarker | undefined): ViewVersion | undefined {
   const view = addition?.views[0]
   return view && { name: view.view_name, version: view.view_version }
 }

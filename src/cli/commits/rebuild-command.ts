@@ -18,7 +18,7 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
   const filter = { endpoint_id: id('endpoint', flags.endpoint), destination_id: id('destination', flags.destination) }
   await using store = await openMigratedStore(this)
   const folders = await listMarkerFolders(store.db, filter)
-  if (folders.length === 0) throw new UserError('no such endpoint with such a destination in this database')
+  if (folders.length === 0) throw new UserError('no endpoint and destination in this database match these options')
   const { stores, close } = await openObjectStores(await this.readConfig(), { clock: this.clock })
   try {
     const isComplete = await rebuild(this, store, folders, flags.dryRun, stores)
@@ -61,7 +61,7 @@ async function rebuild(
       reportUnreadable(folder.target, error)
     }
   }
-  const total = counted.reduce((all, { markers }) => all + markers, 0)
+  const total = counted.reduce((sum, { markers }) => sum + markers, 0)
   const progress = new Progress({ output: stdout, label: 'markers', total })
   let done = 0
   for (const { folder } of counted) {

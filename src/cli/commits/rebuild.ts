@@ -46,14 +46,14 @@ export async function countMarkers(store: ObjectStore, folder: MarkerFolder): Pr
   return count
 }
 
-/** Adds its counts to the tally. Throws ObjectStoreError; what was processed before is recorded. */
+/** Rebuilds the commits of a folder and counts them in the tally. Throws ObjectStoreError; earlier markers stay recorded. */
 export async function rebuildFolder(
   store: ObjectStore,
   folder: MarkerFolder,
   tally: Tally,
   options: RebuildOptions,
 ): Promise<void> {
-  // Markers of jobs need the commit of their segment, so they come in a second pass.
+  // Markers of jobs need the commit of their segment, so they are read in a second pass.
   for (const wantsAdditions of [false, true]) {
     let batch: Entry[] = []
     for await (const { key, bytes } of store.list(markerFolder(folder.target.prefix, folder.endpoint_id))) {
@@ -86,7 +86,7 @@ async function rebuildBatch(
     options.store.db,
     batch.map(({ commitId }) => commitId),
   )
-  // Only the marker of an addition says which view it belongs to, so it must be read.
+  // The key of an addition's marker does not identify its view, so the marker must be read.
   const unread = batch.filter(({ commitId, isAddition }) => isAddition || !known.has(commitId))
   tally.known += batch.length - unread.length
   options.onProgress(batch.length - unread.length)
@@ -116,7 +116,7 @@ async function record(marker: FoundMarker, folder: MarkerFolder, options: Rebuil
   const { views, artifacts } = marker.type === 'segment' ? marker.commit : marker.addition
   const viewIds = [...views, ...Object.values(artifacts)].flatMap(({ view_id }) => (view_id === undefined ? [] : [view_id]))
   const foreign = await listViewsOfOthers(options.store.db, folder.account_id, viewIds)
-  if (foreign.length > 0) return { rejected: `names a view of another account: ${foreign[0]}` }
+  if (foreign.length > 0) return { rejected: `it belongs to a view of another account: ${foreign[0]}` }
   return marker.type === 'segment' ? recordCommit(marker.commit, folder, options) : recordAddition(marker.addition, options)
 }
 
@@ -126,18 +126,18 @@ async function recordCommit(
   { store, now, dryRun }: RebuildOptions,
 ): Promise<Outcome> {
   if (dryRun) return 'new'
-  // The node's clock may have been ahead. Times in the future would push those of later commits into the future too.
-  const madeAt = Math.min(Date.parse(marker.uploaded_at), now())
-  const commit = { ...marker, destination: await destinationOf(marker, folder, store) }
-  return transact(store, (db) => restoreCommit(db, commit, madeAt))
+  // The node's clock may have been ahead. A time in the future would push the times of later commits into the future too.
+  const committedAt = Math.min(Date.parse(marker.uploaded_at), now())
+  const commit = { ...marker, destination: await chooseDestination(marker, folder, store) }
+  return transact(store, (db) => restoreCommit(db, commit, committedAt))
 }
 
 async function recordAddition(marker: UnitMarker, { store, now, dryRun }: RebuildOptions): Promise<Outcome> {
   const commit = await findCommit(store.db, marker.commit_id)
-  // A dry run has not recorded the commit that it may belong to.
+  // In a dry run the commit of its segment may not be recorded yet.
   if (commit === undefined) return dryRun ? 'new' : { rejected: 'its segment has no commit' }
   const view_id = marker.views[0]?.view_id
-  if (view_id === undefined) return { rejected: 'names no view' }
+  if (view_id === undefined) return { rejected: 'it does not name a view' }
   if (commit.added.includes(view_id)) return 'known'
   if (Object.values(commit.artifacts).some((artifact) => artifact.view_id === view_id)) {
     return { rejected: 'the segment already has output of that view version' }
@@ -149,7 +149,7 @@ async function recordAddition(marker: UnitMarker, { store, now, dryRun }: Rebuil
 }
 
 /** Returns the destination of the commit. If it was deleted, returns the one through which the marker was found. */
-async function destinationOf(
+async function chooseDestination(
   { destination }: SegmentCommit,
   { account_id, target }: MarkerFolder,
   { db }: Store,

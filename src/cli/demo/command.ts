@@ -1,4 +1,4 @@
-/** `inlet demo`: what a new user would do by hand, over the public interfaces of a server that lives as long as the demo. */
+/** `inlet demo`: the steps of a new user, over the public interfaces of a server that runs only for the demo. */
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
@@ -9,8 +9,8 @@ import { viewFor } from './definitions.ts'
 import { generateEvents } from './events.ts'
 import { inBatches, readLines } from './lines.ts'
 import { ManagementApi } from './management-api.ts'
-import { report } from './report.ts'
-import { send } from './send.ts'
+import { formatReport } from './report.ts'
+import { sendOverHttp } from './send.ts'
 import { sendOverMqtt } from './send-mqtt.ts'
 import { type DemoServer, startServer } from './server.ts'
 
@@ -40,7 +40,7 @@ const Commits = z.object({
 export async function runDemo(this: CliContext, { file, events, seed, keep }: DemoFlags): Promise<void> {
   const { stdout } = this.process
   const lines = file === undefined ? [...generateEvents(events, seed)] : await readLines(file)
-  if (lines.length === 0) throw new UserError(`${file} has no lines`)
+  if (lines.length === 0) throw new UserError(`${file} has no lines to send`)
 
   stdout.write('\n  Starting a separate server for the demo …\n')
   await using server = await startServer(this.program, { keep })
@@ -55,7 +55,7 @@ export async function runDemo(this: CliContext, { file, events, seed, keep }: De
     `\n  ${lines.length.toLocaleString('en-US')} records were acknowledged in ${sentSeconds} s and readable after ${secondsSince()} s\n\n`,
   )
   const directory = join(server.dataDirectory, 'buckets', bucket)
-  stdout.write(`${await report({ bucket: directory, prefix, ...resources })}\n`)
+  stdout.write(`${await formatReport({ bucket: directory, prefix, ...resources })}\n`)
   if (keep) stdout.write(`The data stays in ${server.dataDirectory}\n\n`)
 }
 
@@ -89,7 +89,7 @@ async function createResources(
   await api.post(`/v1/views/${view.id}/publish`, undefined, Created)
   await api.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id }, Created)
   stdout.write(`  Created a destination, an endpoint and the view ${name} with ${definition.columns.length} columns\n\n`)
-  await until('the endpoint to be active', async () => {
+  await waitFor('the endpoint to be active', async () => {
     const { status, status_reasons } = await api.get(`/v1/endpoints/${endpoint.id}`, Status)
     return status === 'active' ? undefined : [status, ...status_reasons].join(': ')
   })
@@ -97,8 +97,8 @@ async function createResources(
 }
 
 /**
- * Returns the segments that the HTTP receipts name. MQTT has no receipts, so it goes first: segments are committed in order, so their
- * commits come after all of MQTT.
+ * Sends all lines and returns the segments named by the HTTP receipts. MQTT has no receipts, so it is sent first: segments are
+ * committed in order, so once these are committed, everything sent over MQTT is too.
  */
 async function sendAll(
   server: DemoServer,
@@ -120,7 +120,7 @@ async function sendAll(
     })
   }
   const posting = new Progress({ output: stdout, label: 'HTTP', total: httpLines.length })
-  return send({
+  return sendOverHttp({
     url: `${ingestUrl}/v1/ingest?endpoint=${endpointId}`,
     apiKey,
     batches: inBatches(httpLines),
@@ -136,7 +136,7 @@ async function waitForCommits(
   stdout: Output,
 ): Promise<void> {
   const delivering = new Progress({ output: stdout, label: 'delivering', total: segments.size })
-  await until('the commits', async () => {
+  await waitFor('the commits', async () => {
     const missing = new Set(segments)
     for (let cursor: string | null = ''; cursor !== null && missing.size > 0; ) {
       const page: z.output<typeof Commits> = await api.get(
@@ -152,11 +152,11 @@ async function waitForCommits(
   })
 }
 
-/** Polls until `ask` returns undefined. Until then it returns what is missing. */
-async function until(what: string, ask: () => Promise<string | undefined>): Promise<void> {
+/** Polls until `check` returns undefined. Until then it returns what is missing. */
+async function waitFor(what: string, check: () => Promise<string | undefined>): Promise<void> {
   const deadline = performance.now() + waitMsMax
   for (;;) {
-    const missing = await ask()
+    const missing = await check()
     if (missing === undefined) return
     if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}: ${missing}`)
     await setTimeout(pollMs)

@@ -7,14 +7,14 @@ const browsers = ['Firefox 140', 'Chrome 142', 'Safari 19', 'Edge 142', 'HealthC
 const sites = ['berlin-1', 'berlin-2', 'lyon', 'porto', 'gdansk']
 const startMs = Date.UTC(2026, 10, 20, 8)
 
-/** Yields NDJSON lines without line breaks. About one in 2 000 is cut off, and so is not valid JSON. */
+/** Yields NDJSON lines without line breaks. About one in 2 000 is truncated, so that it is not valid JSON. */
 export function* generateEvents(count: number, seed: number): Iterable<string> {
   const random = mulberry32(seed)
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
   for (let index = 0; index < count; index++) {
     const at = new Date(startMs + index * 37 + Math.floor(random() * 30)).toISOString()
     const id = `evt_${(index * 2_654_435_761).toString(36).padStart(9, '0')}`
-    const line = JSON.stringify(random() < 0.7 ? webEvent(id, at, random, pick) : reading(id, at, random, pick))
+    const line = JSON.stringify(random() < 0.7 ? webEvent(id, at, random, pick) : sensorReading(id, at, random, pick))
     yield random() < 0.0005 ? line.slice(0, Math.floor(line.length / 2)) : line
   }
 }
@@ -36,7 +36,7 @@ function webEvent(id: string, at: string, random: () => number, pick: Pick): unk
   }
 }
 
-function reading(id: string, at: string, random: () => number, pick: Pick): unknown {
+function sensorReading(id: string, at: string, random: () => number, pick: Pick): unknown {
   const celsius = Math.round((random() * 25 + 5) * 100) / 100
   return {
     id,

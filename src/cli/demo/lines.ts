@@ -1,4 +1,4 @@
-/** Lines as byte strings: latin1 keeps every byte as it is. */
+/** Reads lines as latin1 strings, which preserve every byte. */
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -14,7 +14,7 @@ export async function readLines(path: string): Promise<readonly string[]> {
   const { size } = await stat(path).catch((error: unknown) => {
     throw new UserError(`cannot read ${path}: ${errorCode(error) ?? String(error)}`)
   })
-  if (size > GiB) throw new UserError(`${path} is too large for the demo, which takes files up to 1 GiB`)
+  if (size > GiB) throw new UserError(`${path} is too large for the demo, which accepts files up to 1 GiB`)
   const lines: string[] = []
   for await (const line of createInterface({ input: createReadStream(path, 'latin1'), crlfDelay: Number.POSITIVE_INFINITY })) {
     if (line.trim() !== '') lines.push(line)

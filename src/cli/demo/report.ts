@@ -5,7 +5,7 @@ import { queryParquet } from '#duckdb/query-parquet.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { parseJson } from '#lib/json.ts'
 import { SegmentCommit } from '#model/commit.ts'
-import { table } from './table.ts'
+import { formatTable } from './table.ts'
 
 export type ReportOptions = {
   /** Directory of the bucket. */
@@ -24,49 +24,49 @@ type DeadLetter = {
   readonly record_index: number
 }
 
-/** Describes what arrived. Reads as any reader of the bucket should: only files that a marker lists. */
-export async function report({ bucket, prefix, endpointId, viewName }: ReportOptions): Promise<string> {
+/** Formats a report of the delivered data. Reads only files that a marker lists, as every reader of the bucket should. */
+export async function formatReport({ bucket, prefix, endpointId, viewName }: ReportOptions): Promise<string> {
   const commits = await readMarkers(join(bucket, prefix, endpointId, 'commits'))
   const files = (kind: string) =>
     commits.flatMap(({ artifacts }) =>
       Object.entries(artifacts).flatMap(([name, { key }]) => (name.startsWith(kind) ? [join(bucket, key)] : [])),
     )
   return [
-    ...(await typedRows(bucket, files(`views/${viewName}/`))),
-    ...(await rawRecords(bucket, files('parquet'))),
-    ...(await deadLetters(files(`dlq/${viewName}/`))),
-    ...counters(viewName, commits),
+    ...(await describeTypedRows(bucket, files(`views/${viewName}/`))),
+    ...(await describeRawRecords(bucket, files('parquet'))),
+    ...(await describeDeadLetters(files(`dlq/${viewName}/`))),
+    ...describeCounters(viewName, commits),
   ].join('\n')
 }
 
-async function typedRows(bucket: string, paths: readonly string[]): Promise<readonly string[]> {
+async function describeTypedRows(bucket: string, paths: readonly string[]): Promise<readonly string[]> {
   if (paths.length === 0) return []
   const from = readParquet(paths)
   const count = await queryParquet({ directories: [bucket], sql: `SELECT count(*) FROM ${from}` })
   const sample = await queryParquet({ directories: [bucket], sql: `SELECT * FROM ${from} USING SAMPLE 8 ROWS (reservoir, 7)` })
   return [
-    `Typed Parquet: ${number(count.rows[0]?.[0])} rows in ${paths.length} files, 8 of them`,
+    `Typed Parquet: ${formatNumber(count.rows[0]?.[0])} rows in ${paths.length} files, 8 of them`,
     '',
-    table(sample.columns, sample.rows),
+    formatTable(sample.columns, sample.rows),
     '',
   ]
 }
 
-async function rawRecords(bucket: string, paths: readonly string[]): Promise<readonly string[]> {
+async function describeRawRecords(bucket: string, paths: readonly string[]): Promise<readonly string[]> {
   const raw = await queryParquet({ directories: [bucket], sql: `SELECT count(*) FROM ${readParquet(paths)}` })
-  return [`Raw Parquet: ${number(raw.rows[0]?.[0])} records as they were sent, in ${paths.length} files`, '']
+  return [`Raw Parquet: ${formatNumber(raw.rows[0]?.[0])} records as they were sent, in ${paths.length} files`, '']
 }
 
-async function deadLetters(paths: readonly string[]): Promise<readonly string[]> {
+async function describeDeadLetters(paths: readonly string[]): Promise<readonly string[]> {
   const contents = await Promise.all(paths.map((path) => readFile(path)))
   const rows = contents.flatMap((bytes) =>
     gunzipSync(bytes).toString('utf8').trimEnd().split('\n').map(parseJson),
   ) as DeadLetter[]
   const kinds = Map.groupBy(rows, ({ error_code, column }) => `${error_code} ${column ?? ''}`)
   return [
-    `Dead letters: ${number(rows.length)} rows, the first of each kind`,
+    `Dead letters: ${formatNumber(rows.length)} rows, the first of each kind`,
     '',
-    table(
+    formatTable(
       ['error_code', 'column', 'rows', 'segment/record', 'message', 'record'],
       [...kinds.values()].map((sameKind) => {
         const [first] = sameKind
@@ -78,11 +78,11 @@ async function deadLetters(paths: readonly string[]): Promise<readonly string[]>
   ]
 }
 
-function counters(viewName: string, commits: readonly SegmentCommit[]): readonly string[] {
+function describeCounters(viewName: string, commits: readonly SegmentCommit[]): readonly string[] {
   const outcomes = commits.flatMap(({ views }) => views)
   const names = ['processed', 'accepted', 'dropped', 'dlq', 'cast_nulls'] as const
   const sums = names.map((name) => outcomes.reduce((sum, outcome) => sum + outcome[name], 0))
-  return ['Counters (processed = accepted + dropped + dlq)', '', table(['view', ...names], [[viewName, ...sums]]), '']
+  return ['Counters (processed = accepted + dropped + dlq)', '', formatTable(['view', ...names], [[viewName, ...sums]]), '']
 }
 
 async function readMarkers(directory: string): Promise<readonly SegmentCommit[]> {
@@ -97,6 +97,6 @@ function readParquet(paths: readonly string[]): string {
   return `read_parquet([${paths.map(quoteLiteral).join(', ')}], hive_partitioning = false)`
 }
 
-function number(value: unknown): string {
+function formatNumber(value: unknown): string {
   return Number(value).toLocaleString('en-US')
 }

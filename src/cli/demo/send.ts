@@ -20,7 +20,13 @@ export type SendOptions = {
  * Posts batches of NDJSON, several in parallel, and waits when the server asks for it. Returns `<node>/<seq>` of every segment that
  * received a batch.
  */
-export async function send({ url, apiKey, batches, parallel, onAcknowledged }: SendOptions): Promise<ReadonlySet<string>> {
+export async function sendOverHttp({
+  url,
+  apiKey,
+  batches,
+  parallel,
+  onAcknowledged,
+}: SendOptions): Promise<ReadonlySet<string>> {
   const segments = new Set<string>()
   let records = 0
   let bytes = 0

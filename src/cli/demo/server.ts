@@ -49,8 +49,8 @@ export async function startServer(program: string, { keep }: { readonly keep: bo
   }
   try {
     await Promise.race([
-      ready([server.apiUrl, server.ingestUrl]),
-      exited.then(() => Promise.reject(new Error('the demo server exited during startup; its messages are above'))),
+      waitUntilReady([server.apiUrl, server.ingestUrl]),
+      exited.then(() => Promise.reject(new Error('the demo server exited during startup; see its log above'))),
     ])
   } catch (error) {
     await server[Symbol.asyncDispose]()
@@ -59,7 +59,7 @@ export async function startServer(program: string, { keep }: { readonly keep: bo
   return server
 }
 
-async function ready(urls: readonly string[]): Promise<void> {
+async function waitUntilReady(urls: readonly string[]): Promise<void> {
   const deadline = performance.now() + readyMsMax
   for (const url of urls) {
     for (;;) {
@@ -77,6 +77,6 @@ async function freePort(): Promise<number> {
   await once(server, 'listening')
   const address = server.address()
   server.close()
-  if (address === null || typeof address === 'string') throw new Error('the system assigned no port')
+  if (address === null || typeof address === 'string') throw new Error('the operating system did not assign a port')
   return address.port
 }

@@ -1,11 +1,11 @@
 const cellMax = 28
-/** The last two columns may be wider: no column has to line up after them. */
+/** The last two columns may be wider. */
 const lastCellMax = 56
 
 /** Formats rows as an aligned text table, with long cells cut off. */
-export function table(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
+export function formatTable(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const cells = [columns, ...rows].map((row) =>
-    row.map((value, index) => cell(value, index >= row.length - 2 ? lastCellMax : cellMax)),
+    row.map((value, index) => formatCell(value, index >= row.length - 2 ? lastCellMax : cellMax)),
   )
   const widths = columns.map((_, index) => Math.max(...cells.map((row) => row[index]?.length ?? 0)))
   const lines = cells.map((row) => `  ${row.map((text, index) => text.padEnd(widths[index] ?? 0)).join('  ')}`.trimEnd())
@@ -13,7 +13,7 @@ export function table(columns: readonly string[], rows: readonly (readonly unkno
   return [lines[0], rule, ...lines.slice(1)].join('\n')
 }
 
-function cell(value: unknown, charsMax: number): string {
+function formatCell(value: unknown, charsMax: number): string {
   const text = value === null || value === undefined ? '·' : typeof value === 'string' ? value : JSON.stringify(value)
   const line = text.replaceAll(/\s+/g, ' ')
   return line.length > charsMax ? `${line.slice(0, charsMax - 1)}…` : line

@@ -1,8 +1,8 @@
 import { type Config, httpUrl } from '#config.ts'
 import type { Bootstrapped } from './bootstrapped.ts'
 
-/** The text that `inlet start` prints once everything is ready. `bootstrapped` is set if this start created the first account. */
-export function banner(config: Config, bootstrapped: Bootstrapped | undefined): string {
+/** Returns the text to print once everything is ready. `bootstrapped` is set if this start created the first account. */
+export function formatBanner(config: Config, bootstrapped: Bootstrapped | undefined): string {
   const control = httpUrl(config.controlListen)
   return [
     '',
@@ -35,8 +35,8 @@ function firstSteps(config: Config, { api_key, endpoint_id }: Bootstrapped): rea
   const header = api_key === null ? '"X-API-Key: $INLET_BOOTSTRAP_API_KEY"' : `'X-API-Key: ${api_key}'`
   return [
     api_key === null
-      ? '  API key          yours, from INLET_BOOTSTRAP_API_KEY'
-      : `  API key          ${api_key}   (shown only this once)`,
+      ? '  API key          from INLET_BOOTSTRAP_API_KEY'
+      : `  API key          ${api_key}   (save it now: it is not shown again)`,
     '',
     '  Send a first event:',
     '',
@@ -44,15 +44,15 @@ function firstSteps(config: Config, { api_key, endpoint_id }: Bootstrapped): rea
     `      -H ${header} -H 'Content-Type: application/x-ndjson' \\`,
     `      --data-binary '{"event":"signup","user":{"id":"u-1"},"amount":12.5,"at":"2026-11-20T08:15:30Z"}'`,
     '',
-    ...whatNext(config, endpoint_id),
+    ...nextSteps(config, endpoint_id),
   ]
 }
 
 /** Delivery to a bucket on S3 needs a role that only the bucket's owner can create. */
-function whatNext({ objectStore, paths }: Config, endpointId: string): readonly string[] {
-  if (objectStore === 'directory') return [`  Within seconds it is Parquet under ${paths.buckets}/local`]
+function nextSteps({ objectStore, paths }: Config, endpointId: string): readonly string[] {
+  if (objectStore === 'directory') return [`  Within seconds it is stored as Parquet under ${paths.buckets}/local`]
   return [
-    '  It is kept on this machine until the endpoint has a destination. docs/destinations.md shows each step:',
+    '  It stays on this machine until the endpoint has a destination. docs/destinations.md describes each step:',
     '',
     '    POST  /v1/destinations                  your bucket; the response has the policies for its role',
     '    POST  /v1/destinations/{id}/validate',

@@ -3,7 +3,7 @@ import { z } from 'zod'
 /** The message that control sends to its supervisor after it created the first account. */
 export const Bootstrapped = z.object({
   type: z.literal('bootstrapped'),
-  /** Null if the operator brought the key. */
+  /** Null if the operator provided the key. */
   api_key: z.string().nullable(),
   endpoint_id: z.string(),
 })

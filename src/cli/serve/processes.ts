@@ -1,4 +1,4 @@
-/** The commands that serve. Each loads its process when it runs, so that none of them loads another's libraries. */
+/** The commands that run processes. Each imports its process on demand, so that it does not load libraries of the others. */
 import type { Config } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
@@ -17,7 +17,10 @@ export function node(this: CliContext): Promise<void> {
 export function control(this: CliContext): Promise<void> {
   return serveOne('control', this, async (config, hooks) => {
     const { startControl } = await import('#control/app.ts')
-    return startControl(config, { ...hooks, onBootstrap: (made) => void process.send?.({ type: 'bootstrapped', ...made }) })
+    return startControl(config, {
+      ...hooks,
+      onBootstrap: (bootstrapped) => void process.send?.({ type: 'bootstrapped', ...bootstrapped }),
+    })
   })
 }
 
@@ -51,7 +54,7 @@ async function supervise(name: string, children: readonly ChildName[], context: 
   const print = (text: string) => void context.process.stdout.write(`${text}\n`)
   context.process.exitCode = await runApp({
     name: 'supervisor',
-    // A little longer than the processes take themselves, so that only a hanging one is killed.
+    // Longer than the shutdown of the processes themselves, so that only a hanging one is killed.
     shutdownSeconds: config.shutdownSeconds + 5,
     logger,
     start: () => superviseProcesses({ config, environment, program, children, print, clock, logger }),

@@ -11,14 +11,14 @@ export type RunAppOptions = {
 }
 
 /**
- * Runs an app until the process is asked to stop, and returns the exit code. SIGTERM, SIGINT or the end of the supervisor drain it; a
- * second signal exits at once. An uncaught error ends the process: its supervisor restarts it from what is on disk.
+ * Runs an app until the process is told to stop, and returns the exit code. SIGTERM, SIGINT or the exit of the supervisor stops it
+ * gracefully; a second signal exits at once. An uncaught error ends the process, and its supervisor restarts it.
  */
 export async function runApp({ name, shutdownSeconds, logger, start }: RunAppOptions): Promise<number> {
   const isSupervised = process.channel !== undefined
   const stopRequested = Promise.withResolvers<string>()
   const crash = (error: unknown) => {
-    logger.fatal({ err: error }, 'unexpected error, exiting')
+    logger.fatal({ err: error }, 'unexpected error; exiting')
     process.exit(70)
   }
   process.on('uncaughtException', crash)
@@ -35,7 +35,7 @@ export async function runApp({ name, shutdownSeconds, logger, start }: RunAppOpt
   process.on('SIGINT', () => (isSupervised ? undefined : onSignal('SIGINT')))
   process.on('disconnect', () => stopRequested.resolve('supervisor exited'))
 
-  // Our own timers do not keep the process alive. This one does while the app runs.
+  // Other timers do not keep the process alive. This one does while the app runs.
   const alive = setInterval(() => undefined, 0x7fffffff)
   try {
     const app = await start()

@@ -1,22 +1,22 @@
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { readOrMakeNodeToken } from '#auth/node-token.ts'
+import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { type Config, httpUrl } from '#config.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
-import { banner, ingestUrl } from './banner.ts'
+import { formatBanner, ingestUrl } from './banner.ts'
 import { Bootstrapped } from './bootstrapped.ts'
 import type { App } from './run-app.ts'
 
 export type ChildName = 'control' | 'delivery' | 'ingest'
 
-/** Delivery turns records into short-lived strings. A larger young generation makes it no faster. */
+/** Delivery creates many short-lived strings. A larger young generation would use more memory without being faster. */
 const nodeFlags: Partial<Record<ChildName, readonly string[]>> = { delivery: ['--max-semi-space-size=2'] }
 
-/** For glibc: DuckDB runs few threads, so one arena is enough, and large blocks return to the system when they are freed. */
-const memoryBound = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: String(MiB) }
+/** For glibc: DuckDB runs few threads, so one arena is enough. Large blocks are returned to the system when they are freed. */
+const mallocSettings = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: String(MiB) }
 
 const readyPollMs = 100
 const readyTimeoutMs = 2_000
@@ -24,7 +24,7 @@ const readyTimeoutMs = 2_000
 export type SuperviseOptions = {
   readonly config: Config
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Path of the program, to start the children with. */
+  /** Path of the program, to start the children. */
   readonly program: string
   readonly children: readonly ChildName[]
   readonly print: (text: string) => void
@@ -38,7 +38,7 @@ export type SuperviseOptions = {
  */
 export async function superviseProcesses(options: SuperviseOptions): Promise<App> {
   const { config, environment, program, children, clock, logger, print } = options
-  const nodeToken = config.nodeToken ?? (await readOrMakeNodeToken(config.paths.nodeToken))
+  const nodeToken = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
   let bootstrapped: Bootstrapped | undefined
   const specs = children.map(
     (name): ChildSpec => ({
@@ -46,7 +46,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
       command: process.execPath,
       args: [...(nodeFlags[name] ?? []), program, name],
       environment: {
-        ...(name === 'delivery' ? memoryBound : {}),
+        ...(name === 'delivery' ? mallocSettings : {}),
         UV_THREADPOOL_SIZE: '8',
         ...environment,
         INLET_NODE_TOKEN: nodeToken,
@@ -64,8 +64,8 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
     ...(children.includes('control') ? [httpUrl(config.controlListen)] : []),
     ...(children.includes('ingest') ? [ingestUrl(config)] : []),
   ]
-  const printed = allReady(urls, clock, stopping.signal).then((ready) => {
-    if (ready) print(banner(config, bootstrapped))
+  const printed = waitUntilReady(urls, clock, stopping.signal).then((ready) => {
+    if (ready) print(formatBanner(config, bootstrapped))
   })
   return {
     async stop(signal) {
@@ -76,8 +76,8 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
   }
 }
 
-/** Waits until all of them are ready. Returns false if the signal aborts first. */
-async function allReady(urls: readonly string[], clock: Clock, signal: AbortSignal): Promise<boolean> {
+/** Waits until all URLs are ready. Returns false if the signal aborts first. */
+async function waitUntilReady(urls: readonly string[], clock: Clock, signal: AbortSignal): Promise<boolean> {
   for (const url of urls) {
     while (!(await isReady(url, signal))) {
       if (signal.aborted) return false

@@ -13,7 +13,7 @@ export function keyRoutes(keys: Keys): FastifyPluginCallbackZod {
         config: { scope: 'admin' },
         schema: {
           operationId: 'createKey',
-          summary: 'Create an API key; it is shown only in this response',
+          summary: 'Create an API key; only this response contains the secret',
           body: CreateApiKey,
           response: { 201: CreatedApiKey },
         },

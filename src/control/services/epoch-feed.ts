@@ -70,7 +70,7 @@ export class EpochFeed implements Service {
     }
   }
 
-  /** Reads the epoch and wakes due waiters if it notifyChanged. Reads run one at a time: an older one must not overtake a newer one. */
+  /** Reads the epoch and wakes due waiters if it changed. Reads run one at a time: an older one must not overtake a newer one. */
   refresh(): Promise<number> {
     const reading = this.#reading.then(() => this.#read())
     this.#reading = reading.catch(() => undefined)

@@ -35,7 +35,7 @@ export function descriptorOf(scalar: ScalarName): TypeDescriptor {
   return descriptors[scalar]
 }
 
-/** Throws ColumnTypeError with a message that lists the types. */
+/** Parses the type of a definition. Throws ColumnTypeError with a message that lists the types. */
 export function parseType(text: string): ColumnType {
   const match = shape.exec(text.trim())
   const word = (match?.[1] ?? '').toUpperCase().replace(/ +/g, ' ')
@@ -74,12 +74,12 @@ function printDecimal({ precision, scale }: Decimal): string {
   return `DECIMAL(${precision},${scale})`
 }
 
-/** Returns the order of the type's values; undefined if it has none, as lists have none. */
+/** Returns the order of the type's values; undefined if it has none. Lists have none. */
 export function orderOf({ scalar, depth }: ColumnType): ValueOrder | undefined {
   return depth > 0 ? undefined : descriptorOf(scalar).order
 }
 
-/** The same for a printed type, whatever the text is. */
+/** Like `orderOf`, for a printed type. Accepts any text. */
 export function orderOfPrinted(type: string): ValueOrder | undefined {
   const [, name = '', brackets] = printedShape.exec(type) ?? []
   const scalar = scalarsByName.get(name)

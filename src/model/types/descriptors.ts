@@ -1,5 +1,5 @@
 /**
- * The types that a column may have: all that Inlet knows about a type is its entry here.
+ * The types that a column may have. Everything about a type is in its entry here.
  *
  * To add a type, add an entry, its row to the table in docs/views.md, and its values to views/values-in-parquet.test.ts.
  */
@@ -11,7 +11,7 @@ export type Decimal = { readonly precision: number; readonly scale: number }
 export type TypeDescriptor = {
   /** Other names that a definition may use. */
   readonly aliases?: readonly string[]
-  /** Precision and scale where the definition gives none. Only DECIMAL takes them. */
+  /** Precision and scale if the definition has none. Only DECIMAL has them. */
   readonly defaultDecimal?: Decimal
   /** The type in Parquet files, if they lack this one. */
   readonly storedAs?: { readonly scalar: 'DECIMAL'; readonly decimal: Decimal }
@@ -31,7 +31,7 @@ export type TypeDescriptor = {
   /** The type that values have in a filter. */
   readonly filteredAs?: 'TIMESTAMP'
 
-  /** Order of the values, for minimum and maximum. Types without it have neither. */
+  /** Order of the values, for minimum and maximum. Types without an order have neither. */
   readonly order?: ValueOrder
   /** The JSON value in a preview, from DuckDB's text. The text itself if not set. */
   readonly toJson?: (text: string) => string | number

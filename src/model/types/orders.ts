@@ -1,18 +1,18 @@
 /**
- * How the values of a type are ordered, and the text that stands for one: minimum and maximum are kept as that text.
+ * The order of a type's values, and their canonical text. Minimum and maximum are stored as canonical text.
  *
- * Law: comparing is exact, and total whatever the texts are: they come from nodes.
+ * Law: comparing is exact, and total for any texts, because nodes send them.
  */
 import { Buffer } from 'node:buffer'
 import { qualityLimits } from '../limits.ts'
-import { isoDate, isoInstant } from './iso-dates.ts'
+import { toIsoDate, toIsoInstant } from './iso-dates.ts'
 
 export type ValueOrder = {
   /** Returns the canonical text of a value, from DuckDB's text for it. */
   readonly canonical: (text: string) => string
   /** Compares two canonical texts; negative if `one` comes first. */
   readonly compare: (one: string, other: string) => number
-  /** SQL condition for values that have no place in the order. */
+  /** SQL condition for values that are not ordered. */
   readonly excludes?: (value: string) => string
 }
 
@@ -21,7 +21,7 @@ export const byBytes: ValueOrder = {
   compare: (one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)),
 }
 
-export const textOrder: ValueOrder = { ...byBytes, canonical: firstChars }
+export const textOrder: ValueOrder = { ...byBytes, canonical: shorten }
 
 /** Integers and decimals of any size. Decimals of one type have the same number of digits after the point. */
 export const exactOrder: ValueOrder = {
@@ -38,8 +38,8 @@ export const floatOrder: ValueOrder = {
   excludes: (value) => `isnan(${value})`,
 }
 
-export const dateOrder: ValueOrder = { canonical: isoDate, compare: compareIso }
-export const instantOrder: ValueOrder = { canonical: isoInstant, compare: compareIso }
+export const dateOrder: ValueOrder = { canonical: toIsoDate, compare: compareIso }
+export const instantOrder: ValueOrder = { canonical: toIsoInstant, compare: compareIso }
 
 const exactNumber = /^-?\d+(\.\d+)?$/
 const isoParts = /^([+-]?\d{4,7})-(.*)$/
@@ -57,8 +57,8 @@ function parseFloating(text: string): number {
   return text === '-inf' ? Number.NEGATIVE_INFINITY : Number(text) + 0
 }
 
-/** A shortened text is at most the minimum that it was cut from; a maximum begins with it. */
-function firstChars(text: string): string {
+/** Shortens a text. The result is never larger than the text, and is a prefix of it. */
+function shorten(text: string): string {
   const { textCharsMax } = qualityLimits
   if (text.length <= textCharsMax) return text
   return [...text.slice(0, 2 * textCharsMax)].slice(0, textCharsMax).join('')
