@@ -145,14 +145,14 @@ export async function updateEndpoint(
   id: string,
   change: { readonly [Name in keyof EndpointSettings]?: EndpointSettings[Name] | undefined },
 ): Promise<StoredEndpoint> {
-  const { destination_id, segment_bytes, segment_max_age_seconds, output_formats, mqtt_config } = change
-  const values = {
-    ...(destination_id === undefined ? {} : { destination_id }),
-    ...(segment_bytes === undefined ? {} : { segment_bytes }),
-    ...(segment_max_age_seconds === undefined ? {} : { segment_max_age_seconds }),
-    ...(output_formats === undefined ? {} : { output_formats: toJsonOrNull(output_formats) }),
-    ...(mqtt_config === undefined ? {} : { mqtt_config: toJsonOrNull(mqtt_config) }),
-  }
+  const columns = {
+    destination_id: change.destination_id,
+    segment_bytes: change.segment_bytes,
+    segment_max_age_seconds: change.segment_max_age_seconds,
+    output_formats: change.output_formats && toJsonOrNull(change.output_formats),
+    mqtt_config: change.mqtt_config && toJsonOrNull(change.mqtt_config),
+  } satisfies Record<keyof EndpointSettings, unknown>
+  const values = Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined))
   if (Object.keys(values).length > 0) {
     const update = db
       .updateTable('endpoints')
