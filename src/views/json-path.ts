@@ -26,7 +26,7 @@ const bareName = /[^\s.[\]"'*()?@,:$\\]+|[$@][^\s.[\]"'*()?@,:$\\]+/y
 const index = /\[\s*(\d{1,10}|\*)\s*\]/y
 const quotedName = /"((?:[^"\\]|\\["'\\/])*)"|'((?:[^'\\]|\\["'\\/])*)'/y
 
-/** Parses the text of a path. Throws PathError with a message that says what to write instead. */
+/** Parses the text of a path. Throws PathError with a message that describes what to write instead. */
 export function parsePath(text: string): Path {
   if (text.startsWith(userProperties)) return userProperty(text)
   if (text.startsWith('$$')) return envelope(text)

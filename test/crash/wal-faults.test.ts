@@ -186,7 +186,7 @@ describe('a full disk', () => {
     expect(await delivered()).toEqual({ a: 0, b: 0 })
   })
 
-  test('rejects every append, delivers what is sealed, and recovers by itself even if nobody appends', async () => {
+  test('rejects every append, delivers what is sealed, and recovers by itself even without appends', async () => {
     await append('a')
     disk.capacityBytes = disk.usedBytes()
     for (let time = 0; time < 20; time += 1) await expect(append('rejected')).rejects.toMatchObject({ reason: 'disk_full' })

@@ -10,7 +10,7 @@ import { ManualClock } from '../support/manual-clock.ts'
 
 const directory = '/data/wal'
 const never = new AbortController().signal
-const nobody: ReadonlySet<string> = new Set()
+const noLogs: ReadonlySet<string> = new Set()
 const allLogs: ReadonlySet<string> = new Set(['log', 'other'])
 let disk: FaultyDisk
 let clock: ManualClock
@@ -29,7 +29,7 @@ beforeEach(async () => {
 describe('a log that is retired', () => {
   test('is sealed at once, and removed with its high-water file after its last segment', async () => {
     const waiting = append()
-    wal.retireExcept(nobody)
+    wal.retireExcept(noLogs)
     expect(await waiting).toBe(0)
     await turns()
     expect(await states()).toEqual(['log sealed'])
@@ -46,7 +46,7 @@ describe('a log that is retired', () => {
 
   test('rejects appends', async () => {
     await append()
-    wal.retireExcept(nobody)
+    wal.retireExcept(noLogs)
     await expect(append()).rejects.toMatchObject({ reason: 'stopping' })
     await deliver()
     await upkeep()
@@ -55,7 +55,7 @@ describe('a log that is retired', () => {
 
   test('is kept while it has a quarantined file', async () => {
     await append()
-    wal.retireExcept(nobody)
+    wal.retireExcept(noLogs)
     await turns()
     const [segment] = await segments.list()
     if (segment === undefined) throw new Error('no segment')
@@ -70,7 +70,7 @@ describe('a log that is retired', () => {
   test('is kept while a segment waits for its recovery', async () => {
     await append()
     disk.fault = ({ kind, path }) => (kind === 'sync' && path.includes('/log/') ? { error: 'EIO' } : undefined)
-    wal.retireExcept(nobody)
+    wal.retireExcept(noLogs)
     await upkeep()
     await upkeep()
     expect(await states()).toEqual(['log open'])
@@ -94,7 +94,7 @@ describe('a log that is retired', () => {
 
   test('is sealed by a stop that follows at once', async () => {
     await append()
-    wal.retireExcept(nobody)
+    wal.retireExcept(noLogs)
     await wal.stop(never)
     expect(await states()).toEqual(['log sealed'])
   })
@@ -139,7 +139,7 @@ describe('an endpoint that comes back with a restored database', () => {
     await append()
     await rotate()
     await append()
-    wal.retireExcept(nobody)
+    wal.retireExcept(noLogs)
     if (when !== 'sealed') {
       await turns()
       await deliver()
@@ -156,7 +156,7 @@ describe('an endpoint that comes back with a restored database', () => {
 
   test('during the removal: its new segment is kept', async () => {
     await append()
-    wal.retireExcept(nobody)
+    wal.retireExcept(noLogs)
     await turns()
     await deliver()
     const appended: Promise<number>[] = []
@@ -180,7 +180,7 @@ describe('an endpoint that comes back with a restored database', () => {
   test('and is deleted and restored again: the seq continues', async () => {
     for (let seq = 0; seq < 4; seq += 1) {
       expect(await append()).toBe(seq)
-      wal.retireExcept(nobody)
+      wal.retireExcept(noLogs)
       if (seq % 2 === 0) wal.configure('log', settings())
       await turns()
       await deliver()
@@ -196,14 +196,14 @@ describe('the removal', () => {
     await append()
     await rotate()
     await append()
-    wal.retireExcept(nobody)
+    wal.retireExcept(noLogs)
     await turns()
     await deliver()
   }
 
   test('stops at a file that the listing missed, and keeps the high-water mark', async () => {
     await append()
-    wal.retireExcept(nobody)
+    wal.retireExcept(noLogs)
     await turns()
     const { list } = files
     let hidden = false
@@ -218,7 +218,7 @@ describe('the removal', () => {
     })
     await wal.stop(never)
     wal = await newWal()
-    wal.retireExcept(nobody)
+    wal.retireExcept(noLogs)
     hidden = false
     await upkeep()
     expect(hidden).toBe(true)
@@ -259,7 +259,7 @@ describe('the removal', () => {
         mount()
         wal = await newWal()
         if (at % 2 === 0) {
-          wal.retireExcept(nobody)
+          wal.retireExcept(noLogs)
           // A power cut may bring removed segments back; delivery knows their commits, and removes them again.
           await deliver()
           await upkeep()

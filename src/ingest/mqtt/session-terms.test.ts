@@ -78,8 +78,11 @@ describe('session terms', () => {
     [101, 100, 100],
     [65_535, 100, 100],
     [1, 1, undefined],
-  ])('keep alive %i becomes %i', (keepalive, kept, told) => {
-    expect(agreeTerms(packet({ keepalive }), route, context())).toMatchObject({ keepAliveSeconds: kept, serverKeepAlive: told })
+  ])('keep alive %i becomes %i', (keepalive, kept, announced) => {
+    expect(agreeTerms(packet({ keepalive }), route, context())).toMatchObject({
+      keepAliveSeconds: kept,
+      serverKeepAlive: announced,
+    })
   })
   test('do not count the connection that would be taken over', () => {
     const calls: unknown[] = []
