@@ -21,7 +21,9 @@ describe('KeyVerifier', () => {
   })
 
   test('rejects everything before the first update', () => {
-    expect(() => new KeyVerifier().verify(newApiKey().secret)).toThrow('the API key is not valid')
+    expect(() => new KeyVerifier().verify(newApiKey().secret)).toThrow(
+      'the API key is unknown or revoked, or its account has no endpoint in this region',
+    )
   })
 
   test.each(['', 'ing_live_', 'ing_live_short', `${newApiKey().secret}x`, ` ${newApiKey().secret}`, 'x'.repeat(1_000_000)])(
@@ -37,7 +39,7 @@ describe('KeyVerifier', () => {
     const verifier = new KeyVerifier()
     const { key } = aKey('k1')
     verifier.update([key])
-    expect(() => verifier.verify(key.hash)).toThrow('the API key is not valid')
+    expect(() => verifier.verify(key.hash)).toThrow('the API key is unknown or revoked')
   })
 
   test('rejects a removed key after the update, even if it was cached', () => {
@@ -46,7 +48,7 @@ describe('KeyVerifier', () => {
     verifier.update([first.key, second.key])
     verifier.verify(first.secret)
     verifier.update([second.key])
-    expect(() => verifier.verify(first.secret)).toThrow('the API key is not valid')
+    expect(() => verifier.verify(first.secret)).toThrow('the API key is unknown or revoked')
     expect(verifier.verify(second.secret).key_id).toBe('k2')
   })
 

@@ -28,7 +28,8 @@ export class KeyVerifier {
     if (known !== undefined) return known
     // Looks up the hash instead of comparing the secret, so timing reveals nothing about similar secrets.
     const principal = apiKeyPattern.test(secret) ? this.#byHash.get(hashApiKey(secret)) : undefined
-    if (principal === undefined) throw new AppError('unauthorized', 'the API key is not valid')
+    if (principal === undefined)
+      throw new AppError('unauthorized', 'the API key is unknown or revoked, or its account has no endpoint in this region')
     this.#bySecret.set(secret, principal)
     return principal
   }
