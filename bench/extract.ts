@@ -24,7 +24,7 @@ const fields = {
 
 type Times = { readonly load: number; readonly raw: number; readonly one: number; readonly two: number }
 
-/** The lines in frames, as clients that send batches make them, in groups as a segment's reader yields them. */
+/** Yields the lines in frames, as clients with batches send them, in groups, as a segment reader yields them. */
 export function* framesOf(lines: Buffer): Generator<readonly Frame[]> {
   let group: Frame[] = []
   for (let start = 0; start < lines.length; ) {

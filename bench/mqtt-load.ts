@@ -1,7 +1,7 @@
 /**
  * A cheap load generator for MQTT: raw sockets, prepared packets, a fixed number of messages in flight per connection.
  *
- * With QoS 0 every 50th message has QoS 1: only its PUBACK tells that the messages before it have arrived.
+ * With QoS 0 every 50th message has QoS 1: only its PUBACK proves that the messages before it have arrived.
  * `node mqtt-load.ts`: receives a job as a message and sends its result as a message.
  */
 import { connect, type Socket } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * What the configuration costs with 10 000 endpoints and 100 000 keys: a full snapshot, one changed endpoint, one new key, and a poll
- * for which nothing changed. Runs control's own service on SQLite in this process, without the network.
+ * Cost of the configuration with 10 000 endpoints and 100 000 keys: a full snapshot, one changed endpoint, one new key, and a poll
+ * without changes. Runs control's service on SQLite in this process, without the network.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -63,7 +63,7 @@ try {
 
   const never = new AbortController().signal
 
-  /** Control's part and the node's part of one update, in milliseconds, and its size in bytes. */
+  /** Returns the time of control and of the node for one update in milliseconds, and its size in bytes. */
   const update = async (node: SnapshotSections) => {
     const have = node.versions()
     const request = { node_id, epoch: node.current?.epoch ?? -1, kinds, have, wait_ms: 0 }

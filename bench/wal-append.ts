@@ -45,9 +45,9 @@ export async function benchmark(rounds = 5): Promise<readonly WalAppendResult[]>
     const floor: Measured[] = []
     for (let round = 0; round < rounds; round += 1) {
       process.stderr.write(`\rwal append ${spec.payloadBytes} B, ${spec.callers} callers: round ${round + 1} of ${rounds} `)
-      const { measured, writes } = await throughLog(spec)
+      const { measured, writes } = await measureLog(spec)
       own.push(measured)
-      floor.push(await bare(spec, writes))
+      floor.push(await measureFloor(spec, writes))
     }
     process.stderr.write('\r\u001b[K')
     const [appendsPerSecond, floorPerSecond] = [median(own, 'perSecond'), median(floor, 'perSecond')]
@@ -65,10 +65,10 @@ export async function benchmark(rounds = 5): Promise<readonly WalAppendResult[]>
 }
 
 /** Runs callers that append again as soon as their append resolves. Records the groups that the WAL writes. */
-async function throughLog({ payloadBytes, callers, appends }: Case): Promise<{ measured: Measured; writes: readonly Write[] }> {
+async function measureLog({ payloadBytes, callers, appends }: Case): Promise<{ measured: Measured; writes: readonly Write[] }> {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-bench-'))
   const writes: Write[] = []
-  const wal = new Wal({ directory, files: noting(writes), clock: systemClock, logger: createLogger('bench', 'error') })
+  const wal = new Wal({ directory, files: recordWrites(writes), clock: systemClock, logger: createLogger('bench', 'error') })
   await wal.start()
   wal.configure('bench', { segmentBytes, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   const frame: FrameInput = {
@@ -91,7 +91,7 @@ async function throughLog({ payloadBytes, callers, appends }: Case): Promise<{ m
 }
 
 /** Writes and syncs the same groups with the same bytes, without a WAL. */
-async function bare({ appends }: Case, writes: readonly Write[]): Promise<Measured> {
+async function measureFloor({ appends }: Case, writes: readonly Write[]): Promise<Measured> {
   const directory = await mkdtemp(join(tmpdir(), 'inlet-bench-'))
   const source = Buffer.alloc(64 * 1024 * 1024, 'x')
   let file = 0
@@ -126,7 +126,7 @@ async function bare({ appends }: Case, writes: readonly Write[]): Promise<Measur
   return measured
 }
 
-function noting(writes: Write[]): Files {
+function recordWrites(writes: Write[]): Files {
   return {
     ...systemFiles,
     makeDirectory: (path) => systemFiles.makeDirectory(path),

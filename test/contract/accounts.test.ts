@@ -1,4 +1,4 @@
-/** Accounts are walls: every id of another account is 404, in every operation of the description. */
+/** Accounts are isolated: an id of another account returns 404 in every operation of the API. */
 import { describe, expect, test } from 'vitest'
 import { newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
@@ -24,7 +24,7 @@ async function furnished() {
 
 type Furnished = Awaited<ReturnType<typeof furnished>>
 
-/** The id that a path parameter stands for. */
+/** Returns the id for a path parameter. */
 function idOf({ account, destination, view, endpoint, binding, job }: Furnished, template: string, parameter: string): string {
   if (parameter === 'binding_id') return binding.id
   if (parameter === 'endpoint_id' || template.startsWith('/v1/endpoints')) return endpoint.id
@@ -46,8 +46,8 @@ const state = async (account: TestAccount) => {
   return JSON.stringify(await Promise.all(paths.map(async (path) => (await account.get(path)).body)))
 }
 
-describe('two accounts', () => {
-  test('see 404 at every id of the other, and change nothing there', async () => {
+describe('isolation of accounts', () => {
+  test('every id of another account returns 404 and nothing changes there', async () => {
     const [mine, theirs] = [await furnished(), await furnished()]
     const before = await state(theirs.account)
     const { body: description } = await control().call('GET', '/openapi/openapi.json')
@@ -70,14 +70,14 @@ describe('two accounts', () => {
     expect(await state(theirs.account)).toBe(before)
     const all = Object.values<Record<string, { operationId: string }>>(description.paths).flatMap(Object.values)
     const others = all.map(({ operationId }) => operationId).filter((operationId) => !walked.has(operationId))
-    // These take no id in their path: the tests below are about them.
+    // These have no id in their path. The tests below cover them.
     expect(others.toSorted()).toEqual([
       ...['createDestination', 'createEndpoint', 'createKey', 'createView', 'exchangeToken'],
       ...['listDestinations', 'listEndpoints', 'listJobs', 'listKeys', 'listViews', 'previewView', 'suggestView'],
     ])
   })
 
-  test('cannot name what is the other’s in a body', async () => {
+  test('ids of another account are rejected in bodies', async () => {
     const [mine, theirs] = [await furnished(), await furnished()]
     const destination_id = theirs.destination.id
     const path = `/v1/endpoints/${mine.endpoint.id}`
@@ -87,7 +87,7 @@ describe('two accounts', () => {
     expect(await mine.account.delete(`${path}/views/${theirs.binding.id}`)).toMatchObject({ status: 404 })
   })
 
-  test('list and count only what is theirs', async () => {
+  test('lists and counts contain only the resources of the account', async () => {
     const [mine] = [await furnished(), await furnished()]
     for (const path of ['/v1/destinations', '/v1/endpoints', '/v1/views?status=all']) {
       expect((await mine.account.get(path)).body).toMatchObject({ total: 1, items: [expect.anything()] })
@@ -99,7 +99,7 @@ describe('two accounts', () => {
     }
   })
 
-  test('have names of their own', async () => {
+  test('both accounts can use the same names', async () => {
     const [mine, theirs] = [await furnished(), await furnished()]
     expect(mine.view.name).toBe(theirs.view.name)
     expect(mine.view.version).toBe(1)

@@ -15,7 +15,7 @@ async function attachable() {
 }
 
 describe('POST /v1/endpoints/{endpoint_id}/views', () => {
-  test('201 is active, optional and without a canary unless said otherwise', async () => {
+  test('201 is active, optional and without a canary by default', async () => {
     const { account, view, endpoint, path } = await attachable()
     expect(await account.post(path, { view_id: view.id })).toMatchObject({
       status: 201,
@@ -49,7 +49,7 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
     expect(await account.post(path, { view_id: next.id })).toMatchObject({ status: 201, body: { view_version: 2 } })
   })
 
-  test('409 when it is attached already; 201 again once it is detached', async () => {
+  test('409 if the view is already attached; 201 after it was detached', async () => {
     const { account, view, path } = await attachable()
     const { body: binding } = await account.post(path, { view_id: view.id })
     const again = await account.post(path, { view_id: view.id })
@@ -58,13 +58,13 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
     expect(await account.post(path, { view_id: view.id })).toMatchObject({ status: 201 })
   })
 
-  test('of ten at once, one succeeds', async () => {
+  test('one of ten concurrent requests succeeds', async () => {
     const { account, view, path } = await attachable()
     const all = await Promise.all(Array.from({ length: 10 }, () => account.post(path, { view_id: view.id })))
     expect(all.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(409)])
   })
 
-  test('of attaching and archiving at once, nothing archived stays attached', async () => {
+  test('no archived view stays attached if attaching and archiving run concurrently', async () => {
     for (let round = 0; round < 10; round += 1) {
       const { account, view, path } = await attachable()
       await Promise.all([account.post(path, { view_id: view.id }), account.post(`/v1/views/${view.id}/archive`)])
@@ -80,7 +80,7 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
     expect(await account.post(`/v1/endpoints/${newId()}/views`, { view_id: view.id })).toMatchObject({ status: 404 })
   })
 
-  test('422 for a draft, a view that is not there, and bad fields', async () => {
+  test('422 for a draft, an unknown view and invalid fields', async () => {
     const { account, path } = await attachable()
     const { body: draft } = await account.post('/v1/views', { name: 'draft', definition })
     for (const body of [{ view_id: draft.id }, { view_id: newId() }, { view_id: 'x' }, {}]) {
@@ -92,7 +92,7 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
 })
 
 describe('GET /v1/endpoints/{endpoint_id}/views', () => {
-  test('200 has active and detached ones, for any token', async () => {
+  test('200 lists active and detached bindings, for any token', async () => {
     const { account, view, path } = await attachable()
     const { body: first } = await account.post(path, { view_id: view.id })
     await account.delete(`${path}/${first.id}`)
@@ -111,7 +111,7 @@ describe('GET /v1/endpoints/{endpoint_id}/views', () => {
 })
 
 describe('DELETE /v1/endpoints/{endpoint_id}/views/{binding_id}', () => {
-  test('204 detaches and leaves the view as it is; 404 after it', async () => {
+  test('204 detaches without changing the view; 404 afterwards', async () => {
     const { account, view, path } = await attachable()
     const { body: binding } = await account.post(path, { view_id: view.id })
     expect(await account.delete(`${path}/${binding.id}`)).toMatchObject({ status: 204 })

@@ -15,7 +15,7 @@ async function signIn({ call }: TestControl, api_key: string) {
 }
 
 describe('the first start', () => {
-  test('makes an account with all that sending a first event takes', async () => {
+  test('creates everything needed to send a first event', async () => {
     await using control = await newControl()
     const { api_key, endpoint_id, ingest_host } = control.bootstrapped ?? {}
     expect(ingest_host).toBe('127.0.0.1:8081')
@@ -36,7 +36,7 @@ describe('the first start', () => {
     expect(left.filter((entry) => entry.isFile())).toEqual([])
   })
 
-  test('happens once: the second start finds everything as it was', async () => {
+  test('creates nothing at the second start', async () => {
     await using database = await newDatabase()
     const first = await newControl({ database })
     const key = first.bootstrapped?.api_key ?? ''
@@ -57,7 +57,7 @@ describe('the first start', () => {
   })
 })
 
-test('a second control process on one SQLite database refuses to start, and the first goes on', async () => {
+test('a second control process on one SQLite database fails to start, and the first continues', async () => {
   await using database = await newDatabase('sqlite')
   await using first = await newControl({ database })
   await expect(newControl({ database })).rejects.toThrow(/another control process running on this SQLite database/)
@@ -65,7 +65,7 @@ test('a second control process on one SQLite database refuses to start, and the 
 })
 
 describe('INLET_BOOTSTRAP_API_KEY', () => {
-  test('is the key of the first account, and is not shown', async () => {
+  test('becomes the key of the first account and is not printed', async () => {
     const key = aKey()
     await using control = await newControl({ environment: { INLET_BOOTSTRAP_API_KEY: key } })
     expect(control.bootstrapped).toMatchObject({ api_key: null })
@@ -73,7 +73,7 @@ describe('INLET_BOOTSTRAP_API_KEY', () => {
     expect(body.items).toMatchObject([{ scopes: ['ingest', 'metrics', 'admin'] }])
   })
 
-  test('is added to a database that was in use, once', async () => {
+  test('is added once to a database that is already in use', async () => {
     await using database = await newDatabase()
     await (await newControl({ database }))[Symbol.asyncDispose]()
     const environment = { INLET_BOOTSTRAP_API_KEY: aKey() }
@@ -85,7 +85,7 @@ describe('INLET_BOOTSTRAP_API_KEY', () => {
     }
   })
 
-  test('that was revoked stops the start, saying so', async () => {
+  test('prevents the start if it was revoked', async () => {
     await using database = await newDatabase()
     const environment = { INLET_BOOTSTRAP_API_KEY: aKey() }
     const first = await newControl({ database, environment })

@@ -16,7 +16,7 @@ async function delivered(count: number) {
 }
 
 describe('GET /v1/endpoints/{id}/commits', () => {
-  test('200 shows what was delivered', async () => {
+  test('200 lists delivered segments', async () => {
     const { account, node, commits, path } = await delivered(1)
     const answer = await account.as('metrics').get(path)
     expect(answer).toMatchObject({ status: 200, body: { next_cursor: null } })
@@ -30,7 +30,7 @@ describe('GET /v1/endpoints/{id}/commits', () => {
     ])
   })
 
-  test('200 pages newest first; commits of one moment are neither repeated nor lost', async () => {
+  test('200 pages newest first; commits of the same time are neither repeated nor skipped', async () => {
     const { account, commits, path } = await delivered(25)
     const seen: string[] = []
     let before = ''
@@ -43,7 +43,7 @@ describe('GET /v1/endpoints/{id}/commits', () => {
     expect(seen).toEqual(commits.map(({ id }) => id).toReversed())
   })
 
-  test('200 has no cursor where the last page is full, and nothing on an endpoint without commits', async () => {
+  test('200 has no cursor after a full last page, and no items without commits', async () => {
     const { account, path } = await delivered(4)
     expect(await account.get(`${path}?limit=4`)).toMatchObject({ status: 200, body: { next_cursor: null } })
     const none = await delivered(0)
@@ -64,7 +64,7 @@ describe('GET /v1/endpoints/{id}/commits', () => {
 })
 
 describe('POST /internal/v1/commits', () => {
-  test('200 says of a batch that comes again that it is durable and not new', async () => {
+  test('200 reports a repeated batch as durable and not new', async () => {
     const { account, node, commits, path } = await delivered(3)
     expect(await node.call('POST', 'commits', { commits })).toMatchObject({
       status: 200,
@@ -73,7 +73,7 @@ describe('POST /internal/v1/commits', () => {
     expect((await account.get(path)).body.items).toHaveLength(3)
   })
 
-  test('200 records a batch that comes twice at once only once', async () => {
+  test('200 records a batch once if it is sent twice concurrently', async () => {
     const { account, endpoint, node, path } = await delivered(0)
     const commits = Array.from({ length: 10 }, (_, seq) => aCommit(node.id, endpoint.id, seq))
     const all = await Promise.all([1, 2, 3].map(() => node.call('POST', 'commits', { commits })))
@@ -82,14 +82,14 @@ describe('POST /internal/v1/commits', () => {
     expect((await account.get(path)).body.items).toHaveLength(10)
   })
 
-  test('200 takes commits of an endpoint that is not known: they must not hold up those behind them', async () => {
+  test('200 records commits of an unknown endpoint, so that they do not block later ones', async () => {
     const { account, endpoint, node, path } = await delivered(0)
     const commits = [aCommit(node.id, newId(), 0), aCommit(node.id, endpoint.id, 1)]
     expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200, body: { new: 2 } })
     expect((await account.get(path)).body.items).toHaveLength(1)
   })
 
-  test('the seq that is committed is told to that node, and only to it', async () => {
+  test('only the node of a commit receives its committed seq', async () => {
     const { endpoint, node } = await delivered(3)
     const other = await TestNode.register(control(), node.region)
     const seqsOf = async (asking: TestNode) => (await asking.call('GET', `committed-seqs?node_id=${asking.id}`)).body.seqs
@@ -97,13 +97,13 @@ describe('POST /internal/v1/commits', () => {
     expect(await seqsOf(other)).toEqual({})
   })
 
-  test('422 for a batch that is empty, too long, or not of commits', async () => {
+  test('422 for an empty batch, a long one, and one without commits', async () => {
     const { endpoint, node } = await delivered(0)
     const many = Array.from({ length: 101 }, (_, seq) => aCommit(node.id, endpoint.id, seq))
     for (const commits of [[], many, [{}]]) expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 422 })
   })
 
-  test('takes bodies beyond the bound of the management API', async () => {
+  test('accepts bodies larger than the limit of the management API', async () => {
     const { endpoint, node } = await delivered(0)
     const artifacts = Object.fromEntries(
       Array.from({ length: 100 }, (_, index) => [

@@ -1,4 +1,4 @@
-/** What clients see while the database does not answer: 503 that says to come back, and never a 500. */
+/** While the database is unavailable, clients get 503 with Retry-After, and never a 500. */
 import { connect, createServer, type Socket } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
@@ -15,7 +15,7 @@ function expectUnavailable(answer: Answer): void {
 }
 
 describe('SQLite that another process keeps locked', () => {
-  test('503 for what writes, and what reads goes on', async () => {
+  test('503 for writes; reads continue', async () => {
     await using database = await newDatabase('sqlite')
     await using control = await newControl({ database })
     const account = await control.newAccount()
@@ -33,7 +33,7 @@ describe('SQLite that another process keeps locked', () => {
   })
 })
 
-/** Stands between control and Postgres, and can be cut. */
+/** A proxy between control and Postgres that can be interrupted. */
 async function aWire(url: string) {
   const { hostname, port, searchParams } = new URL(url)
   const folder = searchParams.get('host')
@@ -68,7 +68,7 @@ async function aWire(url: string) {
 }
 
 describe.skipIf(postgresUrl === undefined)('Postgres that is not to be reached', () => {
-  test('503 while it is away, and all is well when it is back', async () => {
+  test('503 during an outage, and success after it', async () => {
     await using database = await newDatabase('postgres')
     const wire = await aWire(database.url)
     try {

@@ -60,7 +60,7 @@ describe('POST /v1/destinations', () => {
     }
   })
 
-  test('201 gives all destinations of an account one external id, which no other account has', async () => {
+  test('201 has the same external id for all destinations of an account, and another one for other accounts', async () => {
     const [one, two] = [await control().newAccount(), await control().newAccount()]
     const [a, b, c] = [await made(one), await made(one, { name: 'second' }), await made(two)]
     expect(a.external_id).toBe(b.external_id)
@@ -86,14 +86,14 @@ describe('POST /v1/destinations', () => {
     expect(answer).toMatchObject({ status: 403, body: { error: 'forbidden' } })
   })
 
-  test('409 when the name is taken in the account, and only there', async () => {
+  test('409 if the name is used in the account; names of other accounts do not matter', async () => {
     const account = await control().newAccount()
     await made(account)
     expect(await account.post('/v1/destinations', aDestination())).toMatchObject({ status: 409, body: { error: 'conflict' } })
     await made(await control().newAccount())
   })
 
-  test('422 names each bad field', async () => {
+  test('422 names each invalid field', async () => {
     const account = await control().newAccount()
     const bad = {
       name: ' ',
@@ -140,7 +140,7 @@ describe('GET /v1/destinations', () => {
 })
 
 describe('GET /v1/destinations/{id}', () => {
-  test('200 counts the endpoints that refer to it', async () => {
+  test('200 counts the endpoints that use it', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
     expect(await account.get(`/v1/destinations/${id}`)).toMatchObject({ status: 200, body: { id, ref_count: 0 } })
@@ -185,7 +185,7 @@ describe('PATCH /v1/destinations/{id}', () => {
     expect(answer).toMatchObject({ status: 200, body: { ...change, status: 'pending', validated_at: null } })
   })
 
-  test('200 with the values it has keeps the status', async () => {
+  test('200 with unchanged values keeps the status', async () => {
     const { account, path } = await validated()
     expect(await account.patch(path, { prefix: '/p/', path_style: false })).toMatchObject({
       status: 200,
@@ -194,7 +194,7 @@ describe('PATCH /v1/destinations/{id}', () => {
     expect(await account.patch(path, {})).toMatchObject({ status: 200, body: { status: 'valid' } })
   })
 
-  test('200 with kms_key_arn null goes back to SSE-S3', async () => {
+  test('200 with kms_key_arn null restores SSE-S3', async () => {
     const account = await control().newAccount()
     const { id } = await made(account, { kms_key_arn: 'arn:aws:kms:eu-central-1:123456789012:key/abc' })
     expect(await account.patch(`/v1/destinations/${id}`, { kms_key_arn: null })).toMatchObject({ body: { kms_key_arn: null } })
@@ -215,7 +215,7 @@ describe('PATCH /v1/destinations/{id}', () => {
 })
 
 describe('DELETE /v1/destinations/{id}', () => {
-  test('204, and 404 from then on', async () => {
+  test('204, and 404 afterwards', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
     expect(await account.delete(`/v1/destinations/${id}`)).toMatchObject({ status: 204, body: '' })
@@ -229,7 +229,7 @@ describe('DELETE /v1/destinations/{id}', () => {
     expect(await account.as('ingest').delete(`/v1/destinations/${id}`)).toMatchObject({ status: 403 })
   })
 
-  test('409 while an endpoint refers to it', async () => {
+  test('409 while an endpoint uses it', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
     const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc', destination_id: id })
@@ -238,7 +238,7 @@ describe('DELETE /v1/destinations/{id}', () => {
     expect(await account.delete(`/v1/destinations/${id}`)).toMatchObject({ status: 204 })
   })
 
-  test('of two at once, deleting it and binding it, only one succeeds', async () => {
+  test('only one of two concurrent requests, deleting and binding it, succeeds', async () => {
     const account = await control().newAccount()
     for (let round = 0; round < 10; round += 1) {
       const { id } = await made(account, { name: `round ${round}` })
@@ -266,12 +266,12 @@ describe('POST /v1/destinations/{id}/validate', () => {
     expect(left.filter((entry) => entry.isFile())).toEqual([])
   })
 
-  test('200 with last_error, still pending, when the bucket refuses', async () => {
+  test('200 with last_error, still pending, if the bucket rejects the write', async () => {
     const account = await control().newAccount()
     const { id, bucket } = await made(account)
     const buckets = join(control().directory, 'buckets')
     await mkdir(buckets, { recursive: true })
-    // A file where the bucket's folder would be.
+    // A file in place of the bucket's folder.
     writeFileSync(join(buckets, bucket), '')
     const answer = await account.post(`/v1/destinations/${id}/validate`)
     expect(answer).toMatchObject({ status: 200, body: { status: 'pending', validated_at: null } })
@@ -279,7 +279,7 @@ describe('POST /v1/destinations/{id}/validate', () => {
     expect(answer.body.last_error).not.toContain(control().directory)
   })
 
-  test('429 within 30 seconds, with Retry-After; then again', async () => {
+  test('429 with Retry-After within 30 seconds; 200 afterwards', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
     expect(await account.post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 200 })
@@ -290,7 +290,7 @@ describe('POST /v1/destinations/{id}/validate', () => {
     expect(await account.post(`/v1/destinations/${id}/validate`)).toMatchObject({ status: 200 })
   })
 
-  test('of two at once one is refused', async () => {
+  test('one of two concurrent requests is rejected', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
     const both = await Promise.all([1, 2].map(() => account.post(`/v1/destinations/${id}/validate`)))

@@ -52,13 +52,13 @@ function fileKey({ endpoint_id, segment_seq }: { readonly endpoint_id: string; r
   return `${endpoint_id} ${segment_seq}`
 }
 
-/** As who has nothing but the address. */
+/** Downloads with the URL alone, without credentials. */
 function download(url: string): Promise<Response> {
   return fetch(url.replace('http://inlet.test', control().url))
 }
 
 describe('GET /v1/views/{id}/dlq-files', () => {
-  test('200 without any', async () => {
+  test('200 without files', async () => {
     const { account, view, path } = await furnished()
     expect(await account.get(path)).toMatchObject({
       status: 200,
@@ -66,7 +66,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     })
   })
 
-  test('200 newest first, with what is known of each and an address that downloads it', async () => {
+  test('200 newest first, with the details and a download URL of each file', async () => {
     const { account, bucket, endpoint, path, commit, write, keyOf } = await furnished()
     await commit(1)
     await commit(2)
@@ -93,7 +93,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     expect(gunzipSync(Buffer.from(await response.arrayBuffer())).toString()).toBe(`${JSON.stringify(rows[0])}\n`)
   })
 
-  test('200 shows the latest thousand, and how many there are', async () => {
+  test('200 returns the latest thousand and the total', async () => {
     const { account, path, commit } = await furnished()
     for (let first = 0; first < 1_100; first += 100) await commit(first, 100)
     const { body } = await account.get(path)
@@ -102,7 +102,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     expect(body.files.at(-1).segment_seq).toBe(100)
   })
 
-  test('200 of one endpoint, and none of an endpoint that is not known', async () => {
+  test('200 filters by endpoint; an unknown endpoint has no files', async () => {
     const { account, region, endpoint, destination, path, commit, seqs } = await furnished()
     const { body: other } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
     await commit(1, 2)
@@ -115,7 +115,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     expect(await account.get(`${path}?endpoint_id=${foreign.id}`)).toMatchObject({ status: 200, body: { files: [], total: 0 } })
   })
 
-  test('200 of a time: from one moment on, before another', async () => {
+  test('200 filters by a time range, excluding its end', async () => {
     const { account, path, commit, seqs } = await furnished()
     for (const seq of [1, 2, 3]) {
       await commit(seq)
@@ -132,7 +132,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     expect(await seqs(`?created_before=${encodeURIComponent(elsewhere)}`)).toEqual([1])
   })
 
-  test('200 in pages that neither repeat nor pass over, also while new ones come', async () => {
+  test('200 pages neither repeat nor skip a file, even if files are added meanwhile', async () => {
     const { account, region, destination, path, commit } = await furnished()
     const endpoints: (string | undefined)[] = [undefined]
     for (let index = 0; index < 4; index += 1) {
@@ -154,7 +154,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     expect(keys).toEqual(all.files.map(fileKey))
   })
 
-  test('200 has `next_cursor` where pages are asked for, and only there', async () => {
+  test('200 has `next_cursor` only if `limit` is given', async () => {
     const { account, endpoint, path, commit } = await furnished()
     await commit(1, 2)
     const keysOf = async (query: string) => Object.keys((await account.get(`${path}${query}`)).body)
@@ -182,7 +182,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422, body: { errors: [{ path: where }] } })
   })
 
-  test('200 without an address once the destination is gone', async () => {
+  test('200 without a URL once the destination is deleted', async () => {
     const { account, destination, endpoint, path, commit } = await furnished()
     await commit(1)
     await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id: null })
@@ -199,7 +199,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
   })
 })
 
-describe('an address to download from', () => {
+describe('a download URL', () => {
   async function signed() {
     const furniture = await furnished()
     await furniture.commit(1)
@@ -208,7 +208,7 @@ describe('an address to download from', () => {
     return { ...furniture, url: body.files[0].download_url as string }
   }
 
-  test('is good for an hour', async () => {
+  test('is valid for an hour', async () => {
     const { url } = await signed()
     control().clock.advance(3_590_000)
     expect((await download(url)).status).toBe(200)
@@ -219,7 +219,7 @@ describe('an address to download from', () => {
     expect(await answer.json()).toMatchObject({ error: 'forbidden', detail: expect.stringContaining('expired') })
   })
 
-  test('is good for nothing else', async () => {
+  test('is valid for this object only', async () => {
     const { url, bucket } = await signed()
     for (const other of [
       url.replace('1.ndjson', '2.ndjson'),
@@ -236,7 +236,7 @@ describe('an address to download from', () => {
     expect((await download(url)).status).toBe(200)
   })
 
-  test('404 when the object is gone, or is a folder', async () => {
+  test('404 if the object is missing or a folder', async () => {
     const { url, pathOf } = await signed()
     rmSync(pathOf(1))
     expect((await download(url)).status).toBe(404)

@@ -1,4 +1,4 @@
-/** Pause, resume and the end of an endpoint. */
+/** Pausing, resuming and deleting an endpoint. */
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
@@ -34,8 +34,8 @@ describe.each(['pause', 'resume'] as const)('POST /v1/endpoints/{id}/%s', (verb)
   })
 })
 
-describe('an endpoint that is paused', () => {
-  test('200 is paused, in the list of the paused, and its nodes know; resumed it is as before', async () => {
+describe('a paused endpoint', () => {
+  test('200 has the status paused, in lists and snapshots too, until it is resumed', async () => {
     const account = await control().newAccount()
     const { id, region } = await made(account)
     await made(account)
@@ -50,7 +50,7 @@ describe('an endpoint that is paused', () => {
     expect(await stateSeenBy(node, id)).toMatchObject({ desired_state: 'active' })
   })
 
-  test('keeps its settings changeable', async () => {
+  test('can be changed', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)
     await account.post(`/v1/endpoints/${id}/pause`)
@@ -70,7 +70,7 @@ describe('DELETE /v1/endpoints/{id}', () => {
     expect(await account.delete(`/v1/endpoints/${newId()}`)).toMatchObject({ status: 404 })
   })
 
-  test('204 drains: nodes know and seal at once, nothing can be attached, a second DELETE is as good', async () => {
+  test('204 drains: nodes seal at once, nothing can be attached, and DELETE is idempotent', async () => {
     const account = await control().newAccount()
     const { id, region } = await made(account)
     const node = await TestNode.register(control(), region)
@@ -90,7 +90,7 @@ describe('DELETE /v1/endpoints/{id}', () => {
     })
   })
 
-  test('of pause and delete at once, it drains whichever comes first', async () => {
+  test('drains if pause and delete run concurrently', async () => {
     const account = await control().newAccount()
     for (let round = 0; round < 10; round += 1) {
       const { id } = await made(account)
@@ -104,7 +104,7 @@ describe('DELETE /v1/endpoints/{id}', () => {
     }
   })
 
-  test('is gone when its nodes have delivered everything; what was delivered is known on', async () => {
+  test('is removed once its nodes have delivered everything; its history stays', async () => {
     await using own = await newControl()
     const account = await own.newAccount()
     const { body: destination } = await account.post('/v1/destinations', {

@@ -45,7 +45,7 @@ describe('POST /v1/endpoints', () => {
     })
   })
 
-  test('201 with everything given', async () => {
+  test('201 with all settings', async () => {
     const account = await control().newAccount()
     const { id: destination_id } = await aDestination(account)
     const given = {
@@ -60,7 +60,7 @@ describe('POST /v1/endpoints', () => {
     expect(answer).toMatchObject({ status: 201, body: { ...given, destination_name: 'lake', destination_status: 'pending' } })
   })
 
-  test('201 fills in what mqtt_config leaves out', async () => {
+  test('201 fills in defaults of mqtt_config', async () => {
     expect(await made(await control().newAccount(), { mqtt_config: {} })).toMatchObject({ mqtt_config: mqtt })
   })
 
@@ -146,7 +146,7 @@ describe('GET /v1/endpoints/{id}', () => {
 })
 
 describe('PATCH /v1/endpoints/{id}', () => {
-  test('200 changes what is given, and null goes back to the default', async () => {
+  test('200 changes the given settings, and null restores a default', async () => {
     const account = await control().newAccount()
     const { id } = await made(account, { segment_bytes: 8_000_000, segment_max_age_seconds: 5, mqtt_config: {} })
     const { id: destination_id } = await aDestination(account)
@@ -183,7 +183,7 @@ describe('PATCH /v1/endpoints/{id}', () => {
 })
 
 describe('GET /v1/endpoints by status', () => {
-  test('every endpoint is under the status that it shows, and under no other', async () => {
+  test('the filter by status returns exactly the endpoints with that status', async () => {
     await using own = await newControl()
     const account = await own.newAccount()
     const { id: valid } = await aDestination(account, 'valid')
@@ -249,7 +249,7 @@ describe('the status of an endpoint', () => {
     return { account, region, endpoint, node, read }
   }
 
-  test('deploying until a healthy node has applied the epoch that has it; then active, with the addresses of the node', async () => {
+  test('deploying until a healthy node has applied its epoch; then active, with the addresses of the node', async () => {
     const { node, read } = await served()
     expect(await read()).toMatchObject({ status: 'deploying', dns_ipv4: [] })
     await node.heartbeat({ applied_epoch: 0 })
@@ -268,7 +268,7 @@ describe('the status of an endpoint', () => {
     })
   })
 
-  test('degraded without a destination, and with one that is not valid', async () => {
+  test('degraded without a destination and with one that is not valid', async () => {
     const { account, endpoint, node, read } = await served()
     await node.heartbeat()
     await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id: null })
@@ -278,7 +278,7 @@ describe('the status of an endpoint', () => {
     expect(await read()).toMatchObject({ status: 'degraded', status_reasons: [expect.stringContaining('not validated')] })
   })
 
-  test('degraded when delivery is blocked, lags, is unhealthy or silent', async () => {
+  test('degraded if delivery is blocked, lags, is unhealthy or sends no heartbeat', async () => {
     const { endpoint, node, read } = await served()
     const lag = (more: object) => ({
       lag: [
@@ -302,7 +302,7 @@ describe('the status of an endpoint', () => {
     expect(await read()).toMatchObject({ status: 'active' })
   })
 
-  test('says how far delivery is behind, over all nodes', async () => {
+  test('reports the delivery lag over all nodes', async () => {
     const { region, endpoint, node, read } = await served()
     const other = await TestNode.register(control(), region, { ipv4: ['127.0.0.2'], ipv6: [] })
     const sealed = (secondsAgo: number) => new Date(Date.now() - secondsAgo * 1000).toISOString()
@@ -322,7 +322,7 @@ describe('the status of an endpoint', () => {
     expect(shown.oldest_age_seconds).toBeLessThan(90)
   })
 
-  test('degraded when one of two nodes is not healthy, with the addresses of the other', async () => {
+  test('degraded if one of two nodes is not healthy, with the addresses of the other', async () => {
     const { region, node, read } = await served()
     const other = await TestNode.register(control(), region, { ipv4: ['127.0.0.2'], ipv6: [] })
     await node.heartbeat()
@@ -336,7 +336,7 @@ describe('the status of an endpoint', () => {
     })
   })
 
-  test('degraded at once when its only node falls silent, failed after a minute, active again when it is back', async () => {
+  test('degraded when its only node stops sending heartbeats, failed after a minute, active again when they resume', async () => {
     await using own = await newControl()
     const account = await own.newAccount()
     const { id: destination_id } = await aDestination(account)
@@ -352,7 +352,7 @@ describe('the status of an endpoint', () => {
     expect(await status()).toBe('failed')
     await node.heartbeat()
     expect(await status()).toBe('active')
-    // A node that has been gone for an hour is counted no more.
+    // A node without a heartbeat for an hour is no longer counted.
     const replaced = await TestNode.register(own, 'loc')
     await replaced.heartbeat()
     own.clock.advance(3_601_000)
@@ -364,7 +364,7 @@ describe('the status of an endpoint', () => {
     })
   })
 
-  test('failed when no node ever came', async () => {
+  test('failed if no node ever registered', async () => {
     await using own = await newControl()
     const account = await own.newAccount()
     const { id } = await made(account, { region: 'xyz' })

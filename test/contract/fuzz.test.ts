@@ -1,7 +1,6 @@
 /**
- * Every operation of the description with input that is right, almost right, and such as nobody would send: never a 5xx, never an
- * undescribed status or body (the client of these tests checks that). fast-check prints the seed of a failure; INLET_TEST_SEED runs
- * it again.
+ * Sends valid, almost valid and random input to every operation of the API: never a 5xx, never an undescribed status or body (the
+ * client of these tests checks that). fast-check prints the seed of a failure; INLET_TEST_SEED repeats it.
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -25,7 +24,7 @@ type Described = { readonly template: string; readonly method: string; readonly 
 
 const definition = { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }], filters: [{ condition: 'a IS NOT NULL' }] }
 
-/** Values that are right somewhere, and values that are right nowhere. */
+/** Values that are valid in some field, and values that are never valid. */
 function values(ids: readonly string[]): fc.Arbitrary<unknown> {
   const texts = [
     ...ids,
@@ -83,7 +82,7 @@ async function furnished() {
   return {
     account,
     ids: [destination, spare, view, unattached, second, draft, endpoint, binding, key, job],
-    /** What fits where the description names it: by field, and by operation where a field of the path depends on it. */
+    /** Existing ids by field, and by operation if a path parameter depends on it. */
     fitting: { destination_id: destination, view_id: unattached, endpoint_id: endpoint, binding_id: binding, api_key },
     byOperation: { backfillView: [second], redriveView: [second], changeView: [draft], archiveView: [view, draft] } as Record<
       string,
@@ -110,13 +109,13 @@ async function operations(): Promise<{ readonly all: readonly Described[]; reado
   return { all, fieldsOf: (schema) => Object.keys(resolve(schema).properties ?? {}) }
 }
 
-/** With what is really there in the fields that name something. */
+/** Replaces ids by existing ones. */
 function fitted<T>(example: T, fitting: Readonly<Record<string, string>>): T {
   if (typeof example !== 'object' || example === null) return example
   return { ...example, ...Object.fromEntries(Object.entries(fitting).filter(([name]) => name in example)) }
 }
 
-/** What the description gives as an example, as it is or with some of its values replaced. */
+/** The example of the API description, unchanged or with some values replaced. */
 function almost(example: unknown, value: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   const places = placesIn(example)
   const changes = fc.array(fc.tuple(fc.constantFrom(...places), value), { maxLength: 3 })
@@ -135,12 +134,12 @@ function replaced(value: unknown, [key, ...rest]: readonly string[], item: unkno
   return { ...value, [key]: replaced((value as Record<string, unknown>)[key], rest, item) }
 }
 
-describe('whatever is sent', () => {
-  test('is answered as described, and never with a 5xx', { timeout: 180_000 }, async () => {
+describe('any input', () => {
+  test('gets a described response, and never a 5xx', { timeout: 180_000 }, async () => {
     const { all, fieldsOf } = await operations()
     const statuses = new Map<string, Set<number>>()
     for (const { template, method, operation } of all) {
-      // Things of its own: an operation may take them away.
+      // Each run creates its own resources, because an operation may delete them.
       const { account, ids, fitting, byFolder, byOperation } = await furnished()
       const authorization = `Bearer ${await tokenOf(account)}`
       const value = values(ids)
@@ -165,7 +164,7 @@ describe('whatever is sent', () => {
         { weight: 2, arbitrary: fc.tuple(...right.map((fits) => fc.constantFrom(...fits))) },
         { weight: 1, arbitrary: fc.tuple(...wrong) },
       )
-      // What is right in everything comes first, whatever the seed.
+      // Starts with a fully valid input, independent of the seed.
       const first = { body: fitted(example, fitting), query: {}, parameters: right.map(([fits = '']) => fits) }
       const query = fc.oneof(fc.constant({}), recordOf([...queryNames, 'odd'], value))
       const input = fc.record({ body, query, parameters })
@@ -185,13 +184,13 @@ describe('whatever is sent', () => {
         { ...options, examples: [[first]] },
       )
     }
-    // Input that is never right finds little.
+    // Some inputs must be valid, or the test finds little.
     const neverRight = [...statuses].filter(([, seen]) => ![200, 201, 202, 204].some((status) => seen.has(status)))
     expect(neverRight.map(([operationId]) => operationId)).toEqual([])
   })
 })
 
-/** An object with any of these fields. */
+/** Generates an object with any of these fields. */
 function recordOf(names: readonly string[], value: fc.Arbitrary<unknown>): fc.Arbitrary<Record<string, unknown>> {
   return fc.record(Object.fromEntries(names.map((name) => [name, value])), { requiredKeys: [] })
 }

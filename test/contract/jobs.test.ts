@@ -12,7 +12,7 @@ const definition = { columns: [{ name: 'a', type: 'INTEGER', path: '$.a', requir
 const role_arn = 'arn:aws:iam::123456789012:role/ingest'
 const at = (seq: number) => `2026-11-20T08:00:${String(seq).padStart(2, '0')}.000Z`
 
-/** An endpoint with a segment a second that version 1 of a view was bound to, with a refused row each, and a published version 2. */
+/** Creates an endpoint with one segment per second, delivered with version 1 of a view and one rejected row each, and a published version 2. */
 async function furnished({ segments = 3 } = {}) {
   const account = await control().newAccount()
   const region = newRegion()
@@ -42,7 +42,7 @@ async function furnished({ segments = 3 } = {}) {
   return { account, endpoint, destination, node, commits, first, second, backfill, redrive, place, worker: new Worker(node) }
 }
 
-/** A process that takes leases and says what became of them. */
+/** A process that takes leases and reports their results. */
 class Worker {
   readonly node: TestNode
   incarnation = 'first'
@@ -55,7 +55,7 @@ class Worker {
     expect(status).toBe(200)
     return body
   }
-  // biome-ignore lint/suspicious/noExplicitAny: units as they come over the wire
+  // biome-ignore lint/suspicious/noExplicitAny: units as received
   async report(unit: any, outcome: object): Promise<string> {
     const { lease_id, job_id, commit } = unit
     const reports = [{ lease_id, job_id, commit_id: commit.id, ...outcome }]
@@ -65,7 +65,7 @@ class Worker {
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: units as they come over the wire
+// biome-ignore lint/suspicious/noExplicitAny: units as received
 function done(unit: any) {
   const { id, name, version } = unit.view
   const ofView = { view_id: id, view_version: version }
@@ -97,7 +97,7 @@ describe('POST /v1/views/{id}/backfill', () => {
     expect((await account.get(`/v1/jobs/${body.id}`)).body).toEqual({ ...body, reasons: [] })
   })
 
-  test('202 takes the segments sealed from `from` on and before `to`', async () => {
+  test('202 covers segments sealed from `from` until before `to`', async () => {
     const { backfill, account } = await furnished({ segments: 5 })
     const total = async (range: object) => {
       const { body } = await backfill(range)
@@ -109,7 +109,7 @@ describe('POST /v1/views/{id}/backfill', () => {
     expect(await total({ to: at(4) })).toBe(4)
   })
 
-  test('202 with a job that has succeeded where there is nothing to do', async () => {
+  test('202 with a succeeded job if there is nothing to do', async () => {
     const { backfill } = await furnished({ segments: 0 })
     const { status, body } = await backfill()
     expect({ status, body }).toMatchObject({ status: 202, body: { status: 'succeeded', segments: { total: 0 } } })
@@ -123,14 +123,14 @@ describe('POST /v1/views/{id}/backfill', () => {
     expect(await account.as('metrics').post(path, { endpoint_id: endpoint.id })).toMatchObject({ status: 403 })
   })
 
-  test('404 for a view that is not there, or another account’s', async () => {
+  test('404 for an unknown view and one of another account', async () => {
     const { account, second, endpoint } = await furnished({ segments: 0 })
     expect(await account.post(`/v1/views/${newId()}/backfill`, { endpoint_id: endpoint.id })).toMatchObject({ status: 404 })
     const other = await control().newAccount()
     expect(await other.post(`/v1/views/${second.id}/backfill`, { endpoint_id: endpoint.id })).toMatchObject({ status: 404 })
   })
 
-  test('409 while a job with this version is at work on the endpoint; afterwards not', async () => {
+  test('409 while a job with this version runs on the endpoint; 202 afterwards', async () => {
     const { backfill, redrive, account } = await furnished()
     const { body: job } = await backfill({ to: at(1) })
     for (const again of [await backfill({ from: at(1) }), await redrive()]) {
@@ -151,7 +151,7 @@ describe('POST /v1/views/{id}/backfill', () => {
     expect(endpoint.id).toBeDefined()
   })
 
-  test('422 for a version that is not published, a foreign endpoint, a bad range, an unknown field', async () => {
+  test('422 for an unpublished version, a foreign endpoint, an invalid range and an unknown field', async () => {
     const { account, first, second, endpoint, backfill } = await furnished()
     const { body: draft } = await account.post(`/v1/views/${first.id}/versions`)
     const body = { endpoint_id: endpoint.id }
@@ -171,7 +171,7 @@ describe('POST /v1/views/{id}/backfill', () => {
 })
 
 describe('POST /v1/views/{id}/redrive', () => {
-  test('202 from the latest other version with DLQ rows there', async () => {
+  test('202 reads the latest other version with DLQ rows in the range', async () => {
     const { redrive } = await furnished()
     expect(await redrive()).toMatchObject({
       status: 202,
@@ -187,7 +187,7 @@ describe('POST /v1/views/{id}/redrive', () => {
     expect(await (await control().newAccount()).post(path, { endpoint_id: endpoint.id })).toMatchObject({ status: 404 })
   })
 
-  test('422 for the version itself, a version that is not there or a draft, and where nothing was refused', async () => {
+  test('422 for the version itself, an unknown version, a draft, and a range without rejected rows', async () => {
     const { account, first, redrive } = await furnished({ segments: 0 })
     await account.post(`/v1/views/${first.id}/versions`)
     for (const from_version of [2, 3, 4, undefined]) {
@@ -243,15 +243,15 @@ describe.each(['pause', 'resume', 'cancel'])('POST /v1/jobs/{id}/%s', (verb) => 
     expect(await (await control().newAccount()).post(path)).toMatchObject({ status: 404 })
   })
 
-  test('422 for a job that is finished', async () => {
+  test('422 for a finished job', async () => {
     const { account, backfill } = await furnished({ segments: 0 })
     const { body } = await backfill()
     expect(await account.post(`/v1/jobs/${body.id}/${verb}`)).toMatchObject({ status: 422 })
   })
 })
 
-describe('the life of a job', () => {
-  test('a paused one gives nothing out until it is resumed; a canceled one never again', async () => {
+describe('the life cycle of a job', () => {
+  test('a paused job leases nothing until it is resumed; a canceled job never does', async () => {
     const { account, backfill, worker } = await furnished()
     const { body: job } = await backfill()
     const to = async (verb: string, status: number) =>
@@ -270,7 +270,7 @@ describe('the life of a job', () => {
     expect(body).toMatchObject({ status: 'canceled', segments: { total: 3, done: 1 }, finished_at: expect.any(String) })
   })
 
-  test('what a node made is counted once, shown with its commit, and apart from the live metrics', async () => {
+  test('a result is counted once, listed with its commit, and not part of the live metrics', async () => {
     const { account, backfill, worker, second, endpoint } = await furnished()
     const { body: job } = await backfill()
     const { units } = await worker.lease(8)
@@ -304,7 +304,7 @@ describe('the life of a job', () => {
     expect((await account.get(`/v1/jobs/${job.id}`)).body).toMatchObject({ status: 'succeeded', segments: { done: 3 } })
   })
 
-  test('the same job again skips everything, and so does a re-drive: no segment gets a version twice', async () => {
+  test('repeating the job, or a re-drive, skips everything: no segment gets a version twice', async () => {
     const { account, backfill, redrive, worker } = await furnished()
     await backfill()
     for (const unit of (await worker.lease(8)).units) await worker.report(unit, done(unit))
@@ -347,7 +347,7 @@ describe('the life of a job', () => {
     })
   })
 
-  test('a segment that failed makes the job fail in the end, and another job takes it again', async () => {
+  test('a failed segment fails the job, and another job can repeat it', async () => {
     const { account, backfill, worker } = await furnished({ segments: 2 })
     const { body: job } = await backfill()
     const [bad, good] = (await worker.lease(8)).units
@@ -361,7 +361,7 @@ describe('the life of a job', () => {
     expect((await worker.lease(8)).units).toMatchObject([{ commit: { id: bad.commit.id } }])
   })
 
-  test('a destination that is gone fails the segment', async () => {
+  test('a deleted destination fails the segment', async () => {
     const { account, backfill, worker, endpoint, destination } = await furnished({ segments: 1 })
     await account.patch(`/v1/endpoints/${endpoint.id}`, { destination_id: null })
     expect(await account.delete(`/v1/destinations/${destination.id}`)).toMatchObject({ status: 204 })
@@ -380,7 +380,7 @@ describe('a lease', () => {
   }
   const progress = async (account: TestAccount, job: { id: string }) => (await account.get(`/v1/jobs/${job.id}`)).body
 
-  test('belongs to one node while it is renewed; after it expires another node has it, and late reports are ignored', async () => {
+  test('belongs to one node while it is renewed; after it expires another node gets it, and late reports are ignored', async () => {
     const { account, worker, node, unit, job } = await leased()
     const other = new Worker(await TestNode.register(control(), node.region))
     control().clock.advance(leaseLimits.leaseMs - 1_000)
@@ -396,7 +396,7 @@ describe('a lease', () => {
     expect(await progress(account, job)).toMatchObject({ status: 'succeeded', counters: { processed: 10 } })
   })
 
-  test('of a crashed process is leased again at once when its node asks, and fails for good after several crashes', async () => {
+  test('of a crashed process is leased again at once when its node asks, and the unit fails after several crashes', async () => {
     const { account, worker, job } = await leased()
     for (let deaths = 1; deaths < leaseLimits.crashesMax; deaths += 1) {
       worker.incarnation = `after ${deaths}`
@@ -419,7 +419,7 @@ describe('a lease', () => {
     }
   })
 
-  test('that failed for now waits for its retry, and the job reports why', async () => {
+  test('with a transient failure waits for its retry, and the job reports the error', async () => {
     const { account, worker, unit, job } = await leased()
     expect(await worker.report(unit, { outcome: 'retry', reason: '503 SlowDown' })).toBe('recorded')
     expect((await worker.lease(1)).units).toEqual([])
@@ -428,19 +428,19 @@ describe('a lease', () => {
     expect((await worker.lease(1)).units).toHaveLength(1)
   })
 
-  test('of a canceled job keeps the segment from the next job until the node lets go', async () => {
+  test('of a canceled job blocks the segment for the next job until the node releases it', async () => {
     const { account, worker, node, unit, job, redrive } = await leased()
     await account.post(`/v1/jobs/${job.id}/cancel`)
     await redrive()
     const other = new Worker(await TestNode.register(control(), node.region))
     expect((await other.lease(1)).units).toEqual([])
-    // It was written already: then it counts.
+    // The node had already written it, so it is recorded.
     expect(await worker.report(unit, done(unit))).toBe('recorded')
     expect((await other.lease(1)).units).toEqual([])
     expect(await progress(account, job)).toMatchObject({ status: 'canceled', segments: { done: 1 }, counters: { processed: 10 } })
   })
 
-  test('is for the nodes of the endpoint’s region, and for nodes alone', async () => {
+  test('is given only to nodes of the endpoint’s region', async () => {
     const { backfill, worker, node } = await furnished()
     await backfill()
     const elsewhere = new Worker(await TestNode.register(control(), newRegion()))

@@ -5,7 +5,7 @@ import { useControl } from '../support/control.ts'
 const control = useControl()
 
 describe('POST /v1/keys', () => {
-  test('201 shows the key once; it works', async () => {
+  test('201 returns the key once, and the key works', async () => {
     const account = await control().newAccount()
     const answer = await account.post('/v1/keys', { name: 'sensors', scopes: ['ingest'] })
     expect(answer).toMatchObject({ status: 201, body: { name: 'sensors', scopes: ['ingest'], revoked_at: null } })
@@ -28,7 +28,7 @@ describe('POST /v1/keys', () => {
 })
 
 describe('GET /v1/keys', () => {
-  test('200 has revoked ones too; 401; 403', async () => {
+  test('200 includes revoked keys; 401; 403', async () => {
     const account = await control().newAccount()
     const { body: key } = await account.post('/v1/keys', { name: 'gone', scopes: ['metrics'] })
     await account.post(`/v1/keys/${key.id}/revoke`)
@@ -44,7 +44,7 @@ describe('GET /v1/keys', () => {
 })
 
 describe('POST /v1/keys/{id}/revoke', () => {
-  test('200 for good: a second time changes nothing', async () => {
+  test('200 is permanent and idempotent', async () => {
     const account = await control().newAccount()
     const { body: key } = await account.post('/v1/keys', { name: 'k', scopes: ['admin'] })
     const first = await account.post(`/v1/keys/${key.id}/revoke`)

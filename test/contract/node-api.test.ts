@@ -40,7 +40,7 @@ describe('the node token', () => {
     }
   })
 
-  test('opens nothing of the management API', async () => {
+  test('is rejected by the management API', async () => {
     const answer = await control().call('GET', '/v1/endpoints', undefined, {
       authorization: 'Bearer a-node-token-of-the-tests-0123456789',
     })
@@ -49,14 +49,14 @@ describe('the node token', () => {
 })
 
 describe('POST /internal/v1/register', () => {
-  test('200 again moves the node', async () => {
+  test('200 moves a node that registers again', async () => {
     const node = await TestNode.register(control(), newRegion())
     const place = { node_id: node.id, region: 'mov', ipv4: [], ipv6: [], ingest_address: 'node.example:443' }
     expect(await node.call('POST', 'register', place)).toMatchObject({ status: 200 })
     expect((await node.snapshot()).region).toBe('mov')
   })
 
-  test('422 for addresses that are none', async () => {
+  test('422 for invalid addresses', async () => {
     const node = await TestNode.register(control(), newRegion())
     const place = { node_id: node.id, region: 'abc', ipv4: ['localhost'], ipv6: ['127.0.0.1'], ingest_address: 'x' }
     expect(await node.call('POST', 'register', place)).toMatchObject({ status: 422 })
@@ -70,7 +70,7 @@ describe('POST /internal/v1/heartbeat', () => {
     expect(await node.call('POST', 'heartbeat', heartbeat)).toMatchObject({ status: 404, body: { error: 'not_found' } })
   })
 
-  test('422 for a process that there is not', async () => {
+  test('422 for an unknown process', async () => {
     const node = await TestNode.register(control(), newRegion())
     expect(await node.call('POST', 'heartbeat', { process: 'other', node_id: node.id })).toMatchObject({ status: 422 })
   })
@@ -121,7 +121,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(snapshot.keys).toContainEqual(expect.objectContaining({ id: account.key_id, scopes: ['ingest', 'metrics', 'admin'] }))
   })
 
-  test('a key is sent to the regions in which its account has an endpoint; a revoked one is named while a token of it can live', async () => {
+  test('a key is sent to the regions in which its account has an endpoint; a revoked key while one of its tokens may be valid', async () => {
     const account = await control().newAccount()
     const region = newRegion()
     const node = await TestNode.register(control(), region)
@@ -134,7 +134,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect((await node.snapshot()).revoked_keys.map(({ id }) => id)).toEqual([account.key_id])
   })
 
-  test('an update has the sections that changed, and only those', async () => {
+  test('an update has only the changed sections', async () => {
     const account = await control().newAccount()
     const region = newRegion()
     const node = await TestNode.register(control(), region)
@@ -150,7 +150,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await changed()).toEqual([`keys/${key.id.slice(-2)}`])
   })
 
-  test('a process is sent the kinds that it asks for', async () => {
+  test('a process receives the kinds that it requests', async () => {
     const account = await control().newAccount()
     const region = newRegion()
     const node = await TestNode.register(control(), region)
@@ -160,7 +160,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(lines.map((line) => JSON.parse(line).kind)).toEqual(['endpoints', 'end'])
   })
 
-  test('a node that moves is sent the sections of its new region, and told which of the old ones are gone', async () => {
+  test('a moved node receives the sections of its new region, and the names of those to remove', async () => {
     const account = await control().newAccount()
     const [from, to] = [newRegion(), newRegion()]
     const node = await TestNode.register(control(), from)
@@ -211,7 +211,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await node.call('POST', 'snapshot', request)).toMatchObject({ status: 422 })
   })
 
-  test('204 if nothing changed in time; 200 at once for versions that control does not know, as after a restored copy', async () => {
+  test('204 if nothing changed in time; 200 at once for unknown versions, as after a restored backup', async () => {
     const account = await control().newAccount()
     const region = newRegion()
     const node = await TestNode.register(control(), region)
@@ -235,7 +235,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(JSON.parse(body).epoch).toBeLessThan(epoch + 1_000)
   })
 
-  test('another base address of control is another version of every section', async () => {
+  test('another base URL of control changes the version of every section', async () => {
     await using database = await newDatabase()
     const first = await newControl({ database })
     const node = await TestNode.register(first, 'loc')
@@ -249,8 +249,8 @@ describe('POST /internal/v1/snapshot', () => {
 describe('the epoch', () => {
   const account = () => control().newAccount()
 
-  /** What nodes must see, as a change and how it shows in the snapshot. */
-  test('goes up with each change that nodes must see', async () => {
+  /** Changes that nodes must see, and their effect on the snapshot. */
+  test('increases with each change that nodes must see', async () => {
     const owner = await account()
     const region = newRegion()
     const node = await TestNode.register(control(), region)
@@ -332,7 +332,7 @@ describe('the epoch', () => {
     expect((await node.snapshot()).epoch).toBeGreaterThan(withKey.epoch)
   })
 
-  test('stays where nothing that nodes see changes', async () => {
+  test('does not change otherwise', async () => {
     await using own = await newControl()
     const owner = await own.newAccount()
     const node = await TestNode.register(own, 'loc')
@@ -357,7 +357,7 @@ describe('the long poll', () => {
     expect(performance.now() - started).toBeLessThan(2_000)
   })
 
-  test('sleeps through changes of another region, and of kinds that the process does not ask for', async () => {
+  test('ignores changes of other regions, and of kinds that the process does not request', async () => {
     const owner = await control().newAccount()
     const region = newRegion()
     const node = await TestNode.register(control(), region)
@@ -386,7 +386,7 @@ describe('the long poll', () => {
     expect((await polled).keys.map(({ id }) => id)).not.toContain(key_id)
   })
 
-  test('is answered at once by a stop', async () => {
+  test('ends at once when control stops', async () => {
     const own = await newControl()
     const node = await TestNode.register(own, 'loc')
     await node.snapshot()
@@ -398,7 +398,7 @@ describe('the long poll', () => {
     expect(await polled).toMatchObject({ status: 204 })
   })
 
-  test('of two hundred nodes are all answered', async () => {
+  test('serves two hundred nodes at once', async () => {
     const owner = await control().newAccount()
     const region = newRegion()
     const node = await TestNode.register(control(), region)

@@ -38,7 +38,7 @@ async function described() {
   return { body, operations }
 }
 
-/** The operations of the specification and their success. */
+/** The operations of the specification and their success status. */
 const specified: Readonly<Record<string, string>> = {
   'POST /v1/token/exchange': '200',
   'POST /v1/endpoints': '201',
@@ -68,7 +68,7 @@ const specified: Readonly<Record<string, string>> = {
 }
 
 describe('the description', () => {
-  test('is the one that is committed: `npm run openapi` writes it', async () => {
+  test('equals the committed files: `npm run openapi` updates them', async () => {
     const { body } = await described()
     const committed = (name: string) =>
       readFileSync(resolve(import.meta.dirname, '../../openapi', name), 'utf8').replaceAll(
@@ -79,12 +79,12 @@ describe('the description', () => {
     expect((await control().call('GET', '/openapi/openapi.yaml')).body).toBe(committed('openapi.yaml'))
   })
 
-  test('is valid OpenAPI 3.1 for a validator that had no part in it', async () => {
+  test('is valid OpenAPI 3.1 for an independent validator', async () => {
     const { body } = await described()
     expect(await new Validator().validate(body)).toEqual({ valid: true })
   })
 
-  test('has an example of every body, and each is one that the schema takes', async () => {
+  test('has an example of every body, valid by its schema', async () => {
     const { body, operations } = await described()
     const check = (name: string, content: Content | undefined) => {
       for (const { schema, example, examples } of Object.values(content ?? {})) {
@@ -111,7 +111,7 @@ describe('the description', () => {
     expect(success).toMatchObject(specified)
   })
 
-  test('gives each operation an id of its own, a summary, its scope and its errors', async () => {
+  test('has a unique id, a summary, the scope and the errors of each operation', async () => {
     const { operations } = await described()
     expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length)
     for (const { name, operation } of operations) {
@@ -130,7 +130,7 @@ describe('the description', () => {
     }
   })
 
-  test('refers to nothing that it does not have, and has nothing that it does not refer to', async () => {
+  test('has no dangling references and no unused components', async () => {
     const { body } = await described()
     const references = new Set([...JSON.stringify(body).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name))
     expect([...references].toSorted()).toEqual(Object.keys(body.components.schemas).toSorted())
@@ -138,7 +138,7 @@ describe('the description', () => {
     expect(Object.keys(body.components.schemas).filter((name) => name.endsWith('Input'))).toEqual(['MqttConfigInput'])
   })
 
-  test('is there as YAML too', async () => {
+  test('is served as YAML too', async () => {
     const { status, headers, body } = await control().call('GET', '/openapi/openapi.yaml')
     expect(status).toBe(200)
     expect(headers.get('content-type')).toContain('yaml')
@@ -147,7 +147,7 @@ describe('the description', () => {
 })
 
 describe('the interactive reference at /openapi/', () => {
-  test('is a page that brings all that it needs, and lets nothing else in', async () => {
+  test('is a self-contained page that loads nothing from elsewhere', async () => {
     const { status, headers, body } = await control().call('GET', '/openapi/')
     expect(status).toBe(200)
     expect(headers.get('content-type')).toContain('text/html')
@@ -174,8 +174,8 @@ describe('the interactive reference at /openapi/', () => {
   })
 })
 
-describe('the check that every answer of these tests goes through', () => {
-  test('notices an undescribed status, type and body', async () => {
+describe('the check of every response in these tests', () => {
+  test('detects an undescribed status, type and body', async () => {
     const { url, newAccount } = control()
     const { body: endpoint } = await (await newAccount()).post('/v1/endpoints', { region: 'loc' })
     const check = (status: number, body: unknown, type = 'application/json') =>

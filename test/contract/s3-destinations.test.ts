@@ -1,4 +1,4 @@
-/** Destinations on S3: what validating finds, what a first start makes, where downloads come from. */
+/** Destinations on S3: validation, the first start, downloads. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { newId } from '#model/id.ts'
 import { newControl, type TestAccount, type TestControl } from '../support/control.ts'
@@ -18,7 +18,7 @@ const environment = () => ({
 })
 
 beforeAll(async () => {
-  // As an operator gives them: to the AWS SDK's own chain.
+  // As an operator would configure them, for the credential chain of the AWS SDK.
   vi.stubEnv('AWS_ACCESS_KEY_ID', doubleCredentials.accessKeyId)
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', doubleCredentials.secretAccessKey)
   vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true')
@@ -33,7 +33,7 @@ afterAll(async () => {
 
 type Furnished = { readonly account: TestAccount; readonly id: string; readonly bucket: string; readonly role_arn: string }
 
-/** A destination with its bucket, and a role that trusts the account. */
+/** Creates a destination with its bucket, and a role that trusts the account. */
 async function furnished(change: object = {}): Promise<Furnished> {
   const account = await control.newAccount()
   const bucket = `lake-${newId()}`
@@ -52,7 +52,7 @@ async function validated({ account, id }: Furnished) {
 }
 
 describe('POST /v1/destinations/{id}/validate on S3', () => {
-  test('200 valid: a test object is written under the prefix, in a session that tells the account, and deleted', async () => {
+  test('200 valid: a test object is written under the prefix and deleted, in a session that names the account', async () => {
     const at = await furnished()
     const before = double.calls.length
     expect(await validated(at)).toMatchObject({ status: 'valid', last_error: null })
@@ -64,13 +64,13 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
     expect(double.buckets.get(at.bucket)?.objects.size).toBe(0)
   })
 
-  test('200 valid: a role that may neither read nor list', async () => {
+  test('200 valid: a role that can neither read nor list', async () => {
     const at = await furnished()
     double.roles.get(at.role_arn)?.denied.add('GetObject').add('HeadObject').add('ListObjectsV2')
     expect(await validated(at)).toMatchObject({ status: 'valid', last_error: null })
   })
 
-  test('200 valid, and a minute later not: what the role says now counts', async () => {
+  test('200 valid, and pending a minute later after the role changed', async () => {
     const at = await furnished()
     expect(await validated(at)).toMatchObject({ status: 'valid' })
     double.roles.delete(at.role_arn)
@@ -80,7 +80,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
     expect(last_error).toMatch(/^assuming the role/)
   })
 
-  test('200 pending: no such role, or one that does not trust us, names the principal and the external id to look for', async () => {
+  test('200 pending: for a missing or distrusting role, names the principal and the external id', async () => {
     const gone = await furnished()
     double.roles.delete(gone.role_arn)
     const wrong = await furnished()
@@ -94,7 +94,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
     }
   })
 
-  test('200 pending: a bucket that is not there, and one in another region, which is named', async () => {
+  test('200 pending: a missing bucket, and one in another region, which is named', async () => {
     const missing = await furnished()
     double.buckets.delete(missing.bucket)
     expect((await validated(missing)).last_error).toMatch(/NoSuchBucket.*there is no bucket lake-/)
@@ -116,7 +116,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
     const { status, last_error } = await validated(at)
     expect(status).toBe('pending')
     expect(last_error).toMatch(sentence)
-    // Where it may be deleted, it is.
+    // The test object is deleted if the role allows it.
     expect(double.buckets.get(at.bucket)?.objects.size).toBe(operation === 'DeleteObject' ? 1 : 0)
   })
 
@@ -147,7 +147,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
     expect(last_error).not.toMatch(/127\.0\.0\.1|AKIA|ASIA|token\+/)
   })
 
-  test('200 pending: no endpoint is there', async () => {
+  test('200 pending: S3 is unreachable', async () => {
     const gone = await S3Double.start()
     await gone[Symbol.asyncDispose]()
     await using other = await newControl({ environment: { ...environment(), INLET_STS_ENDPOINT: gone.url } })
@@ -172,7 +172,7 @@ describe('POST /v1/destinations/{id}/validate on S3', () => {
 })
 
 describe('a first start on S3', () => {
-  test('makes an endpoint that waits for a destination, and all else that sending takes', async () => {
+  test('creates an endpoint that waits for a destination, and everything else needed to send', async () => {
     const { endpoint_id, api_key } = control.bootstrapped ?? {}
     const { body: token } = await control.call('POST', '/v1/token/exchange', { api_key, scope: 'admin' })
     const headers = { authorization: `Bearer ${token.access_token}` }

@@ -8,7 +8,7 @@ const control = useControl()
 
 const problemType = 'application/problem+json'
 
-/** Sends bytes as they are, then one more each `dripMs`, and answers all that comes back until the other side closes. */
+/** Sends raw bytes, then one more every `dripMs`. Returns everything received until the other side closes. */
 function raw(url: string, text: string, dripMs?: number): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
@@ -21,7 +21,7 @@ function raw(url: string, text: string, dripMs?: number): Promise<string> {
       clearInterval(drip)
       resolve(received)
     })
-    // A byte that is sent after the end.
+    // A byte sent after the connection was closed.
     socket.on('error', (error) => (received === '' ? reject(error) : resolve(received)))
   })
 }
@@ -31,7 +31,7 @@ async function authorized(account: TestAccount): Promise<Record<string, string>>
   return { authorization: `Bearer ${body.access_token}` }
 }
 
-describe('what no route takes', () => {
+describe('unrouted requests', () => {
   test.each(['/', '/v1', '/v1/nothing', '/v2/endpoints', '/internal/v1/other', '/v1/%zz', `/v1/views/${'x'.repeat(500)}`])(
     '404 at %s',
     async (path) => {
@@ -41,14 +41,14 @@ describe('what no route takes', () => {
     },
   )
 
-  test('405 with Allow for a method that the path does not have', async () => {
+  test('405 with Allow for a method that the path does not support', async () => {
     const answer = await control().call('PUT', '/v1/destinations')
     expect(answer).toMatchObject({ status: 405, body: { error: 'method_not_allowed' } })
     expect(answer.headers.get('allow')?.split(', ').toSorted()).toEqual(['GET', 'HEAD', 'POST'])
     expect((await control().call('GET', '/v1/token/exchange')).headers.get('allow')).toBe('POST')
   })
 
-  test('406 for a client that rules out JSON', async () => {
+  test('406 for a client that does not accept JSON', async () => {
     const headers = await authorized(await control().newAccount())
     const accepting = (accept: string) => control().call('GET', '/v1/endpoints', undefined, { ...headers, accept })
     for (const accept of ['text/html', 'application/json;q=0', 'image/*, text/*;q=0.5']) {
@@ -84,7 +84,7 @@ describe('request bodies', () => {
     expect(await response.json()).toMatchObject({ detail: 'the body must be UTF-8' })
   })
 
-  test('413 beyond the bound', async () => {
+  test('413 for a body above the limit', async () => {
     const headers = await authorized(await control().newAccount())
     const answer = await control().call(
       'POST',
@@ -103,13 +103,13 @@ describe('request bodies', () => {
     })
   })
 
-  test('an operation without a body takes an empty one that says it is JSON', async () => {
+  test('an operation without a body accepts an empty one with the content type of JSON', async () => {
     const account = await control().newAccount()
     const headers = { ...(await authorized(account)), 'content-type': 'application/json' }
     expect(await control().call('POST', `/v1/keys/${account.key_id}/revoke`, '', headers)).toMatchObject({ status: 200 })
   })
 
-  test.each(['\u0000', '\u0007', '\u007f', '\ud800'])('422 names each text that has %j', async (odd) => {
+  test.each(['\u0000', '\u0007', '\u007f', '\ud800'])('422 names each text with %j', async (odd) => {
     const account = await control().newAccount()
     const paths = async (path: string, body?: unknown) => {
       const { status, body: answer } = body === undefined ? await account.get(path) : await account.post(path, body)
@@ -148,7 +148,7 @@ describe('request bodies', () => {
 })
 
 describe('limits', () => {
-  test('429 with Retry-After for a key that calls too often; another key goes on', async () => {
+  test('429 with Retry-After for a key above its limit; other keys are not affected', async () => {
     await using own = await newControl({ environment: { INLET_API_REQUESTS_PER_MINUTE: '3' } })
     const [busy, calm] = [await own.newAccount(), await own.newAccount()]
     const statuses = []
@@ -160,7 +160,7 @@ describe('limits', () => {
     expect(await calm.get('/v1/endpoints')).toMatchObject({ status: 200 })
   })
 
-  test('429 with Retry-After for an address that calls too often, with credentials or none; health goes on', async () => {
+  test('429 with Retry-After for an address above its limit, with or without credentials; health checks are exempt', async () => {
     await using own = await newControl({ environment: { INLET_ADDRESS_REQUESTS_PER_MINUTE: '4' } })
     const account = await own.newAccount(['admin'])
     const statuses = []
@@ -208,13 +208,13 @@ describe('limits', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 431 .*\r\n[\s\S]*application\/problem\+json[\s\S]*"error":"headers_too_large"/)
   })
 
-  test('what is no HTTP is refused and closed', async () => {
+  test('rejects input that is not HTTP and closes the connection', async () => {
     expect(await raw(control().url, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1\.1 422 [\s\S]*"error":"validation_error"/)
   })
 })
 
-describe('every answer', () => {
-  test('has a request id of its own and the headers that browsers go by', async () => {
+describe('every response', () => {
+  test('has a unique request id and security headers', async () => {
     const [one, two] = [await control().call('GET', '/healthz'), await control().call('GET', '/v1/nothing')]
     expect(one.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
     expect(two.headers.get('x-request-id')).not.toBe(one.headers.get('x-request-id'))
@@ -229,7 +229,7 @@ describe('health', () => {
       expect(await control().call('GET', path)).toMatchObject({ status: 200, body: { status: 'ok' } })
   })
 
-  test('GET /readyz is 503 while the database cannot be read, and GET /healthz still 200', async () => {
+  test('while the database cannot be read, GET /readyz is 503 and GET /healthz is 200', async () => {
     await using own = await newControl()
     await own.store.db.schema.dropTable('epoch').execute()
     const answer = await own.call('GET', '/readyz')
@@ -241,7 +241,7 @@ describe('health', () => {
     expect(await own.call('GET', '/healthz')).toMatchObject({ status: 200 })
   })
 
-  test('GET /metrics is Prometheus text, by route and never by id', async () => {
+  test('GET /metrics has request metrics by route, never by id', async () => {
     const account = await control().newAccount()
     await account.get(`/v1/views/${account.account_id}`)
     const { status, headers, body } = await control().call('GET', '/metrics')
@@ -251,7 +251,7 @@ describe('health', () => {
     expect(body).not.toContain(account.account_id)
   })
 
-  test('GET /metrics tells how far delivery is behind: in sum, and of single endpoints only to who has the secret', async () => {
+  test('GET /metrics has the delivery lag in sum, and by endpoint only with the secret', async () => {
     const token = 'a-secret-of-the-operator'
     await using own = await newControl({ environment: { INLET_METRICS_TOKEN: token } })
     const account = await own.newAccount()
@@ -271,7 +271,7 @@ describe('health', () => {
 })
 
 describe('500', () => {
-  test('says nothing of its cause', async () => {
+  test('does not reveal its cause', async () => {
     const own = await newControl()
     const account = await own.newAccount()
     await own.store.db.schema.dropTable('endpoint_lags').execute()

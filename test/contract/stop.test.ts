@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { newControl } from '../support/control.ts'
 import { TestNode } from '../support/test-node.ts'
 
-test('a stop lets what is on its way finish, refuses what comes after, and ends', async () => {
+test('a stop finishes requests in flight, rejects later ones, and ends', async () => {
   const control = await newControl()
   const node = await TestNode.register(control, 'loc')
   await node.snapshot()
@@ -20,14 +20,14 @@ test('a stop lets what is on its way finish, refuses what comes after, and ends'
   await once(socket, 'data')
   expect(received).toMatch(/^HTTP\/1\.1 401 /)
   received = ''
-  // The head of a request is half sent when the stop begins.
+  // Half of a request head is sent when the stop begins.
   socket.write(request)
   await control.call('GET', '/healthz')
   const stopped = control.app.stop(AbortSignal.timeout(10_000))
   socket.write('\r\n')
   await once(socket, 'close')
   expect(received).toMatch(/^HTTP\/1\.1 503 [\s\S]*application\/problem\+json[\s\S]*"error":"unavailable"/)
-  // The long poll is cut, so that its node asks elsewhere.
+  // The long poll ends, so that its node polls another control process.
   expect(await waiting).toMatchObject({ status: 204 })
   await stopped
   await expect(control.call('GET', '/healthz')).rejects.toThrow()

@@ -11,7 +11,7 @@ import { newDatabase } from '../support/databases.ts'
 const control = useControl()
 
 describe('POST /v1/token/exchange', () => {
-  test('200 gives a token of the one scope, for 15 minutes unless said otherwise', async () => {
+  test('200 returns a token of one scope, valid for 15 minutes by default', async () => {
     const { call, newAccount } = control()
     const { api_key } = await newAccount()
     const answer = await call('POST', '/v1/token/exchange', { api_key })
@@ -34,7 +34,7 @@ describe('POST /v1/token/exchange', () => {
     })
   })
 
-  test('401 for a key that is not known, or not even a key', async () => {
+  test('401 for an unknown or malformed key', async () => {
     for (const api_key of [newApiKey().secret, 'nonsense']) {
       const answer = await control().call('POST', '/v1/token/exchange', { api_key })
       expect(answer).toMatchObject({
@@ -44,7 +44,7 @@ describe('POST /v1/token/exchange', () => {
     }
   })
 
-  test('401 takes as long whatever is wrong with the key, and long enough to make guessing slow', async () => {
+  test('401 takes the same time for any wrong key, long enough to slow down guessing', async () => {
     const account = await control().newAccount()
     await account.post(`/v1/keys/${account.key_id}/revoke`)
     for (const api_key of ['x', `ing_live_${'a'.repeat(32)}`, account.api_key]) {
@@ -82,7 +82,7 @@ describe('POST /v1/token/exchange', () => {
     expect(answer.body.errors.map((error: { path: string }) => error.path)).toEqual([path])
   })
 
-  test('429 with Retry-After for too many from one address', async () => {
+  test('429 with Retry-After for too many requests from one address', async () => {
     await using limited = await newControl({ environment: { INLET_EXCHANGE_REQUESTS_PER_MINUTE: '2' } })
     const exchange = () => limited.call('POST', '/v1/token/exchange', { api_key: 'guess' })
     expect([(await exchange()).status, (await exchange()).status]).toEqual([401, 401])
@@ -93,7 +93,7 @@ describe('POST /v1/token/exchange', () => {
 })
 
 describe('an access token', () => {
-  test('dies 15 minutes after the revocation of its key, though it was to live for an hour', async () => {
+  test('expires 15 minutes after its key is revoked, even with a lifetime of an hour', async () => {
     await using own = await newControl()
     const account = await own.newAccount()
     await account.post(`/v1/keys/${account.key_id}/revoke`)
@@ -114,7 +114,7 @@ describe('an access token', () => {
   })
 
   test.each(['', 'Bearer', 'Bearer x', 'Bearer a b', 'Basic dXNlcjpwYXNz', 'Bearer eyJhbGciOiJub25lIn0.e30.'])(
-    'is refused as %j',
+    'is rejected as %j',
     async (authorization) => {
       const answer = await control().call('GET', '/v1/destinations', undefined, { authorization })
       expect(answer).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
@@ -122,7 +122,7 @@ describe('an access token', () => {
     },
   )
 
-  test('signed with a key that was made for others is refused', async () => {
+  test('is rejected if an unknown key signed it', async () => {
     await using other = await newControl()
     const stranger = await other.newAccount()
     const { body } = await other.call('POST', '/v1/token/exchange', { api_key: stranger.api_key, scope: 'admin' })
@@ -134,13 +134,13 @@ describe('an access token', () => {
 describe('signing keys', () => {
   const month = 31 * 86_400_000
 
-  test('GET /.well-known/jwks.json shows public halves only', async () => {
+  test('GET /.well-known/jwks.json returns only public keys', async () => {
     const { body } = await control().call('GET', '/.well-known/jwks.json')
     expect(body.keys).toHaveLength(1)
     expect(Object.keys(body.keys[0]).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'])
   })
 
-  test('a start finds the newest too old and makes another, which signs only when everyone can know it', async () => {
+  test('a start replaces an old key, and the new one signs only after every process could load it', async () => {
     await using database = await newDatabase()
     const first = await newControl({ database })
     const [old] = await listSigningKeys(first.store.db)
@@ -164,7 +164,7 @@ describe('signing keys', () => {
     expect(await kidOf()).toBe(kids[0])
   })
 
-  test('a start drops the old ones once no token of theirs can live, and no sooner', async () => {
+  test('a start removes old keys only after their last token has expired', async () => {
     await using database = await newDatabase()
     const first = await newControl({ database })
     await first.app.stop(AbortSignal.timeout(5_000))

@@ -1,4 +1,4 @@
-/** What a new user does: run one command, paste one line, look into the folder. */
+/** The first steps of a new user: run one command, paste one line, read the Parquet files. */
 import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -39,7 +39,7 @@ describeWith('processes', 'the first start', () => {
     const rows = await readWithDuckDb(views.map((name) => join(installation.buckets, 'local', name)))
     expect(rows).toMatchObject([{ event: 'signup', user_id: 'u-1', amount: 12.5, at: '2026-11-20T08:15:30.000Z' }])
 
-    // The key is shown once: a second start does not show it.
+    // The key is printed once: a second start does not print it.
     const key = /ing_live_\w{32}/.exec(installation.log)?.[0] ?? ''
     await installation.end('start', 'SIGTERM')
     const before = installation.log.length

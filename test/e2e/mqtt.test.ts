@@ -1,4 +1,4 @@
-/** MQTT from outside: what a client was told is stored, is in the Parquet, whatever dies on the way. */
+/** MQTT from outside: every acknowledged message is in the Parquet files, whichever process is killed. */
 import mqtt, { type MqttClient } from 'mqtt'
 import { expect, test } from 'vitest'
 import { describeWith, useDeployment } from '../support/deployment.ts'

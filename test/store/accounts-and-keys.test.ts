@@ -35,7 +35,7 @@ describeDatabases('API keys', (kind) => {
     )
   })
 
-  test('a list has the newest first, the revoked too, and no hash', async () => {
+  test('a list is newest first, includes revoked keys, and has no hash', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const [older, newer] = [aKey(account), aKey(account)]
@@ -75,7 +75,7 @@ describeDatabases('API keys', (kind) => {
 })
 
 describeDatabases('signing keys', (kind) => {
-  test('come newest first and go by age', async () => {
+  test('are listed newest first and removed by age', async () => {
     await using store = await newStore(kind)
     for (const [kid, at] of [
       ['old', t0],
@@ -94,7 +94,7 @@ describeDatabases('signing keys', (kind) => {
 })
 
 describeDatabases('the epoch', (kind) => {
-  test('goes up by one, and not when the transaction fails', async () => {
+  test('increases by one, unless the transaction fails', async () => {
     await using store = await newStore(kind)
     expect(await applyChange(store, async (_db, epoch) => epoch)).toBe(1)
     const failing = applyChange(store, async () => {
@@ -104,7 +104,7 @@ describeDatabases('the epoch', (kind) => {
     expect(await currentEpoch(store.db)).toBe(1)
   })
 
-  test('callers at once each get one of their own', async () => {
+  test('concurrent callers each get a different one', async () => {
     await using store = await newStore(kind)
     const epochs = await Promise.all(Array.from({ length: 20 }, () => applyChange(store, async (_db, epoch) => epoch)))
     expect(epochs.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
@@ -126,7 +126,7 @@ describeDatabases('the epoch', (kind) => {
       }
     }
     await Promise.all([change(), change(), watch(), watch()])
-    // Read the epoch first: whatever came up to it must be there.
+    // Reads the epoch first: every change up to it must be visible.
     expect(Math.min(...keys)).toBeGreaterThanOrEqual(0)
   })
 })

@@ -26,7 +26,7 @@ describeDatabases('bindings', (kind) => {
     expect(await listBindings(store.db, account, endpoint.id)).toEqual([made])
   })
 
-  test('the same view is attached once, and again after it was detached', async () => {
+  test('a view is attached once, and again after it was detached', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
@@ -41,7 +41,7 @@ describeDatabases('bindings', (kind) => {
     ])
   })
 
-  test('a draft, an archived view, a stranger’s and none are refused', async () => {
+  test('drafts, archived, foreign and unknown views are rejected', async () => {
     await using store = await newStore(kind)
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const endpoint = await aStoredEndpoint(store, account)
@@ -55,7 +55,7 @@ describeDatabases('bindings', (kind) => {
     expect(await listBindings(store.db, account, endpoint.id)).toEqual([])
   })
 
-  test('an endpoint that is not there, or a stranger’s, is not found', async () => {
+  test('an unknown endpoint, or one of another account, is not found', async () => {
     await using store = await newStore(kind)
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const view = await aPublishedView(store, account)
@@ -65,7 +65,7 @@ describeDatabases('bindings', (kind) => {
     }
   })
 
-  test('detach once, by the account and endpoint that it belongs to', async () => {
+  test('a binding is detached once, only by its account and endpoint', async () => {
     await using store = await newStore(kind)
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]

@@ -1,4 +1,4 @@
-/** `inlet commits rebuild` over directory buckets: what it records, what it rejects, and that it can be repeated. */
+/** `inlet commits rebuild` with directory buckets: it records and rejects markers, and can be repeated. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -78,7 +78,7 @@ async function put({ destination }: Place, key: string, body: string | Uint8Arra
   await writeFile(path, body)
 }
 
-/** In the bucket, as a node leaves it; the answer is what it reports. */
+/** Writes the files of a commit to the bucket, as a node does. Returns the commit. */
 async function delivered(place: Place, commit: SegmentCommit): Promise<SegmentCommit> {
   const key = keyOf(place, commit)
   const marker = encodeMarker(commit)
@@ -95,7 +95,7 @@ async function shown(store: TestStore, { account, endpoint, view }: Place) {
 }
 
 describeDatabases('inlet commits rebuild', (kind) => {
-  test('restores what live commits had recorded, and a second run changes nothing', async () => {
+  test('restores the rows that live commits recorded, and a second run changes nothing', async () => {
     await using store = await newStore(kind)
     const place = await aPlace(store)
     for (const seq of [1, 2, 3, 4]) {
@@ -125,7 +125,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     await using store = await newStore(kind)
     const place = await aPlace(store)
     for (const seq of [1, 2, 3, 4, 5]) {
-      // The node's clock stood still, then jumped an hour ahead.
+      // The node's clock stopped, then jumped an hour ahead.
       const commit = await delivered(place, aCommit(place, seq, seq < 5 ? t0 : now + 3_600_000))
       if (seq > 1 && seq < 4) await transact(store, (db) => recordCommit(db, commit, t0 + (seq - 2)))
     }
@@ -217,7 +217,7 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect((await rebuild(store, '--all')).code).toBe(2)
   })
 
-  test('a commit whose destination is gone is recorded with the one it was found through', async () => {
+  test('a commit of a deleted destination is recorded with the destination it was found through', async () => {
     await using store = await newStore(kind)
     const place = await aPlace(store)
     const { id } = aDestination()

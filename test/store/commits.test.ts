@@ -11,7 +11,7 @@ const record = (store: TestStore, commit: ReturnType<typeof aCommit>, now: numbe
   transact(store, (db) => recordCommit(db, commit, now))
 
 describeDatabases('commits', (kind) => {
-  test('are shown as the API has them, newest first', async () => {
+  test('are listed in the format of the API, newest first', async () => {
     await using store = await newStore(kind)
     const { id: endpoint } = await aStoredEndpoint(store, await anAccount(store))
     const commit = aCommit(endpoint, 1)
@@ -43,7 +43,7 @@ describeDatabases('commits', (kind) => {
     expect((await getViewMetrics(store.db, account, view.id, t0)).aggregated.all_time.processed).toBe(10)
   })
 
-  test('uploaded_at goes up strictly within an endpoint, whatever the clock says', async () => {
+  test('uploaded_at increases strictly within an endpoint, whatever the clock does', async () => {
     await using store = await newStore(kind)
     const [one, two] = [newId(), newId()]
     const clock = [t0, t0, t0 - 60_000, t0 + 1, t0 + 10]
@@ -55,7 +55,7 @@ describeDatabases('commits', (kind) => {
     expect(await times(two)).toEqual([0])
   })
 
-  test('pages by the cursor meet every commit once', async () => {
+  test('pages by cursor contain every commit once', async () => {
     await using store = await newStore(kind)
     const endpoint = newId()
     for (let seq = 0; seq < 11; seq += 1) await record(store, aCommit(endpoint, seq), t0)
@@ -71,7 +71,7 @@ describeDatabases('commits', (kind) => {
     expect(await listCommits(store.db, endpoint, { limit: 4, before: iso(t0) })).toEqual({ items: [], next_cursor: null })
   })
 
-  test('a transaction that fails leaves no part of a commit', async () => {
+  test('a failed transaction leaves no part of a commit', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id: endpoint } = await aStoredEndpoint(store, account)
@@ -87,7 +87,7 @@ describeDatabases('commits', (kind) => {
     expect(await record(store, commit, t0)).toBe('new')
   })
 
-  test('hold whatever a node reports: unknown endpoints and views, U+0000 in an error, the largest numbers', async () => {
+  test('accept everything a node may report: unknown endpoints and views, U+0000 in an error, the largest numbers', async () => {
     await using store = await newStore(kind)
     const last_error = { code: 'cast_failed', message: 'bad \0 byte', at: iso(t0) }
     const commit = aCommit(newId(), Number.MAX_SAFE_INTEGER, {
@@ -99,7 +99,7 @@ describeDatabases('commits', (kind) => {
 })
 
 describeDatabases('DLQ files', (kind) => {
-  test('ride on the commit, for the view that made them', async () => {
+  test('are recorded with their commit, for the view that wrote them', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const endpoint = await aStoredEndpoint(store, account)
@@ -124,12 +124,12 @@ describeDatabases('DLQ files', (kind) => {
     expect(await listDlqFiles(store.db, quiet.id, { limit: 2 })).toEqual({ files: [], total: 0, last: undefined })
   })
 
-  test('of one moment come in pages that neither repeat one nor pass one over', async () => {
+  test('of the same time are neither repeated nor skipped by pages', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const view = await aPublishedView(store, account)
     for (const moment of [t0, t0 + 1]) {
-      // `uploaded_at` goes up within an endpoint: files of one moment are those of several.
+      // `uploaded_at` is unique within an endpoint, so files of the same time belong to several endpoints.
       for (let seq = 0; seq < 5; seq += 1) {
         const endpoint = await aStoredEndpoint(store, account)
         const dlq = { key: `${moment}/${seq}`, bytes: 1, rows: 1, sha256: 'ab', view_id: view.id, view_version: 1 }

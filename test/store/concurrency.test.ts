@@ -1,4 +1,4 @@
-/** Callers at once: what must happen once happens once, and what must be ordered is. */
+/** Concurrent callers: exclusive changes happen once, and ordered ones in order. */
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { listBindings } from '#store/bindings.ts'
@@ -29,7 +29,7 @@ import {
 
 const rounds = 5
 
-/** What became of each: its value, or the code of its error. */
+/** Returns the value of each call, or the code of its error. */
 async function outcomes<T>(work: readonly Promise<T>[]): Promise<(T | string)[]> {
   const settled = await Promise.allSettled(work)
   return settled.map((result) => (result.status === 'fulfilled' ? result.value : String(result.reason.code ?? result.reason)))
@@ -38,8 +38,8 @@ async function outcomes<T>(work: readonly Promise<T>[]): Promise<(T | string)[]>
 const times = <T>(count: number, work: (index: number) => Promise<T>) => Array.from({ length: count }, (_, index) => work(index))
 const aDraft = (store: TestStore, account: string) => transact(store, (db) => insertView(db, account, aView(), t0))
 
-describeDatabases('callers at once', (kind) => {
-  test('publish the same draft: one does', async () => {
+describeDatabases('concurrent callers', (kind) => {
+  test('publish the same draft: one succeeds', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await aDraft(store, account)
@@ -47,7 +47,7 @@ describeDatabases('callers at once', (kind) => {
     expect(results.filter((result) => result !== 'validation_error')).toEqual([expect.objectContaining({ status: 'published' })])
   })
 
-  test('delete the same draft: one does', async () => {
+  test('delete the same draft: one succeeds', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await aDraft(store, account)
@@ -55,7 +55,7 @@ describeDatabases('callers at once', (kind) => {
     expect(results.toSorted()).toEqual([...Array(7).fill('not_found'), undefined])
   })
 
-  test('publish and delete the same draft: one of the two happens, whole', async () => {
+  test('publish and delete the same draft: one succeeds completely', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     for (let round = 0; round < rounds; round += 1) {
@@ -70,7 +70,7 @@ describeDatabases('callers at once', (kind) => {
     }
   })
 
-  test('attach the same view: one does', async () => {
+  test('attach the same view: one succeeds', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
@@ -92,7 +92,7 @@ describeDatabases('callers at once', (kind) => {
     }
   })
 
-  test('make versions: each gets a number of its own, without a gap', async () => {
+  test('create versions: the numbers are unique and without gaps', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await aDraft(store, account)
@@ -102,7 +102,7 @@ describeDatabases('callers at once', (kind) => {
     expect(made.map(({ version }) => version).toSorted((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9])
   })
 
-  test('make views of one name: one does', async () => {
+  test('create views of one name: one succeeds', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const results = await outcomes(
@@ -111,14 +111,14 @@ describeDatabases('callers at once', (kind) => {
     expect(results.filter((result) => result !== 'validation_error')).toHaveLength(1)
   })
 
-  test('make destinations of one name: one does', async () => {
+  test('create destinations of one name: one succeeds', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const results = await outcomes(times(6, () => insertDestination(store.db, account, aDestination({ name: 'lake' }), t0)))
     expect(results.filter((result) => result !== 'conflict')).toHaveLength(1)
   })
 
-  test('delete a destination that an endpoint takes: no endpoint points to nothing', async () => {
+  test('delete a destination and bind it: no endpoint has a dangling reference', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     for (let round = 0; round < rounds; round += 1) {
@@ -135,7 +135,7 @@ describeDatabases('callers at once', (kind) => {
     }
   })
 
-  test('validate the same destination: one does', async () => {
+  test('validate the same destination: one succeeds', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await aStoredDestination(store, account)
@@ -143,7 +143,7 @@ describeDatabases('callers at once', (kind) => {
     expect(results.filter((result) => result !== 'too_many_requests')).toHaveLength(1)
   })
 
-  test('change the same destination: every change that counts raises the revision', async () => {
+  test('change the same destination: every effective change increments the revision', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await aStoredDestination(store, account)
@@ -169,7 +169,7 @@ describeDatabases('callers at once', (kind) => {
     }
   })
 
-  test('remove the same drained endpoint: one does, and a destination can go with it', async () => {
+  test('remove the same drained endpoint: one succeeds, and its destination can be deleted', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const destination = await aStoredDestination(store, account)
@@ -182,7 +182,7 @@ describeDatabases('callers at once', (kind) => {
     await expect(getEndpoint(store.db, account, id)).rejects.toThrow(expect.objectContaining({ code: 'not_found' }))
   })
 
-  test('record commits of one endpoint: uploaded_at differs and goes up', async () => {
+  test('record commits of one endpoint: uploaded_at is unique and increasing', async () => {
     await using store = await newStore(kind)
     const endpoint = newId()
     await Promise.all(times(50, (seq) => transact(store, (db) => recordCommit(db, aCommit(endpoint, seq), t0))))
@@ -191,7 +191,7 @@ describeDatabases('callers at once', (kind) => {
     expect(new Set(items.map(({ seq }) => seq)).size).toBe(50)
   })
 
-  test('report the same commit: it counts once', async () => {
+  test('report the same commit: it is counted once', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
@@ -202,11 +202,11 @@ describeDatabases('callers at once', (kind) => {
     expect(aggregated).toMatchObject({ last_24h: { processed: 10 }, all_time: { processed: 10 }, total_error_count_24h: 3 })
   })
 
-  test('processes of their own count column quality of one view and endpoint: none of it is lost', async () => {
+  test('in separate processes count column quality of one view and endpoint: nothing is lost', async () => {
     await using store = await newStore(kind)
     const [endpoint, view] = [newId(), newId()]
     const column = { name: 'n', type: 'BIGINT', values: 1, nulls: 0, cast_nulls: 1, cast_dlq: 0, missing: 0 }
-    // Every worker reports 8 of its own and the 2 that all report.
+    // Every worker reports 8 commits of its own and the same 2 as the others.
     const commits = (worker: number) =>
       [0, 1, ...Array.from({ length: 8 }, (_, index) => 100 + worker * 10 + index)].map((seq) => {
         const columns = [{ ...column, min: String(seq), max: String(seq) }]
@@ -224,7 +224,7 @@ describeDatabases('callers at once', (kind) => {
     expect(all_time).toEqual({ ...counted, unmapped: [] })
   })
 
-  test('a page read while commits come in misses none of those before it', async () => {
+  test('page through commits while others are recorded: no older commit is missed', async () => {
     await using store = await newStore(kind)
     const endpoint = newId()
     const record = times(40, (seq) => transact(store, (db) => recordCommit(db, aCommit(endpoint, seq), t0)))
@@ -235,11 +235,11 @@ describeDatabases('callers at once', (kind) => {
     }
     await Promise.all(record)
     const last = (await listCommits(store.db, endpoint, { limit: 200 })).items.map(({ uploaded_at }) => uploaded_at)
-    // Whoever saw a commit saw all the older ones: nothing appears behind a cursor.
+    // A reader that sees a commit sees all older ones: nothing appears behind a cursor.
     for (const page of seen) expect(page).toEqual(last.slice(last.length - page.length))
   })
 
-  test('changes that lock rows in opposite order wait for each other and all commit', async () => {
+  test('lock rows in opposite order: they wait for each other and all commit', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const [one, two] = [await aStoredDestination(store, account), await aStoredDestination(store, account)]
@@ -254,7 +254,7 @@ describeDatabases('callers at once', (kind) => {
     expect(results.toSorted()).toEqual([1, 2, 3, 4, 5, 6])
   })
 
-  test('heartbeats of one node: the lag of one of them is left', async () => {
+  test('send heartbeats of one node: the lag of exactly one stays', async () => {
     await using store = await newStore(kind)
     const node_id = newId()
     await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'a:1' }, t0)
@@ -272,10 +272,10 @@ describeDatabases('callers at once', (kind) => {
     expect(new Set(lags.map(({ undelivered_segments }) => undelivered_segments)).size).toBe(1)
   })
 
-  test('processes of their own record commits of one endpoint, some of them the same', async () => {
+  test('in separate processes record commits of one endpoint, some of them identical', async () => {
     await using store = await newStore(kind)
     const endpoint = newId()
-    // Every worker reports 10 of its own and the 5 that all report.
+    // Every worker reports 10 commits of its own and the same 5 as the others.
     const commits = (worker: number) =>
       [...Array(10).keys()]
         .map((seq) => aCommit(endpoint, 100 + worker * 10 + seq))

@@ -43,7 +43,7 @@ describeDatabases('destinations', (kind) => {
     expect((await aStoredDestination(store, other)).external_id).not.toBe(made.external_id)
   })
 
-  test('a name is taken once in an account, by insert and by update', async () => {
+  test('names are unique in an account, for inserts and updates', async () => {
     await using store = await newStore(kind)
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const { name } = await aStoredDestination(store, account)
@@ -54,7 +54,7 @@ describeDatabases('destinations', (kind) => {
     await expect(applyChange(store, (db) => updateDestination(db, account, id, { name }, t0))).rejects.toThrow(code('conflict'))
   })
 
-  test('of another account are not there', async () => {
+  test('of another account are not found', async () => {
     await using store = await newStore(kind)
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const { id } = await aStoredDestination(store, account)
@@ -104,7 +104,7 @@ describeDatabases('destinations', (kind) => {
     expect(changed).toMatchObject({ ...change, status: 'pending', validated_at: null, last_error: null, updated_at: iso(t0 + 9) })
   })
 
-  test('a new name, or the values that it has, keep it valid', async () => {
+  test('a new name, or unchanged values, keep it valid', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id, bucket, prefix, path_style, kms_key_arn } = await validated(store, account)
@@ -113,7 +113,7 @@ describeDatabases('destinations', (kind) => {
     expect(changed).toMatchObject({ name: 'renamed', status: 'valid', validated_at: iso(t0 + 1) })
   })
 
-  test('a key can be taken off again', async () => {
+  test('a KMS key can be removed', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await insertDestination(store.db, account, aDestination({ kms_key_arn: 'arn:aws:kms:x:1:key/k' }), t0)
@@ -130,14 +130,14 @@ describeDatabases('destinations', (kind) => {
     await expect(claim(t0)).rejects.toThrow(expect.objectContaining({ code: 'too_many_requests', retryAfterSeconds: 30 }))
     await expect(claim(t0 + 29_001)).rejects.toThrow(expect.objectContaining({ retryAfterSeconds: 1 }))
     expect(await claim(t0 + 30_000)).toMatchObject({ revision: 1 })
-    // By a clock that is a little behind it is throttled, by one that was an hour ahead it is not held up for an hour.
+    // A clock slightly behind still throttles. A claim from a clock an hour ahead does not block for an hour.
     await expect(claim(t0)).rejects.toThrow(expect.objectContaining({ retryAfterSeconds: 30 }))
     expect(await claim(t0 + 3_600_000)).toMatchObject({ revision: 1 })
     expect(await claim(t0 + 40_000)).toMatchObject({ revision: 1 })
     await expect(claim(t0 + 41_000)).rejects.toThrow(code('too_many_requests'))
   })
 
-  test('a failed validation shows its sentence and takes the status back', async () => {
+  test('a failed validation stores its message and resets the status', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await validated(store, account)
@@ -150,7 +150,7 @@ describeDatabases('destinations', (kind) => {
     })
   })
 
-  test('the outcome of settings that changed meanwhile does not count', async () => {
+  test('the result of a validation is ignored if the settings changed meanwhile', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await aStoredDestination(store, account)
@@ -160,7 +160,7 @@ describeDatabases('destinations', (kind) => {
     expect(await getDestination(store.db, account, id)).toMatchObject({ status: 'pending', validated_at: null })
   })
 
-  test('is removed once, and not while an endpoint refers to it', async () => {
+  test('is removed once, and not while an endpoint uses it', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await aStoredDestination(store, account)
@@ -171,14 +171,14 @@ describeDatabases('destinations', (kind) => {
     await expect(removeDestination(store.db, account, free.id)).rejects.toThrow(code('not_found'))
   })
 
-  test('a text with U+0000 is refused as the client’s error', async () => {
+  test('text with U+0000 is rejected as a client error', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const bad = insertDestination(store.db, account, aDestination({ name: 'a\0b' }), t0)
     await expect(bad).rejects.toThrow(code('validation_error'))
   })
 
-  test('any other character is kept', async () => {
+  test('every other character is stored unchanged', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const name = `é 漢 🜁 ' " \\ % _ \u0001 \u202e`

@@ -1,4 +1,4 @@
-/** What is committed is on the disk: the settings that promise it, and on Postgres a server that dies. */
+/** Committed data is on disk: the settings on SQLite, and a killed server on Postgres. */
 import { statSync } from 'node:fs'
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
@@ -20,7 +20,7 @@ describe('durability on SQLite', () => {
     expect(await pragma('foreign_keys')).toEqual({ foreign_keys: 1 })
   })
 
-  test('the file, which holds signing keys, is its owner’s alone', async () => {
+  test('only the owner can read the file, because it contains signing keys', async () => {
     await using store = await newStore('sqlite')
     for (const name of ['', '-wal', '-shm']) expect(statSync(store.url + name).mode & 0o777).toBe(0o600)
   })
@@ -30,7 +30,7 @@ const postgres = describe.skipIf(process.env['INLET_TEST_POSTGRES'] === undefine
 const reason = process.env['INLET_TEST_POSTGRES'] === undefined ? ' (skipped: INLET_TEST_POSTGRES is not set)' : ''
 
 postgres(`durability on Postgres with its own settings${reason}`, () => {
-  test('what was recorded is there after the server died, and the store goes on without being opened again', async () => {
+  test('commits survive a killed server, and the store reconnects by itself', async () => {
     const server = await startPostgres({ durable: true })
     const lost: Error[] = []
     const store = await openStore(server.url, { onConnectionLost: (error) => lost.push(error) })

@@ -14,7 +14,7 @@ const badDestination = expect.objectContaining({
 const mqtt_config = { enabled: true, max_connections: 10, keepalive_max_s: 60, qos_max: 1 }
 
 describeDatabases('endpoints', (kind) => {
-  test('keep what was set, and null for a default', async () => {
+  test('store the given settings, and null for defaults', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const destination = await aStoredDestination(store, account)
@@ -37,7 +37,7 @@ describeDatabases('endpoints', (kind) => {
     expect(made).toMatchObject({ destination_id: null, destination_name: null, destination_status: null })
   })
 
-  test('refuse a destination that is not there, or not theirs', async () => {
+  test('reject an unknown destination and one of another account', async () => {
     await using store = await newStore(kind)
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const theirs = await aStoredDestination(store, other)
@@ -50,7 +50,7 @@ describeDatabases('endpoints', (kind) => {
     }
   })
 
-  test('have a label of their own in a region', async () => {
+  test('have unique labels in a region', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { label } = await aStoredEndpoint(store, account)
@@ -58,7 +58,7 @@ describeDatabases('endpoints', (kind) => {
     await expect(aStoredEndpoint(store, account, { label })).rejects.toThrow(code('conflict'))
   })
 
-  test('change what is given, back to null too, and nothing else', async () => {
+  test('change only the given settings, also to null', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const destination = await aStoredDestination(store, account)
@@ -75,7 +75,7 @@ describeDatabases('endpoints', (kind) => {
     await removeDestination(store.db, account, destination.id)
   })
 
-  test('of another account are not there', async () => {
+  test('of another account are not found', async () => {
     await using store = await newStore(kind)
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const { id } = await aStoredEndpoint(store, account)
@@ -87,10 +87,10 @@ describeDatabases('endpoints', (kind) => {
     expect((await getEndpoint(store.db, account, id)).segment_bytes).toBeNull()
   })
 
-  test('a list pages newest first, without gap or repetition', async () => {
+  test('a list pages newest first, without gaps or repetitions', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
-    // Several of one millisecond: the order must hold all the same.
+    // Several in one millisecond: the order must be stable.
     for (let made = 0; made < 7; made += 1)
       await applyChange(store, (db) => insertEndpoint(db, account, anEndpoint(), t0 + Math.floor(made / 3)))
     await aStoredEndpoint(store, await anAccount(store))

@@ -30,7 +30,7 @@ const files = (view_id: string): ArtifactFiles => ({
 })
 
 describeDatabases('jobs', (kind) => {
-  test('units are the segments of the range, in the order of their seals', async () => {
+  test('units are the segments of the range, in the order in which they were sealed', async () => {
     await using store = await newStore(kind)
     const { start, commits } = await furnished(store)
     const job = await start({ from: iso(t0 + 1000), to: iso(t0 + 3000) })
@@ -39,7 +39,7 @@ describeDatabases('jobs', (kind) => {
     expect(units.map(({ commit_id }) => commit_id)).toEqual([commits[1]?.id, commits[2]?.id])
   })
 
-  test('callers at once start one job', async () => {
+  test('concurrent callers start one job', async () => {
     await using store = await newStore(kind)
     const { start } = await furnished(store)
     const results = await Promise.allSettled(Array.from({ length: 5 }, () => start()))
@@ -47,7 +47,7 @@ describeDatabases('jobs', (kind) => {
     for (const result of results) if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'conflict' })
   })
 
-  test('callers at once take each unit once', async () => {
+  test('concurrent callers take each unit once', async () => {
     await using store = await newStore(kind)
     const { start } = await furnished(store, 12)
     const { id } = await start()
@@ -83,7 +83,7 @@ describeDatabases('jobs', (kind) => {
     })
   })
 
-  test('a lease that was lost gives nothing back', async () => {
+  test('a lost lease changes nothing', async () => {
     await using store = await newStore(kind)
     const { start } = await furnished(store, 1)
     const job = await start()
@@ -103,7 +103,7 @@ describeDatabases('jobs', (kind) => {
     expect(await listLeasedUnits(store.db, first.node_id)).toEqual([])
   })
 
-  test('of two changes at once one wins: a job that is canceled is not resumed', async () => {
+  test('one of two concurrent changes wins: a canceled job is not resumed', async () => {
     await using store = await newStore(kind)
     const { account, start } = await furnished(store)
     const { id } = await start()
@@ -116,7 +116,7 @@ describeDatabases('jobs', (kind) => {
     })
   })
 
-  test('an addition is there once, with its DLQ files, and shows with the commit', async () => {
+  test('an addition is recorded once, with its DLQ files, and listed with the commit', async () => {
     await using store = await newStore(kind)
     const { endpoint, view, commits } = await furnished(store, 2)
     const id = commits[0]?.id ?? ''
@@ -136,7 +136,7 @@ describeDatabases('jobs', (kind) => {
     expect((await listDlqFiles(store.db, view.id, { limit: 10 })).files).toMatchObject([{ s3_key: 'd', rows: 1 }])
   })
 
-  test('the latest other version that refused rows in the range', async () => {
+  test('finds the latest other version that rejected rows in the range', async () => {
     await using store = await newStore(kind)
     const { account, endpoint, view } = await furnished(store, 0)
     const next = async () =>
@@ -167,7 +167,7 @@ describeDatabases('jobs', (kind) => {
     expect(job).toMatchObject({ kind: 'redrive', from_version: 2, segments: { total: 1 } })
   })
 
-  test('jobs that ended long ago go, with their units; what they made stays', async () => {
+  test('old finished jobs are removed with their units; their artifacts stay', async () => {
     await using store = await newStore(kind)
     const { account, start, view, commits } = await furnished(store, 1)
     const job = await start()

@@ -20,7 +20,7 @@ async function created(store: TestStore, ...args: string[]) {
 }
 
 describeDatabases('inlet keys', (kind) => {
-  test('create stores a key, prints it, and bumps the epoch', async () => {
+  test('create stores a key, prints it, and increments the epoch', async () => {
     await using store = await newStore(kind)
     const account_id = await anAccount(store)
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest, metrics')
@@ -45,7 +45,7 @@ describeDatabases('inlet keys', (kind) => {
     expect(out).not.toContain(secret)
   })
 
-  test('revoke revokes a key and bumps the epoch', async () => {
+  test('revoke revokes a key and increments the epoch', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { key } = await created(store, '--name', 'ci', '--scope', 'ingest')
@@ -90,7 +90,7 @@ describeDatabases('inlet keys', (kind) => {
     expect(await currentEpoch(store.db)).toBe(0)
   })
 
-  test('shows its help without a verb', async () => {
+  test('prints its help without a command', async () => {
     expect(await keys('unused')).toMatchObject({ code: 0, out: expect.stringContaining('Usage') })
   })
 })

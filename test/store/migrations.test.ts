@@ -8,7 +8,7 @@ import { runStoreWorkers } from '../support/store-worker.ts'
 import { anAccount } from './fixtures.ts'
 
 describeDatabases('migrations', (kind) => {
-  test('a fresh database gets all of them, and none the second time', async () => {
+  test('a new database gets all of them, and none the second time', async () => {
     await using database = await newDatabase(kind)
     const store = await openStore(database.url)
     expect(await migrate(store)).toBeGreaterThan(0)
@@ -40,18 +40,18 @@ describeDatabases('migrations', (kind) => {
     expect(await migrate(store, later)).toBe(0)
     const { rows } = await sql`select id, plan from accounts`.execute(store.db)
     expect(rows).toEqual([{ id: account, plan: 'free' }])
-    // The release before leaves it alone.
+    // The previous release does not change it.
     await expect(migrate(store)).rejects.toThrow(NewerDatabaseError)
   })
 
-  test('processes that start at once apply them once', async () => {
+  test('concurrent processes apply them once', async () => {
     await using database = await newDatabase(kind)
     const applied = await runStoreWorkers(4, database.url, 'migrate')
     expect(applied.toSorted()).toEqual([0, 0, 0, expect.any(Number)])
     expect(applied.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(0)
   })
 
-  test('callers of one process apply them once', async () => {
+  test('concurrent callers in one process apply them once', async () => {
     await using database = await newDatabase(kind)
     const store = await openStore(database.url)
     const applied = await Promise.all([migrate(store), migrate(store), migrate(store)])
@@ -59,17 +59,17 @@ describeDatabases('migrations', (kind) => {
     await store.close()
   })
 
-  test('a database of a newer release is left as it is', async () => {
+  test('a database of a newer release is not changed', async () => {
     await using store = await newStore(kind)
     await store.db.insertInto('schema_migrations').values({ version: 9_999, name: 'from-the-future', applied_at: 0 }).execute()
     await expect(migrate(store)).rejects.toThrow(NewerDatabaseError)
     await expect(migrate(store)).rejects.toThrow(/version 9999, and this release of Inlet supports versions up to \d+/)
   })
 
-  test('a migration that fails leaves nothing behind', async () => {
+  test('a failed migration leaves nothing behind', async () => {
     await using database = await newDatabase(kind)
     const store = await openStore(database.url)
-    // In the way of the last table of the first migration.
+    // Conflicts with the last table of the first migration.
     await store.db.schema.createTable('view_totals').addColumn('x', 'integer').execute()
     await expect(migrate(store)).rejects.toThrow(/view_totals/)
     await expect(currentEpoch(store.db)).rejects.toThrow(/epoch/)

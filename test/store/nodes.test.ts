@@ -23,7 +23,7 @@ async function registered(store: TestStore, change = {}): Promise<string> {
 }
 
 describeDatabases('nodes', (kind) => {
-  test('register with where they are, and again from another place', async () => {
+  test('register with their addresses, and again with others', async () => {
     await using store = await newStore(kind)
     const node_id = await registered(store)
     expect(await listNodes(store.db, ['loc'])).toEqual([
@@ -38,7 +38,7 @@ describeDatabases('nodes', (kind) => {
     expect(await getNodeRegion(store.db, node_id)).toBe('fra')
   })
 
-  test('keep the last word of each process', async () => {
+  test('store the last heartbeat of each process', async () => {
     await using store = await newStore(kind)
     const node_id = await registered(store)
     await registered(store, { region: 'fra' })
@@ -65,7 +65,7 @@ describeDatabases('nodes', (kind) => {
     await expect(getNodeRegion(store.db, newId())).rejects.toThrow(expect.objectContaining({ code: 'not_found' }))
   })
 
-  test('a heartbeat of delivery replaces what the node said of its lag', async () => {
+  test('a heartbeat of delivery replaces the lag of the node', async () => {
     await using store = await newStore(kind)
     const [one, two] = [await registered(store), await registered(store)]
     const [first, second, third] = [newId(), newId(), newId()]
@@ -86,7 +86,7 @@ describeDatabases('nodes', (kind) => {
     expect(await listLags(store.db, [second, third])).toEqual([])
   })
 
-  test('ten thousand endpoints lag at once', async () => {
+  test('ten thousand endpoints can lag at once', async () => {
     await using store = await newStore(kind)
     const node_id = await registered(store)
     const ids = Array.from({ length: 10_000 }, newId)

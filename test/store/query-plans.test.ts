@@ -1,4 +1,4 @@
-/** The lists that clients page through must find their rows by an index, at any size: asked of the databases' planners. */
+/** Lists for clients must find their rows by an index: checked with the query planners of the databases. */
 import { CompiledQuery, type KyselyPlugin, type PluginTransformQueryArgs, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
@@ -25,7 +25,7 @@ const page = { limit: 50, offset: 0 }
 const accounts = 20
 const rowsPerAccount = 200
 
-/** The statements that `work` runs. */
+/** Returns the statements that `work` runs. */
 async function statementsOf(db: Db, work: (db: Tx) => Promise<unknown>): Promise<readonly CompiledQuery[]> {
   const nodes: PluginTransformQueryArgs[] = []
   const watch: KyselyPlugin = {
@@ -39,7 +39,7 @@ async function statementsOf(db: Db, work: (db: Tx) => Promise<unknown>): Promise
   return nodes.map(({ node, queryId }) => db.getExecutor().compileQuery(node, queryId))
 }
 
-/** Of every statement, what the planner says it does, a line each. */
+/** Returns the query plan of every statement, one step per line. */
 async function plansOf(store: TestStore, work: (db: Tx) => Promise<unknown>): Promise<string> {
   const explain = store.dialect === 'sqlite' ? 'explain query plan' : 'explain (costs off)'
   const plans: string[] = []
@@ -52,7 +52,7 @@ async function plansOf(store: TestStore, work: (db: Tx) => Promise<unknown>): Pr
   return plans.join('\n\n')
 }
 
-/** What a plan says when it reads a whole table, or sorts what an index could have given in order. */
+/** Matches plans that read a whole table, or sort rows that an index could return in order. */
 const wholeTable = (kind: DatabaseKind, table: string) =>
   new RegExp(kind === 'sqlite' ? `SCAN ${table}(?! USING)` : `Seq Scan on ${table}\\b`)
 const sorting = (kind: DatabaseKind) => (kind === 'sqlite' ? /USE TEMP B-TREE FOR ORDER BY/ : /\bSort\b/)
@@ -62,7 +62,7 @@ function commitWithQuality(endpoint: string, view: string) {
   return aCommit(endpoint, 99_998, { views: [anOutcome(view, { quality })] })
 }
 
-/** Rows in plenty and statistics of them; the first account and its own things. */
+/** Inserts many rows and collects statistics. Returns the first account and its resources. */
 async function filled(kind: DatabaseKind) {
   const store = await newStore(kind)
   const { node_id } = aCommit('', 0)
@@ -184,7 +184,7 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
 }
 
 describeDatabases('query plans', (kind) => {
-  test('no list reads a whole table, and none sorts what it pages through', async () => {
+  test('no list reads a whole table or sorts its pages', async () => {
     const { store, account, endpoint, view, commit, job } = await filled(kind)
     try {
       const commits = await plansOf(store, async (db) => {

@@ -26,7 +26,7 @@ const keysOf = async (db: Db, region: string, since = t0) => {
 }
 const viewsOf = async (db: Db, region: string) => [...(await listRegionViews(db, region, shards)).values()].flat()
 
-/** Content by section, as it would be sent. */
+/** Returns content by section, as control would send it. */
 async function contents(db: Db, region: string): Promise<ReadonlyMap<string, string>> {
   const print = (kind: string, sections: ReadonlyMap<string, unknown>) =>
     [...sections].map(([shard, content]) => [`${kind}/${shard}`, JSON.stringify(content)] as const)
@@ -38,7 +38,7 @@ async function contents(db: Db, region: string): Promise<ReadonlyMap<string, str
   ])
 }
 
-/** The sections of a region whose version is another after the work. */
+/** Returns the sections of a region whose version the work changes. */
 async function touchedBy(store: Store, region: string, work: () => Promise<unknown>): Promise<readonly string[]> {
   const before = versionsFor(region, await listSectionVersions(store.db))
   await work()
@@ -46,8 +46,8 @@ async function touchedBy(store: Store, region: string, work: () => Promise<unkno
   return [...after].flatMap(([name, version]) => (before.get(name) === version ? [] : [name])).toSorted()
 }
 
-describeDatabases('the sections of a region', (kind) => {
-  test('endpoints come with everything that a node needs', async () => {
+describeDatabases('sections of a region', (kind) => {
+  test('contain everything that a node needs about its endpoints', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const destination = await aStoredDestination(store, account)
@@ -80,7 +80,7 @@ describeDatabases('the sections of a region', (kind) => {
     expect(await viewsOf(store.db, 'fra')).toEqual([])
   })
 
-  test('hold the endpoints of every account, and of no other region', async () => {
+  test('contain the endpoints of all accounts, and of no other region', async () => {
     await using store = await newStore(kind)
     const made = [await aStoredEndpoint(store, await anAccount(store)), await aStoredEndpoint(store, await anAccount(store))]
     await aStoredEndpoint(store, await anAccount(store), { region: 'fra' })
@@ -93,7 +93,7 @@ describeDatabases('the sections of a region', (kind) => {
     expect(await endpointsOf(store.db, 'zzz')).toEqual([])
   })
 
-  test('hold active and recently revoked keys of accounts with an endpoint there, and no other keys', async () => {
+  test('contain only active and recently revoked keys of accounts with an endpoint there', async () => {
     await using store = await newStore(kind)
     const [one, two] = [await anAccount(store), await anAccount(store)]
     const [active, lately, longAgo, elsewhere] = [aKey(one), aKey(one), aKey(one), aKey(two)]
@@ -109,7 +109,7 @@ describeDatabases('the sections of a region', (kind) => {
     })
   })
 
-  test('a node is told the highest committed seq of each endpoint from itself', async () => {
+  test('listCommittedSeqs returns the highest committed seq of each endpoint on the node', async () => {
     await using store = await newStore(kind)
     const { id } = await aStoredEndpoint(store, await anAccount(store))
     const [one, two] = [newId(), newId()]
@@ -127,8 +127,8 @@ describeDatabases('the sections of a region', (kind) => {
   })
 })
 
-describeDatabases('the versions of sections', (kind) => {
-  test('a change gives a new version to the sections that it touches, in the regions that it concerns', async () => {
+describeDatabases('versions of sections', (kind) => {
+  test('a change gives a new version to the sections it affects, only in the affected regions', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const key = aKey(account)
@@ -181,7 +181,7 @@ describeDatabases('the versions of sections', (kind) => {
     )
   })
 
-  test('no version ever names two contents, and a reader at an epoch sees every change up to it', async () => {
+  test('a version identifies one content, and a reader at an epoch sees every change up to it', async () => {
     await using store = await newStore(kind)
     const seed = Number(process.env['INLET_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
     const accounts = [await anAccount(store), await anAccount(store)]

@@ -60,7 +60,7 @@ describeDatabases('view metrics', (kind) => {
     })
   })
 
-  test('the window moves on in five-minute steps, the sums stay', async () => {
+  test('the window moves in five-minute steps; the lifetime sums stay', async () => {
     await using store = await newStore(kind)
     const { count, metrics } = await setUp(store)
     await count(t0 + 4 * minuteMs)
@@ -79,7 +79,7 @@ describeDatabases('view metrics', (kind) => {
     expect(later.aggregated.all_time.processed).toBe(20)
   })
 
-  test('a clean commit leaves the last error, a new error replaces it', async () => {
+  test('a commit without errors keeps the last error; a new error replaces it', async () => {
     await using store = await newStore(kind)
     const { count, metrics } = await setUp(store)
     await count(t0)
@@ -89,14 +89,14 @@ describeDatabases('view metrics', (kind) => {
     expect((await metrics(t0 + 4)).endpoints[0]).toMatchObject({ last_error_code: 'invalid_json', last_error_at: iso(t0 + 3) })
   })
 
-  test('a view that failed as a whole is an error, though it processed nothing', async () => {
+  test('a view that failed as a whole counts as an error, although it processed nothing', async () => {
     await using store = await newStore(kind)
     const { count, metrics } = await setUp(store)
     await count(t0, { processed: 0, accepted: 0, dropped: 0, dlq: 0, errors: { view_failed: 1 } })
     expect((await metrics(t0)).endpoints[0]).toMatchObject({ has_errors: true, error_count_24h: 1, error_rate_pct: 100 })
   })
 
-  test('old buckets go, the sums stay', async () => {
+  test('old buckets are removed; the lifetime sums stay', async () => {
     await using store = await newStore(kind)
     const { count, metrics } = await setUp(store)
     await count(t0)

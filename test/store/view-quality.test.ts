@@ -37,14 +37,14 @@ function setUp(store: TestStore) {
 const nothing = { columns: [], sampled_records: 0, unmapped: [] }
 
 describeDatabases('column quality', (kind) => {
-  test('there is none of a view that never ran, nor from nodes that say nothing of it', async () => {
+  test('is empty for a view that never ran, and for nodes that do not report it', async () => {
     await using store = await newStore(kind)
     const { count, quality } = setUp(store)
     await count(t0, undefined)
     expect(await quality(t0)).toEqual({ last_24h: nothing, all_time: nothing })
   })
 
-  test('adds up by endpoint and view, exactly', async () => {
+  test('sums exactly by endpoint and view', async () => {
     await using store = await newStore(kind)
     const { count, quality } = setUp(store)
     await count(t0, aQuality())
@@ -67,7 +67,7 @@ describeDatabases('column quality', (kind) => {
     })
   })
 
-  test('the window moves on in five-minute steps, minimum, maximum and paths with it; what is of all time stays', async () => {
+  test('the window of values, minimum, maximum and paths moves in five-minute steps; the lifetime sums stay', async () => {
     await using store = await newStore(kind)
     const { count, quality } = setUp(store)
     await count(t0 + 4 * minuteMs, aQuality())
@@ -84,7 +84,7 @@ describeDatabases('column quality', (kind) => {
     ])
   })
 
-  test('old buckets go, what is of all time stays', async () => {
+  test('old buckets are removed; the lifetime sums stay', async () => {
     await using store = await newStore(kind)
     const { count, quality } = setUp(store)
     await count(t0, aQuality())
@@ -98,7 +98,7 @@ describeDatabases('column quality', (kind) => {
     expect([last_24h.columns[0]?.values, all_time.columns[0]?.values]).toEqual([5, 10])
   })
 
-  test('what is kept is bounded, whatever names the records have', async () => {
+  test('the stored size is bounded, whatever names the records have', async () => {
     await using store = await newStore(kind)
     const { view, endpoint, count } = setUp(store)
     for (let commit = 0; commit < 5; commit += 1) {

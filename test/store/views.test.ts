@@ -19,7 +19,7 @@ import { describeDatabases, newStore, type TestStore } from '../support/database
 import { anAccount, aPublishedView, aStoredEndpoint, attach, aView, iso, t0 } from './fixtures.ts'
 
 const code = (name: string) => expect.objectContaining({ code: name })
-const refused = (message: string) => expect.objectContaining({ code: 'validation_error', message })
+const validationError = (message: string) => expect.objectContaining({ code: 'validation_error', message })
 
 const aDraft = (store: TestStore, account: string, change: Parameters<typeof aView>[0] = {}, now = t0) =>
   transact(store, (db) => insertView(db, account, aView(change), now))
@@ -27,7 +27,7 @@ const aVersion = (store: TestStore, account: string, id: string, from?: number, 
   transact(store, (db) => insertVersion(db, account, id, { id: newId(), created_by: 'me', description }, from, t0))
 
 describeDatabases('views', (kind) => {
-  test('begin as a draft of version 1', async () => {
+  test('start as a draft of version 1', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const input = aView({ tags: ['b', 'a', 'b'], description: 'all events', format: 'yaml' })
@@ -36,7 +36,7 @@ describeDatabases('views', (kind) => {
     expect(await getView(store.db, account, input.id)).toEqual(made)
   })
 
-  test('keep a definition to the character', async () => {
+  test('store a definition unchanged', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const definition = { columns: [{ name: 'a', type: 'VARCHAR', path: '$."\0 \u2028 漢"', required: false }] }
@@ -50,13 +50,13 @@ describeDatabases('views', (kind) => {
     const { name, id } = await aDraft(store, account)
     await aDraft(store, await anAccount(store), { name })
     await expect(aDraft(store, account, { name })).rejects.toThrow(code('validation_error'))
-    // Also when its first version is gone.
+    // Even after its first version was deleted.
     await aVersion(store, account, id)
     await removeDraft(store.db, account, id)
     await expect(aDraft(store, account, { name })).rejects.toThrow(code('validation_error'))
   })
 
-  test('a version copies the latest, or the one that is named, and counts up', async () => {
+  test('a new version copies the latest or the given one, and gets the next number', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const first = await aDraft(store, account, { description: 'first', tags: ['x'], format: 'yaml' })
@@ -74,7 +74,7 @@ describeDatabases('views', (kind) => {
     await expect(aVersion(store, account, newId())).rejects.toThrow(code('not_found'))
   })
 
-  test('a draft changes what is given', async () => {
+  test('a draft changes only the given fields', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const made = await aDraft(store, account, { description: 'old', tags: ['a', 'b'] })
@@ -87,27 +87,27 @@ describeDatabases('views', (kind) => {
     expect((await listViews(store.db, account, { tags: ['c'] }, page)).total).toBe(1)
   })
 
-  test('draft → published → archived, and no other way', async () => {
+  test('the only transitions are draft → published → archived', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await aDraft(store, account)
     const change = () => transact(store, (db) => updateDraft(db, account, id, { description: 'x' }))
     const archive = () => applyChange(store, (db) => archiveView(db, account, id, t0 + 3))
-    await expect(archive()).rejects.toThrow(refused('only a published view can be archived; this version is draft'))
+    await expect(archive()).rejects.toThrow(validationError('only a published view can be archived; this version is draft'))
     expect(await publishView(store.db, account, id, t0 + 2)).toMatchObject({ status: 'published', published_at: iso(t0 + 2) })
     await expect(publishView(store.db, account, id, t0)).rejects.toThrow(
-      refused('only a draft can be published; this version is published'),
+      validationError('only a draft can be published; this version is published'),
     )
     await expect(change()).rejects.toThrow(code('validation_error'))
     await expect(removeDraft(store.db, account, id)).rejects.toThrow(code('validation_error'))
     expect(await archive()).toMatchObject({ status: 'archived', published_at: iso(t0 + 2) })
-    await expect(archive()).rejects.toThrow(refused('only a published view can be archived; this version is archived'))
+    await expect(archive()).rejects.toThrow(validationError('only a published view can be archived; this version is archived'))
     await expect(publishView(store.db, account, id, t0)).rejects.toThrow(code('validation_error'))
     await expect(change()).rejects.toThrow(code('validation_error'))
     await expect(removeDraft(store.db, account, id)).rejects.toThrow(code('validation_error'))
   })
 
-  test('a removed draft is gone', async () => {
+  test('a removed draft is not found', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { id } = await aDraft(store, account, { tags: ['x'] })
@@ -116,7 +116,7 @@ describeDatabases('views', (kind) => {
     await expect(removeDraft(store.db, account, id)).rejects.toThrow(code('not_found'))
   })
 
-  test('of another account are not there', async () => {
+  test('of another account are not found', async () => {
     await using store = await newStore(kind)
     const [account, other] = [await anAccount(store), await anAccount(store)]
     const { id } = await aDraft(store, account)
@@ -143,7 +143,7 @@ describeDatabases('views', (kind) => {
     expect((await getViewDetail(store.db, account, other.id)).endpoints).toHaveLength(2)
   })
 
-  test('the detail has the lineage, latest first, and the endpoints of this version', async () => {
+  test('the detail lists the lineage, latest first, and the endpoints of this version', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const first = await aPublishedView(store, account)

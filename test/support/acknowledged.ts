@@ -5,7 +5,7 @@ import type { Marker } from './markers.ts'
 import type { Customer, CustomerDestination } from './object-gateway.ts'
 import { readWithDuckDb } from './parquet.ts'
 
-/** Sends to one endpoint until it is stopped. Does not resend what was rejected or not answered. */
+/** Sends to one endpoint until it is stopped. Does not resend records that were rejected or got no response. */
 export class Sender {
   readonly #installation: Installation
   readonly #endpointId: string
@@ -83,8 +83,8 @@ export async function numbersIn(customer: Customer, bucket: string, markers: rea
 }
 
 /**
- * All that was acknowledged is committed, once, in files that are what their markers say; nothing else is, but what nobody can know
- * of; and the API tells the same commits as the bucket, in order of each log.
+ * Checks that every acknowledged record is committed once, in files that match their markers. Other records may appear only if their
+ * fate is unknown. The API must list the same commits as the bucket, in the order of each log.
  */
 export async function expectExactlyOnce(
   { installation, customer, destination, endpointId, sender }: Delivered,

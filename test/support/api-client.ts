@@ -1,4 +1,4 @@
-/** Speaks to an Inlet by its addresses and an API key, over HTTP alone. */
+/** An HTTP client of an Inlet: needs only its URLs and an API key. */
 import { until } from './until.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into responses of every shape

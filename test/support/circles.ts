@@ -1,4 +1,4 @@
-/** What each node points at. */
+/** The edges of each node. */
 export type Graph = ReadonlyMap<string, ReadonlySet<string>>
 
 /** Returns one path `a → b → a` for each group of nodes that reach each other, and [] if there is no circle. */
@@ -12,7 +12,7 @@ export function findCircles(graph: Graph): readonly string[] {
   })
 }
 
-/** The nodes of the shortest circle through `start`, from `start` on. */
+/** Returns the nodes of the shortest circle through `start`, beginning with `start`. */
 function shortestWayBack(graph: Graph, start: string): readonly string[] {
   const cameFrom = new Map<string, string>()
   const queue = [start]

@@ -1,8 +1,8 @@
 /**
- * The Inlet that black-box suites run against: the one that `INLET_E2E_*` names, by addresses and a key, or a new one on this machine.
+ * The Inlet that black-box suites run against: the one configured by `INLET_E2E_*` with URLs and a key, or a new one on this machine.
  *
- * Law: nothing but the public API and the objects in the bucket. Each test creates resources with names of its own, and they are
- * removed at the end, so that a run can be repeated on the same deployment.
+ * Law: tests use only the public API and the objects in the bucket. Each test creates resources with unique names and removes them
+ * at the end, so that a run can be repeated on the same deployment.
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ const obstacles = {
       : 'it reads the bucket: set INLET_E2E_BUCKETS_DIR or INLET_E2E_S3_ENDPOINT',
 }
 
-/** Declares a suite that needs more than the API. Where that is missing the suite is skipped, and its name says why. */
+/** Declares a suite that needs more than the API. If that is missing, the suite is skipped, and its name includes the reason. */
 export function describeWith(need: keyof typeof obstacles, name: string, tests: () => void): void {
   const obstacle = obstacles[need]
   describe.skipIf(obstacle !== undefined)(obstacle === undefined ? name : `${name} (skipped: ${obstacle})`, tests)
@@ -80,7 +80,7 @@ export class Deployment extends ApiClient implements AsyncDisposable {
     return new Deployment(own, own)
   }
 
-  /** Whether the bucket can be read, beside the API. */
+  /** Whether the bucket can be read directly. */
   get canReadObjects(): boolean {
     return obstacles.objects === undefined
   }
@@ -141,7 +141,7 @@ export class Deployment extends ApiClient implements AsyncDisposable {
     return artifactPaths(bucket, readMarkers(bucket, this.#placeOf(endpointId).prefix, endpointId), kind)
   }
 
-  /** Segments on the node. Nobody but the owner of the node can see them: elsewhere there are none. */
+  /** Returns the segments on the node; none if the tests did not start it. */
   walFiles(endpointId: string): readonly string[] {
     return this.#own?.walFiles(endpointId) ?? []
   }

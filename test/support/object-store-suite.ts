@@ -1,4 +1,4 @@
-/** The promises of every object store, whatever is behind it. */
+/** The contract of every object store. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,14 +20,14 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
     })
     afterEach(() => rm(directory, { recursive: true }))
 
-    test('a put can be read, and replaces what was there', async () => {
+    test('put stores an object and replaces an existing one', async () => {
       await using at = await opened()
       await at.store.put('a/b/c.txt', Buffer.from('one'), options)
       await at.store.put('a/b/c.txt', Buffer.from('two'), options)
       expect(Buffer.from((await at.store.get('a/b/c.txt')) ?? [])).toEqual(Buffer.from('two'))
     })
 
-    test.each([0, 1, 300_000])('a file of %i bytes is put, and the source stays', async (bytes) => {
+    test.each([0, 1, 300_000])('putFile uploads %i bytes and keeps the source', async (bytes) => {
       await using at = await opened()
       const source = join(directory, 'source')
       const content = Buffer.alloc(bytes, 'inlet ')
@@ -37,13 +37,13 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
       expect(Buffer.from((await at.store.get('x')) ?? [1])).toEqual(content)
     })
 
-    test('a file that is not there is an error, and nothing is put', async () => {
+    test('putFile throws for a missing file and stores nothing', async () => {
       await using at = await opened()
       await expect(at.store.putFile('x', join(directory, 'none'), options)).rejects.toThrow('ENOENT')
       expect(await at.store.get('x')).toBeUndefined()
     })
 
-    test('an object is copied into a file', async () => {
+    test('getFile downloads an object to a file', async () => {
       await using at = await opened()
       await at.store.put('a/x', Buffer.from('bytes'), options)
       expect(await at.store.getFile('a/x', join(directory, 'copy'))).toBe(true)
@@ -52,7 +52,7 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
       await expect(readFile(join(directory, 'other'))).rejects.toThrow('ENOENT')
     })
 
-    test('size tells the bytes of an object, or that there is none', async () => {
+    test('size returns the bytes of an object, or undefined', async () => {
       await using at = await opened()
       await at.store.put('a/x', Buffer.from('bytes'), options)
       await at.store.put('a/empty', Buffer.alloc(0), options)
@@ -60,21 +60,21 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
       expect(sizes).toEqual([5, 0, undefined, undefined])
     })
 
-    test('what is not there: get says undefined, remove is content', async () => {
+    test('get returns undefined for a missing object, and remove accepts it', async () => {
       await using at = await opened()
       expect(await at.store.get('no/such')).toBeUndefined()
       await at.store.remove('no/such')
       expect(await Array.fromAsync(at.store.list(''))).toEqual([])
     })
 
-    test('what was removed is gone', async () => {
+    test('a removed object is missing', async () => {
       await using at = await opened()
       await at.store.put('x', Buffer.from('bytes'), options)
       await at.store.remove('x')
       expect(await at.store.get('x')).toBeUndefined()
     })
 
-    test('list gives the keys with the prefix, in order of their bytes', async () => {
+    test('list returns the keys with the prefix, ordered by their bytes', async () => {
       await using at = await opened()
       for (const key of ['p/b', 'p/a/2', 'p/a/1', 'q/z', 'p/ab', 'p/aü', 'p/a&<"'])
         await at.store.put(key, Buffer.from(key), options)
@@ -87,7 +87,7 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
       ])
     })
 
-    test('keys with signs that addresses use are kept as they are', async () => {
+    test('keys with characters reserved in URLs are stored unchanged', async () => {
       await using at = await opened()
       const keys = ['dt=2026-11-20/a b+c', "it's (one) *!~", '%2F?#&=@:,;$', 'ü/日本/🙂']
       for (const key of keys) await at.store.put(key, Buffer.from(key), options)
@@ -95,7 +95,7 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
       expect((await Array.fromAsync(at.store.list(''))).map(({ key }) => key).sort()).toEqual(keys.toSorted())
     })
 
-    test('an aborted signal ends each operation with its reason, and nothing is done', async () => {
+    test('an aborted signal fails each operation with its reason, and nothing changes', async () => {
       await using at = await opened()
       const source = join(directory, 'source')
       await writeFile(source, 'bytes')

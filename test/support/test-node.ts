@@ -39,7 +39,7 @@ export class TestNode {
     return this.#control.call(method, `/internal/v1/${path}`, body, { authorization: `Bearer ${token}` })
   }
 
-  /** Asks for the sections that differ from those the node has, and for nothing else. */
+  /** Fetches the sections that differ from those the node has. */
   askSnapshot(waitMs = 0, kinds: readonly SectionKind[] = everyKind): Promise<Answer> {
     const { current } = this.#sections
     const have = this.#sections.versions()
@@ -56,7 +56,7 @@ export class TestNode {
     return update
   }
 
-  /** The newest snapshot, by an update where something changed. */
+  /** Fetches changed sections and returns the newest snapshot. */
   async snapshot(waitMs = 0): Promise<Snapshot> {
     await this.update(waitMs)
     return must(this.#sections.current, 'a snapshot')

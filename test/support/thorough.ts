@@ -4,7 +4,7 @@
  */
 export const isThorough = process.env['INLET_TEST_THOROUGH'] === '1'
 
-/** Returns how often, how many or how long: the first number as a rule, the second in a thorough run. */
+/** Returns a count or duration: the first number normally, the second in a thorough run. */
 export function runs(quick: number, thorough: number): number {
   return isThorough ? thorough : quick
 }

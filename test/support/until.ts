@@ -3,8 +3,8 @@ const isRemote = process.env['INLET_E2E_CONTROL_URL'] !== undefined
 const [firstPauseMs, longestPauseMs] = isRemote ? [50, 1_000] : [5, 50]
 
 /**
- * Waits for a condition and throws, naming it, once the time is up. Asks often at first and less often later: a test that waits for
- * another process must not take the processor away from it.
+ * Waits for a condition. Throws an error with its name at the timeout. Polls often at first and less often later, so that a test does
+ * not take the processor from the process it waits for.
  */
 export async function until(what: string, condition: () => boolean | Promise<boolean>, timeoutMs = 10_000): Promise<void> {
   const deadline = performance.now() + timeoutMs

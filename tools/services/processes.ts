@@ -1,4 +1,4 @@
-/** Helpers of all components: ending processes, waiting for them, free ports. */
+/** Helpers for all components: end processes, wait for them, find free ports. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * A proxy in front of the gateway's STS that checks external ids as AWS does, which the gateway cannot: a role that demands one can be
- * assumed only with it. Everything else is forwarded unchanged, signature included.
+ * A proxy in front of the gateway's STS that checks external ids as AWS does, which the gateway cannot: a role that requires one can
+ * be assumed only with it. Everything else is forwarded unchanged, including the signature.
  *
  * `PUT /demands/<role arn>` with an external id as the body makes the role demand it; `DELETE` removes the demand.
  */
@@ -22,7 +22,7 @@ export async function startStsFront(gatewayUrl: string): Promise<StsFront> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the system assigned no port')
+  if (address === null || typeof address === 'string') throw new Error('the operating system did not assign a port')
 
   async function check(demands: ReadonlyMap<string, string>, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await text(incoming)
@@ -30,7 +30,7 @@ export async function startStsFront(gatewayUrl: string): Promise<StsFront> {
     const role = query.get('RoleArn') ?? ''
     const demanded = demands.get(role)
     if (query.get('Action') === 'AssumeRole' && demanded !== undefined && query.get('ExternalId') !== demanded) {
-      refuse(outgoing, `User is not authorized to perform: sts:AssumeRole on resource: ${role}`)
+      sendAccessDenied(outgoing, `User is not authorized to perform: sts:AssumeRole on resource: ${role}`)
       return
     }
     await pass(gatewayUrl, incoming, body, outgoing)
@@ -64,7 +64,7 @@ async function pass(gatewayUrl: string, incoming: IncomingMessage, body: string,
   answer.pipe(outgoing)
 }
 
-function refuse(outgoing: ServerResponse, message: string): void {
+function sendAccessDenied(outgoing: ServerResponse, message: string): void {
   outgoing.writeHead(403, { 'content-type': 'text/xml' })
   outgoing.end(`<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
   <Error>

@@ -1,7 +1,7 @@
 /**
  * S3 and STS in memory, over real HTTP on one address, with faults that tests switch on.
  *
- * Owns: buckets with objects and uploads, roles with whom they trust, what is wrong and when. It checks signatures, session tokens, payload
+ * Owns: buckets with objects and uploads, roles with the principals they trust, and faults. It checks signatures, session tokens, payload
  * hashes, checksums and the clock as the real ones do. Does not own: policies (a role may or may not do an operation), versions, ACLs.
  */
 import { createHash, randomUUID } from 'node:crypto'
@@ -98,7 +98,7 @@ export class S3Double implements AsyncDisposable {
   readonly url: string
   readonly buckets = new Map<string, Bucket>()
   readonly roles = new Map<string, Role>()
-  /** Every request, including those that a fault ended. */
+  /** Every request, including those that ended with a fault. */
   readonly calls: Call[] = []
   /** Returns the fault of a request, if any. */
   fault: (call: Call) => Fault | undefined = () => undefined
