@@ -8,8 +8,8 @@ export const buildLimits = {
   /** Rows in a Parquet row group, and their size in memory. */
   rowGroupRowsMax: 122_880,
   rowGroupBytes: 8 * MiB,
-  /** Size of a row group if the records had to be cut to fit in memory. */
-  rowGroupBytesFitted: MiB,
+  /** Size of a row group in a file that was written in pieces, because memory is short. */
+  rowGroupBytesMerged: MiB,
   /** Size of the payloads that DuckDB reads from a table at once. */
   vectorBytes: 6 * MiB,
 } as const

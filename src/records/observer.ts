@@ -2,12 +2,22 @@
  * Counts the rows that a view does not simply accept, and stores the refused ones, while a statement writes the accepted rows.
  *
  * Owns: the function `observed` in DuckDB, the tables of refused rows. Does not own: the verdicts (views/extraction.ts), the DLQ (dlq.ts).
- * Law: each row is observed once. RecordTable asserts it: rows written, dropped and refused add up to the number of records.
+ * Law: each row is observed once: a statement that fails leaves no trace, and the work can be done again. RecordTable asserts it: rows
+ * written, dropped and refused add up to the number of records.
  */
 import type { Connection, RowAppender } from '#duckdb/database.ts'
 import { assert } from '#lib/assert.ts'
 import { verdicts } from '#views/extraction.ts'
-import { Counts, type Tally } from './tally.ts'
+import { Counts, sumTallies, type Tally } from './tally.ts'
+
+/** Outcome of a statement for the rows that it read. */
+export type Observed = { readonly written: number; readonly tally: Tally }
+
+/** Returns the outcome of several statements. */
+export function sumObserved(all: readonly Observed[]): Observed {
+  const none: Observed = { written: 0, tally: new Counts().tally() }
+  return all.reduce((sum, { written, tally }) => ({ written: sum.written + written, tally: sumTallies(sum.tally, tally) }), none)
+}
 
 /** SQL that is true for accepted rows. Most rows of most views have no failed cast, and never leave DuckDB. */
 export function isAccepted(view: number): string {
@@ -31,18 +41,33 @@ export class Observer {
     })
   }
 
-  /** Counts the rows that the statement of `write` observes, and stores the refused ones in a new table: record_index, verdict, failed. */
-  async observe(refused: string, write: () => Promise<number>): Promise<{ readonly written: number; readonly tally: Tally }> {
+  /** Creates an empty table of refused rows: record_index, verdict, failed. */
+  async createRefused(refused: string): Promise<void> {
     await this.#connection.run(`CREATE OR REPLACE TABLE ${refused} (record_index BIGINT, verdict SMALLINT, failed VARCHAR)`)
+  }
+
+  /** Counts the rows that the statement of `write` observes, and appends the refused ones to the table. If it fails, neither happens. */
+  async observe(refused: string, write: () => Promise<number>): Promise<Observed> {
+    await this.#connection.run('BEGIN')
+    try {
+      const observed = await this.#append(refused, write)
+      await this.#connection.run('COMMIT')
+      return observed
+    } catch (error) {
+      await this.#connection.run('ROLLBACK')
+      throw error
+    }
+  }
+
+  async #append(refused: string, write: () => Promise<number>): Promise<Observed> {
     const appender = await this.#connection.appender(refused)
     this.#refused = appender
     this.#counts = new Counts()
     try {
-      const written = await write()
-      appender.flushSync()
-      return { written, tally: this.#counts.tally() }
+      return { written: await write(), tally: this.#counts.tally() }
     } finally {
       this.#refused = undefined
+      // This also appends the last rows.
       appender.closeSync()
     }
   }

@@ -22,10 +22,12 @@ test('cutting keeps each row once and in order, in whole vectors or parts of one
           return weight <= room
         }
         const tooComplex: number[] = []
-        const pieces = await cutToFit(
+        const pieces: Piece[] = []
+        await cutToFit(
           [{ records: 'records_0', first: 0, from: 0, to: rows, rows }],
           async (piece) => {
             if (!fits(piece)) throw outOfMemory
+            pieces.push(piece)
           },
           ({ from }) => tooComplex.push(from),
         )

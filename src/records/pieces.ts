@@ -36,13 +36,16 @@ export function recordsSql(pieces: readonly Piece[]): string {
   return pieces.map(of).join(' UNION ALL ')
 }
 
-/** Cuts the pieces until `work` has enough memory for each. Calls `tooComplex` for a row that does not fit by itself. */
+/**
+ * Cuts the pieces until `work` has enough memory for each, in order. Calls `tooComplex` for a row that does not fit by itself,
+ * which otherwise fails the work.
+ * `work` must keep its result: done again, or together with other pieces, it may need more memory.
+ */
 export async function cutToFit(
   pieces: readonly Piece[],
   work: (piece: Piece) => Promise<unknown>,
-  tooComplex: (row: Piece, error: OutOfMemory) => void,
-): Promise<readonly Piece[]> {
-  const fitting: Piece[] = []
+  tooComplex: (row: Piece, error: OutOfMemory) => unknown = rethrow,
+): Promise<void> {
   let rowsMax = Number.POSITIVE_INFINITY
   for (const whole of pieces) {
     for (let { from } = whole; from < whole.to; ) {
@@ -51,20 +54,18 @@ export async function cutToFit(
       const isProcessed = await fallBackIfOutOfMemory(
         async () => {
           await work(piece)
-          fitting.push(piece)
           rowsMax *= LARGER
           return true
         },
-        (error) => {
+        async (error) => {
           rowsMax = Math.ceil(Math.min(rows, VECTOR_ROWS) * SMALLER)
-          if (rows === 1) tooComplex(piece, error)
+          if (rows === 1) await tooComplex(piece, error)
           return rows === 1
         },
       )
       if (isProcessed) from = piece.to
     }
   }
-  return fitting
 }
 
 /** Returns the end of the next piece: after whole vectors, or after a part of one. */
@@ -84,4 +85,8 @@ export async function fallBackIfOutOfMemory<T>(
     if (!(error instanceof OutOfMemory)) throw error
     return fallback(error)
   }
+}
+
+function rethrow(_: Piece, error: OutOfMemory): never {
+  throw error
 }

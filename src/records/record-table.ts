@@ -3,22 +3,23 @@
  *
  * Owns: the tables. Does not own: the source of the records, which files are needed, where they are uploaded.
  * DuckDB reads 2048 rows at once, so a table of large records would need gigabytes of memory. Such records are split into slices of a few
- * megabytes, each in tables of its own. A statement that still runs out of memory is repeated in smaller pieces (pieces.ts).
+ * megabytes, each in tables of its own. If a statement still runs out of memory, the work is done in smaller pieces (pieces.ts).
  *
  * Law: the tables of records and of extracted values have the same rows in the same order.
  */
 import type { Buffer } from 'node:buffer'
-import { type Connection, Database, type OutOfMemory } from '#duckdb/database.ts'
+import { type Connection, Database } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { assert } from '#lib/assert.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import type { CompiledView, NamedView } from '#views/compiled-view.ts'
-import { extractionSql, undecidedSql, verdicts } from '#views/extraction.ts'
+import { extractionSql, undecidedSql } from '#views/extraction.ts'
 import { columnQualities } from './column-quality.ts'
 import { dlqSql } from './dlq.ts'
 import { acceptedSql, type DecidedView, type ExtractedViews, type RowCounts, valuesOf } from './extracted-views.ts'
 import { buildLimits } from './limits.ts'
-import { isAccepted, Observer } from './observer.ts'
+import { isAccepted, type Observed, Observer, sumObserved } from './observer.ts'
+import { concatenate, writePieces } from './piece-files.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece, recordsSql } from './pieces.ts'
 import { RecordSampler } from './record-sampler.ts'
 import { type Profile, profileKinds } from './sample-profile.ts'
@@ -120,14 +121,14 @@ export class RecordTable {
 
   /** Writes every record as it was sent. */
   async writeRaw(path: string): Promise<void> {
-    await this.#inPieces((pieces) =>
+    const write = (pieces: readonly Piece[], file: string) =>
       this.#copy(
         `SELECT make_timestamp(received_at) AS ingested_at, protocol, topic, client_id,
            CAST(${this.#options.segmentSeq} AS BIGINT) AS segment_seq, CAST(record_index AS BIGINT) AS record_index, payload, payload_bytes, attributes
          FROM (${recordsSql(pieces)}) AS records JOIN sources ON sources.rowid = records.source`,
-        path,
-      ),
-    )
+        file,
+      )
+    await this.#writeFitting(path, write, (files) => this.#mergeParquet(files, path))
   }
 
   /**
@@ -146,7 +147,7 @@ export class RecordTable {
           await createTable(() => `SELECT * FROM (${this.#extractionSql(compiled, [piece])}) LIMIT 0`)
           const insert = (part: Piece) =>
             this.#tryUnguarded(() => this.#run(`INSERT INTO ${extracted} ${this.#extractionSql(compiled, [part])}`))
-          await cutToFit([piece], insert, rethrow)
+          await cutToFit([piece], insert)
         },
       )
     }
@@ -159,13 +160,10 @@ export class RecordTable {
     const named = extracted.views[view]
     assert(named !== undefined, 'the view must be one of the extracted views')
     const refused = `refused_${view}`
-    const write = (from: ExtractedViews, at: number, rowGroupBytes?: number) =>
-      this.#observer.observe(refused, () => this.#copy(acceptedSql(from, at, isAccepted(at)), path, rowGroupBytes))
-    const { written, tally } = await this.#tryUnguarded(() =>
-      fallBackIfOutOfMemory(
-        () => write(extracted, view),
-        async () => write(await this.#extractFitting(named, path), 0, buildLimits.rowGroupBytesFitted),
-      ),
+    await this.#observer.createRefused(refused)
+    const { written, tally } = await fallBackIfOutOfMemory(
+      () => this.#writeObserved(refused, extracted, view, path),
+      () => this.#writeObservedInPieces(refused, named, path),
     )
     const processed = written + tally.dropped + tally.dlq
     assert(processed === this.#recordCount, `a view decided ${processed} of ${this.#recordCount} records`)
@@ -178,9 +176,9 @@ export class RecordTable {
 
   /** Writes one JSON object per row, gzipped. */
   async writeDlq(decided: DecidedView, path: string): Promise<void> {
-    await this.#inPieces((pieces) =>
-      this.#run(`COPY (${decided.dlqSqlOf(pieces)}) TO ${quoteLiteral(path)} (FORMAT json, COMPRESSION gzip)`),
-    )
+    const write = (pieces: readonly Piece[], file: string) =>
+      this.#run(`COPY (${decided.dlqSqlOf(pieces)}) TO ${quoteLiteral(file)} (FORMAT json, COMPRESSION gzip)`)
+    await this.#writeFitting(path, write, (files) => concatenate(files, path, this.#options.signal))
   }
 
   close(): void {
@@ -205,27 +203,28 @@ export class RecordTable {
     }
   }
 
-  /**
-   * Extracts one view in pieces that fit in memory. Each piece is tried first, including a file at `path`, which costs an additional
-   * parse. A record that does not fit by itself is too complex for the view.
-   */
-  async #extractFitting(view: NamedView, path: string): Promise<ExtractedViews> {
-    const views = [view]
-    const values = valuesOf([view.compiled])
-    const accepted = `json_valid(record) AND verdict_0 = ${verdicts.accepted}`
-    const attempt = (piece: Piece): Promise<unknown> => {
-      const records = `(SELECT *, payload AS record FROM (${recordsSql([piece])}))`
-      const { sql } = extractionSql([view.compiled], { guarded: this.#isGuarded, records, passThrough: ['record'] })
-      return this.#copy(acceptedSql({ views, values, rows: () => sql }, 0, accepted), path)
-    }
-    const tooComplex: Piece[] = []
-    const pieces = await cutToFit(this.#pieces, attempt, (row) => tooComplex.push(row))
-    const decided = pieces.length === 0 ? [] : [this.#extractionSql([view.compiled], pieces)]
-    const undecided =
-      tooComplex.length === 0
-        ? []
-        : [undecidedSql(view.compiled, { records: `(${recordsSql(tooComplex)})`, passThrough: ['record_index'] })]
-    return { views, values, rows: () => [...decided, ...undecided].join(' UNION ALL ') }
+  #writeObserved(refused: string, extracted: ExtractedViews, view: number, path: string): Promise<Observed> {
+    return this.#tryUnguarded(() =>
+      this.#observer.observe(refused, () => this.#copy(acceptedSql(extracted, view, isAccepted(view)), path)),
+    )
+  }
+
+  /** Extracts and writes one view in pieces that fit in memory. A record that does not fit by itself is too complex for the view. */
+  async #writeObservedInPieces(refused: string, view: NamedView, path: string): Promise<Observed> {
+    const { compiled } = view
+    const values = valuesOf([compiled])
+    const write = (file: string, rows: () => string) => this.#writeObserved(refused, { views: [view], values, rows }, 0, file)
+    const observed = await writePieces(this.#pieces, path, {
+      write: (piece, file) => write(file, () => this.#extractionSql([compiled], [piece])),
+      writeTooComplex: (row, file) =>
+        write(file, () => undecidedSql(compiled, { records: `(${recordsSql([row])})`, passThrough: ['record_index'] })),
+      merge: (files, results) => {
+        const filled = files.filter((_, index) => results[index]?.written !== 0)
+        // A file without rows has the columns.
+        return this.#mergeParquet(filled.length > 0 ? filled : files.slice(0, 1), path)
+      },
+    })
+    return sumObserved(observed)
   }
 
   #extractionSql(compiled: readonly CompiledView[], pieces: readonly Piece[]): string {
@@ -236,11 +235,24 @@ export class RecordTable {
     }).sql
   }
 
-  /** Copies all records, in smaller pieces if they do not fit in memory. */
-  async #inPieces(copy: (pieces: readonly Piece[]) => Promise<unknown>): Promise<void> {
+  /** Writes all records, in smaller pieces if they do not fit in memory. */
+  async #writeFitting(
+    path: string,
+    write: (pieces: readonly Piece[], file: string) => Promise<unknown>,
+    merge: (files: readonly string[]) => Promise<unknown>,
+  ): Promise<void> {
     await fallBackIfOutOfMemory(
-      () => copy(this.#pieces),
-      async () => copy(await cutToFit(this.#pieces, (piece) => copy([piece]), rethrow)),
+      () => write(this.#pieces, path),
+      () => writePieces(this.#pieces, path, { write: (piece, file) => write([piece], file), merge }),
+    )
+  }
+
+  /** Writes one Parquet file with the rows of several. The values are only copied: less memory is needed than to extract them. */
+  #mergeParquet(files: readonly string[], path: string): Promise<number> {
+    return this.#copy(
+      `SELECT * FROM read_parquet([${files.map(quoteLiteral).join(', ')}], hive_partitioning = false)`,
+      path,
+      buildLimits.rowGroupBytesMerged,
     )
   }
 
@@ -279,10 +291,6 @@ export class RecordTable {
   get #statement() {
     return { signal: this.#options.signal, timeoutMs: this.#options.statementTimeoutMs }
   }
-}
-
-function rethrow(_: Piece, error: OutOfMemory): void {
-  throw error
 }
 
 function isMalformedJson(error: unknown): boolean {

@@ -11,6 +11,27 @@ export type Tally = {
 /** Values that became NULL because their cast failed, and DLQ rows by error. */
 export type ColumnTally = { readonly castNulls: number; readonly castDlq: number; readonly missing: number }
 
+/** Returns the sums of both. */
+export function sumTallies(one: Tally, other: Tally): Tally {
+  const ofColumns = new Map(one.ofColumns)
+  for (const [column, tally] of other.ofColumns) addToColumn(ofColumns, column, tally)
+  return {
+    dropped: one.dropped + other.dropped,
+    dlq: one.dlq + other.dlq,
+    castNulls: one.castNulls + other.castNulls,
+    ofColumns,
+  }
+}
+
+function addToColumn(columns: Map<number, ColumnTally>, column: number, more: Partial<ColumnTally>): void {
+  const { castNulls = 0, castDlq = 0, missing = 0 } = columns.get(column) ?? {}
+  columns.set(column, {
+    castNulls: castNulls + (more.castNulls ?? 0),
+    castDlq: castDlq + (more.castDlq ?? 0),
+    missing: missing + (more.missing ?? 0),
+  })
+}
+
 /** Distinct bit masks that are held before they are added to the columns. With hostile records, each may have a different mask. */
 const MASKS_MAX = 1_024
 /** Bits of a number in JavaScript's bitwise operations. */
@@ -42,11 +63,9 @@ export class Counts {
   tally(): Tally {
     this.#addMasks()
     const ofColumns = new Map<number, ColumnTally>()
-    const add = (column: number, change: Partial<ColumnTally>) =>
-      ofColumns.set(column, { castNulls: 0, castDlq: 0, missing: 0, ...ofColumns.get(column), ...change })
-    for (const [column, castNulls] of this.#castNulls) add(column, { castNulls })
+    for (const [column, castNulls] of this.#castNulls) addToColumn(ofColumns, column, { castNulls })
     for (const [verdict, rows] of this.#verdicts) {
-      if (verdict > 0) add(columnOf(verdict), isMissing(verdict) ? { missing: rows } : { castDlq: rows })
+      if (verdict > 0) addToColumn(ofColumns, columnOf(verdict), isMissing(verdict) ? { missing: rows } : { castDlq: rows })
     }
     return { dropped: this.#dropped, dlq: sum(this.#verdicts), castNulls: sum(this.#castNulls), ofColumns }
   }
