@@ -223,6 +223,8 @@ export class Connection {
   }
 }
 
+/** Includes an appender that ran out of memory in a function that DuckDB called. */
 function isOutOfMemory(message: string): boolean {
-  return message.startsWith('Out of Memory Error') && !message.includes('max_temp_directory_size')
+  const isFull = message.startsWith('Out of Memory Error') || /^[^\n]*: Failed to append: [^\n]* used\)$/m.test(message)
+  return isFull && !message.includes('max_temp_directory_size')
 }

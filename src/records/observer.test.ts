@@ -3,10 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { Database, OutOfMemory } from '#duckdb/database.ts'
 import { MiB } from '#lib/bytes.ts'
 import type { Definition } from '#model/definition.ts'
 import { compileView } from '#views/compile.ts'
 import { decide } from '../../test/support/decide.ts'
+import { Observer } from './observer.ts'
 import { RecordTable } from './record-table.ts'
 
 describe('many records', () => {
@@ -67,4 +69,23 @@ describe('many records', () => {
     table.close()
     await rm(directory, { recursive: true })
   })
+})
+
+test('a statement that runs out of memory for refused rows leaves no trace', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-views-'))
+  const database = await Database.open({ directories: [directory], memoryBytes: 8 * MiB })
+  const connection = await database.connect()
+  const observer = new Observer(await database.connect())
+  const refuse = (rows: number) =>
+    observer.observe('refused', async () => {
+      const refused = `observed(CAST(1 AS SMALLINT), 0, 0, i, repeat('x', 200))`
+      await connection.run(`CREATE OR REPLACE TABLE written AS SELECT i FROM range(${rows}) AS rows(i) WHERE ${refused}`)
+      return 0
+    })
+  await observer.createRefused('refused')
+  await expect(refuse(500_000)).rejects.toThrow(OutOfMemory)
+  expect((await refuse(10)).tally).toMatchObject({ dlq: 10 })
+  expect((await connection.query('SELECT count(*) FROM refused')).rows).toEqual([['10']])
+  database.close()
+  await rm(directory, { recursive: true })
 })

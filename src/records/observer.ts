@@ -49,14 +49,12 @@ export class Observer {
   /** Counts the rows that the statement of `write` observes, and appends the refused ones to the table. If it fails, neither happens. */
   async observe(refused: string, write: () => Promise<number>): Promise<Observed> {
     await this.#connection.run('BEGIN')
-    try {
-      const observed = await this.#append(refused, write)
-      await this.#connection.run('COMMIT')
-      return observed
-    } catch (error) {
+    const observed = await this.#append(refused, write).catch(async (error: unknown) => {
       await this.#connection.run('ROLLBACK')
       throw error
-    }
+    })
+    await this.#connection.run('COMMIT')
+    return observed
   }
 
   async #append(refused: string, write: () => Promise<number>): Promise<Observed> {
@@ -64,11 +62,12 @@ export class Observer {
     this.#refused = appender
     this.#counts = new Counts()
     try {
-      return { written: await write(), tally: this.#counts.tally() }
+      const written = await write()
+      appender.flushSync()
+      return { written, tally: this.#counts.tally() }
     } finally {
       this.#refused = undefined
-      // This also appends the last rows.
-      appender.closeSync()
+      close(appender)
     }
   }
 
@@ -93,5 +92,14 @@ export class Observer {
     if (failed === null) refused.appendNull()
     else refused.appendVarchar(failed)
     refused.endRow()
+  }
+}
+
+/** An appender that failed before fails again when it is closed. The first error is the one to report. */
+function close(appender: RowAppender): void {
+  try {
+    appender.closeSync()
+  } catch {
+    // Its rows are rolled back.
   }
 }
