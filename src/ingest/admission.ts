@@ -129,6 +129,6 @@ export class Admission implements Service {
     this.#reasons = reasons
     const now = this.reasons()
     if (now.length > 0 && before.length === 0) logger.error({ reasons: now }, 'ingest stopped accepting data')
-    if (now.length === 0 && before.length > 0) logger.info('ingest accepting data again')
+    if (now.length === 0 && before.length > 0) logger.info('ingest accepting data')
   }
 }
