@@ -46,6 +46,8 @@ describe('isDrained', () => {
     ['ingest has an older configuration', aNode(aProcess({ applied_epoch: 6 }))],
     ['delivery has an older configuration', aNode(aProcess(), aProcess({ applied_epoch: 6 }))],
     ['the last heartbeat of delivery is older than the time to seal', aNode(aProcess(), aProcess({ last_seen_at: ago(21) }))],
+    ['ingest died before it sealed its segment', aNode(aProcess({ last_seen_at: ago(21) }))],
+    ['delivery may not have seen what a new ingest process sealed', { ...aNode(), registered_at: ago(10) }],
     ['delivery never sent a heartbeat', aNode(aProcess(), null)],
     ['ingest never sent a heartbeat', aNode(null)],
   ])('is false while %s', (_, node) => {

@@ -60,13 +60,16 @@ export function isDrained(
   const ageSeconds = segment_max_age_seconds ?? segmentLimits.maxAgeSecondsDefault
   const sealedMs = Date.parse(draining_at) + (ageSeconds + drainLimits.graceSeconds) * 1000
   if (nowMs < sealedMs) return false
-  return nodes.every(({ id, ingest, delivery }) => {
+  return nodes.every(({ id, registered_at, ingest, delivery }) => {
     // The node never ingested anything.
     if (ingest === null && delivery === null) return true
     if (ingest === null || delivery === null) return false
     if (ingest.applied_epoch < draining_epoch || delivery.applied_epoch < draining_epoch) return false
+    // An ingest process that died has left its segment open. The next one seals it before it registers the node.
+    if (Date.parse(ingest.last_seen_at) < sealedMs) return false
+    const reportedMs = Math.max(sealedMs, Date.parse(registered_at) + drainLimits.graceSeconds * 1000)
     return (
-      Date.parse(delivery.last_seen_at) >= sealedMs && !lags.some((lag) => lag.node_id === id && lag.undelivered_segments > 0)
+      Date.parse(delivery.last_seen_at) >= reportedMs && !lags.some((lag) => lag.node_id === id && lag.undelivered_segments > 0)
     )
   })
 }
