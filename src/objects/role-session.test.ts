@@ -41,7 +41,7 @@ describe('credentials for requests', () => {
     expect(sts.requestedSeconds).toEqual([3_600, 3_600])
   })
 
-  test('that last only minutes are not requested again for every request', async () => {
+  test('with a lifetime of minutes are not requested again for every request', async () => {
     const { clock, sts, get } = newSession('request')
     sts.lifetimeMs = 4 * minute
     expect([await get(), await get()]).toEqual(['id-1', 'id-1'])
@@ -49,7 +49,7 @@ describe('credentials for requests', () => {
     expect(await get()).toBe('id-2')
   })
 
-  test('that are already expired by the clock of STS are requested once a second, not for every request', async () => {
+  test('already expired by the clock of STS are requested once a second, not for every request', async () => {
     const { clock, sts, get } = newSession('request')
     sts.lifetimeMs = -minute
     expect([await get(), await get()]).toEqual(['id-1', 'id-1'])

@@ -48,7 +48,7 @@ export class Snapshots {
   readonly #cache: SectionCache
   /** Sections are built for one node at a time. Others waiting for the same change then find them in the cache. */
   readonly #building = new Semaphore(1)
-  /** Of one state of the database, which may be newer than the epoch of the feed. */
+  /** Read from one state of the database, which may be newer than the epoch of the feed. */
   #known: Known = { epoch: -1, versions: new Map() }
   #offered = new Map<string, Offer>()
 
