@@ -30,6 +30,7 @@ export type S3StoresOptions = {
   readonly principalArn?: string | null
   /** Credentials of this installation. By default the AWS SDK finds them. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string }
+  readonly clientsMax?: number
   readonly idleTimeoutMs?: number
   readonly assumeTimeoutMs?: number
   /** Resolves host names instead of the system's resolver. */
@@ -70,7 +71,7 @@ export class S3Stores implements ObjectStores {
 
   constructor(options: S3StoresOptions) {
     this.#options = options
-    const { clock, lookup, idleTimeoutMs = s3Limits.idleTimeoutMs } = options
+    const { clock, lookup, clientsMax = s3Limits.clientsMax, idleTimeoutMs = s3Limits.idleTimeoutMs } = options
     const own = lookup === undefined ? {} : { lookup }
     const agent = { keepAlive: true, maxSockets: s3Limits.socketsMax, timeout: idleTimeoutMs, ...own }
     const httpAgent = new HttpAgent(agent)
@@ -78,7 +79,7 @@ export class S3Stores implements ObjectStores {
     this.#agents = [httpAgent, httpsAgent]
     const timeouts = { connectionTimeout: s3Limits.connectTimeoutMs, socketTimeout: idleTimeoutMs }
     this.#connections = { httpAgent, httpsAgent, ...timeouts, logger: silent }
-    this.#clients = newCache(clock, s3Limits.clientsMax)
+    this.#clients = newCache(clock, clientsMax)
     this.#sessions = newCache(clock, s3Limits.sessionsMax)
     this.#sts = newCache(clock, s3Limits.regionsMax)
   }
