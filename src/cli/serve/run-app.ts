@@ -11,7 +11,7 @@ export type RunAppOptions = {
 }
 
 /**
- * Runs an app until the process is told to stop, and returns the exit code. SIGTERM, SIGINT or the exit of the supervisor stops it
+ * Runs an app and returns the exit code once it has stopped. SIGTERM, SIGINT or the exit of the supervisor stops it
  * gracefully; a second signal exits at once. An uncaught error ends the process, and its supervisor restarts it.
  */
 export async function runApp({ name, shutdownSeconds, logger, start }: RunAppOptions): Promise<number> {
