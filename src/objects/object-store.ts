@@ -5,6 +5,8 @@ export type PutOptions = {
   readonly metadata: Readonly<Record<string, string>>
   /** SHA-256 of the content in hex, if known. Otherwise the file is read once more to compute it. */
   readonly sha256?: string
+  /** Requests to send before a failure is thrown. A few, unless given. */
+  readonly attempts?: number
   readonly signal?: AbortSignal
 }
 

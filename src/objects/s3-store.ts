@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { rm, stat } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import {
   DeleteObjectCommand,
@@ -55,12 +55,33 @@ export class S3Store implements ObjectStore {
     const { size } = await stat(path)
     if (size > s3Limits.multipartThresholdBytes) return this.#putInParts(key, path, size, options)
     const sha256 = options.sha256 ?? (await sha256Of(path))
-    await this.#try('put', { signal, attempts: s3Limits.attemptsMax }, async ({ client }) => {
+    await this.#putStream(key, () => createReadStream(path, { highWaterMark: s3Limits.readBytes }), size, { ...options, sha256 })
+  }
+
+  async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
+    const sha256 = createHash('sha256').update(body).digest('hex')
+    await this.#putStream(key, () => Readable.from([body]), body.byteLength, { ...options, sha256 })
+  }
+
+  /** Calls `open` for each attempt. The SDK never repeats the request of a stream by itself. */
+  async #putStream(
+    key: string,
+    open: () => Readable,
+    bytes: number,
+    options: PutOptions & { readonly sha256: string },
+  ): Promise<void> {
+    const { sha256, signal, attempts = s3Limits.attemptsMax } = options
+    await this.#try('put', { signal, attempts }, async ({ client }) => {
       const unreadable = new AbortController()
-      const body = createReadStream(path, { highWaterMark: s3Limits.readBytes })
-      // The SDK pipes the stream and would wait forever if the file cannot be read.
+      const body = open()
+      // The SDK pipes the stream and would wait forever if it cannot be read.
       body.once('error', (error) => unreadable.abort(error))
-      const command = new PutObjectCommand({ ...this.#input(key, options), Body: body, ContentLength: size, ...checksum(sha256) })
+      const command = new PutObjectCommand({
+        ...this.#input(key, options),
+        Body: body,
+        ContentLength: bytes,
+        ...checksum(sha256),
+      })
       signPayload(command, sha256)
       try {
         const { ETag } = await client.send(command, { abortSignal: either(signal, unreadable.signal) })
@@ -82,15 +103,6 @@ export class S3Store implements ObjectStore {
     await this.#try('put', { signal }, ({ client }) =>
       putInParts({ client, input: this.#input(key, options), path, bytes, signal }),
     )
-  }
-
-  async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
-    const sha256 = createHash('sha256').update(body).digest('hex')
-    const input = { ...this.#input(key, options), Body: body, ContentLength: body.byteLength, ...checksum(sha256) }
-    await this.#try('put', options, async ({ client }) => {
-      const { ETag } = await client.send(new PutObjectCommand(input), sendOptions(options.signal))
-      if (ETag === undefined) throw foreignResponse('PutObject')
-    })
   }
 
   async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {

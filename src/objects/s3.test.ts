@@ -127,6 +127,14 @@ describe('transient failures', { timeout: 30_000 }, () => {
     })
     expect(at.double.count('PutObject')).toBe(3)
   })
+
+  test('a put with one attempt is sent once', async () => {
+    await using at = await newDoubleBucket()
+    at.double.fault = first(1, 'PutObject', s3Errors.internalError)
+    const failure = await failureOf(at.store.put('k', Buffer.from('small'), { ...options, attempts: 1 }))
+    expect(failure).toMatchObject({ reason: 'unavailable' })
+    expect(at.double.count('PutObject')).toBe(1)
+  })
 })
 
 test('the bucket is part of the host name unless the destination has path_style', async () => {

@@ -4,11 +4,12 @@ import { newId } from '#model/id.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
+import type { Bucket } from '../bucket.ts'
 import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
 import { Endpoints } from '../endpoints.ts'
 import type { CommitSink, FinishedSegment } from './commit-sink.ts'
-import { ArtifactsMissing, Committer } from './committer.ts'
-import { decodeMarker } from './marker.ts'
+import { Committer } from './committer.ts'
+import { ArtifactsMissing, decodeMarker } from './marker.ts'
 import { markerSink } from './marker-sink.ts'
 
 const facts: SegmentFacts = {
@@ -59,9 +60,16 @@ function furnished() {
     ...{ recovered: false, turn: turn.promise, report: () => undefined, signal: abort.signal },
   }
   const committer = new Committer({ sinks: [markerSink, last], endpoints, clock: new ManualClock() })
-  const destination = { target, bucket: { request: <T>(_: unknown, send: (store: ObjectStore) => Promise<T>) => send(store) } }
+  const outage = { onOver: () => undefined as unknown }
+  const bucket: Bucket = {
+    async request(access, send) {
+      if (access === 'write') outage.onOver()
+      return send(store)
+    },
+  }
+  const destination = { target, bucket }
   const commit = () => committer.commit(facts, { artifacts: { parquet }, views: [], startedAt: 0 }, destination, run)
-  return { calls, objects, markers, recorded, bind, turn, abort, run, committer, destination, commit }
+  return { outage, calls, objects, markers, recorded, bind, turn, abort, run, committer, destination, commit }
 }
 
 describe('the committer', () => {
@@ -87,6 +95,14 @@ describe('the committer', () => {
     turn.resolve()
     if (bytes === undefined) objects.clear()
     else objects.set(parquet.key, bytes)
+    await expect(commit()).rejects.toThrow(ArtifactsMissing)
+    expect(calls).toEqual(['check'])
+  })
+
+  test('looks for the files after the wait for the end of an outage', async () => {
+    const { outage, calls, objects, turn, commit } = furnished()
+    outage.onOver = () => objects.clear()
+    turn.resolve()
     await expect(commit()).rejects.toThrow(ArtifactsMissing)
     expect(calls).toEqual(['check'])
   })

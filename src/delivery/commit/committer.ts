@@ -1,9 +1,8 @@
 /**
- * Stage 4 of a delivery: waits for the segment's turn, checks its files, and calls the sinks.
+ * Stage 4 of a delivery: waits for the segment's turn and calls the sinks.
  *
  * Owns: the order of these steps. Does not own: what a sink does, retries.
- * Law: the first sink, which writes the marker, is called only in turn, and only if every listed file was just found in the same bucket.
- * Buckets may be emptied, or deleted and created again, while segments wait. The other sinks are called only after the first.
+ * Law: the first sink, which writes the marker, is called only in turn. The other sinks are called only after it.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { objectKey } from '#model/artifact.ts'
@@ -11,7 +10,6 @@ import type { ArtifactFiles, SegmentCommit, ViewOutcome } from '#model/commit.ts
 import { type DeliveryRun, isSameLocation, type SegmentFacts } from '../delivery-run.ts'
 import type { BoundDestination } from '../destination-retry.ts'
 import type { Endpoints } from '../endpoints.ts'
-import { allExist } from './all-exist.ts'
 import type { CommitSink } from './commit-sink.ts'
 import { encodeMarker, withMarker } from './marker.ts'
 
@@ -30,15 +28,6 @@ export type Uploaded = {
   readonly startedAt: number
 }
 
-/** Thrown if files were deleted from the bucket before the marker was written. They must be uploaded again. */
-export class ArtifactsMissing extends Error {
-  override readonly name = 'ArtifactsMissing'
-
-  constructor() {
-    super('files of the segment were deleted from the bucket before its marker was written; uploading them again')
-  }
-}
-
 export class Committer {
   readonly #options: CommitterOptions
 
@@ -48,12 +37,10 @@ export class Committer {
 
   /** Throws ArtifactsMissing, the signal's reason, or an error of the bucket or a sink. */
   async commit(facts: SegmentFacts, uploaded: Uploaded, destination: BoundDestination, run: DeliveryRun): Promise<void> {
-    const { target, bucket } = destination
+    const { target } = destination
     await this.#waitForTurn(run)
     const bound = this.#options.endpoints.find(facts.name.endpointId)?.destination ?? target
     if (!isSameLocation(bound, target)) throw new Error('the destination was changed while the segment waited')
-    const { artifacts } = uploaded
-    if (!(await bucket.request('read', (store) => allExist(store, artifacts, run.signal)))) throw new ArtifactsMissing()
     const unmarked = this.#describe(facts, uploaded, destination)
     const key = objectKey(target.prefix, facts.name, { type: 'marker' })
     await this.#record(withMarker(unmarked, key, encodeMarker(unmarked)), facts, destination, false, run)

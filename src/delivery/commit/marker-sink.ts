@@ -2,7 +2,7 @@ import { objectKey } from '#model/artifact.ts'
 import type { CommitSink } from './commit-sink.ts'
 import { describeMarker, encodeMarker, putMarker } from './marker.ts'
 
-/** Writes the marker. The marker of an adopted segment is not rewritten. */
+/** Writes the marker, once every file that it lists was found in the bucket. The marker of an adopted segment is not rewritten. */
 export const markerSink: CommitSink = {
   name: 'marker',
   async record({ commit, segment, target, bucket, isAdopted, signal }) {
@@ -10,6 +10,7 @@ export const markerSink: CommitSink = {
     const kind = { type: 'marker' } as const
     const body = encodeMarker(commit)
     const file = describeMarker(objectKey(target.prefix, segment, kind), body, commit.records)
-    await putMarker(bucket, { segment, kind, body, file, signal })
+    const { manifest: _, ...artifacts } = commit.artifacts
+    await putMarker(bucket, { segment, kind, body, file, artifacts, signal })
   },
 }

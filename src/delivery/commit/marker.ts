@@ -1,14 +1,17 @@
 /**
  * The marker: the commit as a JSON object in the bucket, written after every artifact that it lists. It lists all artifacts except itself.
  *
- * Law: a reader that reads only what markers list never sees part of a segment.
+ * Law: a reader that reads only what markers list never sees part of a segment. Every listed file is looked for right before the marker is
+ * written, because buckets may be emptied, or deleted and created again, while segments wait.
  */
 import { createHash } from 'node:crypto'
 import { parseJson } from '#lib/json.ts'
 import { type ArtifactKind, contentTypeOf, type SegmentName } from '#model/artifact.ts'
-import { type ArtifactFile, SegmentCommit } from '#model/commit.ts'
+import { type ArtifactFile, type ArtifactFiles, SegmentCommit } from '#model/commit.ts'
 import type { Bucket } from '../bucket.ts'
+import { TransientError } from '../transient-error.ts'
 import { metadataOf } from '../upload/put-artifact.ts'
+import { allExist } from './all-exist.ts'
 
 /** A marker has a few kilobytes, or some hundred with many views and long messages. A larger object is not a marker. */
 export const markerBytesMax = 4 * 1024 * 1024
@@ -34,18 +37,36 @@ export function describeMarker(key: string, body: Uint8Array, rows: number): Art
   return { key, bytes: body.length, rows, sha256: createHash('sha256').update(body).digest('hex') }
 }
 
+/** Thrown if files were deleted from the bucket before the marker was written. They must be uploaded again. */
+export class ArtifactsMissing extends TransientError {
+  override readonly name = 'ArtifactsMissing'
+
+  constructor() {
+    super('files of the segment were deleted from the bucket before its marker was written; uploading them again')
+  }
+}
+
 export type PutMarkerOptions = {
   readonly segment: SegmentName
   readonly kind: ArtifactKind
   readonly body: Uint8Array
   readonly file: ArtifactFile
+  /** The files that the marker lists. */
+  readonly artifacts: ArtifactFiles
   readonly signal: AbortSignal
 }
 
-/** Writes a marker. Call it only right after `allExist`. */
-export async function putMarker(bucket: Bucket, { segment, kind, body, file, signal }: PutMarkerOptions): Promise<void> {
+/** Writes a marker. Throws ArtifactsMissing if a file that it lists is not in the bucket. */
+export async function putMarker(bucket: Bucket, options: PutMarkerOptions): Promise<void> {
+  const { segment, kind, body, file, artifacts, signal } = options
   const { key, sha256, rows, view_id: id, view_version: version } = file
   const view = id === undefined || version === undefined ? {} : { view: { id, version } }
   const metadata = metadataOf(segment, kind, { sha256, rows, ...view })
-  await bucket.request('write', (store) => store.put(key, body, { contentType: contentTypeOf(kind), metadata, signal }))
+  // The check and the put are one request to `bucket`, which may wait, and the put is sent once: nothing comes between the two.
+  const isComplete = await bucket.request('write', async (store) => {
+    if (!(await allExist(store, artifacts, signal))) return false
+    await store.put(key, body, { contentType: contentTypeOf(kind), metadata, attempts: 1, signal })
+    return true
+  })
+  if (!isComplete) throw new ArtifactsMissing()
 }

@@ -18,7 +18,6 @@ import { jobLimits } from '#model/limits.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import type { Bucket } from '../bucket.ts'
-import { allExist } from '../commit/all-exist.ts'
 import { putMarker } from '../commit/marker.ts'
 import { firstLine } from '../convert/build-views.ts'
 import { type BuiltFile, describeFile } from '../convert/built-file.ts'
@@ -97,7 +96,7 @@ async function build(
   }
 }
 
-/** Runs the upload, check and marker stages of live delivery, but without its upload slots, which are reserved for live delivery. */
+/** Runs the upload and marker stages of live delivery, but without its upload slots, which are reserved for live delivery. */
 async function deliver(
   unit: Unit,
   store: ObjectStore,
@@ -113,13 +112,10 @@ async function deliver(
     entries.push(await bucket.request('write', () => putArtifact(store, { prefix, segment, file, signal })))
   }
   const artifacts = Object.fromEntries(entries)
-  if (!(await bucket.request('read', () => allExist(store, artifacts, signal)))) {
-    throw new BucketError('files were deleted from the bucket right after they were written')
-  }
   const kind = markerKindOf(unit)
   const body = encodeUnitMarker(unit, artifacts, outcome, isoTimestamp(clock.now()))
   const file = describeUnitMarker(objectKey(prefix, segment, kind), body, outcome)
-  await putMarker(bucket, { segment, kind, body, file, signal })
+  await putMarker(bucket, { segment, kind, body, file, artifacts, signal })
   return { ...artifacts, [printArtifactKind(kind)]: file }
 }
 
