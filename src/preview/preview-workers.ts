@@ -14,7 +14,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { previewLimits } from '#model/limits.ts'
 import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
 import type { Suggestion } from '#model/suggestion.ts'
-import { failedPreview, timeoutIssue } from './preview.ts'
+import { failedPreview, timeoutIssue } from './failed-preview.ts'
 import type { PreviewReply, PreviewRequest, PreviewTask, SampleSource } from './preview-protocol.ts'
 
 const workerLimits = {

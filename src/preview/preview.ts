@@ -12,6 +12,7 @@ import { compileView } from '#views/compile.ts'
 import type { CompiledView } from '#views/compiled-view.ts'
 import { extractionSql, verdicts } from '#views/extraction.ts'
 import { decideSamples, ResultTooLarge } from './decide-samples.ts'
+import { failedPreview, timeoutIssue } from './failed-preview.ts'
 import { formatSql } from './format-sql.ts'
 import { columnStatistics, issue, warningsOf } from './preview-report.ts'
 
@@ -56,16 +57,6 @@ export async function tryView(
   } catch (error) {
     return failedPreview(toIssue(error, limitMs))
   }
-}
-
-/** The result of a preview that failed as a whole. */
-export function failedPreview(error: PreviewIssue): PreviewResult {
-  const nothing = { rows: [], columns: [], rowCount: 0, compiledSql: '', warnings: [], executionTimeMs: 0 }
-  return { ...nothing, success: false, errors: [error] }
-}
-
-export function timeoutIssue(limitMs: number): PreviewIssue {
-  return issue('timeout', `the preview took longer than ${limitMs / 1000} s: send fewer or smaller samples`)
 }
 
 /** Returns the statement for the accepted rows, for display. */
