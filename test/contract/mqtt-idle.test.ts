@@ -14,8 +14,9 @@ import { expect, test } from 'vitest'
 import { KiB, MiB } from '#lib/bytes.ts'
 import { connectPacket } from '../support/mqtt-client.ts'
 import type { ChildMessage } from '../support/mqtt-node-child.ts'
+import { runs } from '../support/thorough.ts'
 
-const count = Number(process.env['INLET_TEST_IDLE_CONNECTIONS'] ?? 2_000)
+const count = Number(process.env['INLET_TEST_IDLE_CONNECTIONS'] ?? runs(500, 2_000))
 const parallel = 200
 const upgrade = [
   'GET /mqtt HTTP/1.1',

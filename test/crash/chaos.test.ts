@@ -10,7 +10,7 @@ import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const seed = Number(process.env['INLET_TEST_SEED'] ?? randomInt(2 ** 31))
-const steps = Number(process.env['CHAOS_STEPS'] ?? runs(5, 10))
+const steps = Number(process.env['CHAOS_STEPS'] ?? runs(3, 10))
 /** Each has an endpoint of its own. */
 const buckets = ['chaos-one', 'chaos-two'] as const
 const view = {

@@ -38,9 +38,9 @@ const moments: Readonly<Record<string, Hooks>> = {
   },
   'job: downloaded': { stores: deadlyStores({ got: () => true }) },
   'job: before the first artifact': { stores: deadlyStores({ before: (key) => key.includes('/v2/') }) },
-  'job: some artifacts uploaded': { stores: deadlyStores({ after: (key) => key.includes('/views/numbers/v2/') }) },
-  'job: before the marker': { stores: deadlyStores({ before: (key) => key.endsWith('.numbers-v2.json') }) },
-  'job: marker, before the report': { stores: deadlyStores({ after: (key) => key.endsWith('.numbers-v2.json') }) },
+  'job: some artifacts uploaded': { stores: deadlyStores({ after: (key) => /\/views\/numbers_\d\/v2\//.test(key) }) },
+  'job: before the marker': { stores: deadlyStores({ before: (key) => /\.numbers_\d-v2\.json$/.test(key) }) },
+  'job: marker, before the report': { stores: deadlyStores({ after: (key) => /\.numbers_\d-v2\.json$/.test(key) }) },
 }
 
 const hooks = moments[process.argv[2] ?? '']

@@ -6,16 +6,15 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { until } from '../support/until.ts'
 
 const child = resolve(import.meta.dirname, 'delivery-child.ts')
-const bucket = 'crash'
-const view = {
-  name: 'numbers',
-  definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }], filters: [{ condition: 'n % 5 != 0' }] },
+const definition = {
+  columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }],
+  filters: [{ condition: 'n % 5 != 0' }],
 }
 
 /** What exists after the crash: objects of the segment, a marker, a commit in the outbox, a commit in control. */
@@ -39,10 +38,17 @@ const table: readonly (readonly [moment: string, left: Left])[] = [
 ]
 
 describe('the delivery process dies', () => {
-  test.each(table)('%s', async (moment, left) => {
-    await using installation = await Installation.create()
+  let installation: Installation
+  beforeAll(async () => {
+    installation = await Installation.create()
     await installation.start('control', 'ingest')
-    const { id, viewId } = await installation.endpoint({ bucket, view })
+  })
+  afterEach(() => installation.end('delivery', 'SIGTERM'))
+  afterAll(() => installation?.[Symbol.asyncDispose]())
+
+  test.each(table.map(([moment, left], index) => [moment, left, index] as const))('%s', async (moment, left, index) => {
+    const [bucket, name] = [`crash-${index}`, `numbers_${index}`]
+    const { id, viewId } = await installation.endpoint({ bucket, view: { name, definition } })
     const numbers = Array.from({ length: 40 }, (_, n) => n)
     let seq = -1
     for (let at = 0; at < numbers.length; at += 10) {
@@ -56,7 +62,7 @@ describe('the delivery process dies', () => {
     const [, signal] = await once(installation.spawn('delivery', { instead: child, args: [moment] }), 'exit')
     expect(signal, installation.log).toBe('SIGKILL')
     expect({
-      objects: objects(installation).length > 0,
+      objects: objects(installation, bucket).length > 0,
       marker: installation.markers(bucket, id).length > 0,
       outbox: outbox(installation).length > 0,
       recorded: (await installation.commits(id)).length > 0,
@@ -73,7 +79,7 @@ describe('the delivery process dies', () => {
 
     const raw = await readWithDuckDb(installation.artifacts(bucket, id, 'parquet'))
     expect(raw.map(({ payload }) => JSON.parse(String(payload)).n)).toEqual(numbers)
-    const typed = await readWithDuckDb(installation.artifacts(bucket, id, 'views/numbers/v1'))
+    const typed = await readWithDuckDb(installation.artifacts(bucket, id, `views/${name}/v1`))
     expect(typed.map(({ n }) => Number(n))).toEqual(numbers.filter((n) => n % 5 !== 0))
     const { aggregated } = await installation.ok('GET', `/v1/views/${viewId}/metrics?detail=columns`)
     expect(aggregated.all_time).toEqual({ processed: 40, accepted: 32, dropped: 8, dlq: 0 })
@@ -87,14 +93,14 @@ describe('the delivery process dies', () => {
     // The bucket has no object without a marker: a retry writes the same names.
     const listed = markers.flatMap(({ artifacts }) => Object.values(artifacts).map(({ key }) => key))
     expect(
-      objects(installation)
+      objects(installation, bucket)
         .filter((key) => !key.includes('/commits/'))
         .toSorted(),
     ).toEqual(listed.toSorted())
   })
 })
 
-function objects(installation: Installation): readonly string[] {
+function objects(installation: Installation, bucket: string): readonly string[] {
   const folder = join(installation.buckets, bucket, 'in/let')
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
   return entries

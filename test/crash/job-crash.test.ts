@@ -6,26 +6,20 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { until } from '../support/until.ts'
 
 const child = resolve(import.meta.dirname, 'delivery-child.ts')
-const bucket = 'crash'
 const definition = (type: string) => ({ columns: [{ name: 'n', type, path: '$.n', required: true }] })
-const view = { name: 'numbers', definition: definition('UTINYINT') }
 /** Every third number is out of range in version 1, and every fifth is not a number. */
 const numbers = Array.from({ length: 30 }, (_, n) => (n % 5 === 0 ? null : n % 3 === 0 ? 1_000 + n : n))
 const refused = numbers.filter((n) => n === null || n >= 1_000)
 
 const kinds = {
-  backfill: { views: 'views/numbers/v2', dlq: 'dlq/numbers/v2', accepted: numbers.filter((n) => n !== null) },
-  redrive: {
-    views: 'views/numbers/v2/redrive-v1',
-    dlq: 'dlq/numbers/v2/redrive-v1',
-    accepted: refused.filter((n) => n !== null),
-  },
+  backfill: { output: 'v2', accepted: numbers.filter((n) => n !== null) },
+  redrive: { output: 'v2/redrive-v1', accepted: refused.filter((n) => n !== null) },
 } as const
 
 /** Objects and markers of version 2 in the bucket when the process dies. */
@@ -38,15 +32,25 @@ const table: readonly (readonly [moment: string, objects: number, markers: numbe
 ]
 const cases = table.flatMap(([moment, objects, markers], index) => {
   const kind = index % 2 === 0 ? ('redrive' as const) : ('backfill' as const)
-  return [{ moment, objects, markers, kind }]
+  return [{ moment, objects, markers, kind, index }]
 })
 
 describe('the delivery process dies', () => {
-  test.each(cases)('$moment, in a $kind', async ({ moment, objects, markers, kind }) => {
-    await using installation = await Installation.create()
+  let installation: Installation
+  beforeAll(async () => {
+    installation = await Installation.create()
     await installation.start('control', 'ingest')
+  })
+  afterEach(() => installation.end('delivery', 'SIGTERM'))
+  afterAll(() => installation?.[Symbol.asyncDispose]())
+
+  test.each(cases)('$moment, in a $kind', async ({ moment, objects, markers, kind, index }) => {
+    const bucket = `crash-${index}`
     installation.spawn('delivery')
-    const { id, viewId } = await installation.endpoint({ bucket, view })
+    const { id, viewId } = await installation.endpoint({
+      bucket,
+      view: { name: `numbers_${index}`, definition: definition('UTINYINT') },
+    })
     const { body } = await installation.ingest(id, numbers.map((n) => JSON.stringify({ n })).join('\n'))
     await installation.committed(id, [body.segment_seq])
     await installation.end('delivery', 'SIGTERM')
@@ -58,13 +62,14 @@ describe('the delivery process dies', () => {
 
     const [, signal] = await once(installation.spawn('delivery', { instead: child, args: [moment] }), 'exit')
     expect(signal, installation.log).toBe('SIGKILL')
-    const left = madeBy(installation)
+    const left = madeBy(installation, bucket)
     expect({ objects: left.objects.length, markers: left.markers.length }).toEqual({ objects, markers })
     expect(await progress()).toMatchObject({ status: 'running', segments: { done: 0 }, counters: { processed: 0 } })
 
     installation.spawn('delivery')
     await until('the end of the job', async () => (await progress()).finished_at !== null, 60_000)
-    const { views, dlq, accepted } = kinds[kind]
+    const { output, accepted } = kinds[kind]
+    const [views, dlq] = [`views/numbers_${index}/${output}`, `dlq/numbers_${index}/${output}`]
     const processed = kind === 'backfill' ? numbers.length : refused.length
     expect(await progress()).toMatchObject({
       ...{ status: 'succeeded', segments: { total: 1, done: 1 } },
@@ -72,7 +77,7 @@ describe('the delivery process dies', () => {
     })
     const rows = await readWithDuckDb(installation.artifacts(bucket, id, views))
     expect(rows.map(({ n }) => Number(n))).toEqual(accepted)
-    const end = madeBy(installation)
+    const end = madeBy(installation, bucket)
     expect(end.markers).toHaveLength(1)
     const artifacts = installation.markers(bucket, id).flatMap((marker) => Object.entries(marker.artifacts))
     const listed = artifacts.filter(([name]) => name === views || name === dlq).map(([, artifact]) => artifact)
@@ -85,13 +90,16 @@ describe('the delivery process dies', () => {
 })
 
 /** Returns the objects of version 2. */
-function madeBy(installation: Installation): { readonly objects: readonly string[]; readonly markers: readonly string[] } {
+function madeBy(
+  installation: Installation,
+  bucket: string,
+): { readonly objects: readonly string[]; readonly markers: readonly string[] } {
   const folder = join(installation.buckets, bucket, 'in/let')
   const keys = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name).slice(join(installation.buckets, bucket).length + 1))
   return {
     objects: keys.filter((key) => key.includes('/v2/')),
-    markers: keys.filter((key) => key.endsWith('.numbers-v2.json')),
+    markers: keys.filter((key) => /\.numbers_\d-v2\.json$/.test(key)),
   }
 }

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { describeWith, useDeployment } from '../support/deployment.ts'
 import { freePort, Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
+import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const bucket = 'bucket'
@@ -89,8 +90,8 @@ async function allDelivered(installation: Installation, endpointId: string): Pro
 }
 
 const ends = [
-  { signal: 'SIGKILL', times: 4 },
-  { signal: 'SIGTERM', times: 2 },
+  { signal: 'SIGKILL', times: runs(2, 4) },
+  { signal: 'SIGTERM', times: runs(1, 2) },
 ] as const
 
 describeWith('processes', 'clients that reconnect', () => {

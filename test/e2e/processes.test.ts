@@ -7,6 +7,7 @@ import { expect, test } from 'vitest'
 import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
+import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
@@ -75,7 +76,7 @@ describeWith('processes', 'under the supervisor', () => {
     await installation.start('start')
     const { id } = await installation.endpoint({ bucket, view })
     const sender = new Sender(installation, id)
-    for (let kills = 0; kills < 3; kills++) {
+    for (let kills = 0; kills < runs(2, 3); kills++) {
       const before = sender.acknowledged.length
       process.kill(await childOf(installation.pid('start'), 'delivery'), 'SIGKILL')
       await until('300 more acknowledgements', () => sender.acknowledged.length > before + 300)
@@ -98,7 +99,7 @@ describeWith('processes', 'under the supervisor', () => {
     const { id } = await installation.endpoint({ bucket, view })
     const delivery = await childOf(installation.pid('start'), 'delivery')
     const sender = new Sender(installation, id)
-    for (let kills = 0; kills < 3; kills++) {
+    for (let kills = 0; kills < runs(2, 3); kills++) {
       await until('an acknowledgement', () => sender.acknowledged.length > kills * 200)
       process.kill(await childOf(installation.pid('start'), 'ingest'), 'SIGKILL')
       const before = sender.acknowledged.length
