@@ -23,7 +23,7 @@ import { toWalError, WalError } from './wal-error.ts'
 export type LogSettings = {
   /** A segment is sealed before it grows beyond this. Only a segment of a single group may be larger. */
   readonly segmentBytes: number
-  /** A segment is sealed when its first frame is this old. Both apply from the next segment on. */
+  /** A segment is sealed when its first frame is this old. */
   readonly segmentMaxAgeMs: number
   /** New segments get a seq above this, even if the disk has no trace of it; -1 for none. */
   readonly seqAbove: number
@@ -66,7 +66,7 @@ export class Log {
   readonly #stopped = Promise.withResolvers<void>()
   #settings: LogSettings
   #lastSeq: number | undefined
-  #segment: { readonly writer: SegmentWriter; readonly settings: LogSettings; cancelTimer: () => void } | undefined
+  #segment: { readonly writer: SegmentWriter; readonly openedAtMs: number; cancelTimer: () => void } | undefined
   #isSealDue = false
   #isWorking = false
   #isStopping = false
@@ -82,8 +82,19 @@ export class Log {
     return this.#lastSeq ?? -1
   }
 
+  /** Also seals the open segment if it is too old or too large for the new settings. */
   configure(settings: LogSettings): void {
+    const { clock } = this.#options
+    const { segmentBytes, segmentMaxAgeMs } = this.#settings
     this.#settings = settings
+    const open = this.#segment
+    if (open === undefined) return
+    if (settings.segmentMaxAgeMs !== segmentMaxAgeMs) {
+      open.cancelTimer()
+      const ageMs = clock.monotonic() - open.openedAtMs
+      open.cancelTimer = clock.setTimer(() => this.#onAge(), Math.max(0, settings.segmentMaxAgeMs - ageMs))
+    }
+    if (settings.segmentBytes < segmentBytes && open.writer.durableBytes + FOOTER_BYTES >= settings.segmentBytes) this.#onAge()
   }
 
   /** Resolves when the frame is durable. All frames of a group share one promise. */
@@ -144,12 +155,12 @@ export class Log {
   async #commit(group: Group): Promise<void> {
     const { waiting, onOutcome, onGrown } = this.#options
     try {
-      const { writer, settings } = await this.#segmentFor(group.bytes)
+      const writer = await this.#writerFor(group.bytes)
       await writer.append(group.frames)
       onGrown(writer.path, writer.durableBytes)
       onOutcome(undefined)
       group.durable.resolve({ seq: writer.header.seq })
-      if (writer.durableBytes + FOOTER_BYTES >= settings.segmentBytes) this.#isSealDue = true
+      if (writer.durableBytes + FOOTER_BYTES >= this.#settings.segmentBytes) this.#isSealDue = true
     } catch (error) {
       if (error instanceof InvariantError) throw error
       const failure = toWalError(error)
@@ -162,11 +173,11 @@ export class Log {
     }
   }
 
-  /** Returns the open segment, or a new one if the group does not fit. */
-  async #segmentFor(bytes: number): Promise<{ readonly writer: SegmentWriter; readonly settings: LogSettings }> {
+  /** Returns the writer of the open segment, or of a new one if the group does not fit. */
+  async #writerFor(bytes: number): Promise<SegmentWriter> {
     const open = this.#segment
     if (open !== undefined) {
-      if (open.writer.durableBytes + bytes + FOOTER_BYTES <= open.settings.segmentBytes) return open
+      if (open.writer.durableBytes + bytes + FOOTER_BYTES <= this.#settings.segmentBytes) return open.writer
       try {
         await this.#seal()
       } catch (error) {
@@ -177,11 +188,10 @@ export class Log {
     return await this.#openSegment()
   }
 
-  async #openSegment(): Promise<{ readonly writer: SegmentWriter; readonly settings: LogSettings }> {
+  async #openSegment(): Promise<SegmentWriter> {
     const { logName, directory, incarnation, files, clock, limits } = this.#options
-    const settings = this.#settings
     this.#lastSeq ??= await this.#options.lastSeq()
-    const seq = Math.max(this.#lastSeq, settings.seqAbove) + 1
+    const seq = Math.max(this.#lastSeq, this.#settings.seqAbove) + 1
     const header = { logName, incarnation, seq, createdAtMicros: clock.now() * 1_000 }
     const path = join(directory, segmentName(header, 'open'))
     const file = await createWithDirectory(files, directory, path)
@@ -197,8 +207,9 @@ export class Log {
     }
     this.#lastSeq = seq
     const writer = new SegmentWriter({ files, file, header, copiedPayloadBytesMax: limits.copiedPayloadBytesMax })
-    this.#segment = { writer, settings, cancelTimer: clock.setTimer(() => this.#onAge(), settings.segmentMaxAgeMs) }
-    return this.#segment
+    const cancelTimer = clock.setTimer(() => this.#onAge(), this.#settings.segmentMaxAgeMs)
+    this.#segment = { writer, openedAtMs: clock.monotonic(), cancelTimer }
+    return writer
   }
 
   #onAge(): void {

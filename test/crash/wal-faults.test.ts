@@ -64,18 +64,43 @@ describe('sealing', () => {
     expect(await delivered()).toEqual({ small: 0, large: 1 })
   })
 
-  test('changed settings apply from the next segment on', async () => {
+  test('a shorter age also seals the open segment, at once if it is older', async () => {
     await append('a')
-    wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 1_000, seqAbove: 40 })
     clock.advance(2_000)
+    wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 5_000, seqAbove: 40 })
+    clock.advance(2_999)
     await turns()
     expect(await states()).toEqual(['open'])
-    clock.advance(58_000)
+    clock.advance(1)
     await turns()
+    expect(await states()).toEqual(['sealed'])
     expect(await append('b')).toBe(41)
-    clock.advance(1_000)
+    clock.advance(3_000)
+    wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 1_000, seqAbove: 40 })
+    clock.advance(0)
     await turns()
     expect(await states()).toEqual(['sealed', 'sealed'])
+  })
+
+  test('a longer age also applies to the open segment', async () => {
+    await append('a')
+    wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 90_000, seqAbove: -1 })
+    clock.advance(89_999)
+    await turns()
+    expect(await states()).toEqual(['open'])
+    clock.advance(1)
+    await turns()
+    expect(await states()).toEqual(['sealed'])
+  })
+
+  test('a smaller size seals the open segment at once if it is larger', async () => {
+    await append('a', 3_000)
+    wal.configure('log', { segmentBytes: 5_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
+    await turns()
+    expect(await states()).toEqual(['open'])
+    wal.configure('log', { segmentBytes: 2_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
+    await turns()
+    expect(await states()).toEqual(['sealed'])
   })
 
   test('stop seals, and later appends are rejected', async () => {
