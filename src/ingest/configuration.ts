@@ -12,7 +12,7 @@ import { EndpointTable } from './endpoint-table.ts'
 
 export type ConfigurationOptions = {
   readonly authenticator: Pick<Authenticator, 'update'>
-  readonly wal: Pick<Wal, 'configure' | 'retireExcept'>
+  readonly wal: Pick<Wal, 'configure' | 'close' | 'retireExcept'>
   readonly logger: Logger
 }
 
@@ -38,12 +38,14 @@ export class Configuration {
   apply(snapshot: Snapshot): void {
     const { authenticator, wal, logger } = this.#options
     authenticator.update(snapshot)
-    for (const { id, segment_bytes, segment_max_age_seconds, committed_seq } of snapshot.endpoints) {
-      wal.configure(id, {
-        segmentBytes: segment_bytes,
-        segmentMaxAgeMs: segment_max_age_seconds * 1000,
-        seqAbove: committed_seq,
-      })
+    for (const { id, desired_state, segment_bytes, segment_max_age_seconds, committed_seq } of snapshot.endpoints) {
+      if (desired_state === 'draining') wal.close(id)
+      else
+        wal.configure(id, {
+          segmentBytes: segment_bytes,
+          segmentMaxAgeMs: segment_max_age_seconds * 1000,
+          seqAbove: committed_seq,
+        })
     }
     wal.retireExcept(new Set(snapshot.endpoints.map(({ id }) => id)))
     this.#endpoints = new EndpointTable(snapshot)

@@ -4,7 +4,7 @@
  * Owns: which files count as segments. Does not own: their content, or when one may be removed.
  */
 import { join } from 'node:path'
-import type { Files } from '#lib/files.ts'
+import type { DirectoryEntry, Files } from '#lib/files.ts'
 import { isLogName, parseSegmentName, type SegmentIdentity, type SegmentSuffix } from './segment-file.ts'
 
 /** `open`: not sealed yet. Its frames come before those of any later seq of its log. */
@@ -17,6 +17,15 @@ export type SegmentFile = SegmentIdentity & {
 }
 
 export const highWaterName = 'high-water'
+/** While this file exists, the log has no open segment and gets no new one. Only ingest writes it (closed-log.ts). */
+export const closedName = 'closed'
+
+export type LogFiles = {
+  readonly logName: string
+  /** With this and no segments, the node holds nothing of the log, and never will unless ingest opens it again. */
+  readonly isClosed: boolean
+  readonly segments: readonly SegmentFile[]
+}
 
 const states: Record<SegmentSuffix, SegmentState | undefined> = {
   open: 'open',
@@ -33,14 +42,33 @@ export async function listSegments(files: Files, directory: string): Promise<rea
   return segments
 }
 
+/** Returns whether the log is closed, and its segments. Throws if its directory cannot be read. */
+export async function readLog(files: Files, directory: string, logName: string): Promise<LogFiles> {
+  const path = join(directory, logName)
+  const entries = await files.list(path)
+  const isClosed = entries.some(({ name }) => name === closedName)
+  // Listed again once the log is known to be closed: the list then has everything that was sealed before.
+  return { logName, isClosed, segments: await toSegments(files, path, logName, isClosed ? await files.list(path) : entries) }
+}
+
 /** Returns the segments of one log, in the same order. */
 export async function listLogSegments(files: Files, directory: string, logName: string): Promise<readonly SegmentFile[]> {
+  const path = join(directory, logName)
+  return await toSegments(files, path, logName, await files.list(path))
+}
+
+async function toSegments(
+  files: Files,
+  logDirectory: string,
+  logName: string,
+  entries: readonly DirectoryEntry[],
+): Promise<readonly SegmentFile[]> {
   const segments: SegmentFile[] = []
-  for (const { name, kind } of await files.list(join(directory, logName))) {
+  for (const { name, kind } of entries) {
     const parsed = kind === 'file' ? parseSegmentName(name) : undefined
     const state = parsed === undefined ? undefined : states[parsed.suffix]
     if (parsed === undefined || state === undefined) continue
-    const path = join(directory, logName, name)
+    const path = join(logDirectory, name)
     const bytes = await files.bytes(path)
     if (bytes !== undefined) segments.push({ logName, seq: parsed.seq, incarnation: parsed.incarnation, path, bytes, state })
   }

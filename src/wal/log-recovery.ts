@@ -51,6 +51,11 @@ export class LogRecovery {
     return this.#lastSeqs.get(logName) ?? -1
   }
 
+  /** Whether a segment of the log still has to be recovered. */
+  hasOrphans(logName: string): boolean {
+    return this.#unreadable.has(logName) || this.#orphans.some((orphan) => orphan.logName === logName)
+  }
+
   addOrphan(orphan: Orphan): void {
     this.#orphans = [...this.#orphans, orphan]
   }

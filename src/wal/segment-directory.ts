@@ -7,7 +7,7 @@
  */
 import { join } from 'node:path'
 import type { Files } from '#lib/files.ts'
-import { listSegments, type SegmentFile } from './directory.ts'
+import { type LogFiles, listLogs, listSegments, readLog, type SegmentFile } from './directory.ts'
 import { type SegmentIdentity, type SegmentSuffix, segmentName } from './segment-file.ts'
 import { openSegment, type SegmentReader } from './segment-reader.ts'
 
@@ -25,6 +25,16 @@ export class SegmentDirectory {
   /** Returns all segments, by log name, then seq, then incarnation. Segments removed meanwhile are left out. */
   list(): Promise<readonly SegmentFile[]> {
     return listSegments(this.#files, this.#directory)
+  }
+
+  /** Returns the names of all logs that have a directory, sorted. */
+  logNames(): Promise<readonly string[]> {
+    return listLogs(this.#files, this.#directory)
+  }
+
+  /** Returns the segments of one log, and whether it is closed. Throws if its directory cannot be read. */
+  readLog(logName: string): Promise<LogFiles> {
+    return readLog(this.#files, this.#directory, logName)
   }
 
   /** Opens a sealed segment. Throws SegmentError if it is damaged or not sealed. */

@@ -13,14 +13,15 @@ import type { Files } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { reopenLog } from './closed-log.ts'
 import { listLogs, type SegmentFile } from './directory.ts'
 import { DiskHealth, type WalHealth } from './disk-health.ts'
 import { DiskUsage } from './disk-usage.ts'
+import { EndedLogs } from './ended-logs.ts'
 import type { FrameInput } from './frame.ts'
 import { type WalLimits, walLimits } from './limits.ts'
 import { type Appended, Log, type LogSettings } from './log.ts'
 import { LogRecovery } from './log-recovery.ts'
-import { RetiredLogs } from './retired-logs.ts'
 import { isLogName } from './segment-file.ts'
 import { WalError } from './wal-error.ts'
 
@@ -43,7 +44,7 @@ export class Wal implements Service {
   /** Logs that had a directory at the start and were not configured since. */
   readonly #unclaimed = new Set<string>()
   readonly #recovery: LogRecovery
-  readonly #retired: RetiredLogs
+  readonly #ended: EndedLogs
   readonly #health: DiskHealth
   readonly #usage: DiskUsage
   readonly #waiting = { bytes: 0 }
@@ -57,7 +58,7 @@ export class Wal implements Service {
     this.#limits = limits
     this.#usage = new DiskUsage(files)
     this.#health = new DiskHealth({ ...options, probeBytes: limits.probeBytes })
-    this.#retired = new RetiredLogs(options)
+    this.#ended = new EndedLogs({ ...options, isRecovering: (logName) => this.#recovery.hasOrphans(logName) })
     this.#recovery = new LogRecovery({
       ...options,
       limits,
@@ -86,7 +87,7 @@ export class Wal implements Service {
     await this.#upkeep.start()
   }
 
-  /** Opens the log if it is new or was retired. Changed settings apply from its next segment on. */
+  /** Opens the log if it is new, closed or retired. Changed settings also seal the open segment, if it is too old or too large for them. */
   configure(logName: string, settings: LogSettings): void {
     assert(this.#state !== 'new', 'the WAL must be started before it is configured')
     assert(isLogName(logName), `not a log name: ${logName}`)
@@ -97,19 +98,28 @@ export class Wal implements Service {
   }
 
   /**
+   * Rejects further appends, seals what was accepted, and then marks the log as closed on disk (closed-log.ts), also a log that never had
+   * data. `configure` opens it again.
+   */
+  close(logName: string): void {
+    assert(this.#state !== 'new', 'the WAL must be started before a log is closed')
+    assert(isLogName(logName), `not a log name: ${logName}`)
+    if (this.#state === 'stopped') return
+    const log = this.#takeLog(logName)
+    this.#ended.close(logName, log, () => this.#recovery.noteSeq(logName, log?.lastSeq ?? -1))
+  }
+
+  /**
    * Retires every log whose name is not given. It is sealed, and removed from disk once delivery has removed all of its segments.
    * Call it only with a complete list of names, never because control cannot be reached.
    */
   retireExcept(claimed: ReadonlySet<string>): void {
     assert(this.#state !== 'new', 'the WAL must be started before logs are retired')
     if (this.#state === 'stopped') return
-    for (const logName of [...this.#logs.keys(), ...this.#unclaimed]) {
+    for (const logName of [...this.#logs.keys(), ...this.#unclaimed, ...this.#ended.closed()]) {
       if (claimed.has(logName)) continue
-      const log = this.#logs.get(logName)
-      this.#logs.delete(logName)
-      this.#unclaimed.delete(logName)
-      this.#recovery.noteSeq(logName, -1)
-      this.#retired.retire(logName, log, () => this.#recovery.noteSeq(logName, log?.lastSeq ?? -1))
+      const log = this.#takeLog(logName)
+      this.#ended.retire(logName, log, () => this.#recovery.noteSeq(logName, log?.lastSeq ?? -1))
     }
   }
 
@@ -119,7 +129,7 @@ export class Wal implements Service {
     const log = this.#logs.get(logName)
     if (log !== undefined) return log.append(frame)
     assert(this.#recovery.isKnown(logName), `the log ${logName} was never configured`)
-    return Promise.reject(new WalError('stopping', 'the log is closed: no endpoint claims it any more'))
+    return Promise.reject(new WalError('stopping', 'the log is closed: its endpoint is being deleted'))
   }
 
   /** Unhealthy from the first append that fails on disk until a write is durable again. */
@@ -136,21 +146,32 @@ export class Wal implements Service {
   async stop(signal: AbortSignal): Promise<void> {
     this.#state = 'stopped'
     await this.#upkeep.stop()
-    await Promise.all([this.#retired.stop(signal), ...[...this.#logs.values()].map((log) => log.stop(signal))])
+    await Promise.all([this.#ended.stop(signal), ...[...this.#logs.values()].map((log) => log.stop(signal))])
     if (!signal.aborted) await this.#recovery.retryOrphans()
+  }
+
+  /** Takes the log away from appends. */
+  #takeLog(logName: string): Log | undefined {
+    const log = this.#logs.get(logName)
+    this.#logs.delete(logName)
+    this.#unclaimed.delete(logName)
+    this.#recovery.noteSeq(logName, -1)
+    return log
   }
 
   #openLog(logName: string, settings: LogSettings): Log {
     const { directory, files, clock, logger } = this.#options
     this.#unclaimed.delete(logName)
-    const reclaimed = this.#retired.reclaim(logName)
+    const reclaimed = this.#ended.reclaim(logName)
+    const path = join(directory, logName)
     return new Log({
       logName,
-      directory: join(directory, logName),
+      directory: path,
       // Each log has its own incarnation, so that node, incarnation and seq identify one segment among all logs.
       incarnation: newIncarnation(),
       lastSeq: async () => {
         await reclaimed
+        await reopenLog(files, path)
         return await this.#recovery.lastSeq(logName)
       },
       settings,
@@ -182,7 +203,7 @@ export class Wal implements Service {
     const steps = [
       () => this.#usage.refresh(),
       () => this.#recovery.retryOrphans(),
-      () => this.#retired.removeEmpty(),
+      () => this.#ended.finish(),
       () => this.#health.probe(),
     ]
     for (const step of steps) {

@@ -28,9 +28,26 @@ test('is sealed, and removed once delivery has emptied it; logs of draining and 
     (await segments.list()).some(({ logName, state }) => logName === deleted.id && state === 'sealed'),
   )
   expect((await readdir(directory)).sort()).toEqual([deleted.id, draining.id, paused.id].sort())
+  await until('the end of the draining log', async () => {
+    const { isClosed, segments: found } = await segments.readLog(draining.id)
+    return isClosed && found.every(({ state }) => state === 'sealed')
+  })
   for (const segment of await segments.list()) if (segment.logName === deleted.id) await segments.remove(segment)
   await until('the removal', async () => !(await readdir(directory)).includes(deleted.id))
   expect((await readdir(directory)).sort()).toEqual([draining.id, paused.id].sort())
+})
+
+test('that drains is closed although it never had data, and opened again when the endpoint is', async () => {
+  const endpoint = anEndpoint()
+  const before = aSnapshot({ epoch: 1, endpoints: [endpoint] })
+  await using node = await IngestNode.start({ snapshot: before })
+  const segments = new SegmentDirectory({ directory: join(node.directory, 'node', 'wal'), files: systemFiles })
+  await node.publish({ ...before, epoch: 2, endpoints: [{ ...endpoint, desired_state: 'draining' }] })
+  await until('the end of the log', async () => (await segments.readLog(endpoint.id)).isClosed)
+  expect(await send(node, endpoint.id)).toBe(404)
+  await node.publish({ ...before, epoch: 3 })
+  expect(await send(node, endpoint.id)).toBe(202)
+  expect((await segments.readLog(endpoint.id)).isClosed).toBe(false)
 })
 
 async function send(node: IngestNode, endpointId: string): Promise<number> {

@@ -37,8 +37,8 @@ type Step =
   | { readonly do: 'free' }
   | { readonly do: 'crash'; readonly operations: number; readonly fault: Fault }
   | { readonly do: 'restart' }
-  /** Applies a configuration that has only these logs. */
-  | { readonly do: 'claim'; readonly logs: readonly LogName[] }
+  /** Applies a configuration that has only these logs. `others`: what happens to the rest, as for endpoints that drain or are gone. */
+  | { readonly do: 'claim'; readonly logs: readonly LogName[]; readonly others: 'closed' | 'retired' }
 
 const size = fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 9_000 }), fc.constant(40_000))
 const append = fc.record({
@@ -82,7 +82,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('claim' as const), logs: fc.subarray([...logNames]) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('claim' as const),
+      logs: fc.subarray([...logNames]),
+      others: fc.constantFrom('closed' as const, 'retired' as const),
+    }),
+  },
 )
 
 test('every acknowledged frame is readable exactly once after any faults and crashes', { timeout: 120_000 }, async () => {
@@ -135,18 +142,19 @@ class World {
         continue
       }
       if (crashes !== this.#crashes) continue
-      this.#claim(logNames)
+      this.#claim(logNames, 'retired')
       return
     }
   }
 
-  #claim(logs: readonly LogName[]): void {
+  #claim(logs: readonly LogName[], others: 'closed' | 'retired'): void {
     const delivered = [...this.#delivered.values()]
     for (const log of logs) {
       const seqAbove = Math.max(-1, ...delivered.flatMap(({ segment }) => (segment.logName === log ? segment.seq : [])))
       this.#wal.configure(log, { segmentBytes: 30_000, segmentMaxAgeMs: 2_000, seqAbove })
     }
-    this.#wal.retireExcept(new Set(logs))
+    if (others === 'closed') for (const log of logNames) if (!logs.includes(log)) this.#wal.close(log)
+    this.#wal.retireExcept(new Set(others === 'closed' ? logNames : logs))
   }
 
   async take(next: Step): Promise<void> {
@@ -181,7 +189,7 @@ class World {
         this.#crashIn = { operations: next.operations, fault: next.fault }
         break
       case 'claim':
-        this.#claim(next.logs)
+        this.#claim(next.logs, next.others)
         break
       case 'restart':
         await this.#wal.stop(this.#random() < 0.5 ? new AbortController().signal : AbortSignal.abort())
@@ -260,6 +268,14 @@ class World {
 
   async #deliver(share: number): Promise<void> {
     const segments = new SegmentDirectory({ directory, files: this.#files })
+    for (const log of logNames) {
+      const { isClosed, segments: found } = await segments.readLog(log)
+      if (isClosed)
+        expect(
+          found.filter(({ state }) => state === 'open'),
+          'a closed log has no open segment',
+        ).toEqual([])
+    }
     for (const segment of await segments.list()) {
       expect(segment.state, 'a crash leaves no damage').not.toBe('quarantined')
       if (segment.state !== 'sealed' || this.#random() > share) continue
