@@ -165,8 +165,11 @@ export class Installation extends ApiClient implements AsyncDisposable {
 
   /** Waits until the running processes have applied a configuration that contains the endpoint and its view. */
   async untilConfigured(endpointId: string, viewId: string | undefined): Promise<void> {
-    const all = this.#running.has('start')
-    for (const plane of ['ingest', 'delivery'].filter((name) => all || this.#running.has(name))) {
+    const isRunning = (command: string) => {
+      const child = this.#running.get(command)
+      return child !== undefined && child.exitCode === null && child.signalCode === null
+    }
+    for (const plane of ['ingest', 'delivery'].filter((name) => isRunning('start') || isRunning(name))) {
       const path = join(this.directory, 'node', `${plane}-snapshot.ndjson`)
       await until(
         `${plane} to apply the configuration`,
