@@ -5,6 +5,8 @@ export const controlLimits = {
   bodyBytesMax: MiB,
   /** One hundred commits with a hundred views each. */
   commitsBodyBytesMax: 32 * MiB,
+  /** A report of 20 000 logs with a reason each. */
+  heartbeatBodyBytesMax: 32 * MiB,
   paramCharsMax: 128,
   connectionsMax: 10_000,
   /** Time for the head of a request to arrive. The time for the whole request is set in `config.ts`. */

@@ -6,6 +6,7 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { boundLags } from '#node/bounded-report.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
@@ -123,7 +124,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
       applied_epoch: feed.current()?.epoch ?? -1,
       healthy: true,
       reasons: [],
-      lag: [...pipeline.lag()],
+      lag: boundLags(pipeline.lag()),
     }),
     clock,
     logger,

@@ -68,10 +68,14 @@ export class LogQueue {
     const block = this.#active.values().find((each) => each !== null)
     return {
       endpoint_id: this.#options.logName,
-      undelivered_segments: this.#waiting.length + this.#parked.length,
+      open_segments: 0,
+      undelivered_segments: this.#waiting.length,
+      parked_segments: this.#parked.length,
+      quarantined_segments: 0,
       undelivered_bytes: this.#waiting.reduce((sum, { bytes }) => sum + bytes, 0),
       oldest_sealed_at: this.#oldest?.sealedAt ?? null,
       blocked_by: block?.reason ?? (parked === undefined ? null : `${this.#parked.length} segments are parked: ${parked.reason}`),
+      closed: false,
     }
   }
 

@@ -6,6 +6,7 @@ import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
+import { boundBlocked } from '#node/bounded-report.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
@@ -125,6 +126,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
         applied_epoch: configuration.epoch,
         healthy: reasons.length === 0,
         reasons,
+        blocked: boundBlocked([]),
       }
     },
     clock,

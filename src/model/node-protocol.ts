@@ -27,17 +27,41 @@ export type Register = z.infer<typeof Register>
 
 export const Registered = z.object({ epoch: z.int() })
 
-/** Delivery lag of an endpoint on one node. */
+/**
+ * What one node holds of a log, read from the files on its disk.
+ *
+ * A row exists for every log directory that is not empty, whether or not the endpoint still exists, and for every draining endpoint.
+ * Law: `closed` with no segment of any kind means that the node holds nothing of the endpoint and never will. The process that scans
+ * looks for the file `closed` first and lists the segments after that.
+ */
 export const EndpointLag = z.object({
   endpoint_id: Id,
+  open_segments: z.int().min(0),
+  /** Sealed segments that wait for delivery or are being delivered. */
   undelivered_segments: z.int().min(0),
+  parked_segments: z.int().min(0),
+  quarantined_segments: z.int().min(0),
+  /** Bytes of all these segments, open ones included. */
   undelivered_bytes: z.int().min(0),
   /** When the oldest uncommitted segment was sealed. */
   oldest_sealed_at: Timestamp.nullable(),
   /** Why delivery is blocked, for the owner of the endpoint; null if it is not. */
   blocked_by: z.string().nullable(),
+  /** Whether ingest has durably refused further data for the log, because the endpoint drains. */
+  closed: z.boolean(),
 })
 export type EndpointLag = z.infer<typeof EndpointLag>
+
+/** A log that ingest cannot append to, while others work. */
+export const BlockedLog = z.object({
+  endpoint_id: Id,
+  /** Names the file and what is wrong with it, for the owner of the endpoint. */
+  reason: z.string(),
+})
+export type BlockedLog = z.infer<typeof BlockedLog>
+
+/** Bounds of a heartbeat. A node that has more logs leaves out those with the least to report: `node/bounded-report.ts`. */
+export const reportLimits = { logsMax: 20_000, reasonCharsMax: 1_000 } as const
 
 export const Heartbeat = z.discriminatedUnion('process', [
   z.strictObject({
@@ -46,8 +70,9 @@ export const Heartbeat = z.discriminatedUnion('process', [
     /** The epoch of the configuration in use. */
     applied_epoch: z.int(),
     healthy: z.boolean(),
-    /** Why the process is not healthy. */
+    /** Why the process is not healthy. A single log that fails is in `blocked` instead. */
     reasons: z.array(z.string()),
+    blocked: z.array(BlockedLog).max(reportLimits.logsMax),
   }),
   z.strictObject({
     process: z.literal('delivery'),
@@ -55,7 +80,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     applied_epoch: z.int(),
     healthy: z.boolean(),
     reasons: z.array(z.string()),
-    lag: z.array(EndpointLag),
+    lag: z.array(EndpointLag).max(reportLimits.logsMax),
   }),
 ])
 export type Heartbeat = z.infer<typeof Heartbeat>

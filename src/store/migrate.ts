@@ -8,6 +8,7 @@ import * as firstTables from './migrations/0001-first-tables.ts'
 import * as jobs from './migrations/0002-jobs.ts'
 import * as dlqFilesByEndpoint from './migrations/0003-dlq-files-by-endpoint.ts'
 import * as viewQuality from './migrations/0004-view-quality.ts'
+import * as nodeReports from './migrations/0006-node-reports.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -18,6 +19,7 @@ const released: readonly Migration[] = [
   { version: 2, name: 'jobs', up: jobs.up },
   { version: 3, name: 'dlq-files-by-endpoint', up: dlqFilesByEndpoint.up },
   { version: 4, name: 'view-quality', up: viewQuality.up },
+  { version: 6, name: 'node-reports', up: nodeReports.up },
 ]
 
 /** An arbitrary number, the same in every release. */

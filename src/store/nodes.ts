@@ -1,8 +1,8 @@
 import { AppError } from '#errors.ts'
-import type { EndpointLag, Heartbeat, Register } from '#model/node-protocol.ts'
-import { fromFlag, fromJson, fromTimeOrNull, toStorableText, toTime, toTimeOrNull } from './columns.ts'
+import type { Heartbeat, Register } from '#model/node-protocol.ts'
+import { fromFlag, fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
-import { storeLimits } from './limits.ts'
+import { replaceBlockedLogs, replaceLags } from './node-reports.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
@@ -27,8 +27,6 @@ export type NodeFacts = {
   readonly ingest: ProcessFacts | null
   readonly delivery: ProcessFacts | null
 }
-
-export type NodeLag = EndpointLag & { readonly node_id: string }
 
 /** Registers a node, or updates its addresses. */
 export async function registerNode(db: Db, node: Register, now: number): Promise<void> {
@@ -59,6 +57,7 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
     )
   await translateErrors(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
   if (heartbeat.process === 'delivery') await replaceLags(db, node_id, heartbeat.lag)
+  else await replaceBlockedLogs(db, node_id, heartbeat.blocked)
 }
 
 /** Returns the nodes of these regions with the last heartbeats of their processes. */
@@ -90,63 +89,6 @@ export async function getNodeRegion(db: Db, id: string): Promise<string> {
   const row = await db.selectFrom('nodes').select('region').where('id', '=', id).executeTakeFirst()
   if (row === undefined) throw new AppError('not_found', 'the node is not registered')
   return row.region
-}
-
-/** Returns the delivery lag of these endpoints per node. An endpoint without a row has no lag. */
-export async function listLags(db: Db, endpointIds: readonly string[]): Promise<readonly NodeLag[]> {
-  const lags: NodeLag[] = []
-  for (let start = 0; start < endpointIds.length; start += storeLimits.insertRowsMax) {
-    const rows = await db
-      .selectFrom('endpoint_lags')
-      .selectAll()
-      .where('endpoint_id', 'in', endpointIds.slice(start, start + storeLimits.insertRowsMax))
-      .orderBy('endpoint_id')
-      .orderBy('node_id')
-      .execute()
-    lags.push(...rows.map((row) => ({ ...row, oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at) })))
-  }
-  return lags
-}
-
-/** Returns the lags of all accounts, for operators. */
-export async function listAllLags(db: Db): Promise<readonly NodeLag[]> {
-  const rows = await db.selectFrom('endpoint_lags').selectAll().orderBy('endpoint_id').orderBy('node_id').execute()
-  return rows.map((row) => ({ ...row, oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at) }))
-}
-
-/** Returns the lags that degrade an account's endpoints: blocked, or with a segment sealed before `sealedBefore` (epoch ms). */
-export async function listDegradingLags(db: Db, account_id: string, sealedBefore: number): Promise<readonly NodeLag[]> {
-  const rows = await db
-    .selectFrom('endpoint_lags')
-    .innerJoin('endpoints', 'endpoints.id', 'endpoint_lags.endpoint_id')
-    .selectAll('endpoint_lags')
-    .where('endpoints.account_id', '=', account_id)
-    .where('endpoints.deleted_at', 'is', null)
-    .where(({ eb, or }) => or([eb('blocked_by', 'is not', null), eb('oldest_sealed_at', '<', sealedBefore)]))
-    .execute()
-  return rows.map((row) => ({ ...row, oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at) }))
-}
-
-async function replaceLags(db: Tx, node_id: string, lags: readonly EndpointLag[]): Promise<void> {
-  await db.deleteFrom('endpoint_lags').where('node_id', '=', node_id).execute()
-  const rows = new Map(lags.map((lag) => [lag.endpoint_id, toLagRow(node_id, lag)])).values().toArray()
-  for (let start = 0; start < rows.length; start += storeLimits.insertRowsMax) {
-    await db
-      .insertInto('endpoint_lags')
-      .values(rows.slice(start, start + storeLimits.insertRowsMax))
-      .execute()
-  }
-}
-
-function toLagRow(node_id: string, lag: EndpointLag): Database['endpoint_lags'] {
-  return {
-    node_id,
-    endpoint_id: lag.endpoint_id,
-    undelivered_segments: lag.undelivered_segments,
-    undelivered_bytes: lag.undelivered_bytes,
-    oldest_sealed_at: fromTimeOrNull(lag.oldest_sealed_at),
-    blocked_by: lag.blocked_by === null ? null : toStorableText(lag.blocked_by),
-  }
 }
 
 function toProcessFacts(row: Database['node_processes']): ProcessFacts {

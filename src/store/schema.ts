@@ -105,14 +105,22 @@ export type Database = {
     /** Time of the last healthy heartbeat. */
     healthy_at: number | null
   }
+  /** The newest configuration of a region that was sent to a node: it may hold data of every endpoint in it. */
+  node_snapshots: { node_id: string; region: string; epoch: number }
   endpoint_lags: {
     endpoint_id: string
     node_id: string
+    open_segments: number
     undelivered_segments: number
+    parked_segments: number
+    quarantined_segments: number
     undelivered_bytes: number
     oldest_sealed_at: number | null
     blocked_by: string | null
+    closed: number
   }
+  /** Logs that ingest of a node cannot append to. */
+  blocked_logs: { node_id: string; endpoint_id: string; reason: string }
   commits: {
     id: string
     endpoint_id: string

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
@@ -126,13 +127,7 @@ describe('DELETE /v1/endpoints/{id}', () => {
     await node.call('POST', 'commits', { commits: [commit] })
     expect(await account.delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 204 })
 
-    const lag = {
-      endpoint_id: id,
-      undelivered_segments: 2,
-      undelivered_bytes: 9,
-      oldest_sealed_at: null,
-      blocked_by: 'no bucket',
-    }
+    const lag = aLag(id, { undelivered_segments: 2, blocked_by: 'no bucket' })
     own.clock.advance(60_000)
     await node.heartbeat({}, { lag: [lag] })
     expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -203,15 +204,14 @@ describe('GET /v1/endpoints by status', () => {
     ]
     const served = await made(account, { region: 'ill', destination_id: valid })
     const [paused, draining] = [await made(account, { region: 'wel' }), await made(account, { region: 'wel' })]
-    const lag = { undelivered_segments: 1, undelivered_bytes: 9, oldest_sealed_at: null, blocked_by: null }
     const sealedAt = (secondsAgo: number) => new Date(own.clock.now() - secondsAgo * 1000).toISOString()
     await wellNode.heartbeat(
       {},
       {
         lag: [
-          { ...lag, endpoint_id: blocked.id, blocked_by: 'a view fails' },
-          { ...lag, endpoint_id: late.id, oldest_sealed_at: sealedAt(400) },
-          { ...lag, endpoint_id: lagging.id, oldest_sealed_at: sealedAt(100) },
+          aLag(blocked.id, { blocked_by: 'a view fails' }),
+          aLag(late.id, { oldest_sealed_at: sealedAt(400) }),
+          aLag(lagging.id, { oldest_sealed_at: sealedAt(100) }),
         ],
       },
     )
@@ -280,18 +280,7 @@ describe('the status of an endpoint', () => {
 
   test('degraded if delivery is blocked, lags, is unhealthy or sends no heartbeat', async () => {
     const { endpoint, node, read } = await served()
-    const lag = (more: object) => ({
-      lag: [
-        {
-          endpoint_id: endpoint.id,
-          undelivered_segments: 1,
-          undelivered_bytes: 9,
-          oldest_sealed_at: null,
-          blocked_by: null,
-          ...more,
-        },
-      ],
-    })
+    const lag = (more: object) => ({ lag: [aLag(endpoint.id, more)] })
     await node.heartbeat({}, lag({ blocked_by: 'view events fails: out of memory' }))
     expect(await read()).toMatchObject({ status: 'degraded', status_reasons: ['view events fails: out of memory'] })
     await node.heartbeat({}, lag({ oldest_sealed_at: new Date(Date.now() - 400_000).toISOString() }))
@@ -306,7 +295,7 @@ describe('the status of an endpoint', () => {
     const { region, endpoint, node, read } = await served()
     const other = await TestNode.register(control(), region, { ipv4: ['127.0.0.2'], ipv6: [] })
     const sealed = (secondsAgo: number) => new Date(Date.now() - secondsAgo * 1000).toISOString()
-    const lag = { endpoint_id: endpoint.id, undelivered_segments: 2, undelivered_bytes: 100, blocked_by: null }
+    const lag = aLag(endpoint.id, { undelivered_segments: 2, undelivered_bytes: 100 })
     expect((await read()).lag).toEqual({
       undelivered_segments: 0,
       undelivered_bytes: 0,

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
+import { reportLimits } from '#model/node-protocol.ts'
 import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
 import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
+import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -66,8 +68,18 @@ describe('POST /internal/v1/register', () => {
 describe('POST /internal/v1/heartbeat', () => {
   test('404 for a node that never registered', async () => {
     const node = await TestNode.register(control(), newRegion())
-    const heartbeat = { process: 'ingest', node_id: newId(), applied_epoch: 0, healthy: true, reasons: [] }
+    const heartbeat = { process: 'ingest', node_id: newId(), applied_epoch: 0, healthy: true, reasons: [], blocked: [] }
     expect(await node.call('POST', 'heartbeat', heartbeat)).toMatchObject({ status: 404, body: { error: 'not_found' } })
+  })
+
+  test('204 for twenty thousand logs of unknown endpoints, with a reason each; 422 for more', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    const lag = Array.from({ length: reportLimits.logsMax }, () => aLag(newId(), { blocked_by: 'x'.repeat(1_000) }))
+    await node.heartbeat({}, { lag })
+    const heartbeat = { process: 'delivery', node_id: node.id, applied_epoch: 0, healthy: true, reasons: [] }
+    const more = { ...heartbeat, lag: [...lag, aLag(newId())] }
+    expect(await node.call('POST', 'heartbeat', more)).toMatchObject({ status: 422 })
+    await node.heartbeat()
   })
 
   test('422 for an unknown process', async () => {

@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { controlLimits } from '#control/limits.ts'
 import { newControl, type TestAccount, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -257,8 +258,7 @@ describe('health', () => {
     const account = await own.newAccount()
     const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc' })
     const node = await TestNode.register(own, 'loc')
-    const lag = { undelivered_segments: 2, undelivered_bytes: 900, oldest_sealed_at: null, blocked_by: null }
-    await node.heartbeat({}, { lag: [{ ...lag, endpoint_id: endpoint.id }] })
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 2, undelivered_bytes: 900 })] })
     const asked = await own.call('GET', '/metrics', undefined, { authorization: `Bearer ${token}` })
     expect(asked.body).toContain('inlet_undelivered_bytes{process="control"} 900\n')
     expect(asked.body).toMatch(new RegExp(`inlet_endpoint_undelivered_segments\\{endpoint_id="${endpoint.id}",.*\\} 2\\n`))

@@ -12,6 +12,7 @@ import { getViewMetrics } from '#store/view-counters.ts'
 import { getViewQuality } from '#store/view-quality.ts'
 import { archiveView, findView, getViewDetail, insertVersion, insertView, publishView, removeDraft } from '#store/views.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { aLag } from '../support/lags.ts'
 import { runStoreWorkers } from '../support/store-worker.ts'
 import {
   aCommit,
@@ -260,9 +261,7 @@ describeDatabases('concurrent callers', (kind) => {
     await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'a:1' }, t0)
     const endpoints = Array.from({ length: 3 }, newId)
     const beats = times(8, (index) => {
-      const lag = endpoints.map((endpoint_id) => ({
-        ...{ endpoint_id, undelivered_segments: index, undelivered_bytes: 0, oldest_sealed_at: null, blocked_by: null },
-      }))
+      const lag = endpoints.map((endpoint_id) => aLag(endpoint_id, { undelivered_segments: index }))
       const heartbeat = { process: 'delivery' as const, node_id, applied_epoch: index, healthy: true, reasons: [], lag }
       return transact(store, (db) => recordHeartbeat(db, heartbeat, t0 + index))
     })

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
-import { getNodeRegion, listLags, listNodes, recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { listBlockedLogs, listLags } from '#store/node-reports.ts'
+import { getNodeRegion, listNodes, recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { aLag as lagOf } from '../support/lags.ts'
 import { iso, t0 } from './fixtures.ts'
 
 const aNode = (change = {}) => {
@@ -11,10 +13,8 @@ const aNode = (change = {}) => {
   return { node_id, region: 'loc', ipv4: ['127.0.0.1'], ipv6: [], ingest_address: '127.0.0.1:8081', ...change }
 }
 const beat = { applied_epoch: 3, healthy: true, reasons: [] }
-const aLag = (endpoint_id: string, change: Partial<EndpointLag> = {}): EndpointLag => ({
-  ...{ endpoint_id, undelivered_segments: 2, undelivered_bytes: 9_000_000_000, oldest_sealed_at: iso(t0), blocked_by: null },
-  ...change,
-})
+const aLag = (endpoint_id: string, change: Partial<EndpointLag> = {}): EndpointLag =>
+  lagOf(endpoint_id, { undelivered_segments: 2, undelivered_bytes: 9_000_000_000, oldest_sealed_at: iso(t0), ...change })
 
 async function registered(store: TestStore, change = {}): Promise<string> {
   const node = aNode(change)
@@ -44,8 +44,11 @@ describeDatabases('nodes', (kind) => {
     await registered(store, { region: 'fra' })
     const say = (heartbeat: Parameters<typeof recordHeartbeat>[1], now: number) =>
       transact(store, (db) => recordHeartbeat(db, heartbeat, now))
-    await say({ process: 'ingest', node_id, ...beat }, t0)
-    await say({ process: 'ingest', node_id, applied_epoch: 4, healthy: false, reasons: ['the disk is full'] }, t0 + 1)
+    await say({ process: 'ingest', node_id, ...beat, blocked: [] }, t0)
+    await say(
+      { process: 'ingest', node_id, applied_epoch: 4, healthy: false, reasons: ['the disk is full'], blocked: [] },
+      t0 + 1,
+    )
     await say({ process: 'delivery', node_id, ...beat, lag: [] }, t0 + 2)
     expect(await listNodes(store.db, ['loc'])).toMatchObject([
       {
@@ -58,7 +61,7 @@ describeDatabases('nodes', (kind) => {
 
   test('a node that never registered is not found', async () => {
     await using store = await newStore(kind)
-    const stranger = { process: 'ingest', node_id: newId(), ...beat } as const
+    const stranger = { process: 'ingest' as const, node_id: newId(), ...beat, blocked: [] }
     await expect(transact(store, (db) => recordHeartbeat(db, stranger, t0))).rejects.toThrow(
       expect.objectContaining({ code: 'not_found' }),
     )
@@ -73,17 +76,38 @@ describeDatabases('nodes', (kind) => {
       transact(store, (db) => recordHeartbeat(db, { process: 'delivery', node_id, ...beat, lag: [...lag] }, t0))
     await say(one, [aLag(first), aLag(second)])
     await say(two, [aLag(first, { oldest_sealed_at: null, blocked_by: 'a \0 in words' })])
-    await say(one, [aLag(second, { undelivered_segments: 1 }), aLag(third), aLag(third, { undelivered_segments: 7 })])
+    await say(one, [
+      aLag(second, { undelivered_segments: 1, closed: true }),
+      aLag(third),
+      aLag(third, { undelivered_segments: 7 }),
+    ])
     const lags = await listLags(store.db, [first, second, third, newId()])
     expect(new Set(lags)).toEqual(
       new Set([
         { ...aLag(first, { oldest_sealed_at: null, blocked_by: 'a \uFFFD in words' }), node_id: two },
-        { ...aLag(second, { undelivered_segments: 1 }), node_id: one },
+        { ...aLag(second, { undelivered_segments: 1, closed: true }), node_id: one },
         { ...aLag(third, { undelivered_segments: 7 }), node_id: one },
       ]),
     )
     await say(one, [])
     expect(await listLags(store.db, [second, third])).toEqual([])
+  })
+
+  test('a heartbeat of ingest replaces the blocked logs of the node, of endpoints that exist or not', async () => {
+    await using store = await newStore(kind)
+    const [one, two] = [await registered(store), await registered(store)]
+    const [first, second] = [newId(), newId()]
+    const say = (node_id: string, ...blocked: { endpoint_id: string; reason: string }[]) =>
+      transact(store, (db) => recordHeartbeat(db, { process: 'ingest', node_id, ...beat, blocked }, t0))
+    await say(one, { endpoint_id: first, reason: 'EIO \0' }, { endpoint_id: second, reason: 'EACCES' })
+    await say(two, { endpoint_id: first, reason: 'EROFS' })
+    await say(one, { endpoint_id: first, reason: 'EIO \0' })
+    expect(new Set(await listBlockedLogs(store.db, [first, second]))).toEqual(
+      new Set([
+        { node_id: one, endpoint_id: first, reason: 'EIO \uFFFD' },
+        { node_id: two, endpoint_id: first, reason: 'EROFS' },
+      ]),
+    )
   })
 
   test('ten thousand endpoints can lag at once', async () => {

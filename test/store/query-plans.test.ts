@@ -11,7 +11,8 @@ import { listDlqFiles } from '#store/dlq-files.ts'
 import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
 import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobsFinishedBefore } from '#store/jobs.ts'
-import { listDegradingLags, listLags, registerNode } from '#store/nodes.ts'
+import { listBlockedLogs, listBlockedLogsOfAccount, listDegradingLags, listLags } from '#store/node-reports.ts'
+import { registerNode } from '#store/nodes.ts'
 import { listRawParquet } from '#store/raw-parquet.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/snapshot-sections.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
@@ -176,9 +177,14 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .insertInto('committed_seqs')
       .values(rows.map(({ id, at }) => ({ node_id: commit.node_id, endpoint_id: id, seq: at })))
       .execute()
+    const zeros = { open_segments: 0, undelivered_segments: 1, parked_segments: 0, quarantined_segments: 0, closed: 0 }
     await db
       .insertInto('endpoint_lags')
-      .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, undelivered_segments: 1, undelivered_bytes: 1 })))
+      .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, ...zeros, undelivered_bytes: 1 })))
+      .execute()
+    await db
+      .insertInto('blocked_logs')
+      .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, reason: 'a reason' })))
       .execute()
   })
 }
@@ -233,6 +239,8 @@ describeDatabases('query plans', (kind) => {
         ['view_quality', (db) => removeViewQualityBefore(db, t0)],
         ['view_quality', (db) => recordCommit(db, commitWithQuality(endpoint, view), t0 + 120_000)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
+        ['blocked_logs', (db) => listBlockedLogs(db, [endpoint])],
+        ['blocked_logs', (db) => listBlockedLogsOfAccount(db, account)],
         ['endpoints', (db) => listDegradingLags(db, account, t0)],
         ['commits', (db) => recordCommit(db, aCommit(endpoint, 99_999), t0 + 60_000)],
         ['commit_additions', (db) => listAddedArtifacts(db, [commit])],

@@ -39,7 +39,11 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
 
     app.post(
       '/heartbeat',
-      { config: { scope: 'node' }, schema: { body: Heartbeat, response: { 204: Empty } } },
+      {
+        config: { scope: 'node' },
+        bodyLimit: controlLimits.heartbeatBodyBytesMax,
+        schema: { body: Heartbeat, response: { 204: Empty } },
+      },
       async (request, reply) => {
         await nodes.heartbeat(request.body)
         return reply.code(204).send()

@@ -6,7 +6,8 @@
 import type { DestinationStatus } from '#model/destination.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
 import type { EndpointFacts } from '#store/endpoints.ts'
-import type { NodeFacts, NodeLag, ProcessFacts } from '#store/nodes.ts'
+import type { NodeLag } from '#store/node-reports.ts'
+import type { NodeFacts, ProcessFacts } from '#store/nodes.ts'
 import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds } from '../limits.ts'
 
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }

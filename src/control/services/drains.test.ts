@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { isoTimestamp } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
-import type { NodeFacts, NodeLag, ProcessFacts } from '#store/nodes.ts'
+import type { NodeLag } from '#store/node-reports.ts'
+import type { NodeFacts, ProcessFacts } from '#store/nodes.ts'
+import { aLag as aLagOf } from '../../../test/support/lags.ts'
 import { isDrained } from './drains.ts'
 
 const now = Date.parse('2026-11-20T08:00:00.000Z')
@@ -20,8 +22,8 @@ const aNode = (ingest: ProcessFacts | null = aProcess(), delivery: ProcessFacts 
   delivery,
 })
 const aLag = ({ id }: NodeFacts, undelivered_segments = 1): NodeLag => ({
-  ...{ node_id: id, endpoint_id: endpoint.id, undelivered_segments, undelivered_bytes: 9 },
-  ...{ oldest_sealed_at: null, blocked_by: null },
+  ...aLagOf(endpoint.id, { undelivered_segments }),
+  node_id: id,
 })
 
 describe('isDrained', () => {

@@ -10,7 +10,8 @@ import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { segmentLimits } from '#model/limits.ts'
 import { type DrainingEndpoint, listDrainingEndpoints, removeDrainedEndpoint } from '#store/endpoints.ts'
-import { listLags, type NodeFacts, type NodeLag } from '#store/nodes.ts'
+import { listLags, type NodeLag } from '#store/node-reports.ts'
+import type { NodeFacts } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { controlLimits, drainLimits } from '../limits.ts'
 import type { Provisioner } from '../provisioning/provisioner.ts'
@@ -68,8 +69,10 @@ export function isDrained(
     // An ingest process that died has left its segment open. The next one seals it before it registers the node.
     if (Date.parse(ingest.last_seen_at) < sealedMs) return false
     const reportedMs = Math.max(sealedMs, Date.parse(registered_at) + drainLimits.graceSeconds * 1000)
-    return (
-      Date.parse(delivery.last_seen_at) >= reportedMs && !lags.some((lag) => lag.node_id === id && lag.undelivered_segments > 0)
-    )
+    return Date.parse(delivery.last_seen_at) >= reportedMs && !lags.some((lag) => lag.node_id === id && holdsSegments(lag))
   })
+}
+
+function holdsSegments(lag: NodeLag): boolean {
+  return lag.undelivered_segments + lag.parked_segments > 0
 }

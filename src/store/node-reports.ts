@@ -1,0 +1,142 @@
+/**
+ * What nodes report about the logs on their disks.
+ *
+ * Owns: the rows of each node, replaced by every report. Does not own: what they mean for an endpoint (control/provisioning).
+ * Law: a row needs no endpoint. Nodes also report logs whose endpoint was deleted, or is unknown to this database.
+ */
+import type { BlockedLog, EndpointLag } from '#model/node-protocol.ts'
+import { fromFlag, fromTimeOrNull, toStorableText, toTimeOrNull } from './columns.ts'
+import { storeLimits } from './limits.ts'
+import type { Database } from './schema.ts'
+import type { Db, Tx } from './store.ts'
+
+export type NodeLag = EndpointLag & { readonly node_id: string }
+export type NodeBlockedLog = BlockedLog & { readonly node_id: string }
+
+type LagRow = Database['endpoint_lags']
+
+/** Returns what nodes hold of these endpoints. A node without a row of an endpoint holds nothing of it. */
+export async function listLags(db: Db, endpointIds: readonly string[]): Promise<readonly NodeLag[]> {
+  const lags: NodeLag[] = []
+  for (const ids of inChunks(endpointIds)) {
+    const rows = await db
+      .selectFrom('endpoint_lags')
+      .selectAll()
+      .where('endpoint_id', 'in', ids)
+      .orderBy('endpoint_id')
+      .orderBy('node_id')
+      .execute()
+    lags.push(...rows.map(toNodeLag))
+  }
+  return lags
+}
+
+/** Returns the lags of all accounts, for operators. */
+export async function listAllLags(db: Db): Promise<readonly NodeLag[]> {
+  const rows = await db.selectFrom('endpoint_lags').selectAll().orderBy('endpoint_id').orderBy('node_id').execute()
+  return rows.map(toNodeLag)
+}
+
+/**
+ * Returns the lags that degrade an account's endpoints: blocked, with segments that need a person, or with a segment sealed before
+ * `sealedBefore` (epoch ms).
+ */
+export async function listDegradingLags(db: Db, account_id: string, sealedBefore: number): Promise<readonly NodeLag[]> {
+  const rows = await db
+    .selectFrom('endpoint_lags')
+    .innerJoin('endpoints', 'endpoints.id', 'endpoint_lags.endpoint_id')
+    .selectAll('endpoint_lags')
+    .where('endpoints.account_id', '=', account_id)
+    .where('endpoints.deleted_at', 'is', null)
+    .where(({ eb, or }) =>
+      or([
+        eb('blocked_by', 'is not', null),
+        eb('oldest_sealed_at', '<', sealedBefore),
+        eb('parked_segments', '>', 0),
+        eb('quarantined_segments', '>', 0),
+      ]),
+    )
+    .execute()
+  return rows.map(toNodeLag)
+}
+
+/** Returns the logs of these endpoints that ingest of a node cannot append to. */
+export async function listBlockedLogs(db: Db, endpointIds: readonly string[]): Promise<readonly NodeBlockedLog[]> {
+  const blocked: NodeBlockedLog[] = []
+  for (const ids of inChunks(endpointIds))
+    blocked.push(
+      ...(await db.selectFrom('blocked_logs').selectAll().where('endpoint_id', 'in', ids).orderBy('node_id').execute()),
+    )
+  return blocked
+}
+
+/** Returns the same for all endpoints of an account. */
+export function listBlockedLogsOfAccount(db: Db, account_id: string): Promise<readonly NodeBlockedLog[]> {
+  return db
+    .selectFrom('blocked_logs')
+    .innerJoin('endpoints', 'endpoints.id', 'blocked_logs.endpoint_id')
+    .selectAll('blocked_logs')
+    .where('endpoints.account_id', '=', account_id)
+    .where('endpoints.deleted_at', 'is', null)
+    .orderBy('blocked_logs.node_id')
+    .execute()
+}
+
+/** Makes the rows of the node those of its report. Only rows that differ are written: most logs are idle between two reports. */
+export async function replaceLags(db: Tx, node_id: string, lags: readonly EndpointLag[]): Promise<void> {
+  const reported = new Map(lags.map((lag) => [lag.endpoint_id, toLagRow(node_id, lag)]))
+  const stored = await db.selectFrom('endpoint_lags').selectAll().where('node_id', '=', node_id).execute()
+  const gone = stored.flatMap(({ endpoint_id }) => (reported.has(endpoint_id) ? [] : [endpoint_id]))
+  for (const row of stored) if (isSame(row, reported.get(row.endpoint_id))) reported.delete(row.endpoint_id)
+  for (const ids of inChunks(gone))
+    await db.deleteFrom('endpoint_lags').where('node_id', '=', node_id).where('endpoint_id', 'in', ids).execute()
+  for (const rows of inChunks([...reported.values()]))
+    await db
+      .insertInto('endpoint_lags')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict.columns(['endpoint_id', 'node_id']).doUpdateSet(({ ref }) => ({
+          open_segments: ref('excluded.open_segments'),
+          undelivered_segments: ref('excluded.undelivered_segments'),
+          parked_segments: ref('excluded.parked_segments'),
+          quarantined_segments: ref('excluded.quarantined_segments'),
+          undelivered_bytes: ref('excluded.undelivered_bytes'),
+          oldest_sealed_at: ref('excluded.oldest_sealed_at'),
+          blocked_by: ref('excluded.blocked_by'),
+          closed: ref('excluded.closed'),
+        })),
+      )
+      .execute()
+}
+
+export async function replaceBlockedLogs(db: Tx, node_id: string, blocked: readonly BlockedLog[]): Promise<void> {
+  await db.deleteFrom('blocked_logs').where('node_id', '=', node_id).execute()
+  const rows = new Map(
+    blocked.map(({ endpoint_id, reason }) => [endpoint_id, { node_id, endpoint_id, reason: toStorableText(reason) }]),
+  )
+  for (const chunk of inChunks([...rows.values()])) await db.insertInto('blocked_logs').values(chunk).execute()
+}
+
+function isSame(stored: LagRow, reported: LagRow | undefined): boolean {
+  if (reported === undefined) return false
+  return Object.entries(reported).every(([column, value]) => stored[column as keyof LagRow] === value)
+}
+
+function toLagRow(node_id: string, { closed, oldest_sealed_at, blocked_by, ...lag }: EndpointLag): LagRow {
+  return {
+    ...lag,
+    node_id,
+    oldest_sealed_at: fromTimeOrNull(oldest_sealed_at),
+    blocked_by: blocked_by === null ? null : toStorableText(blocked_by),
+    closed: fromFlag(closed),
+  }
+}
+
+function toNodeLag(row: LagRow): NodeLag {
+  return { ...row, oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at), closed: row.closed === 1 }
+}
+
+function* inChunks<T>(values: readonly T[]): Generator<readonly T[]> {
+  for (let start = 0; start < values.length; start += storeLimits.insertRowsMax)
+    yield values.slice(start, start + storeLimits.insertRowsMax)
+}
