@@ -69,7 +69,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const outbox = new Outbox({
     directory: paths.outbox,
     send: (commits, signal) => control.sendCommits(commits, signal),
-    onRecorded: (commit) => janitor.removeDelivered(commit),
+    onRecorded: (entry) => janitor.removeDelivered(entry),
+    onLost: ({ id }) => pipeline.deliverAgain(id),
     files,
     clock,
     logger,

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import type { Files } from '#lib/files.ts'
-import type { SegmentCommit } from '#model/commit.ts'
+import type { OutboxEntry } from '#node/outbox-files.ts'
 import type { SegmentSource } from './segments.ts'
 
 /**
@@ -18,7 +18,7 @@ export class Janitor {
     this.#segments = segments
   }
 
-  async removeDelivered({ endpoint_id, log, seq }: SegmentCommit): Promise<void> {
+  async removeDelivered({ endpoint_id, log, seq }: OutboxEntry): Promise<void> {
     await this.#segments.remove({ logName: endpoint_id, incarnation: log, seq })
   }
 

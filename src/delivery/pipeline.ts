@@ -78,6 +78,11 @@ export class Pipeline implements Service {
     await Promise.all([...this.#queues.values()].map((queue) => queue.ended()))
   }
 
+  /** Takes back a segment whose commit was lost on this node. Its marker may be in the bucket, so it is adopted if possible. */
+  deliverAgain(id: string): void {
+    if (this.#committed.delete(id)) this.#recovered?.add(id)
+  }
+
   /** Returns the lag of each log that has one. */
   lag(): readonly EndpointLag[] {
     return [...this.#queues.values()].flatMap((queue) => queue.lag() ?? [])

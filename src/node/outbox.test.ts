@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -25,6 +25,7 @@ afterEach(() => rm(directory, { recursive: true }))
 function open(send: (commits: readonly SegmentCommit[]) => readonly string[]) {
   const sent: string[][] = []
   const recorded: string[] = []
+  const lost: string[] = []
   const outbox = new Outbox({
     directory,
     send: async (commits) => {
@@ -32,11 +33,12 @@ function open(send: (commits: readonly SegmentCommit[]) => readonly string[]) {
       return send(commits)
     },
     onRecorded: async ({ id }) => void recorded.push(id),
+    onLost: ({ id }) => void lost.push(id),
     files: systemFiles,
     clock: systemClock,
     logger: createLogger('test', 'silent'),
   })
-  return { outbox, sent, recorded }
+  return { outbox, sent, recorded, lost }
 }
 
 const all = (commits: readonly SegmentCommit[]) => commits.map(({ id }) => id)
@@ -70,18 +72,52 @@ describe('Outbox', () => {
     expect(after.outbox.size).toBe(0)
   })
 
-  test('keeps a rejected commit and sends the others', async () => {
-    const rejected = aCommit({ seq: 1 }).id
-    const { outbox, recorded } = open((commits) => {
-      if (commits.some(({ id }) => id === rejected)) throw new ControlError(422, 'no')
-      return all(commits)
+  test.each([422, 500])(
+    'a commit that control refuses with %i holds the later ones of its endpoint, and no other endpoint',
+    async (status) => {
+      const refused = aCommit({ seq: 2 })
+      let isRefused = true
+      const { outbox, sent, recorded } = open((commits) => {
+        if (isRefused && commits.some(({ id }) => id === refused.id)) throw new ControlError(status, 'no')
+        return all(commits)
+      })
+      for (const seq of [1, 2, 3]) await outbox.add(aCommit({ seq }))
+      const others = Array.from({ length: 30 }, (_, index) => aCommit({ seq: 100 + index, endpoint_id: newId() }))
+      for (const other of others) await outbox.add(other)
+      await outbox.start()
+      await until('the other commits', () => recorded.length === 31)
+      expect(recorded).toContain(aCommit({ seq: 1 }).id)
+      await until('the reason', () => outbox.reasonOf(refused.endpoint_id) !== null)
+      expect(outbox.reasonOf(refused.endpoint_id)).toBe(`control refused commit ${refused.id}: no`)
+      expect(others.map(({ endpoint_id }) => outbox.reasonOf(endpoint_id)).filter((reason) => reason !== null)).toEqual([])
+      isRefused = false
+      await until('the reason to be gone', () => outbox.reasonOf(refused.endpoint_id) === null)
+      await outbox.stop(inTime())
+      const ofEndpoint = [1, 2, 3].map((seq) => aCommit({ seq }).id)
+      expect(recorded.filter((id) => ofEndpoint.includes(id))).toEqual(ofEndpoint)
+      expect(sent[0]).toHaveLength(33)
+    },
+  )
+
+  test('sends commits of many endpoints in one request', async () => {
+    const { outbox, sent, recorded } = open(all)
+    for (let seq = 0; seq < 50; seq += 1) await outbox.add(aCommit({ seq, endpoint_id: newId() }))
+    await outbox.start()
+    await outbox.stop(inTime())
+    expect([sent.length, recorded.length]).toEqual([1, 50])
+  })
+
+  test('a stop does not wait for an endpoint that is held back', async () => {
+    const { outbox } = open(() => {
+      throw new ControlError(422, 'no')
     })
     await outbox.start()
-    for (const seq of [1, 2, 3]) await outbox.add(aCommit({ seq }))
-    await until('the other commits', () => recorded.length === 2)
-    expect(outbox.has(rejected)).toBe(true)
-    await outbox.stop(AbortSignal.abort())
-    expect(await readdir(directory)).toEqual([`${rejected}.json`])
+    const commit = aCommit({ seq: 1 })
+    await outbox.add(commit)
+    await until('the refusal', () => outbox.reasonOf(commit.endpoint_id) !== null)
+    const signal = inTime()
+    await outbox.stop(signal)
+    expect([signal.aborted, outbox.has(commit.id)]).toEqual([false, true])
   })
 
   test('backs off if control records none of the commits', async () => {
@@ -118,12 +154,19 @@ describe('Outbox', () => {
     expect(Math.max(...sent.map((ids) => ids.length))).toBe(2)
   })
 
-  test('removes temporary files of a crash and renames unreadable files', async () => {
-    await writeFile(join(directory, 'a.json.1-0.tmp'), '{"id":')
-    await writeFile(join(directory, 'b.json'), '{"id":1}')
-    const { outbox } = open(all)
+  test('removes temporary files of a crash, and sets damaged entries aside', async () => {
+    const before = open(down)
+    for (const seq of [1, 2, 3]) await before.outbox.add(aCommit({ seq }))
+    const names = (await readdir(directory)).toSorted()
+    await writeFile(join(directory, `${names[0]}.1-0.tmp`), '{"id":')
+    await writeFile(join(directory, names[0] ?? ''), '{"id":1}')
+    // An intact entry under another name.
+    await copyFile(join(directory, names[2] ?? ''), join(directory, names[1] ?? ''))
+    const { outbox, recorded, lost } = open(all)
     await outbox.start()
-    expect(await readdir(directory)).toEqual(['b.json.unreadable'])
     await outbox.stop(inTime())
+    expect(lost).toEqual([1, 2].map((seq) => aCommit({ seq }).id))
+    expect(recorded).toEqual([aCommit({ seq: 3 }).id])
+    expect((await readdir(directory)).toSorted()).toEqual([`${names[0]}.damaged`, `${names[1]}.damaged`])
   })
 })

@@ -1,179 +1,199 @@
-import { join } from 'node:path'
-import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
-import { type Files, writeDurably } from '#lib/files.ts'
-import { parseJson } from '#lib/json.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import type { Files } from '#lib/files.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { SegmentCommit } from '#model/commit.ts'
+import type { SegmentCommit } from '#model/commit.ts'
 import { ControlError } from './control-client.ts'
+import { type Batch, loadBatch, type Share } from './outbox-batch.ts'
+import { type OutboxEntry, OutboxFiles } from './outbox-files.ts'
+import { OutboxQueue } from './outbox-queue.ts'
 
 const batchMax = 50
-/** Limit for a batch of several commits, well below the body limit of control. */
-const batchBytesMax = 8 * MiB
+/** Upper bound for a wait that an added commit ends. */
+const restMsMax = 60_000
+/** From this many failures in a row on, control counts as away. One failure may have been caused by a commit. */
+const attemptsOfOutage = 2
+/** Client errors that say nothing about the commits: credentials, the address of control, timeouts, rate limits. */
+const unrelatedStatuses: readonly number[] = [401, 403, 404, 408, 429]
 
 export type OutboxOptions = {
   readonly directory: string
   /** Sends commits to control and returns the ids that are durable there. */
   readonly send: (commits: readonly SegmentCommit[], signal: AbortSignal) => Promise<readonly string[]>
   /** Called once a commit is durable in the store and before it leaves the outbox. Must be idempotent. */
-  readonly onRecorded: (commit: SegmentCommit) => Promise<void>
+  readonly onRecorded: (entry: OutboxEntry) => Promise<void>
+  /** Called when the entry of a commit was lost before control recorded it: its segment must be delivered again. */
+  readonly onLost: (entry: OutboxEntry) => void
   readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
 }
 
 /**
- * Queue of commits to send to control, one fsynced file each.
+ * The commits to send to control, one fsynced file each, in one queue per endpoint.
  *
- * Owns: keeping commits across restarts, sending them in order, retrying forever.
- * Does not own: when a segment may be committed.
- * Law: a commit is removed only after control recorded it and `onRecorded` resolved. Only one batch is in memory, because many
- * commits may accumulate while control is unreachable.
+ * Owns: keeping commits across restarts, sending them in order, retrying for ever, each endpoint apart. Does not own: when a segment may be
+ * committed, how it is removed.
+ * Law: an entry is removed only after control recorded it and `onRecorded` resolved. A failure holds only the endpoint that has it: after a
+ * request with several commits failed, each of them is sent alone. Only one batch is in memory, because many commits may accumulate while
+ * control is unreachable.
  */
 export class Outbox implements Service {
   readonly name = 'outbox'
   readonly #options: OutboxOptions
-  /** File size in bytes by commit id, in sending order. */
-  readonly #pending = new Map<string, number>()
+  readonly #files: OutboxFiles
+  /** By endpoint id. The endpoint that waits longest is first. */
+  readonly #queues = new Map<string, OutboxQueue>()
+  readonly #ids = new Set<string>()
+  readonly #outage = new Backoff({ delayMsMin: 100, delayMsMax: 10_000 })
   readonly #stopping = new AbortController()
   #wake: () => void = () => undefined
   #sending: Promise<void> = Promise.resolve()
 
   constructor(options: OutboxOptions) {
     this.#options = options
+    this.#files = new OutboxFiles(options)
   }
 
   async start(): Promise<void> {
-    const { directory, files, logger } = this.#options
-    await files.makeDirectory(directory)
-    const loaded: (Pick<SegmentCommit, 'id' | 'seq'> & { readonly bytes: number })[] = []
-    for (const { name } of await files.list(directory)) {
-      // Left by a crash during a write that was never acknowledged.
-      if (name.endsWith('.tmp')) await files.remove(join(directory, name))
-      if (!name.endsWith('.json')) continue
-      const bytes = await files.read(join(directory, name))
-      const parsed = decode(bytes)
-      if (parsed.success) loaded.push({ id: parsed.data.id, seq: parsed.data.seq, bytes: bytes?.byteLength ?? 0 })
-      // The segment still exists and its marker is in the bucket, so delivery will commit it again.
-      else {
-        await files.rename(join(directory, name), join(directory, `${name}.unreadable`))
-        logger.error({ name, reason: parsed.error.message }, 'outbox commit unreadable; file renamed')
-      }
-    }
-    for (const { id, bytes } of loaded.toSorted(compareForSending)) this.#pending.set(id, bytes)
-    this.#sending = this.#sendAll(this.#stopping.signal)
+    for (const entry of await this.#files.list()) this.#enqueue(entry)
+    this.#sending = this.#sendAll()
   }
 
+  /** Sends until every endpoint is done or held back, or the signal aborts. The rest stays on disk. */
   async stop(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
-    while (this.#pending.size > 0 && !signal.aborted) await sleep(clock, 20, signal)
+    while (!signal.aborted && this.#queues.values().some(({ isProgressing }) => isProgressing)) await sleep(clock, 20, signal)
     this.#stopping.abort()
-    this.#wake()
     await this.#sending
+    await Promise.all([...this.#queues.values()].map((queue) => queue.settled()))
   }
 
   has(id: string): boolean {
-    return this.#pending.has(id)
+    return this.#ids.has(id)
   }
 
   get size(): number {
-    return this.#pending.size
+    return this.#ids.size
+  }
+
+  /** Returns why commits of an endpoint cannot be sent, or its delivered segments cannot be removed; null if nothing fails. */
+  reasonOf(endpointId: string): string | null {
+    return this.#queues.get(endpointId)?.reason ?? null
   }
 
   /** Adds a commit. It is durable when this resolves. */
   async add(commit: SegmentCommit): Promise<void> {
-    const bytes = Buffer.from(JSON.stringify(commit))
-    await writeDurably(this.#options.files, this.#path(commit.id), bytes)
-    this.#pending.set(commit.id, bytes.byteLength)
+    const { id, endpoint_id, log, seq } = commit
+    const entry = { id, endpoint_id, log, seq }
+    await this.#files.write(entry, commit)
+    this.#enqueue(entry)
     this.#wake()
   }
 
-  async #sendAll(signal: AbortSignal): Promise<void> {
-    const { send, onRecorded, files, clock, logger } = this.#options
-    const backoff = new Backoff({ delayMsMin: 100, delayMsMax: 10_000 })
-    let batchSize = batchMax
+  #enqueue(entry: OutboxEntry): void {
+    const { clock, logger } = this.#options
+    const queue =
+      this.#queues.get(entry.endpoint_id) ?? new OutboxQueue({ remove: (recorded) => this.#remove(recorded), clock, logger })
+    this.#queues.set(entry.endpoint_id, queue)
+    queue.add(entry)
+    this.#ids.add(entry.id)
+  }
+
+  async #sendAll(): Promise<void> {
+    const { signal } = this.#stopping
+    const { logger } = this.#options
+    const load = { files: this.#files, onLost: (entry: OutboxEntry) => this.#forgetLost(entry), logger }
     while (!signal.aborted) {
-      const ids = this.#nextIds(batchSize)
-      const [first] = ids
-      if (first === undefined) {
-        await this.#waitForMore(signal)
-        continue
-      }
-      try {
-        const batch = await Promise.all(ids.map((id) => this.#read(id)))
-        const recorded = new Set(await send(batch, signal))
-        if (recorded.size === 0) throw new Error('control recorded none of the commits')
-        for (const commit of batch) {
-          if (!recorded.has(commit.id)) continue
-          await onRecorded(commit)
-          await files.remove(this.#path(commit.id))
-          this.#pending.delete(commit.id)
-        }
-        if (backoff.attempts > 0) logger.info({ waiting: this.#pending.size }, 'commit reporting restored')
-        backoff.reset()
-        batchSize = batchMax
-      } catch (error) {
-        if (signal.aborted) return
-        // A rejected commit must not block the others. Sending one at a time finds it, and it moves to the end.
-        if (batchSize === 1 && isCausedByCommit(error)) {
-          const bytes = this.#pending.get(first) ?? 0
-          this.#pending.delete(first)
-          this.#pending.set(first, bytes)
-        }
-        batchSize = 1
-        const delayMs = backoff.next()
-        if (backoff.attempts === 1 || backoff.attempts % 20 === 0) {
-          logger.warn({ waiting: this.#pending.size, reason: String(error) }, 'commit reporting failed; retrying')
-        }
-        await sleep(clock, delayMs, signal)
-      }
+      const shares = this.#nextShares()
+      if (shares.length === 0) await this.#rest()
+      else await this.#send(await loadBatch(shares, load))
     }
   }
 
-  #nextIds(batchSize: number): readonly string[] {
-    const ids: string[] = []
-    let batchBytes = 0
-    for (const [id, bytes] of this.#pending) {
-      batchBytes += bytes
-      if (ids.length === batchSize || (ids.length > 0 && batchBytes > batchBytesMax)) break
-      ids.push(id)
+  /** Waits for the next commit that may be sent. */
+  async #rest(): Promise<void> {
+    const woken = new AbortController()
+    this.#wake = () => woken.abort()
+    const waitMs = Math.min(restMsMax, ...this.#queues.values().map((queue) => queue.waitMs ?? restMsMax))
+    await sleep(this.#options.clock, waitMs, AbortSignal.any([woken.signal, this.#stopping.signal]))
+  }
+
+  /** Picks what the next request sends. During an outage it is one commit, which finds out whether control is back. */
+  #nextShares(): readonly Share[] {
+    const shares = new Map<string, Share>()
+    let left = this.#outage.attempts > 0 ? 1 : batchMax
+    for (const [endpointId, queue] of this.#queues) {
+      if (left <= 0) break
+      if (queue.waitMs !== 0 || (queue.isSuspect && shares.size > 0)) continue
+      const entries = queue.next(left)
+      shares.set(endpointId, { endpointId, queue, entries })
+      left = queue.isSuspect ? 0 : left - entries.length
     }
-    return ids
+    for (const [endpointId, { queue }] of shares) {
+      this.#queues.delete(endpointId)
+      this.#queues.set(endpointId, queue)
+    }
+    return [...shares.values()]
   }
 
-  async #read(id: string): Promise<SegmentCommit> {
-    const parsed = decode(await this.#options.files.read(this.#path(id)))
-    if (parsed.success) return parsed.data
-    throw new UnreadableError(`commit ${id} in the outbox is unreadable: ${parsed.error.message}`)
+  #forgetLost(entry: OutboxEntry): void {
+    this.#queues.get(entry.endpoint_id)?.drop(entry)
+    this.#ids.delete(entry.id)
+    this.#forgetIfEmpty(entry.endpoint_id)
+    this.#options.onLost(entry)
   }
 
-  async #waitForMore(signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#wake = resolve
-    if (!signal.aborted && this.#pending.size === 0) await promise
+  async #send({ shares, commits }: Batch): Promise<void> {
+    const { send, logger } = this.#options
+    const { signal } = this.#stopping
+    if (commits.length === 0) return
+    try {
+      const recorded = new Set(await send(commits, signal))
+      for (const { endpointId, queue, entries } of shares) {
+        const missing = entries.find(({ id }) => !recorded.has(id))
+        // The later ones of this endpoint wait for it, to keep their order.
+        for (const entry of entries.slice(0, missing && entries.indexOf(missing))) queue.record(entry)
+        if (missing !== undefined) queue.hold(missing, `control did not record commit ${missing.id}`)
+        void queue.startRemoval(signal)?.then(() => this.#forgetIfEmpty(endpointId))
+      }
+      if (this.#outage.attempts >= attemptsOfOutage) logger.info({ waiting: this.size }, 'commit reporting restored')
+      this.#outage.reset()
+    } catch (error) {
+      if (!signal.aborted) await this.#handleFailure(shares, error)
+    }
   }
 
-  #path(id: string): string {
-    return join(this.#options.directory, `${id}.json`)
+  async #handleFailure(shares: readonly Share[], error: unknown): Promise<void> {
+    const { clock, logger } = this.#options
+    const status = error instanceof ControlError ? error.status : 0
+    const isRefusal = status >= 400 && status < 500 && !unrelatedStatuses.includes(status)
+    const [first, ...others] = shares.flatMap(({ queue, entries }) => entries.map((entry) => ({ queue, entry })))
+    // Any failure may have been caused by one of the commits. Sending each of them alone finds it.
+    if (others.length > 0) for (const { queue, entries } of shares) queue.suspect(entries.length)
+    else if (isRefusal || status === 500) {
+      first?.queue.hold(first.entry, `control refused commit ${first.entry.id}: ${errorMessage(error)}`)
+    }
+    if (isRefusal) {
+      this.#outage.reset()
+      return
+    }
+    const delayMs = this.#outage.next()
+    if (this.#outage.attempts % 20 === attemptsOfOutage) {
+      logger.warn({ waiting: this.size, reason: errorMessage(error) }, 'commit reporting failed; retrying')
+    }
+    await sleep(clock, delayMs, this.#stopping.signal)
   }
-}
 
-class UnreadableError extends Error {
-  override readonly name = 'UnreadableError'
-}
+  async #remove(entry: OutboxEntry): Promise<void> {
+    await this.#options.onRecorded(entry)
+    await this.#files.remove(entry)
+    this.#ids.delete(entry.id)
+  }
 
-function isCausedByCommit(error: unknown): boolean {
-  return error instanceof UnreadableError || (error instanceof ControlError && error.status >= 400 && error.status < 500)
-}
-
-function decode(bytes: Uint8Array | undefined) {
-  return SegmentCommit.safeParse(parseJson(Buffer.from(bytes ?? []).toString('utf8')))
-}
-
-type Ordered = Pick<SegmentCommit, 'id' | 'seq'>
-
-function compareForSending(a: Ordered, b: Ordered): number {
-  return a.seq - b.seq || (a.id < b.id ? -1 : 1)
+  #forgetIfEmpty(endpointId: string): void {
+    if (this.#queues.get(endpointId)?.size === 0) this.#queues.delete(endpointId)
+  }
 }

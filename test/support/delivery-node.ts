@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type Config, readConfig } from '#config.ts'
 import { type App, startDelivery } from '#delivery/app.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
-import { systemFiles } from '#lib/files.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
@@ -53,6 +53,8 @@ export class DeliveryNode implements AsyncDisposable {
   readonly stores: FaultyStores
   readonly config: Config
   readonly directory: string
+  /** Used by the next start. */
+  files: Files = systemFiles
   #app: App | undefined
   #epoch = 0
 
@@ -109,7 +111,7 @@ export class DeliveryNode implements AsyncDisposable {
 
   async start(): Promise<void> {
     const logger = createLogger('delivery', this.config.logLevel)
-    this.#app = await startDelivery(this.config, { logger, clock: hurriedClock, stores: this.stores })
+    this.#app = await startDelivery(this.config, { logger, clock: hurriedClock, stores: this.stores, files: this.files })
   }
 
   async stop(signal = AbortSignal.timeout(10_000)): Promise<void> {
