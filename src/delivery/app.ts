@@ -69,7 +69,10 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const outbox = new Outbox({
     directory: paths.outbox,
     send: (commits, signal) => control.sendCommits(commits, signal),
-    onRecorded: (entry) => janitor.removeDelivered(entry),
+    onRecorded: async (entry) => {
+      pipeline.markCommitted(entry.id)
+      await janitor.removeDelivered(entry)
+    },
     onLost: ({ id }) => pipeline.deliverAgain(id),
     files,
     clock,

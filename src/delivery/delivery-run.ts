@@ -14,6 +14,20 @@ export type DeliveryRun = {
   readonly signal: AbortSignal
 }
 
+/** How a delivery ended. `gone`: someone else removed or renamed the segment, so there is nothing left to deliver. */
+export type DeliveryOutcome = 'committed' | 'parked' | 'gone'
+
+/** Thrown by a stage that ends a delivery before its commit. */
+export class DeliveryEnded extends Error {
+  override readonly name = 'DeliveryEnded'
+  readonly outcome: Exclude<DeliveryOutcome, 'committed'>
+
+  constructor(outcome: Exclude<DeliveryOutcome, 'committed'>) {
+    super(`the delivery ended: ${outcome}`)
+    this.outcome = outcome
+  }
+}
+
 /** Facts about a segment, from its footer and name. */
 export type SegmentFacts = {
   /** The id of its commit. */

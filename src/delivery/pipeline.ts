@@ -5,7 +5,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { commitId } from '#model/commit.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { listParked } from './crash-ledger.ts'
-import type { DeliveryRun } from './delivery-run.ts'
+import type { DeliveryOutcome, DeliveryRun } from './delivery-run.ts'
 import { LogQueue, type QueuedSegment } from './log-queue.ts'
 import type { Segment, SegmentSource } from './segments.ts'
 
@@ -21,7 +21,7 @@ export type PipelineOptions = {
   readonly nodeId: string
   readonly segments: SegmentSource
   readonly crashLedgerDirectory: string
-  readonly deliver: (run: DeliveryRun) => Promise<'committed' | 'parked'>
+  readonly deliver: (run: DeliveryRun) => Promise<DeliveryOutcome>
   /** Whether the segment's commit is in the outbox. */
   readonly isReported: (id: string) => boolean
   readonly files: Files
@@ -35,12 +35,14 @@ export type PipelineOptions = {
  * Owns: the scans, and which segments still have to be delivered. Does not own: the order within a log (log-queue.ts), the steps of one
  * delivery (segment-delivery.ts).
  * Law: a segment is delivered only after every segment before it in its log is sealed. A watch only makes a scan earlier: scans find everything.
+ * A listing may be older than what happened since: a segment whose commit left the outbox meanwhile is in `#committed` before it is removed,
+ * and stays there until a later listing no longer has it. So each listed segment is in one of both, or was never committed.
  */
 export class Pipeline implements Service {
   readonly name = 'pipeline'
   readonly #options: PipelineOptions
   readonly #queues = new Map<string, LogQueue>()
-  /** Ids of committed segments that may still be on disk. */
+  /** Ids of committed segments that may still be on disk, or in a listing that is older than their removal. */
   readonly #committed = new Set<string>()
   readonly #aborting = new AbortController()
   #stopping = false
@@ -83,6 +85,11 @@ export class Pipeline implements Service {
     if (this.#committed.delete(id)) this.#recovered?.add(id)
   }
 
+  /** Control has recorded the commit of the segment. Call it before the segment is removed. */
+  markCommitted(id: string): void {
+    this.#committed.add(id)
+  }
+
   /** Returns the lag of each log that has one. */
   lag(): readonly EndpointLag[] {
     return [...this.#queues.values()].flatMap((queue) => queue.lag() ?? [])
@@ -115,11 +122,12 @@ export class Pipeline implements Service {
 
   async #scan(): Promise<void> {
     const { nodeId, segments, files, crashLedgerDirectory, isReported } = this.#options
-    const parked = await listParked(files, crashLedgerDirectory)
     const found = (await segments.list()).map((segment) => ({
       ...segment,
       id: commitId(nodeId, segment.incarnation, segment.seq),
     }))
+    // Read after the listing: a delivery that ended meanwhile may have parked its segment.
+    const parked = await listParked(files, crashLedgerDirectory)
     const present = new Set(found.map(({ id }) => id))
     this.#recovered ??= new Set(present)
     for (const id of this.#committed) if (!present.has(id) && !isReported(id)) this.#committed.delete(id)
@@ -157,6 +165,9 @@ export class Pipeline implements Service {
     const recovered = this.#recovered?.delete(segment.id) === true
     const outcome = await this.#options.deliver({ segment, recovered, ...run })
     if (outcome === 'committed') this.#committed.add(segment.id)
+    if (outcome !== 'gone' || this.#committed.has(segment.id) || this.#options.isReported(segment.id)) return
+    const { logName, seq, incarnation } = segment
+    this.#options.logger.warn({ log: logName, seq, incarnation }, 'segment was removed or renamed before its delivery')
   }
 }
 

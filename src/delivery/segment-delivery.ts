@@ -15,7 +15,14 @@ import { Committer } from './commit/committer.ts'
 import { ArtifactsMissing } from './commit/marker.ts'
 import type { BuiltArtifacts } from './convert/build.ts'
 import { Converter, type ConverterOptions } from './convert/converter.ts'
-import { type DeliveryRun, type DeliveryTarget, isSameLocation, type SegmentFacts } from './delivery-run.ts'
+import {
+  DeliveryEnded,
+  type DeliveryOutcome,
+  type DeliveryRun,
+  type DeliveryTarget,
+  isSameLocation,
+  type SegmentFacts,
+} from './delivery-run.ts'
 import { DestinationRetry } from './destination-retry.ts'
 import { ThrottledWarnings } from './throttled-warnings.ts'
 import type { Uploader } from './upload/uploader.ts'
@@ -51,20 +58,27 @@ export class SegmentDelivery {
   }
 
   /** Throws only the signal's reason. After that, the delivery can be repeated. */
-  async run(run: DeliveryRun): Promise<'committed' | 'parked'> {
+  async run(run: DeliveryRun): Promise<DeliveryOutcome> {
+    try {
+      await this.#run(run)
+      return 'committed'
+    } catch (error) {
+      if (error instanceof DeliveryEnded) return error.outcome
+      throw error
+    }
+  }
+
+  async #run(run: DeliveryRun): Promise<void> {
     const facts = await this.#converter.readFacts(run)
-    if (facts === undefined) return 'parked'
-    if (run.recovered && (await this.#adopt(facts, run))) return 'committed'
+    if (run.recovered && (await this.#adopt(facts, run))) return
     await this.#converter.waitForDestination(facts, run)
     const startedAt = this.#clock.monotonic()
     const built = await this.#converter.convert(facts, run)
-    if (built === undefined) return 'parked'
     try {
       await this.#deliver(facts, built, startedAt, run)
     } finally {
       await built.remove()
     }
-    return 'committed'
   }
 
   async #adopt(facts: SegmentFacts, run: DeliveryRun): Promise<boolean> {

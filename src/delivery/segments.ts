@@ -25,6 +25,8 @@ export interface SegmentSource {
   list(): Promise<readonly Segment[]>
   /** Opens a sealed segment. Throws SegmentError if it is damaged or not sealed. */
   open(ref: SegmentRef): Promise<OpenSegment>
+  /** Whether there is a sealed segment with this identity. */
+  has(ref: SegmentRef): Promise<boolean>
   /** Removes a sealed segment. Call it only once the segment's commit is durable. Idempotent. */
   remove(ref: SegmentRef): Promise<void>
   /** Keeps a sealed segment for inspection instead of delivering it. Returns its new location. */

@@ -42,6 +42,11 @@ export class SegmentDirectory {
     return openSegment(this.#files, this.#path(segment, 'wal'))
   }
 
+  /** Whether there is a sealed segment with this identity. */
+  async has(segment: SegmentIdentity): Promise<boolean> {
+    return (await this.#files.bytes(this.#path(segment, 'wal'))) !== undefined
+  }
+
   /** Removes a sealed segment. Idempotent. */
   async remove(segment: SegmentIdentity): Promise<void> {
     await this.#files.remove(this.#path(segment, 'wal'))

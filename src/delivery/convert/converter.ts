@@ -14,14 +14,13 @@ import type { CrashLedger } from '../crash-ledger.ts'
 import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
 import type { DestinationBackoff } from '../destination-backoff.ts'
 import type { Endpoints } from '../endpoints.ts'
-import type { SegmentRef, SegmentSource } from '../segments.ts'
+import type { SegmentRef } from '../segments.ts'
 import { NotConfiguredError } from '../transient-error.ts'
 import { type BuiltArtifacts, buildArtifacts } from './build.ts'
 import { type RetryOrParkOptions, retryOrPark } from './retry-or-park.ts'
 
 export type ConverterOptions = RetryOrParkOptions & {
   readonly nodeId: string
-  readonly segments: SegmentSource
   readonly scratch: string
   /** For one conversion. */
   readonly memoryBytes: number
@@ -40,8 +39,8 @@ export class Converter {
     this.#options = options
   }
 
-  /** Returns undefined if the segment cannot be read and was parked. */
-  async readFacts(run: DeliveryRun): Promise<SegmentFacts | undefined> {
+  /** Throws DeliveryEnded or the signal's reason. */
+  async readFacts(run: DeliveryRun): Promise<SegmentFacts> {
     const id = commitId(this.#options.nodeId, run.segment.incarnation, run.segment.seq)
     return retryOrPark(this.#options, id, run, () => this.#readFacts(id, run.segment))
   }
@@ -64,8 +63,8 @@ export class Converter {
     }
   }
 
-  /** Returns undefined if the segment cannot be converted and was parked. The caller removes the files. */
-  async convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts | undefined> {
+  /** The caller removes the files. Throws DeliveryEnded or the signal's reason. */
+  async convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     return retryOrPark(this.#options, facts.id, run, () => this.#convert(facts, run))
   }
 

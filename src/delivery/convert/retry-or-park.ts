@@ -4,13 +4,15 @@ import { Backoff } from '#lib/retry.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import type { CrashLedger } from '../crash-ledger.ts'
-import type { DeliveryRun } from '../delivery-run.ts'
+import { DeliveryEnded, type DeliveryRun } from '../delivery-run.ts'
 import type { Endpoints } from '../endpoints.ts'
 import { deliveryLimits } from '../limits.ts'
+import type { SegmentSource } from '../segments.ts'
 import type { ThrottledWarnings } from '../throttled-warnings.ts'
 import { isTransient, NotConfiguredError } from '../transient-error.ts'
 
 export type RetryOrParkOptions = {
+  readonly segments: SegmentSource
   readonly crashes: CrashLedger
   readonly endpoints: Endpoints
   readonly warnings: ThrottledWarnings
@@ -20,14 +22,16 @@ export type RetryOrParkOptions = {
 
 /**
  * Retries work on a segment that needs no destination. Transient failures are retried for ever. The segment is parked after
- * `conversionAttemptsMax` other failures, or at once if it is damaged; then the result is undefined. Throws only the run's abort reason.
+ * `conversionAttemptsMax` other failures, or at once if it is damaged. A segment that is no longer there is never parked or reported.
+ * Throws DeliveryEnded or the run's abort reason.
  */
 export async function retryOrPark<T>(
-  { crashes, endpoints, warnings, clock, logger }: RetryOrParkOptions,
+  { segments, crashes, endpoints, warnings, clock, logger }: RetryOrParkOptions,
   id: string,
-  { segment: { logName }, report, signal }: DeliveryRun,
+  { segment, report, signal }: DeliveryRun,
   attempt: () => Promise<T>,
-): Promise<T | undefined> {
+): Promise<T> {
+  const { logName } = segment
   const { retryDelayMsMin, retryDelayMsMax, conversionAttemptsMax } = deliveryLimits
   const delay = new Backoff({ delayMsMin: retryDelayMsMin, delayMsMax: retryDelayMsMax })
   let failures = 0
@@ -40,13 +44,14 @@ export async function retryOrPark<T>(
       return result
     } catch (error) {
       signal.throwIfAborted()
+      if (!(await segments.has(segment).catch(() => true))) throw new DeliveryEnded('gone')
       const reason = errorMessage(error)
       report(reason)
       if (!isTransient(error)) failures += 1
       if (failures >= conversionAttemptsMax || error instanceof SegmentError) {
         await crashes.park(id, reason)
         logger.error({ segment: id, endpoint: logName, reason }, 'segment parked')
-        return undefined
+        throw new DeliveryEnded('parked')
       }
       const cause = error instanceof NotConfiguredError ? 'not configured' : logName
       warnings.warn(cause, { segment: id, endpoint: logName, reason }, 'conversion failed')
