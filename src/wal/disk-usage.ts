@@ -34,13 +34,15 @@ export class DiskUsage {
     for (const { path, bytes } of await listLogSegments(this.#files, walDirectory, logName)) this.set(path, bytes)
   }
 
-  /** Forgets files that are gone. Lists only the directories of logs that have files. */
+  /** Forgets files that are gone. Lists only the directories of logs that have files. One that cannot be read keeps its size. */
   async refresh(): Promise<void> {
     for (const [directory, sizes] of this.#directories) {
       // Copied before the listing: a file created meanwhile must not count as gone.
       const known = [...sizes.keys()]
       if (known.length === 0) continue
-      const present = new Set((await this.#files.list(directory)).map(({ name }) => name))
+      const entries = await this.#files.list(directory).catch(() => undefined)
+      if (entries === undefined) continue
+      const present = new Set(entries.map(({ name }) => name))
       for (const name of known) if (!present.has(name)) this.#forget(directory, name)
     }
   }

@@ -19,6 +19,8 @@ export const walLimits = {
   searchBytesMax: 2 * GiB,
   /** Bytes that must become durable on a failed disk before it counts as recovered. */
   probeBytes: 64 * KiB,
+  /** How long the failed write of a single log is reported if nobody writes to it any more. */
+  failureShownMs: 30_000,
 } as const
 
 export type WalLimits = { readonly [Name in keyof typeof walLimits]: number }

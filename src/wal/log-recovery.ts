@@ -5,6 +5,8 @@
  * Law: a directory that cannot be read does not stop the others. Its log has no last seq, and accepts no frame, until it can be read.
  */
 import { join } from 'node:path'
+import { errorMessage } from '#lib/error-message.ts'
+import { errorCode } from '#lib/files.ts'
 import type { SegmentFile } from './directory.ts'
 import type { DiskUsage } from './disk-usage.ts'
 import type { Orphan } from './orphan.ts'
@@ -20,7 +22,12 @@ export type LogRecoveryOptions = RecoveryOptions & {
 export class LogRecovery {
   readonly #options: LogRecoveryOptions
   readonly #lastSeqs = new Map<string, number>()
-  readonly #unreadable = new Set<string>()
+  /** The reason for each log whose directory could not be read. */
+  readonly #unreadable = new Map<string, string>()
+  /** One attempt at a time for each log: two would repair the same files. */
+  readonly #recovering = new Map<string, Promise<void>>()
+  /** Logs whose files are not in the disk usage yet, because the size of one could not be read. */
+  readonly #uncounted = new Set<string>()
   #orphans: readonly Orphan[] = []
 
   constructor(options: LogRecoveryOptions) {
@@ -60,8 +67,18 @@ export class LogRecovery {
     this.#orphans = [...this.#orphans, orphan]
   }
 
-  async retryOrphans(): Promise<void> {
+  /** Returns the reason for each log that has a file, or a directory, which could not be recovered so far. */
+  blocked(): ReadonlyMap<string, string> {
+    const reasons = new Map(this.#unreadable)
+    for (const { logName, problem } of this.#orphans) if (problem !== undefined) reasons.set(logName, problem)
+    return reasons
+  }
+
+  /** Never throws: what fails is tried again with the next call. */
+  async retry(): Promise<void> {
     const { directory, onSealed } = this.#options
+    await this.#count()
+    for (const logName of this.#unreadable.keys()) await this.#recoverIfReadable(logName)
     for (const orphan of this.#orphans) {
       const { segment, retry } = await recoverSegment(this.#options, join(directory, orphan.logName), orphan)
       this.#orphans = this.#orphans.flatMap((other) => (other !== orphan ? [other] : retry === undefined ? [] : [retry]))
@@ -70,20 +87,41 @@ export class LogRecovery {
   }
 
   async #recoverIfReadable(logName: string): Promise<void> {
-    try {
-      await this.#recover(logName)
-    } catch (error) {
-      this.#unreadable.add(logName)
-      this.#options.logger.error({ err: error, log: logName }, 'log directory unreadable')
-    }
+    await this.#recover(logName).catch(() => undefined)
   }
 
-  async #recover(logName: string): Promise<void> {
-    const { directory, usage } = this.#options
+  #recover(logName: string): Promise<void> {
+    const running = this.#recovering.get(logName)
+    if (running !== undefined) return running
+    const recovering = this.#recoverOnce(logName)
+      .catch((error: unknown) => {
+        if (!this.#unreadable.has(logName)) this.#options.logger.error({ err: error, log: logName }, 'log directory unreadable')
+        const code = errorCode(error) ?? errorMessage(error)
+        this.#unreadable.set(logName, `the directory ${logName} of the WAL cannot be read (${code}): make it readable`)
+        throw error
+      })
+      .finally(() => this.#recovering.delete(logName))
+    this.#recovering.set(logName, recovering)
+    return recovering
+  }
+
+  async #recoverOnce(logName: string): Promise<void> {
+    const { directory } = this.#options
     const { lastSeq, orphans } = await recoverLog(this.#options, join(directory, logName), logName)
-    await usage.count(directory, logName)
+    this.#uncounted.add(logName)
+    await this.#count()
     this.#unreadable.delete(logName)
     this.noteSeq(logName, lastSeq)
     this.#orphans = [...this.#orphans, ...orphans]
+  }
+
+  async #count(): Promise<void> {
+    const { directory, usage } = this.#options
+    for (const logName of this.#uncounted) {
+      await usage.count(directory, logName).then(
+        () => this.#uncounted.delete(logName),
+        () => undefined,
+      )
+    }
   }
 }

@@ -202,6 +202,7 @@ export class Log {
       await file.close().catch(() => undefined)
       await files.remove(path).catch(() => {
         this.#lastSeq = seq
+        this.#options.onOrphan({ ...header, path, durableBytes: 0, isPoisoned: false })
       })
       throw error
     }
@@ -259,14 +260,13 @@ export class Log {
     const { writer } = segment
     const { header, state, frames, durableBytes } = writer
     await writer.close().catch(() => undefined)
-    if (frames === 0) {
-      await files
-        .remove(writer.path)
-        .catch((error: unknown) => logger.warn({ err: error, path: writer.path }, 'empty segment not removed'))
-      return
-    }
     const { logName, incarnation, seq } = header
     const orphan = { logName, incarnation, seq, path: writer.path, durableBytes, isPoisoned: false }
+    if (frames === 0) {
+      // Left behind, it would hold back the delivery of everything that follows.
+      await files.remove(writer.path).catch(() => onOrphan(orphan))
+      return
+    }
     onOrphan(state === 'poisoned' ? await poison(files, logger, directory, orphan) : orphan)
   }
 }

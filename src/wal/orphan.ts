@@ -13,6 +13,8 @@ export type Orphan = SegmentIdentity & {
    * and prove nothing. Its frames must be copied.
    */
   readonly isPoisoned: boolean
+  /** Why the last attempt to recover it failed, and what to do. Absent before the first attempt. */
+  readonly problem?: string
 }
 
 /** Marks the orphan as poisoned, also in its file name for a recovery after a restart. A failed rename loses only the mark in the name. */

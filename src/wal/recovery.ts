@@ -6,17 +6,19 @@
  * Law: recovery never refuses to start and never guesses. It cuts a torn tail, delivers every intact frame, and keeps a file with proven
  * damage as `.quarantine`. Every step is idempotent: a crash in the middle of a recovery is recovered from as well.
  */
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
-import type { Files, OpenFile } from '#lib/files.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentFile } from './directory.ts'
 import { readHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
 import { type Orphan, poison } from './orphan.ts'
-import { parseSegmentName, segmentName } from './segment-file.ts'
+import { HEADER_BYTES, parseSegmentName, segmentName } from './segment-file.ts'
 import { copyIntactFrames, sealInPlace } from './segment-repair.ts'
 import { scanOpenSegment } from './segment-scan.ts'
+import { isDiskFull } from './wal-error.ts'
 
 export type RecoveryOptions = {
   readonly files: Files
@@ -70,8 +72,12 @@ export async function recoverSegment(options: RecoveryOptions, directory: string
     const segment = await recover(options, directory, orphan)
     return segment === undefined ? {} : { segment }
   } catch (error) {
-    options.logger.error({ err: error, path: orphan.path }, 'segment recovery failed')
-    return { retry: await poison(options.files, options.logger, directory, orphan) }
+    const problem = problemOf(error, orphan)
+    if (problem !== orphan.problem)
+      options.logger.error({ err: error, path: orphan.path, problem }, 'segment recovery failed; retrying')
+    // A file that was not written to needs no copy.
+    if (error instanceof OtherVersionError) return { retry: { ...orphan, problem } }
+    return { retry: { ...(await poison(options.files, options.logger, directory, orphan)), problem } }
   }
 }
 
@@ -86,15 +92,18 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
     await files.syncDirectory(directory)
     return { logName, seq, incarnation, path: sealedPath, bytes: sealedBytes, state: 'sealed' }
   }
+  const end = Math.min(size, orphan.durableBytes ?? size)
+  if (end < HEADER_BYTES && sealedBytes === undefined) {
+    // It never had a frame. It must not hold back what came later, even if it cannot be read.
+    await files.remove(path)
+    logger.warn({ log: logName, seq, path, bytes: size }, 'segment without a complete header removed')
+    return undefined
+  }
   const file = await files.open(path, 'update')
   const close = closeOnce(file)
   try {
-    const end = Math.min(size, orphan.durableBytes ?? size)
     const scanned = await scanOpenSegment(file, orphan, end, options.limits)
-    if (scanned === 'other version') {
-      logger.error({ path }, 'segment has an unsupported format version; move it away to deliver later segments of its log')
-      return undefined
-    }
+    if (scanned === 'other version') throw new OtherVersionError()
     const { frames } = scanned.tally
     const facts = { log: logName, seq, path, frames, lostBytes: scanned.lostBytes }
     let bytes = sealedBytes ?? 0
@@ -123,6 +132,21 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
   } finally {
     await close()
   }
+}
+
+class OtherVersionError extends Error {
+  override readonly name = 'OtherVersionError'
+}
+
+/** Says what is wrong and what to do, without the path of the directory: owners of endpoints see it. */
+function problemOf(error: unknown, { logName, path }: Orphan): string {
+  const file = `${logName}/${basename(path)}`
+  if (error instanceof OtherVersionError) {
+    return `${file} was written by another version of Inlet: start that version, or move the file out of the WAL to deliver later data without it`
+  }
+  const code = errorCode(error) ?? errorMessage(error)
+  if (isDiskFull(error)) return `${file} cannot be recovered (${code}): make room on the disk`
+  return `${file} cannot be recovered (${code}): make it readable and writable, or move it out of the WAL to deliver later data without it`
 }
 
 function closeOnce(file: OpenFile): () => Promise<void> {

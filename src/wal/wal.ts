@@ -34,6 +34,8 @@ export type WalOptions = {
   readonly limits?: Partial<WalLimits>
 }
 
+export type BlockedLog = { readonly logName: string; readonly reason: string }
+
 const incarnationAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 export class Wal implements Service {
@@ -49,6 +51,8 @@ export class Wal implements Service {
   readonly #usage: DiskUsage
   readonly #waiting = { bytes: 0 }
   readonly #upkeep: Periodic
+  /** Apart from the rest of the upkeep: a file that hangs or is large must not delay it. */
+  readonly #repair: Periodic
   #state: 'new' | 'serving' | 'stopped' = 'new'
 
   constructor(options: WalOptions) {
@@ -57,13 +61,21 @@ export class Wal implements Service {
     this.#options = options
     this.#limits = limits
     this.#usage = new DiskUsage(files)
-    this.#health = new DiskHealth({ ...options, probeBytes: limits.probeBytes })
+    this.#health = new DiskHealth({ ...options, ...limits })
     this.#ended = new EndedLogs({ ...options, isRecovering: (logName) => this.#recovery.hasOrphans(logName) })
     this.#recovery = new LogRecovery({
       ...options,
       limits,
       usage: this.#usage,
       onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
+    })
+    this.#repair = new Periodic({
+      name: 'wal repair',
+      intervalMs: limits.upkeepIntervalMs,
+      run: () => this.#recovery.retry(),
+      failure: 'WAL repair failed',
+      clock,
+      logger,
     })
     this.#upkeep = new Periodic({
       name: 'wal upkeep',
@@ -85,6 +97,7 @@ export class Wal implements Service {
     this.#signalSealed()
     this.#state = 'serving'
     await this.#upkeep.start()
+    await this.#repair.start()
   }
 
   /** Opens the log if it is new, closed or retired. Changed settings also seal the open segment, if it is too old or too large for them. */
@@ -132,9 +145,18 @@ export class Wal implements Service {
     return Promise.reject(new WalError('stopping', 'the log is closed: its endpoint is being deleted'))
   }
 
-  /** Unhealthy from the first append that fails on disk until a write is durable again. */
+  /** Unhealthy while the disk accepts no write at all. A log that cannot go on alone is in `blocked`. */
   health(): WalHealth {
     return this.#health.current()
+  }
+
+  /**
+   * Returns the logs that cannot go on by themselves, with what is wrong and what to do. A file that cannot be recovered holds back the
+   * delivery of what came later. Appends go on, if the log's directory can be read.
+   */
+  blocked(): readonly BlockedLog[] {
+    const reasons = new Map([...this.#health.failures(), ...this.#recovery.blocked()])
+    return [...reasons].map(([logName, reason]) => ({ logName, reason }))
   }
 
   /** Size of all segments on disk, delivered or not. Segments that delivery removes are subtracted within a second. */
@@ -145,9 +167,9 @@ export class Wal implements Service {
   /** Writes all accepted frames and seals every log. Idempotent. */
   async stop(signal: AbortSignal): Promise<void> {
     this.#state = 'stopped'
-    await this.#upkeep.stop()
+    await Promise.all([this.#upkeep.stop(), this.#repair.stop()])
     await Promise.all([this.#ended.stop(signal), ...[...this.#logs.values()].map((log) => log.stop(signal))])
-    if (!signal.aborted) await this.#recovery.retryOrphans()
+    if (!signal.aborted) await this.#recovery.retry()
   }
 
   /** Takes the log away from appends. */
@@ -200,12 +222,7 @@ export class Wal implements Service {
   }
 
   async #runUpkeep(): Promise<void> {
-    const steps = [
-      () => this.#usage.refresh(),
-      () => this.#recovery.retryOrphans(),
-      () => this.#ended.finish(),
-      () => this.#health.probe(),
-    ]
+    const steps = [() => this.#usage.refresh(), () => this.#ended.finish(), () => this.#health.probe()]
     for (const step of steps) {
       await step().catch((error: unknown) => this.#options.logger.warn({ err: error }, 'WAL upkeep step failed'))
     }
