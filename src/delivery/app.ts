@@ -109,6 +109,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     crashLedgerDirectory: paths.crashLedger,
     deliver: (run) => delivery.run(run),
     isReported: (id) => outbox.has(id),
+    reportingBlockedBy: (endpointId) => outbox.reasonOf(endpointId),
+    endpoints,
     files,
     clock,
     logger,
@@ -125,7 +127,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     message: () => ({
       process: 'delivery',
       node_id: nodeId,
-      applied_epoch: feed.current()?.epoch ?? -1,
+      applied_epoch: pipeline.scannedEpoch,
       healthy: true,
       reasons: [],
       lag: boundLags(pipeline.lag()),
@@ -134,7 +136,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     logger,
   })
 
-  feed.subscribe(() => heartbeat.beatNow())
+  feed.subscribe(() => pipeline.scanSoon())
 
   await janitor.clearScratch(paths.scratch)
   await crashes.load()

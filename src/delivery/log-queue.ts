@@ -1,6 +1,4 @@
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
-import type { EndpointLag } from '#model/node-protocol.ts'
-import type { Parked } from './crash-ledger.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { Segment, SegmentRef, SegmentSource } from './segments.ts'
 
@@ -28,8 +26,8 @@ type Block = { readonly reason: string; readonly sinceMs: number }
 /**
  * Delivers the sealed segments of one log.
  *
- * Owns: which of them are being delivered, their turns, and the lag of the log. Does not own: finding segments (pipeline.ts), the
- * steps of a delivery.
+ * Owns: which of them are being delivered, their turns, and what blocks them. Does not own: finding segments (pipeline.ts), the steps of
+ * a delivery.
  * Law: segments take their turns in order of seq, and a segment is delivered at most once at a time.
  */
 export class LogQueue {
@@ -38,7 +36,6 @@ export class LogQueue {
   readonly #active = new Map<string, Block | null>()
   /** Sealed, neither committed nor parked, oldest first, as of the last scan. */
   #waiting: readonly QueuedSegment[] = []
-  #parked: readonly Parked[] = []
   #oldest: { readonly id: string; readonly sealedAt: string | null } | undefined
   /** Settles when every delivery that was started has ended. */
   #tail: Promise<unknown> = Promise.resolve()
@@ -51,32 +48,25 @@ export class LogQueue {
     return this.#active.size === 0
   }
 
-  /** Replaces the segments with those of a scan, oldest first, and starts as many deliveries as allowed. */
-  async update(waiting: readonly QueuedSegment[], parked: readonly Parked[]): Promise<void> {
+  /** Why the first delivery that cannot continue is blocked; null if none is. */
+  get blockedBy(): string | null {
+    return this.#active.values().find((each) => each !== null)?.reason ?? null
+  }
+
+  /** When the oldest uncommitted segment was sealed; null if there is none, or if its footer cannot be read. */
+  get oldestSealedAt(): string | null {
+    return this.#oldest?.sealedAt ?? null
+  }
+
+  /**
+   * Replaces the segments with those of a scan, oldest first, and starts as many deliveries as allowed. `oldest` is the oldest uncommitted
+   * segment, which may be parked.
+   */
+  async update(waiting: readonly QueuedSegment[], oldest: QueuedSegment | undefined): Promise<void> {
     this.#waiting = waiting
-    this.#parked = parked
-    const [oldest] = waiting
     if (oldest === undefined) this.#oldest = undefined
     else if (oldest.id !== this.#oldest?.id) this.#oldest = { id: oldest.id, sealedAt: await this.#readSealedAt(oldest) }
     this.#startDeliveries()
-  }
-
-  /** Returns the lag of the log; undefined if it has none. */
-  lag(): EndpointLag | undefined {
-    const [parked] = this.#parked
-    if (this.#waiting.length === 0 && parked === undefined) return undefined
-    const block = this.#active.values().find((each) => each !== null)
-    return {
-      endpoint_id: this.#options.logName,
-      open_segments: 0,
-      undelivered_segments: this.#waiting.length,
-      parked_segments: this.#parked.length,
-      quarantined_segments: 0,
-      undelivered_bytes: this.#waiting.reduce((sum, { bytes }) => sum + bytes, 0),
-      oldest_sealed_at: this.#oldest?.sealedAt ?? null,
-      blocked_by: block?.reason ?? (parked === undefined ? null : `${this.#parked.length} segments are parked: ${parked.reason}`),
-      closed: false,
-    }
   }
 
   /** Whether a stop need not wait for this log, because it is done or stuck. */

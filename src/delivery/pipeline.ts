@@ -1,4 +1,5 @@
 import { type Clock, sleep } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -6,8 +7,10 @@ import { commitId } from '#model/commit.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { listParked } from './crash-ledger.ts'
 import type { DeliveryOutcome, DeliveryRun } from './delivery-run.ts'
+import type { Endpoints } from './endpoints.ts'
+import { type HeldLog, heldLog, isEmpty, toLag, unlistedLog } from './held-log.ts'
 import { LogQueue, type QueuedSegment } from './log-queue.ts'
-import type { Segment, SegmentSource } from './segments.ts'
+import type { LogListing, Segment, SegmentSource } from './segments.ts'
 
 /** From the end of one scan to the start of the next. */
 const scanIntervalMs = 250
@@ -24,6 +27,9 @@ export type PipelineOptions = {
   readonly deliver: (run: DeliveryRun) => Promise<DeliveryOutcome>
   /** Whether the segment's commit is in the outbox. */
   readonly isReported: (id: string) => boolean
+  /** Why the commits of an endpoint cannot be reported, or its delivered segments not removed; null if nothing fails. */
+  readonly reportingBlockedBy: (endpointId: string) => string | null
+  readonly endpoints: Endpoints
   readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
@@ -49,6 +55,9 @@ export class Pipeline implements Service {
   #scanning: Promise<void> = Promise.resolve()
   /** Ids of segments that existed at the start and whose delivery has not started yet. Undefined until the first scan. */
   #recovered: Set<string> | undefined
+  /** As of the last scan. */
+  #held: readonly HeldLog[] = []
+  #scannedEpoch = -1
   #endRest: () => void = () => undefined
   #unwatch: () => void = () => undefined
   /** Aborts when segments were sealed since the last scan began. */
@@ -90,9 +99,27 @@ export class Pipeline implements Service {
     this.#committed.add(id)
   }
 
-  /** Returns the lag of each log that has one. */
+  /** The epoch of the configuration when the scan behind `lag` began; -1 before the first. */
+  get scannedEpoch(): number {
+    return this.#scannedEpoch
+  }
+
+  /** Makes the next scan earlier, because the configuration changed. */
+  scanSoon(): void {
+    this.#sealed.abort()
+  }
+
+  /** Returns a row for each log that the last scan found something of, and for each endpoint that drained when that scan began. */
   lag(): readonly EndpointLag[] {
-    return [...this.#queues.values()].flatMap((queue) => queue.lag() ?? [])
+    const { endpoints, reportingBlockedBy } = this.#options
+    return this.#held.map((held) => {
+      const queue = this.#queues.get(held.logName)
+      return toLag(held, {
+        isOwned: endpoints.epoch < 0 || endpoints.find(held.logName) !== undefined,
+        blockedBy: queue?.blockedBy ?? reportingBlockedBy(held.logName),
+        oldestSealedAt: queue?.oldestSealedAt ?? null,
+      })
+    })
   }
 
   async #scanRepeatedly(): Promise<void> {
@@ -121,26 +148,54 @@ export class Pipeline implements Service {
   }
 
   async #scan(): Promise<void> {
-    const { nodeId, segments, files, crashLedgerDirectory, isReported } = this.#options
-    const found = (await segments.list()).map((segment) => ({
-      ...segment,
-      id: commitId(nodeId, segment.incarnation, segment.seq),
-    }))
+    const { segments, files, crashLedgerDirectory, endpoints, isReported } = this.#options
+    const { epoch } = endpoints
+    const draining = endpoints.listDraining()
+    const listed = new Map<string, LogListing>()
+    const failed = new Map<string, unknown>()
+    for (const logName of await segments.logNames()) {
+      try {
+        listed.set(logName, await segments.readLog(logName))
+      } catch (error) {
+        // Other logs are delivered. The queue of this one keeps what the last scan found.
+        failed.set(logName, error)
+      }
+    }
     // Read after the listing: a delivery that ended meanwhile may have parked its segment.
     const parked = await listParked(files, crashLedgerDirectory)
-    const present = new Set(found.map(({ id }) => id))
+    const found = new Map([...listed].map(([logName, listing]) => [logName, this.#identify(listing.segments)]))
+    const present = new Set(found.values().flatMap((ofLog) => ofLog.map(({ id }) => id)))
     this.#recovered ??= new Set(present)
     for (const id of this.#committed) if (!present.has(id) && !isReported(id)) this.#committed.delete(id)
 
-    const byLog = Map.groupBy(found, ({ logName }) => logName)
-    for (const [logName, queue] of this.#queues) if (!byLog.has(logName) && queue.isIdle) this.#queues.delete(logName)
-    for (const [logName, ofLog] of byLog) {
-      const undelivered = sealedBeforeOpen(ofLog).filter(({ id }) => !this.#committed.has(id) && !isReported(id))
-      await this.#queue(logName).update(
-        undelivered.filter(({ id }) => !parked.has(id)),
-        undelivered.flatMap(({ id }) => parked.get(id) ?? []),
-      )
+    const held: HeldLog[] = [...failed].map(([logName, error]) =>
+      unlistedLog(logName, `its log cannot be listed: ${errorMessage(error)}`),
+    )
+    for (const [logName, listing] of listed) {
+      const ofLog = found.get(logName) ?? []
+      const isUndelivered = ({ id, state }: QueuedSegment) => state === 'sealed' && !this.#committed.has(id) && !isReported(id)
+      const undelivered = ofLog.filter(isUndelivered)
+      const parkedHere = undelivered.flatMap(({ id }) => parked.get(id) ?? [])
+      held.push(heldLog(listing, parkedHere))
+      const waiting = sealedBeforeOpen(ofLog).filter((segment) => isUndelivered(segment) && !parked.has(segment.id))
+      await this.#update(logName, waiting, undelivered[0])
     }
+    for (const logName of this.#queues.keys()) {
+      if (!listed.has(logName) && !failed.has(logName)) await this.#update(logName, [], undefined)
+    }
+    const drained = draining.filter((id) => !listed.has(id) && !failed.has(id)).map((id) => unlistedLog(id, null))
+    this.#held = [...held.filter((each) => !isEmpty(each) || draining.includes(each.logName)), ...drained]
+    this.#scannedEpoch = epoch
+  }
+
+  #identify(ofLog: readonly Segment[]): readonly QueuedSegment[] {
+    return ofLog.map((segment) => ({ ...segment, id: commitId(this.#options.nodeId, segment.incarnation, segment.seq) }))
+  }
+
+  async #update(logName: string, waiting: readonly QueuedSegment[], oldest: QueuedSegment | undefined): Promise<void> {
+    const known = this.#queues.get(logName)
+    if (oldest === undefined && known?.isIdle !== false) this.#queues.delete(logName)
+    else await this.#queue(logName).update(waiting, oldest)
   }
 
   #queue(logName: string): LogQueue {

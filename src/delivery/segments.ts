@@ -20,9 +20,19 @@ export type Segment = SegmentRef & {
   readonly bytes: number
 }
 
+export type LogListing = {
+  readonly logName: string
+  /** The log gets no further segments. It was closed before its segments were listed. */
+  readonly isClosed: boolean
+  /** By seq, then incarnation. */
+  readonly segments: readonly Segment[]
+}
+
 export interface SegmentSource {
-  /** Returns all segments, by log name, then seq, then incarnation. */
-  list(): Promise<readonly Segment[]>
+  /** Returns the names of all logs. */
+  logNames(): Promise<readonly string[]>
+  /** Returns what there is of one log. Throws if it cannot be listed. */
+  readLog(logName: string): Promise<LogListing>
   /** Opens a sealed segment. Throws SegmentError if it is damaged or not sealed. */
   open(ref: SegmentRef): Promise<OpenSegment>
   /** Whether there is a sealed segment with this identity. */

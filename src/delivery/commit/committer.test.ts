@@ -51,7 +51,7 @@ function furnished() {
   }
   const endpoints = new Endpoints()
   const bind = (destination: SnapshotEndpoint['destination']) =>
-    endpoints.update({ endpoints: [{ id: facts.name.endpointId, destination } as SnapshotEndpoint] })
+    endpoints.update({ epoch: 1, endpoints: [{ id: facts.name.endpointId, destination } as SnapshotEndpoint] })
   bind(target)
   const turn = Promise.withResolvers<void>()
   const abort = new AbortController()

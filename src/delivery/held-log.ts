@@ -1,0 +1,81 @@
+/**
+ * What the node holds of one log, as a scan found it, and the row about it that control gets.
+ *
+ * Owns: which files count as what, and which of several reasons is reported. Does not own: the scan (pipeline.ts), the protocol.
+ * Law: every segment file counts exactly once, whether or not it can be delivered, and whether or not an endpoint owns the log.
+ */
+import type { EndpointLag } from '#model/node-protocol.ts'
+import type { Parked } from './crash-ledger.ts'
+import type { LogListing, Segment } from './segments.ts'
+
+export type HeldLog = Pick<LogListing, 'logName' | 'isClosed'> & {
+  readonly open: number
+  readonly sealed: number
+  readonly parked: readonly Parked[]
+  readonly quarantined: number
+  readonly bytes: number
+  /** Why sealed segments of the log wait for an open one, or why its directory cannot be read. */
+  readonly stuckBy: string | null
+}
+
+/** Facts that change between two scans. */
+export type LogProgress = {
+  readonly isOwned: boolean
+  /** Why a delivery, or the end of one, is blocked. */
+  readonly blockedBy: string | null
+  readonly oldestSealedAt: string | null
+}
+
+export function heldLog({ logName, isClosed, segments }: LogListing, parked: readonly Parked[]): HeldLog {
+  const count = (state: Segment['state']) => segments.filter((segment) => segment.state === state).length
+  return {
+    logName,
+    isClosed,
+    open: count('open'),
+    sealed: count('sealed'),
+    parked,
+    quarantined: count('quarantined'),
+    bytes: segments.reduce((sum, { bytes }) => sum + bytes, 0),
+    stuckBy: explainOpenBeforeSealed(segments),
+  }
+}
+
+/** A log of which nothing is known, because its directory cannot be read or does not exist. */
+export function unlistedLog(logName: string, stuckBy: string | null): HeldLog {
+  return { logName, isClosed: false, open: 0, sealed: 0, parked: [], quarantined: 0, bytes: 0, stuckBy }
+}
+
+export function isEmpty({ open, sealed, quarantined, stuckBy }: HeldLog): boolean {
+  return open + sealed + quarantined === 0 && stuckBy === null
+}
+
+export function toLag(held: HeldLog, progress: LogProgress): EndpointLag {
+  return {
+    endpoint_id: held.logName,
+    open_segments: held.open,
+    undelivered_segments: held.sealed - held.parked.length,
+    parked_segments: held.parked.length,
+    quarantined_segments: held.quarantined,
+    undelivered_bytes: held.bytes,
+    oldest_sealed_at: progress.oldestSealedAt,
+    blocked_by: blockedBy(held, progress),
+    closed: held.isClosed,
+  }
+}
+
+/** Returns the reason that someone has to act on first. */
+function blockedBy(held: HeldLog, { isOwned, blockedBy }: LogProgress): string | null {
+  const [parked] = held.parked
+  if (!isOwned && !isEmpty(held)) return 'no endpoint owns this log: see inlet segments'
+  if (blockedBy !== null) return blockedBy
+  if (held.stuckBy !== null) return held.stuckBy
+  if (parked !== undefined) return `${held.parked.length} segments are parked: ${parked.reason}`
+  return held.quarantined === 0 ? null : `${held.quarantined} segments are quarantined: see inlet segments`
+}
+
+function explainOpenBeforeSealed(segments: readonly Segment[]): string | null {
+  const open = segments.findIndex(({ state }) => state === 'open')
+  const stuck = segments[open]
+  if (stuck === undefined || !segments.slice(open).some(({ state }) => state === 'sealed')) return null
+  return `segment ${stuck.logName}/${stuck.seq}-${stuck.incarnation} is not sealed, and later segments wait for it`
+}
