@@ -37,6 +37,12 @@ export interface SegmentSource {
   open(ref: SegmentRef): Promise<OpenSegment>
   /** Whether there is a sealed segment with this identity. */
   has(ref: SegmentRef): Promise<boolean>
+  /**
+   * Repairs a sealed segment whose `open` or `frames` threw SegmentError: its intact frames become a sealed segment with the same ref, and the
+   * original is kept as quarantined. Idempotent. Throws if the disk fails or is full; the segment is then as it was. Throws SegmentError if the
+   * segment is of a format version that this program cannot read.
+   */
+  salvage(ref: SegmentRef): Promise<Salvage>
   /** Removes a sealed segment. Call it only once the segment's commit is durable. Idempotent. */
   remove(ref: SegmentRef): Promise<void>
   /** Keeps a sealed segment for inspection instead of delivering it. Returns its new location. */
@@ -45,9 +51,28 @@ export interface SegmentSource {
   watch(onSealed: () => void): Promise<() => void>
 }
 
+export type Salvage =
+  /** Read again, the segment is not damaged: the failure was transient. */
+  | { readonly outcome: 'intact' }
+  | {
+      /** `salvaged`: open the segment again. `quarantined`: it had no intact frame, so there is nothing to deliver. */
+      readonly outcome: 'salvaged' | 'quarantined'
+      /** Acknowledged records that were lost to damage: at least so many. */
+      readonly recordsLost: number
+      /** What is damaged, for a person. */
+      readonly reason: string
+      /** Where the original is kept. */
+      readonly quarantine: string
+    }
+
 export interface OpenSegment {
   readonly header: SegmentRef
-  readonly footer: { readonly records: number; readonly sealedAtMicros: number }
+  readonly footer: {
+    readonly records: number
+    readonly sealedAtMicros: number
+    /** Acknowledged records that were lost to damage before the segment was salvaged: at least so many. */
+    readonly damagedRecords: number
+  }
   /** Size of the stored segment. */
   readonly bytes: number
   /**

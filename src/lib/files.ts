@@ -38,6 +38,8 @@ export interface Files {
   syncDirectory(path: string): Promise<void>
   /** Renames a file. Replaces an existing file at `to`. */
   rename(from: string, to: string): Promise<void>
+  /** Gives a file a second name on the same file system. Throws EEXIST if that name exists. */
+  link(from: string, to: string): Promise<void>
   /** Removes a file. A missing one is not an error. */
   remove(path: string): Promise<void>
   /** Removes an empty directory. A missing one is not an error. Throws ENOTEMPTY if it is not empty. */
@@ -116,6 +118,7 @@ export const systemFiles: Files = {
     }
   },
   rename: (from, to) => fs.promises.rename(from, to),
+  link: (from, to) => fs.promises.link(from, to),
   remove: (path) => fs.promises.rm(path, { force: true }),
   async removeDirectory(path) {
     await unlessMissing(fs.promises.rmdir(path))

@@ -5,7 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { ByteSource } from './byte-source.ts'
-import { type DecodedFrame, decodeFrame, peekFrameBytes } from './frame.ts'
+import { type DecodedFrame, decodeFrame, peekFrameBytes, type Salt } from './frame.ts'
 import { decodeFooter, FOOTER_BYTES, type FooterRecord, startsFooter } from './segment-file.ts'
 
 export type FrameRunEnd =
@@ -20,7 +20,7 @@ export type FrameRunEnd =
  */
 export async function* readFrames(
   source: ByteSource,
-  { salt, offset, bufferBytesMax }: { readonly salt: number; readonly offset: number; readonly bufferBytesMax: number },
+  { salt, offset, bufferBytesMax }: { readonly salt: Salt; readonly offset: number; readonly bufferBytesMax: number },
 ): AsyncGenerator<readonly DecodedFrame[], FrameRunEnd> {
   const usualBytes = Math.max(bufferBytesMax, FOOTER_BYTES + 1)
   let buffer: Buffer = Buffer.allocUnsafe(usualBytes)

@@ -2,9 +2,9 @@
  * The bytes of one frame: one request, all or nothing. Numbers are little-endian, as on every machine that we run on.
  *
  *    0  length            u32  bytes of the frame from offset 12 to its end
- *    4  check             u32  ~length ^ salt: tells a damaged length from a frame that is cut short
- *    8  crc               u32  CRC32C, started at the salt, of everything after it
- *   12  version           u8   2
+ *    4  check             u32  ~length ^ salt.length: tells a damaged length from a frame that is cut short
+ *    8  crc               u32  CRC32C, started at salt.crc, of everything after it
+ *   12  version           u8   3
  *   13  layout            u8   1 lines, 2 single
  *   14  flags             u8   bit 0: the first frame of a group that became durable at once
  *   15  zero              u8
@@ -13,7 +13,7 @@
  *   28  envelope bytes    u32
  *   32  envelope (opaque), then the payload as it was sent
  *
- * The salt belongs to the segment (segment-file.ts), so bytes that a client sends cannot pass for a frame.
+ * The salt is a secret of the segment (segment-salt.ts), so bytes that a client sends cannot pass for a frame.
  *
  * Owns: this layout. Does not own: files, fsync, or what a record is (records.ts).
  * Law: decoding any prefix of a frame returns 'short', decoding damaged bytes returns 'corrupt'; never a wrong frame.
@@ -46,13 +46,21 @@ export type DecodedFrame = {
   readonly startsGroup: boolean
 }
 
-const FRAME_HEADER_BYTES = 32
+/** A secret of the segment. Two independent numbers, so that a frame is guessed once in 2^64 tries. */
+export type Salt = {
+  /** Mixed into the check of a length. Never all ones, so that zero bytes cannot look like a length and its check. */
+  readonly length: number
+  /** Start of the checksums. */
+  readonly crc: number
+}
+
+export const FRAME_HEADER_BYTES = 32
 /** A greater length is damage, not a frame. */
 const FRAME_BYTES_MAX = 0x3fff_ffff
 
 const CRC_AT = 8
 const PREFIX_BYTES = 12
-const VERSION = 2
+const VERSION = 3
 const STARTS_GROUP = 1
 const layouts: readonly (Layout | undefined)[] = [undefined, 'lines', 'single']
 
@@ -78,7 +86,7 @@ export function encodeInto(
   into: Buffer,
   offset: number,
   frame: FrameInput,
-  { salt, startsGroup, withPayload }: { readonly salt: number; readonly startsGroup: boolean; readonly withPayload: boolean },
+  { salt, startsGroup, withPayload }: { readonly salt: Salt; readonly startsGroup: boolean; readonly withPayload: boolean },
 ): number {
   const envelopeAt = offset + FRAME_HEADER_BYTES
   const payloadAt = envelopeAt + frame.envelope.byteLength
@@ -93,7 +101,7 @@ export function encodeInto(
   const length = payloadAt - offset - PREFIX_BYTES + (withPayload ? end - payloadAt : payloadBytes(frame))
 
   into.writeUInt32LE(length, offset)
-  into.writeUInt32LE(lengthCheck(length, salt), offset + 4)
+  into.writeUInt32LE(lengthCheck(length, salt.length), offset + 4)
   into[offset + 12] = VERSION
   into[offset + 13] = layouts.indexOf(frame.layout)
   into[offset + 14] = startsGroup ? STARTS_GROUP : 0
@@ -103,7 +111,7 @@ export function encodeInto(
   into.writeUInt32LE(payloadAt - envelopeAt, offset + 28)
 
   // For a small frame a call costs more than its bytes, so one call covers all of it.
-  let crc = crc32c(into.subarray(offset + PREFIX_BYTES, end), salt)
+  let crc = crc32c(into.subarray(offset + PREFIX_BYTES, end), salt.crc)
   if (!withPayload) for (const chunk of frame.payload) crc = crc32c(chunk, crc)
   into.writeUInt32LE(crc, offset + CRC_AT)
   return end
@@ -115,29 +123,29 @@ export function crcAt(bytes: Buffer, offset: number): number {
 }
 
 /** Returns the encoded frame in one buffer. */
-export function encodeFrame(frame: FrameInput, salt: number, startsGroup: boolean): Buffer {
+export function encodeFrame(frame: FrameInput, salt: Salt, startsGroup: boolean): Buffer {
   const bytes = Buffer.alloc(encodedBytes(frame))
   encodeInto(bytes, 0, frame, { salt, startsGroup, withPayload: true })
   return bytes
 }
 
 /** Returns the size of the frame that starts at `offset`, from its first eight bytes. */
-export function peekFrameBytes(bytes: Buffer, offset: number, salt: number): number | 'short' | 'corrupt' {
+export function peekFrameBytes(bytes: Buffer, offset: number, salt: Salt): number | 'short' | 'corrupt' {
   if (bytes.byteLength - offset < 8) return 'short'
   const length = bytes.readUInt32LE(offset)
-  if (bytes.readUInt32LE(offset + 4) !== lengthCheck(length, salt)) return 'corrupt'
+  if (bytes.readUInt32LE(offset + 4) !== lengthCheck(length, salt.length)) return 'corrupt'
   const frameBytes = length + PREFIX_BYTES
   return frameBytes >= FRAME_HEADER_BYTES && frameBytes <= FRAME_BYTES_MAX ? frameBytes : 'corrupt'
 }
 
 /** Decodes the frame at `offset`. Its envelope and payload are views of `bytes`. */
-export function decodeFrame(bytes: Buffer, offset: number, salt: number): DecodedFrame | 'short' | 'corrupt' {
+export function decodeFrame(bytes: Buffer, offset: number, salt: Salt): DecodedFrame | 'short' | 'corrupt' {
   const frameBytes = peekFrameBytes(bytes, offset, salt)
   if (typeof frameBytes === 'string') return frameBytes
   if (bytes.byteLength - offset < frameBytes) return 'short'
   const end = offset + frameBytes
   const crc = crcAt(bytes, offset)
-  if (crc32c(bytes.subarray(offset + PREFIX_BYTES, end), salt) !== crc) return 'corrupt'
+  if (crc32c(bytes.subarray(offset + PREFIX_BYTES, end), salt.crc) !== crc) return 'corrupt'
 
   const layout = layouts[bytes[offset + 13] ?? 0]
   const envelopeAt = offset + FRAME_HEADER_BYTES

@@ -1,4 +1,4 @@
-/** The golden files of version 2, written once by test/fixtures/wal/write.ts. */
+/** The golden files of version 3, written once by test/fixtures/wal/write.ts. */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -10,14 +10,17 @@ import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { listSegments } from './directory.ts'
 import { decodeFrame, type Frame } from './frame.ts'
-import { HEADER_BYTES, segmentSalt } from './segment-file.ts'
+import { HEADER_BYTES } from './segment-file.ts'
 import { openSegment, scanSegment } from './segment-reader.ts'
+import { computeSalt } from './segment-salt.ts'
 import { Wal } from './wal.ts'
 
 const fixtures = resolve(import.meta.dirname, '../../test/fixtures/wal')
 const golden = (name: string) => join(fixtures, name)
 const endpoint = '0b8fbf52-0d6e-4f0f-9a83-7f8f9c1d2e3f'
 const incarnation = 'k3v9x0q2ab'
+/** The key that test/fixtures/wal/write.ts used. */
+const saltOf = (logName: string, seq: number) => computeSalt(Buffer.alloc(32, 'golden'), { logName, incarnation, seq })
 const receivedAtMicros = 1_795_162_530_123_456
 
 const http = (after: number, recordCount: number, payload: string) => ({
@@ -39,6 +42,7 @@ const footer = {
   firstReceivedAtMicros: receivedAtMicros,
   lastReceivedAtMicros: receivedAtMicros + 1_500_000,
   sealedAtMicros: receivedAtMicros + 60_000_000,
+  damagedRecords: 0,
 }
 
 let directory = ''
@@ -56,27 +60,34 @@ test('the golden files were never rewritten', async () => {
       .slice(0, 16)
   }
   expect(hashes).toEqual({
-    'damaged.wal': '7fbc36980502a8a0',
-    'http-ndjson.wal': '86b9eb97a5ba1268',
-    'http-ndjson.wal.zst': '31872fd425279786',
-    'mqtt-single.wal': '3e2227b257442dee',
-    'torn.open': '31171091c99afd12',
+    'damaged.wal': '05bd9d9a3883a2a5',
+    'http-ndjson.wal': 'cca342384dccf0e8',
+    'http-ndjson.wal.zst': 'fc4313b2474f141b',
+    'mqtt-single.wal': '781e39bef6cf5e61',
+    'torn.open': '3e9e6e28b5eb11f2',
   })
 })
 
 describe('sealed', () => {
   test('NDJSON over HTTP', async () => {
     const reader = await openSegment(systemFiles, golden('http-ndjson.wal'))
-    expect(reader.header).toEqual({ logName: endpoint, incarnation, seq: 41, createdAtMicros: receivedAtMicros - 1_000_000 })
-    expect(reader.footer).toEqual({ ...footer, offset: 359, chain: 0x4194_83d7 })
-    expect(reader.bytes).toBe(439)
+    const salt = saltOf(endpoint, 41)
+    expect(reader.header).toEqual({
+      logName: endpoint,
+      incarnation,
+      seq: 41,
+      createdAtMicros: receivedAtMicros - 1_000_000,
+      salt,
+    })
+    expect(reader.footer).toEqual({ ...footer, offset: 359, chain: 0x4fc7_fb71 })
+    expect(reader.bytes).toBe(455)
     expect(await all(reader.frames(1_000))).toEqual(ndjson)
     await reader.close()
   })
 
   test('group flags of the frames', async () => {
     const bytes = await readFile(golden('http-ndjson.wal'))
-    const salt = segmentSalt({ logName: endpoint, incarnation, seq: 41 })
+    const salt = saltOf(endpoint, 41)
     const flags: boolean[] = []
     for (let at = HEADER_BYTES; at < 359; ) {
       const decoded = decodeFrame(bytes, at, salt)
@@ -97,7 +108,14 @@ describe('sealed', () => {
 
   test('single records over MQTT', async () => {
     const reader = await openSegment(systemFiles, golden('mqtt-single.wal'))
-    expect(reader.header).toEqual({ logName: 'devices', incarnation, seq: 7, createdAtMicros: receivedAtMicros - 1_000_000 })
+    const salt = saltOf('devices', 7)
+    expect(reader.header).toEqual({
+      logName: 'devices',
+      incarnation,
+      seq: 7,
+      createdAtMicros: receivedAtMicros - 1_000_000,
+      salt,
+    })
     expect(reader.footer).toMatchObject({ frames: 3, records: 3, payloadBytes: 21, lastReceivedAtMicros: receivedAtMicros + 2 })
     const single = { layout: 'single', recordCount: 1 }
     expect(await all(reader.frames(1_000))).toEqual([

@@ -1,5 +1,5 @@
 /** Tuning of the log. Bounds that an operator or a customer sets are passed in (WalOptions, LogSettings). */
-import { GiB, KiB, MiB } from '#lib/bytes.ts'
+import { KiB, MiB } from '#lib/bytes.ts'
 
 export const walLimits = {
   /** Size of a group, which one writev and one fdatasync make durable. A larger frame is a group of its own. */
@@ -15,8 +15,6 @@ export const walLimits = {
   recoveryParallel: 4,
   /** Buffer of a recovery scan; a larger frame gets a buffer of its own. */
   scanBufferBytes: 4 * MiB,
-  /** Bytes that a recovery may read to check candidates for a frame behind damage. A hostile payload can be full of them. */
-  searchBytesMax: 2 * GiB,
   /** Bytes that must become durable on a failed disk before it counts as recovered. */
   probeBytes: 64 * KiB,
   /** How long the failed write of a single log is reported if nobody writes to it any more. */

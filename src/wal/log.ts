@@ -12,11 +12,11 @@ import type { Clock } from '#lib/clock.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentFile } from './directory.ts'
-import { encodedBytes, type FrameInput } from './frame.ts'
+import { encodedBytes, type FrameInput, type Salt } from './frame.ts'
 import { writeHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
 import { type Orphan, poison } from './orphan.ts'
-import { FOOTER_BYTES, HEADER_BYTES, segmentName } from './segment-file.ts'
+import { FOOTER_BYTES, HEADER_BYTES, type SegmentIdentity, segmentName } from './segment-file.ts'
 import { SegmentWriter } from './segment-writer.ts'
 import { toWalError, WalError } from './wal-error.ts'
 
@@ -45,6 +45,8 @@ export type LogOptions = LogEvents & {
   readonly incarnation: string
   /** Returns the highest known seq, -1 for none. Called before the first segment; throws while the disk cannot be read. */
   readonly lastSeq: () => Promise<number>
+  /** Called for each segment; throws while the disk cannot be read or written. */
+  readonly saltOf: (segment: SegmentIdentity) => Promise<Salt>
   readonly settings: LogSettings
   readonly files: Files
   readonly clock: Clock
@@ -192,7 +194,8 @@ export class Log {
     const { logName, directory, incarnation, files, clock, limits } = this.#options
     this.#lastSeq ??= await this.#options.lastSeq()
     const seq = Math.max(this.#lastSeq, this.#settings.seqAbove) + 1
-    const header = { logName, incarnation, seq, createdAtMicros: clock.now() * 1_000 }
+    const salt = await this.#options.saltOf({ logName, incarnation, seq })
+    const header = { logName, incarnation, seq, createdAtMicros: clock.now() * 1_000, salt }
     const path = join(directory, segmentName(header, 'open'))
     const file = await createWithDirectory(files, directory, path)
     try {

@@ -15,9 +15,11 @@ import type { SegmentFile } from './directory.ts'
 import { readHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
 import { type Orphan, poison } from './orphan.ts'
+import { keepOriginal } from './quarantine.ts'
 import { HEADER_BYTES, parseSegmentName, segmentName } from './segment-file.ts'
-import { copyIntactFrames, sealInPlace } from './segment-repair.ts'
-import { scanOpenSegment } from './segment-scan.ts'
+import { type Inspection, inspectSegment } from './segment-inspection.ts'
+import { replaceByIntactFrames, sealInPlace } from './segment-repair.ts'
+import type { SaltKey } from './segment-salt.ts'
 import { isDiskFull } from './wal-error.ts'
 
 export type RecoveryOptions = {
@@ -25,6 +27,7 @@ export type RecoveryOptions = {
   readonly clock: Clock
   readonly logger: Logger
   readonly limits: WalLimits
+  readonly findSaltKey: () => Promise<SaltKey | undefined>
 }
 
 export type RecoveredLog = {
@@ -92,8 +95,17 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
     await files.syncDirectory(directory)
     return { logName, seq, incarnation, path: sealedPath, bytes: sealedBytes, state: 'sealed' }
   }
+  if (sealedBytes !== undefined) {
+    // A seal is one rename, so no crash leaves both. Somebody brought one of them back.
+    const reason = 'a sealed segment of the same name exists'
+    const quarantine = await keepOriginal(files, options.clock, path, orphan, { reason, damage: [], lostRecords: 0 })
+    await files.remove(path)
+    await files.syncDirectory(directory)
+    logger.error({ log: logName, seq, path, quarantine, reason }, 'segment quarantined')
+    return { logName, seq, incarnation, path: sealedPath, bytes: sealedBytes, state: 'sealed' }
+  }
   const end = Math.min(size, orphan.durableBytes ?? size)
-  if (end < HEADER_BYTES && sealedBytes === undefined) {
+  if (end < HEADER_BYTES) {
     // It never had a frame. It must not hold back what came later, even if it cannot be read.
     await files.remove(path)
     logger.warn({ log: logName, seq, path, bytes: size }, 'segment without a complete header removed')
@@ -102,36 +114,39 @@ async function recover(options: RecoveryOptions, directory: string, orphan: Orph
   const file = await files.open(path, 'update')
   const close = closeOnce(file)
   try {
-    const scanned = await scanOpenSegment(file, orphan, end, options.limits)
-    if (scanned === 'other version') throw new OtherVersionError()
-    const { frames } = scanned.tally
-    const facts = { log: logName, seq, path, frames, lostBytes: scanned.lostBytes }
-    let bytes = sealedBytes ?? 0
-    if (sealedBytes !== undefined || frames === 0) await close()
-    else if (!orphan.isPoisoned && scanned.contiguous && !scanned.provenDamage) {
-      bytes = await sealInPlace(options, file, orphan, scanned, end)
-      await close()
-      await files.rename(path, sealedPath)
-      await files.syncDirectory(directory)
-      logger.info(facts, scanned.lostBytes === 0 ? 'segment recovered' : 'segment recovered without its torn tail')
-      return { logName, seq, incarnation, path: sealedPath, bytes, state: 'sealed' }
+    const { scanBufferBytes } = options.limits
+    const { findSaltKey } = options
+    const found = await inspectSegment(file, orphan, end, false, { bufferBytesMax: scanBufferBytes, findSaltKey })
+    if (found === 'other version') throw new OtherVersionError()
+    const repair = { files, clock: options.clock, copyBufferBytes: scanBufferBytes }
+    const lostBytes = found.damage.reduce((sum, { bytes }) => sum + bytes, 0)
+    const facts = { log: logName, seq, path, frames: found.tally.frames, lostBytes }
+    let bytes: number | undefined
+    if (found.salt !== undefined && found.tally.frames > 0 && canSealInPlace(found, orphan)) {
+      bytes = await sealInPlace(repair, file, { ...found, salt: found.salt }, end)
+      logger.info(facts, lostBytes === 0 ? 'segment recovered' : 'segment recovered without its torn tail')
     } else {
-      bytes = await copyIntactFrames(options, file, orphan, scanned, directory, sealedPath)
-      await close()
+      const replaced = await replaceByIntactFrames(repair, file, orphan, found, options.clock.now() * 1_000)
+      bytes = replaced.bytes
+      const { quarantine } = replaced
+      if (quarantine !== undefined) {
+        const { reason, lostRecords } = found
+        logger.error({ ...facts, quarantine, reason, lostRecords }, 'damaged segment quarantined, intact frames recovered')
+      } else
+        logger.warn(facts, bytes === undefined ? 'segment without intact frames removed' : 'segment recovered into a new file')
     }
-    if (scanned.provenDamage) {
-      const quarantine = join(directory, segmentName(orphan, 'quarantine'))
-      await files.rename(path, quarantine)
-      await files.syncDirectory(directory)
-      logger.error({ ...facts, quarantine }, 'damaged segment quarantined, intact frames recovered')
-    } else {
-      await files.remove(path)
-      logger.warn(facts, frames === 0 ? 'segment without intact frames removed' : 'segment recovered into a new file')
-    }
-    return bytes === 0 ? undefined : { logName, seq, incarnation, path: sealedPath, bytes, state: 'sealed' }
+    await close()
+    if (bytes !== undefined) await files.rename(path, sealedPath)
+    await files.syncDirectory(directory)
+    return bytes === undefined ? undefined : { logName, seq, incarnation, path: sealedPath, bytes, state: 'sealed' }
   } finally {
     await close()
   }
+}
+
+/** A poisoned file must not be synced again, and damage must not be overwritten. */
+function canSealInPlace({ isContiguous, hasProvenDamage }: Inspection, { isPoisoned }: Orphan): boolean {
+  return isContiguous && !hasProvenDamage && !isPoisoned
 }
 
 class OtherVersionError extends Error {

@@ -1,25 +1,29 @@
 /**
  * The reading side of the log: the segments in a WAL directory, for the process that delivers them.
  *
- * Owns: finding, opening, removing and quarantining sealed segments. Does not own: files that are not sealed yet (recovery.ts), or
+ * Owns: finding, opening, repairing, removing and quarantining sealed segments. Does not own: files that are not sealed yet (recovery.ts), or
  * whether a segment was delivered.
- * Law: removing and quarantining are idempotent, so that they can be repeated after a crash.
+ * Law: repairing, removing and quarantining are idempotent, so that they can be repeated after a crash.
  */
 import { join } from 'node:path'
+import { type Clock, systemClock } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import { type LogFiles, listLogs, listSegments, readLog, type SegmentFile } from './directory.ts'
+import { type SegmentSalvage, salvageSegment } from './salvage.ts'
 import { type SegmentIdentity, type SegmentSuffix, segmentName } from './segment-file.ts'
 import { openSegment, type SegmentReader } from './segment-reader.ts'
 
-export type SegmentDirectoryOptions = { readonly directory: string; readonly files: Files }
+export type SegmentDirectoryOptions = { readonly directory: string; readonly files: Files; readonly clock?: Clock }
 
 export class SegmentDirectory {
   readonly #directory: string
   readonly #files: Files
+  readonly #clock: Clock
 
-  constructor({ directory, files }: SegmentDirectoryOptions) {
+  constructor({ directory, files, clock = systemClock }: SegmentDirectoryOptions) {
     this.#directory = directory
     this.#files = files
+    this.#clock = clock
   }
 
   /** Returns all segments, by log name, then seq, then incarnation. Segments removed meanwhile are left out. */
@@ -37,9 +41,17 @@ export class SegmentDirectory {
     return readLog(this.#files, this.#directory, logName)
   }
 
-  /** Opens a sealed segment. Throws SegmentError if it is damaged or not sealed. */
+  /** Opens a sealed segment. Throws SegmentError if it is damaged, not sealed, or another one than its name says. */
   open(segment: SegmentIdentity): Promise<SegmentReader> {
-    return openSegment(this.#files, this.#path(segment, 'wal'))
+    return openSegment(this.#files, this.#path(segment, 'wal'), segment)
+  }
+
+  /**
+   * Repairs a sealed segment that is damaged: its intact frames become a sealed segment of the same identity, and the original is kept as
+   * quarantined. Idempotent. Throws if the disk fails or is full; the segment is then as it was. Throws SegmentError for another version.
+   */
+  salvage(segment: SegmentIdentity): Promise<SegmentSalvage> {
+    return salvageSegment(this.#files, this.#clock, this.#directory, segment)
   }
 
   /** Whether there is a sealed segment with this identity. */

@@ -1,29 +1,31 @@
 /**
  * Names, header and footer of a segment file. Numbers are little-endian.
  *
- * Header, 128 bytes:                          Footer, 80 bytes:
+ * Header, 128 bytes:                          Footer, 96 bytes:
  *     0  magic "INLETWAL"                        0  magic "INLETEND"
- *     8  version                u16  2           8  version                  u16  2
+ *     8  version                u16  3           8  version                  u16  3
  *    10  log name bytes         u16             10  zero                     6 bytes
- *    12  salt                   u32             16  frames                   u64
+ *    12  zero                   4 bytes         16  frames                   u64
  *    16  seq                    u64             24  records                  u64
  *    24  created at (µs)        u64             32  payload bytes            u64
  *    32  incarnation, 10 characters             40  earliest received at     u64  microseconds
  *    42  zero                   6 bytes         48  latest received at       u64  microseconds
  *    48  log name, zero-padded  64 bytes        56  sealed at                u64  microseconds
- *   112  zero                   12 bytes        64  offset of this footer    u64
- *   124  crc                    u32             72  chain                    u32  CRC32C, started at the salt, of the
+ *   112  salt.length            u32             64  offset of this footer    u64
+ *   116  salt.crc               u32             72  damaged records          u64
+ *   120  zero                   4 bytes         80  salt.length              u32
+ *   124  crc                    u32             84  salt.crc                 u32
+ *        CRC32C of the 124 bytes before         88  chain                    u32  CRC32C, started at salt.crc, of the
  *                                                                                 frames' crcs in their order
- *        CRC32C of the 124 bytes before         76  crc                      u32  CRC32C, started at the salt, of the
- *                                                                                 76 bytes before
+ *                                               92  crc                      u32  CRC32C, started at salt.crc, of the
+ *                                                                                 92 bytes before
  *
- * Owns: these layouts and the names. Does not own: reading and writing files.
- * Law: the salt depends on log name, seq and incarnation only, so a segment with a damaged header can still be read.
+ * Owns: these layouts and the names. Does not own: reading and writing files, where a salt comes from (segment-salt.ts).
  */
 import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import { assert } from '#lib/assert.ts'
-import { readUInt64, writeUInt64 } from './frame.ts'
+import { readUInt64, type Salt, writeUInt64 } from './frame.ts'
 
 export type SegmentIdentity = {
   readonly logName: string
@@ -32,7 +34,7 @@ export type SegmentIdentity = {
   readonly seq: number
 }
 
-export type SegmentHeader = SegmentIdentity & { readonly createdAtMicros: number }
+export type SegmentHeader = SegmentIdentity & { readonly createdAtMicros: number; readonly salt: Salt }
 
 export type SegmentFooter = {
   readonly frames: number
@@ -42,6 +44,8 @@ export type SegmentFooter = {
   readonly firstReceivedAtMicros: number
   readonly lastReceivedAtMicros: number
   readonly sealedAtMicros: number
+  /** Records that were acknowledged and lost to damage: at least so many. 0 for a segment that was never repaired. */
+  readonly damagedRecords: number
 }
 
 export type FooterRecord = SegmentFooter & {
@@ -51,11 +55,11 @@ export type FooterRecord = SegmentFooter & {
 }
 
 export const HEADER_BYTES = 128
-export const FOOTER_BYTES = 80
+export const FOOTER_BYTES = 96
 
 const HEADER_MAGIC = Buffer.from('INLETWAL', 'latin1')
 const FOOTER_MAGIC = Buffer.from('INLETEND', 'latin1')
-export const SEGMENT_VERSION = 2
+export const SEGMENT_VERSION = 3
 const LOG_NAME_BYTES_MAX = 64
 const logNamePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 const incarnationPattern = /^[a-z0-9]{10}$/
@@ -86,10 +90,9 @@ export function parseSegmentName(
   return { seq: Number(seq), incarnation, suffix: suffix as SegmentSuffix }
 }
 
-/** Never all ones, so that zero bytes cannot look like a frame's length and its check. */
-export function segmentSalt({ logName, seq, incarnation }: SegmentIdentity): number {
-  const salt = crc32c(`${logName}/${seq}-${incarnation}`)
-  return salt === 0xffff_ffff ? 0 : salt
+/** Whether both are the same segment. */
+export function isSameSegment(a: SegmentIdentity, b: SegmentIdentity): boolean {
+  return a.logName === b.logName && a.seq === b.seq && a.incarnation === b.incarnation
 }
 
 export function encodeHeader(header: SegmentHeader): Buffer {
@@ -99,11 +102,11 @@ export function encodeHeader(header: SegmentHeader): Buffer {
   HEADER_MAGIC.copy(bytes, 0)
   bytes.writeUInt16LE(SEGMENT_VERSION, 8)
   bytes.writeUInt16LE(header.logName.length, 10)
-  bytes.writeUInt32LE(segmentSalt(header), 12)
   writeUInt64(bytes, header.seq, 16)
   writeUInt64(bytes, header.createdAtMicros, 24)
   bytes.write(header.incarnation, 32, 'latin1')
   bytes.write(header.logName, 48, 'latin1')
+  writeSalt(bytes, header.salt, 112)
   bytes.writeUInt32LE(crc32c(bytes.subarray(0, 124)), 124)
   return bytes
 }
@@ -117,16 +120,16 @@ export function decodeHeader(bytes: Buffer): SegmentHeader | 'foreign' | 'other 
   if (bytes.readUInt16LE(8) !== SEGMENT_VERSION) return 'other version'
   const nameBytes = bytes.readUInt16LE(10)
   if (nameBytes > LOG_NAME_BYTES_MAX) return 'corrupt'
-  const header = {
+  return {
     logName: bytes.toString('latin1', 48, 48 + nameBytes),
     incarnation: bytes.toString('latin1', 32, 42),
     seq: readUInt64(bytes, 16),
     createdAtMicros: readUInt64(bytes, 24),
+    salt: readSalt(bytes, 112),
   }
-  return bytes.readUInt32LE(12) === segmentSalt(header) ? header : 'corrupt'
 }
 
-export function encodeFooter(footer: FooterRecord, salt: number): Buffer {
+export function encodeFooter(footer: FooterRecord, salt: Salt): Buffer {
   const bytes = Buffer.alloc(FOOTER_BYTES)
   FOOTER_MAGIC.copy(bytes, 0)
   bytes.writeUInt16LE(SEGMENT_VERSION, 8)
@@ -137,15 +140,18 @@ export function encodeFooter(footer: FooterRecord, salt: number): Buffer {
   writeUInt64(bytes, footer.lastReceivedAtMicros, 48)
   writeUInt64(bytes, footer.sealedAtMicros, 56)
   writeUInt64(bytes, footer.offset, 64)
-  bytes.writeUInt32LE(footer.chain, 72)
-  bytes.writeUInt32LE(crc32c(bytes.subarray(0, 76), salt), 76)
+  writeUInt64(bytes, footer.damagedRecords, 72)
+  writeSalt(bytes, salt, 80)
+  bytes.writeUInt32LE(footer.chain, 88)
+  bytes.writeUInt32LE(crc32c(bytes.subarray(0, 92), salt.crc), 92)
   return bytes
 }
 
-/** Returns the footer that starts at `offset`, or undefined if it is incomplete or damaged. */
-export function decodeFooter(bytes: Buffer, offset: number, salt: number): FooterRecord | undefined {
+/** Returns the footer that starts at `offset`, or undefined if it is incomplete, damaged, or of another segment. */
+export function decodeFooter(bytes: Buffer, offset: number, salt: Salt): FooterRecord | undefined {
   if (bytes.byteLength - offset < FOOTER_BYTES || !startsFooter(bytes, offset)) return undefined
-  if (bytes.readUInt32LE(offset + 76) !== crc32c(bytes.subarray(offset, offset + 76), salt)) return undefined
+  if (bytes.readUInt32LE(offset + 80) !== salt.length || bytes.readUInt32LE(offset + 84) !== salt.crc) return undefined
+  if (bytes.readUInt32LE(offset + 92) !== crc32c(bytes.subarray(offset, offset + 92), salt.crc)) return undefined
   if (bytes.readUInt16LE(offset + 8) !== SEGMENT_VERSION) return undefined
   return {
     frames: readUInt64(bytes, offset + 16),
@@ -155,11 +161,21 @@ export function decodeFooter(bytes: Buffer, offset: number, salt: number): Foote
     lastReceivedAtMicros: readUInt64(bytes, offset + 48),
     sealedAtMicros: readUInt64(bytes, offset + 56),
     offset: readUInt64(bytes, offset + 64),
-    chain: bytes.readUInt32LE(offset + 72),
+    damagedRecords: readUInt64(bytes, offset + 72),
+    chain: bytes.readUInt32LE(offset + 88),
   }
 }
 
 /** Whether the bytes at `offset` start a footer rather than a frame. */
 export function startsFooter(bytes: Buffer, offset: number): boolean {
   return bytes.byteLength - offset >= 8 && bytes.compare(FOOTER_MAGIC, 0, 8, offset, offset + 8) === 0
+}
+
+function writeSalt(into: Buffer, { length, crc }: Salt, offset: number): void {
+  into.writeUInt32LE(length, offset)
+  into.writeUInt32LE(crc, offset + 4)
+}
+
+function readSalt(bytes: Buffer, offset: number): Salt {
+  return { length: bytes.readUInt32LE(offset), crc: bytes.readUInt32LE(offset + 4) }
 }

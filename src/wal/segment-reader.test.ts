@@ -101,14 +101,14 @@ describe('damage is found', () => {
   })
 
   test.each([
-    [1, 'written by an unreleased version of Inlet'],
-    [3, 'written by a later version of Inlet'],
+    [2, 'written by an unreleased version of Inlet'],
+    [4, 'written by a later version of Inlet'],
   ])('format version %i', async (version, writer) => {
     const bytes = await readFile(path)
     bytes.writeUInt16LE(version, 8)
     bytes.writeUInt32LE(crc32c(bytes.subarray(0, 124)), 124)
     const file = await kept(bytes)
-    await expect(readAll(file)).rejects.toThrow(`has format version ${version}, ${writer}; this one reads version 2`)
+    await expect(readAll(file)).rejects.toThrow(`has format version ${version}, ${writer}; this one reads version 3`)
     await expect(scanned(file)).rejects.toMatchObject({ problem: 'foreign' })
   })
 

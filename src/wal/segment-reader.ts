@@ -2,7 +2,7 @@
  * Reads sealed segments, plain or zstd-compressed.
  *
  * Owns: the check that a segment is intact: every frame's crc, the footer's counts and its chain. Does not own: what to do with a damaged
- * segment (recovery.ts repairs only files that were never sealed).
+ * segment (salvage.ts).
  * Law: frames() ends without an error only after it has yielded every sealed frame, in order.
  */
 import { Buffer } from 'node:buffer'
@@ -16,10 +16,11 @@ import {
   FOOTER_BYTES,
   type FooterRecord,
   HEADER_BYTES,
+  isSameSegment,
   SEGMENT_VERSION,
   type SegmentFooter,
   type SegmentHeader,
-  segmentSalt,
+  type SegmentIdentity,
 } from './segment-file.ts'
 import { SegmentTally } from './segment-tally.ts'
 
@@ -60,12 +61,16 @@ export interface SegmentReader {
   close(): Promise<void>
 }
 
-/** Opens a sealed segment. Throws SegmentError if the file is not one. */
-export async function openSegment(files: Files, path: string): Promise<SegmentReader> {
+/** Opens a sealed segment. Throws SegmentError if the file is not one, or is not the `expected` one. */
+export async function openSegment(files: Files, path: string, expected?: SegmentIdentity): Promise<SegmentReader> {
   const file = await files.open(path, 'read')
   try {
     const bytes = await file.bytes()
     const header = await readHeader(path, plainSource(file, 0))
+    if (expected !== undefined && !isSameSegment(header, expected)) {
+      const { logName, seq, incarnation } = header
+      throw new SegmentError(path, 'damaged', 0, `is damaged: its header names another segment, ${logName}/${seq}-${incarnation}`)
+    }
     const footer = await readFooter(file, bytes, header)
     return {
       header,
@@ -156,7 +161,7 @@ async function readFooter(file: OpenFile, bytes: number, header: SegmentHeader):
   const offset = bytes - FOOTER_BYTES
   const last = Buffer.alloc(FOOTER_BYTES)
   if (offset >= HEADER_BYTES) await file.read(last, offset)
-  const footer = decodeFooter(last, 0, segmentSalt(header))
+  const footer = decodeFooter(last, 0, header.salt)
   if (footer === undefined) {
     throw new SegmentError(file.path, 'unsealed', Math.max(offset, 0), 'has no footer: it was not sealed, or its end is missing')
   }
@@ -170,7 +175,7 @@ async function* intactFrames(
   bufferBytesMax: number,
   expected: FooterRecord | undefined,
 ): AsyncGenerator<readonly Frame[], SegmentFooter> {
-  const salt = segmentSalt(header)
+  const salt = header.salt
   const tally = new SegmentTally(salt)
   const run = readFrames(source, { salt, offset: HEADER_BYTES, bufferBytesMax })
   for (;;) {

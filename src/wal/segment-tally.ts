@@ -1,6 +1,7 @@
 /** Computes a segment's footer, frame by frame. */
 import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
+import type { Salt } from './frame.ts'
 import type { FooterRecord } from './segment-file.ts'
 
 /** Number of frame crcs that are chained in one call: a call costs more than the four bytes of a crc. */
@@ -16,12 +17,16 @@ export class SegmentTally {
   #lastReceivedAtMicros = 0
   #chain: number
 
-  constructor(salt: number) {
-    this.#chain = salt
+  constructor(salt: Salt) {
+    this.#chain = salt.crc
   }
 
   get frames(): number {
     return this.#frames
+  }
+
+  get records(): number {
+    return this.#records
   }
 
   add(frame: { readonly recordCount: number; readonly receivedAtMicros: number }, payloadBytes: number, crc: number): void {
@@ -34,7 +39,7 @@ export class SegmentTally {
     if (this.#waitingBytes === this.#crcs.length) this.#extendChain()
   }
 
-  footer(offset: number, sealedAtMicros: number): FooterRecord {
+  footer(offset: number, sealedAtMicros: number, damagedRecords = 0): FooterRecord {
     this.#extendChain()
     return {
       frames: this.#frames,
@@ -43,6 +48,7 @@ export class SegmentTally {
       firstReceivedAtMicros: this.#frames === 0 ? 0 : this.#firstReceivedAtMicros,
       lastReceivedAtMicros: this.#lastReceivedAtMicros,
       sealedAtMicros,
+      damagedRecords,
       offset,
       chain: this.#chain,
     }
@@ -50,7 +56,7 @@ export class SegmentTally {
 
   /** Whether the footer describes exactly these frames, ending at `offset`. */
   matches(footer: FooterRecord, offset: number): boolean {
-    const own = this.footer(offset, footer.sealedAtMicros)
+    const own = this.footer(offset, footer.sealedAtMicros, footer.damagedRecords)
     return (Object.keys(own) as (keyof FooterRecord)[]).every((field) => own[field] === footer[field])
   }
 

@@ -9,7 +9,7 @@ import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
 import type { Files, OpenFile } from '#lib/files.ts'
 import { crcAt, encodedBytes, encodeInto, type FrameInput, payloadBytes } from './frame.ts'
-import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentHeader, segmentSalt } from './segment-file.ts'
+import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentHeader } from './segment-file.ts'
 import { SegmentTally } from './segment-tally.ts'
 import { isDiskFull } from './wal-error.ts'
 
@@ -28,7 +28,6 @@ export class SegmentWriter {
   readonly header: SegmentHeader
   readonly #files: Files
   readonly #file: OpenFile
-  readonly #salt: number
   readonly #copiedPayloadBytesMax: number
   readonly #tally: SegmentTally
   #durableBytes = 0
@@ -38,9 +37,8 @@ export class SegmentWriter {
     this.#files = files
     this.#file = file
     this.header = header
-    this.#salt = segmentSalt(header)
     this.#copiedPayloadBytesMax = copiedPayloadBytesMax
-    this.#tally = new SegmentTally(this.#salt)
+    this.#tally = new SegmentTally(this.header.salt)
   }
 
   get path(): string {
@@ -70,7 +68,7 @@ export class SegmentWriter {
 
   /** Writes the footer, renames the file and syncs its directory. Returns the size of the sealed file. The segment must have frames. */
   async seal(path: string, sealedAtMicros: number): Promise<number> {
-    await this.#write([encodeFooter(this.#tally.footer(this.#durableBytes, sealedAtMicros), this.#salt)])
+    await this.#write([encodeFooter(this.#tally.footer(this.#durableBytes, sealedAtMicros), this.header.salt)])
     this.#durableBytes += FOOTER_BYTES
     // The file is complete now. If a later step fails, a recovery finds the footer and only renames the file.
     this.#state = 'closed'
@@ -129,7 +127,7 @@ export class SegmentWriter {
     let flushed = 0
     for (const [index, frame] of frames.entries()) {
       const withPayload = this.#isCopied(frame)
-      const end = encodeInto(buffer, at, frame, { salt: this.#salt, startsGroup: index === 0, withPayload })
+      const end = encodeInto(buffer, at, frame, { salt: this.header.salt, startsGroup: index === 0, withPayload })
       crcs[index] = crcAt(buffer, at)
       at = end
       if (!withPayload) {

@@ -23,6 +23,7 @@ import { type WalLimits, walLimits } from './limits.ts'
 import { type Appended, Log, type LogSettings } from './log.ts'
 import { LogRecovery } from './log-recovery.ts'
 import { isLogName } from './segment-file.ts'
+import { computeSalt, WrittenSaltKey } from './segment-salt.ts'
 import { WalError } from './wal-error.ts'
 
 export type WalOptions = {
@@ -45,6 +46,7 @@ export class Wal implements Service {
   readonly #logs = new Map<string, Log>()
   /** Logs that had a directory at the start and were not configured since. */
   readonly #unclaimed = new Set<string>()
+  readonly #saltKey: WrittenSaltKey
   readonly #recovery: LogRecovery
   readonly #ended: EndedLogs
   readonly #health: DiskHealth
@@ -63,9 +65,11 @@ export class Wal implements Service {
     this.#usage = new DiskUsage(files)
     this.#health = new DiskHealth({ ...options, ...limits })
     this.#ended = new EndedLogs({ ...options, isRecovering: (logName) => this.#recovery.hasOrphans(logName) })
+    this.#saltKey = new WrittenSaltKey(files, options.directory)
     this.#recovery = new LogRecovery({
       ...options,
       limits,
+      findSaltKey: () => this.#saltKey.find(),
       usage: this.#usage,
       onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
     })
@@ -196,6 +200,7 @@ export class Wal implements Service {
         await reopenLog(files, path)
         return await this.#recovery.lastSeq(logName)
       },
+      saltOf: async (segment) => computeSalt((await this.#saltKey.ensure()).secret, segment),
       settings,
       files,
       clock,

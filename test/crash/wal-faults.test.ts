@@ -1,12 +1,11 @@
 /** The log on a disk that fails, fills up or lies, and when it seals segments. Uses the disk of faulty-files.ts. */
 import { Buffer } from 'node:buffer'
-import { basename, dirname } from 'node:path'
+import { dirname } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
-import { parseSegmentName, segmentSalt } from '#wal/segment-file.ts'
 import { Wal, type WalOptions } from '#wal/wal.ts'
 import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -271,26 +270,6 @@ describe('damage', () => {
     wal = await newWal()
     expect(await states()).toEqual(['sealed'])
     expect(await delivered()).toEqual({ a: 0, b: 0 })
-  })
-
-  test('among bytes full of frame-like starts: the search is bounded, and the file is kept', async () => {
-    await append('a')
-    const [path = ''] = disk.paths().filter((name) => name.endsWith('.open'))
-    const { incarnation = '' } = parseSegmentName(basename(path)) ?? {}
-    const salt = segmentSalt({ logName: 'log', seq: 0, incarnation })
-    const lure = Buffer.alloc(36 * 100)
-    for (let at = 0; at < lure.byteLength; at += 36) {
-      lure.writeUInt32LE(1_000, at)
-      lure.writeUInt32LE((~1_000 ^ salt) >>> 0, at + 4)
-    }
-    await wal.append('log', { ...frame('lure', 0), payload: [lure] })
-    disk.crash()
-    disk.damage(path, (bytes) => bytes.fill(0, frameAt(bytes, 1), frameAt(bytes, 1) + 12))
-    const operations = counting()
-    wal = await newWal({ limits: { searchBytesMax: 20_000 } })
-    expect(operations.filter(({ kind, path: read }) => kind === 'read' && read === path).length).toBeLessThan(40)
-    expect(await states()).toEqual(['quarantined', 'sealed'])
-    expect(await delivered()).toEqual({ a: 0 })
   })
 
   test('of a frame in a file with a footer that was not renamed yet', async () => {

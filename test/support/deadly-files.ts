@@ -2,7 +2,7 @@
 import type { Files, OpenFile } from '#lib/files.ts'
 
 export type Moment = {
-  readonly operation: 'write' | 'sync' | 'rename' | 'remove' | 'syncDirectory'
+  readonly operation: 'write' | 'sync' | 'rename' | 'link' | 'remove' | 'syncDirectory'
   readonly when: 'before' | 'after'
   /** Called for each operation of that kind. The process dies at the first one for which it returns true. */
   readonly matches: (path: string, call: number) => boolean
@@ -33,6 +33,7 @@ export function deadlyFiles(files: Files, { operation, when, matches }: Moment):
     makeDirectory: (path) => files.makeDirectory(path),
     syncDirectory: (path) => deadly('syncDirectory', path, () => files.syncDirectory(path)),
     rename: (from, to) => deadly('rename', from, () => files.rename(from, to)),
+    link: (from, to) => deadly('link', from, () => files.link(from, to)),
     remove: (path) => deadly('remove', path, () => files.remove(path)),
     removeDirectory: (path) => files.removeDirectory(path),
     touch: (path) => files.touch(path),

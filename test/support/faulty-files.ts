@@ -18,6 +18,7 @@ export type DiskOperation = {
     | 'truncate'
     | 'close'
     | 'rename'
+    | 'link'
     | 'remove'
     | 'removeDirectory'
     | 'touch'
@@ -78,6 +79,7 @@ export class FaultyDisk {
       makeDirectory: (path) => run({ kind: 'makeDirectory', path }, () => this.#makeDirectory(path)),
       syncDirectory: (path) => run({ kind: 'syncDirectory', path }, () => this.#syncDirectory(path)),
       rename: (from, to) => run({ kind: 'rename', path: from }, () => this.#rename(from, to)),
+      link: (from, to) => run({ kind: 'link', path: from }, () => this.#link(from, to)),
       remove: (path) =>
         run({ kind: 'remove', path }, () => {
           if (this.#names.has(path)) this.#change(path, (names) => names.delete(path))
@@ -236,6 +238,12 @@ export class FaultyDisk {
       names.delete(from)
       names.set(to, inode)
     })
+  }
+
+  #link(from: string, to: string): void {
+    if (this.#names.has(to)) throw systemError('EEXIST', { kind: 'link', path: to })
+    const inode = this.#inode(from)
+    this.#change(to, (names) => names.set(to, inode))
   }
 
   #change(path: string, change: NameChange): void {

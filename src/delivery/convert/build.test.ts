@@ -67,7 +67,7 @@ function build(frames: readonly Frame[], options: Partial<BuildOptions> = {}): P
   return buildArtifacts({
     segment: {
       header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
-      footer: { records, sealedAtMicros: 0 },
+      footer: { records, sealedAtMicros: 0, damagedRecords: 0 },
       frames: async function* () {
         for (const each of frames) yield [each]
       },
@@ -359,7 +359,7 @@ describe('views that fail', () => {
   test('a damaged segment fails the build with its error', async () => {
     const damaged = {
       header: { logName: 'log', incarnation: 'abcdefghij', seq: 1 },
-      footer: { records: 1, sealedAtMicros: 0 },
+      footer: { records: 1, sealedAtMicros: 0, damagedRecords: 0 },
       content,
       frames: async function* () {
         yield [frame('{"id":1}')]

@@ -1,0 +1,59 @@
+/**
+ * Damaged originals that are kept for a person to look at: `<seq>-<incarnation>.quarantine`, and a note beside it, `….quarantine.json`.
+ *
+ * Owns: both files. Does not own: which file is quarantined.
+ * Law: an original that is kept already is never replaced. It has every frame that a later copy of its intact frames has.
+ */
+import { Buffer } from 'node:buffer'
+import { dirname, join } from 'node:path'
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { errorCode, type Files, writeDurably } from '#lib/files.ts'
+import { parseJson } from '#lib/json.ts'
+import type { Damage } from './frame-scan.ts'
+import { type SegmentIdentity, segmentName } from './segment-file.ts'
+
+export type QuarantineNote = {
+  readonly reason: string
+  /** When the file was quarantined, ISO 8601. */
+  readonly at: string
+  /** Places in the quarantined file that belong to no intact frame. */
+  readonly damage: readonly Damage[]
+  /** Acknowledged records that are not delivered because of the damage: at least so many. */
+  readonly records_lost: number
+}
+
+/** Gives the file its second name, `.quarantine`, and writes the note. Both are durable then. Idempotent. Returns the new path. */
+export async function keepOriginal(
+  files: Files,
+  clock: Clock,
+  path: string,
+  identity: SegmentIdentity,
+  { reason, damage, lostRecords }: { readonly reason: string; readonly damage: readonly Damage[]; readonly lostRecords: number },
+): Promise<string> {
+  const kept = join(dirname(path), segmentName(identity, 'quarantine'))
+  await files.link(path, kept).catch((error: unknown) => {
+    if (errorCode(error) !== 'EEXIST') throw error
+  })
+  const earlier = await readQuarantineNote(files, kept)
+  const note: QuarantineNote = {
+    ...(earlier ?? { reason, at: isoTimestamp(clock.now()), damage }),
+    records_lost: Math.max(lostRecords, earlier?.records_lost ?? 0),
+  }
+  await writeDurably(files, noteName(kept), Buffer.from(`${JSON.stringify(note, null, 1)}\n`))
+  return kept
+}
+
+/** Returns the note of a quarantined file, or undefined if there is none or it is damaged. */
+export async function readQuarantineNote(files: Files, quarantinePath: string): Promise<QuarantineNote | undefined> {
+  const bytes = await files.read(noteName(quarantinePath))
+  const note = bytes === undefined ? undefined : parseJson(Buffer.from(bytes).toString('utf8'))
+  if (typeof note !== 'object' || note === null) return undefined
+  const { reason, at, damage, records_lost } = note as Partial<QuarantineNote>
+  if (typeof reason !== 'string' || typeof at !== 'string' || !Array.isArray(damage) || typeof records_lost !== 'number')
+    return undefined
+  return { reason, at, damage, records_lost }
+}
+
+function noteName(quarantinePath: string): string {
+  return `${quarantinePath}.json`
+}

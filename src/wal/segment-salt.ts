@@ -1,0 +1,85 @@
+/**
+ * The secret that ties frames and footers to their segment, and the key that it is computed with.
+ *
+ * Owns: `<wal>/salt-key`, and how a salt follows from it. Does not own: where a segment stores its salt (segment-file.ts).
+ * Law: nobody without the key can know the salt of a segment, even with its name and the salts of all others. So bytes that a client sends
+ * are never taken for a frame or a footer. With the key, the salt of a segment is known even if its header is lost.
+ */
+import { Buffer } from 'node:buffer'
+import { createHmac, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { crc32c } from '@node-rs/crc32'
+import { type Files, writeDurably } from '#lib/files.ts'
+import type { Salt } from './frame.ts'
+import type { SegmentIdentity } from './segment-file.ts'
+
+export type SaltKey = {
+  readonly secret: Uint8Array
+  /** Created by this process. Segments that are older have salts of another key. */
+  readonly isNew: boolean
+}
+
+const saltKeyName = 'salt-key'
+const SECRET_BYTES = 32
+
+export function computeSalt(secret: Uint8Array, { logName, seq, incarnation }: SegmentIdentity): Salt {
+  const digest = createHmac('sha256', secret).update(`${logName}/${seq}-${incarnation}`).digest()
+  const length = digest.readUInt32LE(0)
+  return { length: length === 0xffff_ffff ? 0 : length, crc: digest.readUInt32LE(4) }
+}
+
+/** Returns the key of a WAL directory, or undefined if it is missing or damaged. */
+export async function readSaltKey(files: Files, walDirectory: string): Promise<SaltKey | undefined> {
+  const bytes = await files.read(join(walDirectory, saltKeyName))
+  const [, hex = '', check] = /^([0-9a-f]{64}) ([0-9a-f]{8})\n$/.exec(Buffer.from(bytes ?? []).toString('latin1')) ?? []
+  return check === undefined || check !== checkOf(hex) ? undefined : { secret: Buffer.from(hex, 'hex'), isNew: false }
+}
+
+/** The key of the process that writes the log. */
+export class WrittenSaltKey {
+  readonly #files: Files
+  readonly #directory: string
+  #known: Promise<SaltKey | undefined> | undefined
+  #ensured: Promise<SaltKey> | undefined
+
+  constructor(files: Files, walDirectory: string) {
+    this.#files = files
+    this.#directory = walDirectory
+  }
+
+  /** Returns undefined if there was none when this process started, and none was created since. */
+  async find(): Promise<SaltKey | undefined> {
+    return this.#ensured === undefined ? await this.#read() : await this.ensure()
+  }
+
+  /** Returns the key. Creates it if it is missing, damaged or unreadable. It is durable then. */
+  ensure(): Promise<SaltKey> {
+    this.#ensured ??= this.#create().catch((error: unknown) => {
+      this.#ensured = undefined
+      throw error
+    })
+    return this.#ensured
+  }
+
+  #read(): Promise<SaltKey | undefined> {
+    this.#known ??= readSaltKey(this.#files, this.#directory).catch((error: unknown) => {
+      this.#known = undefined
+      throw error
+    })
+    return this.#known
+  }
+
+  async #create(): Promise<SaltKey> {
+    // An unreadable key must not stop every log. The salts that were computed with it are in the headers.
+    const known = await this.#read().catch(() => undefined)
+    if (known !== undefined) return known
+    const secret = randomBytes(SECRET_BYTES)
+    const hex = secret.toString('hex')
+    await writeDurably(this.#files, join(this.#directory, saltKeyName), Buffer.from(`${hex} ${checkOf(hex)}\n`, 'latin1'))
+    return { secret, isNew: true }
+  }
+}
+
+function checkOf(hex: string): string {
+  return crc32c(hex).toString(16).padStart(8, '0')
+}
