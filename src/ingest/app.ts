@@ -6,12 +6,13 @@ import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
+import { Id } from '#model/id.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
-import { Wal } from '#wal/wal.ts'
+import { type BlockedLog, Wal } from '#wal/wal.ts'
 import { Admission } from './admission.ts'
 import { Authenticator } from './authenticator.ts'
 import { Certificate } from './certificate.ts'
@@ -126,7 +127,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
         applied_epoch: configuration.epoch,
         healthy: reasons.length === 0,
         reasons,
-        blocked: boundBlocked([]),
+        blocked: boundBlocked(blockedEndpoints(wal.blocked())),
       }
     },
     clock,
@@ -162,6 +163,11 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       lock[Symbol.dispose]()
     },
   }
+}
+
+/** A directory in the WAL that is not named after an endpoint is only in the log. */
+function blockedEndpoints(logs: readonly BlockedLog[]): { readonly endpoint_id: string; readonly reason: string }[] {
+  return logs.flatMap(({ logName, reason }) => (Id.safeParse(logName).success ? [{ endpoint_id: logName, reason }] : []))
 }
 
 /** A request needs twice its size, because the compressed and the decompressed body are in memory at the same time. */

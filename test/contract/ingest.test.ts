@@ -4,6 +4,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompress
 import { describe, expect, test } from 'vitest'
 import { newSigningKey, publicKeys, signAccessToken } from '#auth/access-tokens.ts'
 import { KiB, MiB } from '#lib/bytes.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
 import { newId } from '#model/id.ts'
 import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 
@@ -425,5 +426,23 @@ describe('reporting', () => {
         healthy: true,
         reasons: [],
       })
+  })
+  test('a log that cannot be written to is reported; the node stays ready, and other endpoints are not affected', async () => {
+    const broken = anEndpoint()
+    const files: Files = {
+      ...systemFiles,
+      open: async (path, mode) => {
+        if (path.includes(broken.id)) throw Object.assign(new Error('EIO: open'), { code: 'EIO' })
+        return await systemFiles.open(path, mode)
+      },
+    }
+    await using node = await IngestNode.start({ snapshot: { ...snapshot, endpoints: [endpoint, broken] }, files })
+    expect(await post(node, '1', { query: `?endpoint=${broken.id}` })).toMatchObject({ status: 503, body: { retry: true } })
+    expect(await post(node, '1', { query: `?endpoint=${endpoint.id}` })).toMatchObject({ status: 202 })
+    await expect
+      .poll(() => node.control.heartbeats.at(-1), { timeout: 5_000 })
+      .toMatchObject({ healthy: true, blocked: [{ endpoint_id: broken.id, reason: 'the disk failed (EIO)' }] })
+    expect((await fetch(`${node.url}/readyz`)).status).toBe(200)
+    expect(await post(node, '1', { query: `?endpoint=${endpoint.id}` })).toMatchObject({ status: 202 })
   })
 })
