@@ -132,7 +132,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
         logger,
         awsPrincipalArn: config.awsPrincipalArn,
       }),
-      endpoints: endpointService({ store, applyChange, provisioner, clock }),
+      endpoints: endpointService({ store, applyChange, provisioner, clock, logger }),
       views: viewService({ store, applyChange, compile, clock }),
       dlqFiles: dlqFileService({ store, objectStores, logger }),
       previews: new Previews({ runner: previewWorkers }),

@@ -42,10 +42,8 @@ export const signingKeyLimits = {
 } as const
 
 export const drainLimits = {
-  /** Added to the age at which an open segment is sealed: time for nodes to learn of the drain, to deliver, and to report. */
-  graceSeconds: 10,
-  /** Endpoints checked per run. */
-  endpointsMax: 1_000,
+  /** Draining endpoints read at once. */
+  pageEndpointsMax: 1_000,
 } as const
 
 /** A node without a heartbeat for this long is unhealthy. */

@@ -76,6 +76,20 @@ const endpoint = {
   output_formats: ['parquet_views', 'parquet'],
   mqtt_config,
 }
+const forcedDeletion = {
+  abandoned: [
+    {
+      node_id: ids.node,
+      region: 'fra',
+      reported_at: at,
+      open_segments: 0,
+      undelivered_segments: 2,
+      parked_segments: 1,
+      quarantined_segments: 0,
+      bytes: 25_165_824,
+    },
+  ],
+}
 const deploying = { ...endpoint, status: 'deploying', status_reasons: ['no node serves region fra'], dns_ipv4: [], dns_ipv6: [] }
 
 const view = {
@@ -227,7 +241,7 @@ export const examples: Readonly<Record<string, Example>> = {
   listEndpoints: { response: page(endpoint) },
   getEndpoint: { response: endpoint },
   changeEndpoint: { request: { segment_max_age_seconds: 60, mqtt_config: null }, response: { ...endpoint, mqtt_config: null } },
-  deleteEndpoint: {},
+  deleteEndpoint: { response: forcedDeletion },
   pauseEndpoint: { response: { ...endpoint, status: 'paused', status_reasons: ['the endpoint is paused'] } },
   resumeEndpoint: { response: endpoint },
   listCommits: { response: { items: [commit], next_cursor: null } },

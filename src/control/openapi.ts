@@ -22,7 +22,7 @@ import {
   TrustPolicy,
 } from '#model/destination.ts'
 import { DlqFile } from '#model/dlq-file.ts'
-import { ChangeEndpoint, CreateEndpoint, Endpoint, MqttConfig } from '#model/endpoint.ts'
+import { ChangeEndpoint, CreateEndpoint, Endpoint, ForcedDeletion, MqttConfig } from '#model/endpoint.ts'
 import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
 import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.ts'
@@ -89,6 +89,7 @@ const components = {
   ExchangeToken,
   FieldError,
   Filter,
+  ForcedDeletion,
   Job,
   JobDetail,
   MqttConfig,

@@ -71,6 +71,25 @@ export const DeliveryLag = z.object({
 })
 export type DeliveryLag = z.infer<typeof DeliveryLag>
 
+/** What a deletion by force leaves behind on nodes, as they last reported it. */
+export const ForcedDeletion = z.object({
+  abandoned: z
+    .array(
+      z.object({
+        node_id: Id,
+        region: z.string(),
+        reported_at: Timestamp.nullable().meta({ description: 'the last report of the node; null if there is none' }),
+        open_segments: z.int().min(0),
+        undelivered_segments: z.int().min(0),
+        parked_segments: z.int().min(0),
+        quarantined_segments: z.int().min(0),
+        bytes: z.int().min(0),
+      }),
+    )
+    .meta({ description: 'every node that is not known to hold nothing of the endpoint; the segments stay on its disk' }),
+})
+export type ForcedDeletion = z.infer<typeof ForcedDeletion>
+
 export const Endpoint = z.object({
   id: Id,
   region: z.string(),

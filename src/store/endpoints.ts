@@ -31,6 +31,8 @@ export type NewEndpoint = EndpointSettings & {
 export type StoredEndpoint = NewEndpoint & {
   readonly account_id: string
   readonly desired_state: DesiredState
+  /** The epoch of the change that started draining; null unless it is draining. */
+  readonly draining_epoch: number | null
   readonly destination_name: string | null
   readonly destination_status: DestinationStatus | null
   readonly created_at: string
@@ -204,30 +206,30 @@ export async function drainEndpoint(
   else await touchEndpoint(db, id)
 }
 
-export type DrainingEndpoint = Pick<StoredEndpoint, 'id' | 'region' | 'segment_max_age_seconds'> & {
-  readonly draining_at: string
+export type DrainingEndpoint = Pick<StoredEndpoint, 'id' | 'region' | 'since_epoch'> & {
+  readonly draining_at: number
   readonly draining_epoch: number
 }
 
-/** Returns draining endpoints of all accounts, oldest first. */
-export async function listDrainingEndpoints(db: Db, limit: number): Promise<readonly DrainingEndpoint[]> {
-  const rows = await db
+/** Returns draining endpoints of all accounts, oldest first, from those that started at `from` (epoch ms) on. */
+export function listDrainingEndpoints(db: Db, from: number, limit: number): Promise<DrainingEndpoint[]> {
+  return db
     .selectFrom('endpoints')
-    .select(['id', 'region', 'segment_max_age_seconds', 'draining_at', 'draining_epoch'])
+    .select(['id', 'region', 'since_epoch', 'draining_at', 'draining_epoch'])
     .where('desired_state', '=', 'draining')
     .where('deleted_at', 'is', null)
+    .where('draining_at', '>=', from)
     .orderBy('draining_at')
     .limit(limit)
     .$narrowType<{ draining_at: number; draining_epoch: number }>()
     .execute()
-  return rows.map((row) => ({ ...row, draining_at: toTime(row.draining_at) }))
 }
 
 /**
- * Deletes a drained endpoint for its account, with its bindings. The row stays, because commits, DLQ files and metrics refer
- * to it. Returns false if another process deleted it first.
+ * Deletes a draining endpoint for its account, with its bindings. The row stays, because commits, DLQ files and metrics refer
+ * to it, and so do reports of nodes that still hold data. Returns false if another process deleted it first.
  */
-export async function removeDrainedEndpoint(db: ChangeTx, id: string, now: number): Promise<boolean> {
+export async function removeDrainingEndpoint(db: ChangeTx, id: string, now: number): Promise<boolean> {
   const removed = await db
     .updateTable('endpoints')
     .set({ deleted_at: now, destination_id: null })
@@ -247,7 +249,6 @@ export async function removeDrainedEndpoint(db: ChangeTx, id: string, now: numbe
   await touchEndpoint(db, id)
   await touchKeysUnlessServed(db, removed.account_id, removed.region)
   for (const { view_id } of detached) await touchViewUnlessBound(db, view_id, removed.region)
-  await db.deleteFrom('endpoint_lags').where('endpoint_id', '=', id).execute()
   return true
 }
 
@@ -269,6 +270,7 @@ export function toStoredEndpoint(row: Row): StoredEndpoint {
     region: row.region,
     label: row.label,
     desired_state: row.desired_state as DesiredState,
+    draining_epoch: row.draining_epoch,
     destination_id: row.destination_id,
     destination_name: row.destination_name,
     destination_status: row.destination_status as DestinationStatus | null,

@@ -1,3 +1,4 @@
+import type { SelectQueryBuilder } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { Heartbeat, Register } from '#model/node-protocol.ts'
 import { fromFlag, fromJson, toTime, toTimeOrNull } from './columns.ts'
@@ -15,6 +16,8 @@ export type ProcessFacts = {
   /** Time of the last healthy heartbeat; null before the first. */
   readonly healthy_at: string | null
 }
+
+type NodeIds = readonly string[] | SelectQueryBuilder<Database, 'nodes', { id: string }>
 
 export type NodeFacts = {
   readonly id: string
@@ -63,25 +66,40 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
 /** Returns the nodes of these regions with the last heartbeats of their processes. */
 export async function listNodes(db: Db, regions: readonly string[]): Promise<readonly NodeFacts[]> {
   if (regions.length === 0) return []
-  const nodes = await db.selectFrom('nodes').selectAll().where('region', 'in', regions).orderBy('id').execute()
-  const processes = await db
-    .selectFrom('node_processes')
-    .innerJoin('nodes', 'nodes.id', 'node_processes.node_id')
-    .selectAll('node_processes')
-    .where('nodes.region', 'in', regions)
+  return readNodes(db, db.selectFrom('nodes').select('id').where('region', 'in', regions))
+}
+
+/** Returns the nodes that ever received a configuration of these regions, wherever they are now, and the nodes with these ids. */
+export async function listNodesOnceIn(
+  db: Db,
+  regions: readonly string[],
+  ids: readonly string[],
+): Promise<readonly (NodeFacts & { readonly received: ReadonlyMap<string, number> })[]> {
+  const received = await db
+    .selectFrom('node_snapshots')
+    .selectAll()
+    .where('region', 'in', [...regions, ''])
     .execute()
-  const facts = new Map(processes.map((row) => [`${row.node_id} ${row.process}`, toProcessFacts(row)]))
-  const factsOf = (id: string, process: Heartbeat['process']) => facts.get(`${id} ${process}`) ?? null
-  return nodes.map((row) => ({
-    id: row.id,
-    region: row.region,
-    ipv4: fromJson(row.ipv4),
-    ipv6: fromJson(row.ipv6),
-    ingest_address: row.ingest_address,
-    registered_at: toTime(row.registered_at),
-    ingest: factsOf(row.id, 'ingest'),
-    delivery: factsOf(row.id, 'delivery'),
+  const byNode = Map.groupBy(received, ({ node_id }) => node_id)
+  const nodes = await readNodes(db, [...new Set([...byNode.keys(), ...ids])])
+  return nodes.map((node) => ({
+    ...node,
+    received: new Map((byNode.get(node.id) ?? []).map(({ region, epoch }) => [region, epoch])),
   }))
+}
+
+/**
+ * Records that a node is about to receive the configuration of a region. From then on it may hold data of every endpoint in it.
+ * A restored database may have an older epoch: the highest counts.
+ */
+export async function recordSnapshotSent(db: Db, node_id: string, region: string, epoch: number): Promise<void> {
+  await db
+    .insertInto('node_snapshots')
+    .values({ node_id, region, epoch })
+    .onConflict((conflict) =>
+      conflict.columns(['node_id', 'region']).doUpdateSet({ epoch }).where('node_snapshots.epoch', '<', epoch),
+    )
+    .execute()
 }
 
 /** Returns the region of a node. Throws not_found for a node that never registered. */
@@ -99,4 +117,21 @@ function toProcessFacts(row: Database['node_processes']): ProcessFacts {
     last_seen_at: toTime(row.last_seen_at),
     healthy_at: toTimeOrNull(row.healthy_at),
   }
+}
+
+async function readNodes(db: Db, ids: NodeIds): Promise<readonly NodeFacts[]> {
+  const nodes = await db.selectFrom('nodes').selectAll().where('id', 'in', ids).orderBy('id').execute()
+  const processes = await db.selectFrom('node_processes').selectAll().where('node_id', 'in', ids).execute()
+  const facts = new Map(processes.map((row) => [`${row.node_id} ${row.process}`, toProcessFacts(row)]))
+  const factsOf = (id: string, process: Heartbeat['process']) => facts.get(`${id} ${process}`) ?? null
+  return nodes.map((row) => ({
+    id: row.id,
+    region: row.region,
+    ipv4: fromJson(row.ipv4),
+    ipv6: fromJson(row.ipv6),
+    ingest_address: row.ingest_address,
+    registered_at: toTime(row.registered_at),
+    ingest: factsOf(row.id, 'ingest'),
+    delivery: factsOf(row.id, 'delivery'),
+  }))
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
-import { aLag } from '../support/lags.ts'
+import { aLag, closedLag } from '../support/lags.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
@@ -12,6 +12,14 @@ async function made(account: TestAccount, more: object = {}) {
   const { status, body } = await account.post('/v1/endpoints', { region: newRegion(), ...more })
   expect(status).toBe(201)
   return body
+}
+
+/** Makes an endpoint that a node has received, so that it stays after its deletion until the node reports. */
+async function received(account: TestAccount) {
+  const endpoint = await made(account)
+  const node = await TestNode.register(control(), endpoint.region)
+  await node.snapshot()
+  return { id: endpoint.id as string, node }
 }
 
 async function stateSeenBy(node: TestNode, endpoint_id: string) {
@@ -29,7 +37,7 @@ describe.each(['pause', 'resume'] as const)('POST /v1/endpoints/{id}/%s', (verb)
 
   test('409 while it is being deleted', async () => {
     const account = await control().newAccount()
-    const { id } = await made(account)
+    const { id } = await received(account)
     await account.delete(`/v1/endpoints/${id}`)
     expect(await account.post(`/v1/endpoints/${id}/${verb}`)).toMatchObject({ status: 409, body: { error: 'conflict' } })
   })
@@ -73,8 +81,7 @@ describe('DELETE /v1/endpoints/{id}', () => {
 
   test('204 drains: nodes seal at once, nothing can be attached, and DELETE is idempotent', async () => {
     const account = await control().newAccount()
-    const { id, region } = await made(account)
-    const node = await TestNode.register(control(), region)
+    const { id, node } = await received(account)
     const { body: view } = await account.post('/v1/views', {
       name: 'events',
       definition: { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] },
@@ -94,7 +101,7 @@ describe('DELETE /v1/endpoints/{id}', () => {
   test('drains if pause and delete run concurrently', async () => {
     const account = await control().newAccount()
     for (let round = 0; round < 10; round += 1) {
-      const { id } = await made(account)
+      const { id } = await received(account)
       const [paused, deleted] = await Promise.all([
         account.post(`/v1/endpoints/${id}/pause`),
         account.delete(`/v1/endpoints/${id}`),
@@ -122,24 +129,27 @@ describe('DELETE /v1/endpoints/{id}', () => {
     await account.post(`/v1/views/${view.id}/publish`)
     await account.post(`/v1/endpoints/${id}/views`, { view_id: view.id })
     const node = await TestNode.register(own, region)
+    await node.snapshot()
     const outcome = { view_id: view.id, view_name: 'events', view_version: 1, processed: 3, accepted: 3, dropped: 0, dlq: 0 }
     const commit = aCommit(node.id, id, 0, { views: [{ ...outcome, cast_nulls: 0, errors: {}, last_error: null }] })
     await node.call('POST', 'commits', { commits: [commit] })
     expect(await account.delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 204 })
 
     const lag = aLag(id, { undelivered_segments: 2, blocked_by: 'no bucket' })
-    own.clock.advance(60_000)
     await node.heartbeat({}, { lag: [lag] })
     expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({
       status: 200,
       body: {
         status: 'draining',
-        status_reasons: ['the endpoint is being deleted', expect.stringContaining('2 segments to deliver: no bucket')],
+        status_reasons: [
+          'the endpoint is being deleted',
+          expect.stringContaining('2 segments (2 to deliver; 9 bytes): no bucket'),
+        ],
       },
     })
     expect(await account.delete(`/v1/destinations/${destination.id}`)).toMatchObject({ status: 409 })
 
-    await node.heartbeat()
+    await node.heartbeat({}, { lag: [closedLag(id)] })
     await until('the end of the endpoint', async () => (await account.get(`/v1/endpoints/${id}`)).status === 404)
     expect(await account.get(`/v1/endpoints/${id}/commits`)).toMatchObject({ status: 404 })
     expect(await account.get(`/v1/endpoints/${id}/views`)).toMatchObject({ status: 404 })

@@ -4,7 +4,7 @@ import { newId } from '#model/id.ts'
 import { listBindings } from '#store/bindings.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { claimValidation, findDestination, insertDestination, removeDestination, updateDestination } from '#store/destinations.ts'
-import { drainEndpoint, getEndpoint, removeDrainedEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
+import { drainEndpoint, getEndpoint, removeDrainingEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
 import { applyChange, type ChangeTx } from '#store/epoch.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
@@ -175,7 +175,7 @@ describeDatabases('concurrent callers', (kind) => {
     const account = await anAccount(store)
     const destination = await aStoredDestination(store, account)
     const { id } = await aStoredEndpoint(store, account, { destination_id: destination.id })
-    const remove = () => applyChange(store, (db) => removeDrainedEndpoint(db, id, t0))
+    const remove = () => applyChange(store, (db) => removeDrainingEndpoint(db, id, t0))
     expect(await remove()).toBe(false)
     await applyChange(store, (db) => drainEndpoint(db, account, id, { epoch: 7, now: t0 }))
     expect((await outcomes(times(8, remove))).toSorted()).toEqual([...Array(7).fill(false), true])

@@ -23,6 +23,7 @@ describeDatabases('endpoints', (kind) => {
     expect(made).toEqual({
       ...input,
       account_id: account,
+      draining_epoch: null,
       desired_state: 'active',
       destination_name: destination.name,
       destination_status: 'pending',

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { listBlockedLogs, listLags } from '#store/node-reports.ts'
-import { getNodeRegion, listNodes, recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { getNodeRegion, listNodes, listNodesOnceIn, recordHeartbeat, recordSnapshotSent, registerNode } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aLag as lagOf } from '../support/lags.ts'
@@ -57,6 +57,20 @@ describeDatabases('nodes', (kind) => {
         delivery: { applied_epoch: 3, healthy: true, reasons: [], last_seen_at: iso(t0 + 2) },
       },
     ])
+  })
+
+  test('what a node received is kept for each region, at its highest epoch', async () => {
+    await using store = await newStore(kind)
+    const [moved, other] = [await registered(store), await registered(store, { region: 'fra' })]
+    await recordSnapshotSent(store.db, moved, 'loc', 5)
+    await recordSnapshotSent(store.db, moved, 'loc', 4)
+    await recordSnapshotSent(store.db, moved, 'fra', 7)
+    await registerNode(store.db, aNode({ node_id: moved, region: 'fra' }), t0)
+    expect(await listNodesOnceIn(store.db, ['loc'], [])).toMatchObject([
+      { id: moved, region: 'fra', received: new Map([['loc', 5]]) },
+    ])
+    const found = await listNodesOnceIn(store.db, [], [other])
+    expect(found).toMatchObject([{ id: other, received: new Map() }])
   })
 
   test('a node that never registered is not found', async () => {

@@ -12,7 +12,7 @@ import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } 
 import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobsFinishedBefore } from '#store/jobs.ts'
 import { listBlockedLogs, listBlockedLogsOfAccount, listDegradingLags, listLags } from '#store/node-reports.ts'
-import { registerNode } from '#store/nodes.ts'
+import { listNodesOnceIn, registerNode } from '#store/nodes.ts'
 import { listRawParquet } from '#store/raw-parquet.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/snapshot-sections.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
@@ -208,7 +208,7 @@ describeDatabases('query plans', (kind) => {
         ['destinations', (db) => listDestinations(db, account, page), 'destinations_by_account'],
         ['endpoints', (db) => listEndpoints(db, account, page), 'endpoints_by_account'],
         ['endpoints', (db) => listEndpoints(db, account, page, 'paused'), 'endpoints_by_state'],
-        ['endpoints', (db) => listDrainingEndpoints(db, 100), 'endpoints_draining'],
+        ['endpoints', (db) => listDrainingEndpoints(db, t0, 100), 'endpoints_draining'],
         ['api_keys', (db) => listApiKeyPage(db, account, page), 'api_keys_by_account'],
         ['views', (db) => listViews(db, account, {}, page), 'views_by_account'],
         ['views', (db) => listViews(db, account, { status: 'draft' }, page), 'views_by_status'],
@@ -239,6 +239,7 @@ describeDatabases('query plans', (kind) => {
         ['view_quality', (db) => removeViewQualityBefore(db, t0)],
         ['view_quality', (db) => recordCommit(db, commitWithQuality(endpoint, view), t0 + 120_000)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
+        ['node_snapshots', (db) => listNodesOnceIn(db, ['loc'], [])],
         ['blocked_logs', (db) => listBlockedLogs(db, [endpoint])],
         ['blocked_logs', (db) => listBlockedLogsOfAccount(db, account)],
         ['endpoints', (db) => listDegradingLags(db, account, t0)],

@@ -6,7 +6,7 @@ import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { detachBinding } from '#store/bindings.ts'
 import { listCommittedSeqs, recordCommit } from '#store/commits.ts'
 import { updateDestination } from '#store/destinations.ts'
-import { drainEndpoint, removeDrainedEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
+import { drainEndpoint, removeDrainingEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
 import { applyChange, currentEpoch } from '#store/epoch.ts'
 import { listSectionVersions, versionsFor } from '#store/section-versions.ts'
 import { insertSigningKey, listSigningKeys } from '#store/signing-keys.ts'
@@ -176,7 +176,7 @@ describeDatabases('versions of sections', (kind) => {
 
     const drain = () => applyChange(store, (db, epoch) => drainEndpoint(db, account, first.id, { epoch, now: t0 }))
     expect(await touched('loc', drain)).toEqual([`endpoints/${shardOf(first.id)}`])
-    expect(await touched('loc', () => applyChange(store, (db) => removeDrainedEndpoint(db, first.id, t0)))).toEqual(
+    expect(await touched('loc', () => applyChange(store, (db) => removeDrainingEndpoint(db, first.id, t0)))).toEqual(
       [...new Set([`endpoints/${shardOf(first.id)}`, `keys/${shardOf(key.id)}`, `keys/${shardOf(second.id)}`])].toSorted(),
     )
   })
@@ -276,7 +276,7 @@ async function randomChange(
     case 6: {
       if (endpoint === undefined) return
       await applyChange(store, (db, epoch) => drainEndpoint(db, endpoint.account_id, endpoint.id, { epoch, now: t0 }))
-      await applyChange(store, (db) => removeDrainedEndpoint(db, endpoint.id, t0))
+      await applyChange(store, (db) => removeDrainingEndpoint(db, endpoint.id, t0))
       return
     }
     case 7: {

@@ -8,3 +8,7 @@ export function aLag(endpoint_id: string, more: Partial<EndpointLag> = {}): Endp
     ...more,
   }
 }
+
+/** The row of a node that holds nothing of a draining endpoint and never will. */
+export const closedLag = (endpoint_id: string): EndpointLag =>
+  aLag(endpoint_id, { undelivered_segments: 0, undelivered_bytes: 0, closed: true })

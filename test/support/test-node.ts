@@ -30,9 +30,14 @@ export class TestNode {
 
   static async register(control: TestControl, region: string, more: object = {}): Promise<TestNode> {
     const node = new TestNode(control, region)
-    const place = { node_id: node.id, region, ipv4: ['127.0.0.1'], ipv6: ['::1'], ingest_address: '127.0.0.1:9999', ...more }
-    expect(await node.call('POST', 'register', place)).toMatchObject({ status: 200, body: { epoch: expect.any(Number) } })
+    await node.registerAgain(more)
     return node
+  }
+
+  async registerAgain(more: object = {}): Promise<void> {
+    const addresses = { ipv4: ['127.0.0.1'], ipv6: ['::1'], ingest_address: '127.0.0.1:9999' }
+    const place = { node_id: this.id, region: this.region, ...addresses, ...more }
+    expect(await this.call('POST', 'register', place)).toMatchObject({ status: 200, body: { epoch: expect.any(Number) } })
   }
 
   call(method: string, path: string, body?: unknown, token = nodeToken): Promise<Answer> {

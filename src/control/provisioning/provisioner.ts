@@ -8,9 +8,10 @@ import type { Clock } from '#lib/clock.ts'
 import type { DeliveryLag, Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import { listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
 import { listDegradingLags, listLags, type NodeLag } from '#store/node-reports.ts'
-import { listNodes, type NodeFacts } from '#store/nodes.ts'
+import { listNodes, listNodesOnceIn, type NodeFacts } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { deliveryLagSecondsMax } from '../limits.ts'
+import { type DrainHold, type Draining, listDrainHolds } from './drain.ts'
 import { type HostOptions, ingestHost } from './ingest-host.ts'
 import { computeStatus, presentNodes, servingNodes } from './status.ts'
 
@@ -40,8 +41,32 @@ export class Provisioner {
     const observation = observed ?? (await this.observe(endpoints.map(({ region }) => region)))
     const ids = endpoints.map(({ id }) => id)
     const lags = Map.groupBy(await listLags(this.#options.store.db, ids), ({ endpoint_id }) => endpoint_id)
+    const holds = await this.listDrainHolds(
+      endpoints.flatMap(({ draining_epoch, ...endpoint }) => (draining_epoch === null ? [] : [{ ...endpoint, draining_epoch }])),
+    )
     return new Map(
-      endpoints.map((endpoint) => [endpoint.id, this.#computeState(endpoint, lags.get(endpoint.id) ?? [], observation)]),
+      endpoints.map((endpoint) => {
+        const state = this.#computeState(endpoint, lags.get(endpoint.id) ?? [], observation)
+        const reasons = (holds.get(endpoint.id) ?? []).map(({ reason }) => reason)
+        return [endpoint.id, { ...state, status_reasons: [...state.status_reasons, ...reasons] }]
+      }),
+    )
+  }
+
+  /** Returns what holds each draining endpoint, by id: nothing once it is drained. */
+  async listDrainHolds(draining: readonly Draining[]): Promise<ReadonlyMap<string, readonly DrainHold[]>> {
+    if (draining.length === 0) return new Map()
+    const { store, clock } = this.#options
+    const lags = await listLags(
+      store.db,
+      draining.map(({ id }) => id),
+    )
+    const regions = [...new Set(draining.map(({ region }) => region))]
+    const nodes = await listNodesOnceIn(store.db, regions, [...new Set(lags.map(({ node_id }) => node_id))])
+    const byEndpoint = Map.groupBy(lags, ({ endpoint_id }) => endpoint_id)
+    const nowMs = clock.now()
+    return new Map(
+      draining.map((endpoint) => [endpoint.id, listDrainHolds(endpoint, nodes, byEndpoint.get(endpoint.id) ?? [], nowMs)]),
     )
   }
 

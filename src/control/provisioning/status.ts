@@ -7,8 +7,9 @@ import type { DestinationStatus } from '#model/destination.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
 import type { EndpointFacts } from '#store/endpoints.ts'
 import type { NodeLag } from '#store/node-reports.ts'
-import type { NodeFacts, ProcessFacts } from '#store/nodes.ts'
+import type { NodeFacts } from '#store/nodes.ts'
 import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds } from '../limits.ts'
+import { hasRecentHeartbeat } from './reports.ts'
 
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
 
@@ -18,8 +19,7 @@ export function computeStatus(
   lags: readonly NodeLag[],
   nowMs: number,
 ): ComputedStatus {
-  if (endpoint.desired_state === 'draining')
-    return { status: 'draining', reasons: ['the endpoint is being deleted', ...lags.map(explainDrain)] }
+  if (endpoint.desired_state === 'draining') return { status: 'draining', reasons: ['the endpoint is being deleted'] }
   if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['the endpoint is paused'] }
   const serving = servingNodes(endpoint, nodes, nowMs)
   if (serving.length === 0) return statusWithoutServingNode(endpoint, nodes, nowMs)
@@ -50,10 +50,6 @@ export function presentNodes(nodes: readonly NodeFacts[], nowMs: number): readon
 
 function lastHeartbeatMs({ registered_at, ingest }: NodeFacts): number {
   return Date.parse(ingest?.last_seen_at ?? registered_at)
-}
-
-function hasRecentHeartbeat(process: ProcessFacts | null, nowMs: number): boolean {
-  return process !== null && nowMs - Date.parse(process.last_seen_at) <= nodeHealthySeconds * 1000
 }
 
 function statusWithoutServingNode(
@@ -92,10 +88,6 @@ function listLagReasons({ node_id, oldest_sealed_at, blocked_by }: NodeLag, nowM
   if (blocked_by !== null) return [blocked_by]
   const lagMs = oldest_sealed_at === null ? 0 : nowMs - Date.parse(oldest_sealed_at)
   return lagMs <= deliveryLagSecondsMax * 1000 ? [] : [`delivery of node ${node_id} is ${Math.round(lagMs / 1000)} s behind`]
-}
-
-function explainDrain({ node_id, undelivered_segments, blocked_by }: NodeLag): string {
-  return `node ${node_id} has ${undelivered_segments} segments to deliver${blocked_by === null ? '' : `: ${blocked_by}`}`
 }
 
 function formatReasons(reasons: readonly string[]): string {

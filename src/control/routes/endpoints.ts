@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { Commit, CommitsQuery } from '#model/commit.ts'
-import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointStatus } from '#model/endpoint.ts'
+import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { Timestamp } from '#model/timestamp.ts'
 import { problem } from '../openapi.ts'
@@ -12,6 +12,12 @@ import { resource } from './resource.ts'
 
 const beingDeleted = problem('the endpoint is being deleted')
 const ListQuery = PageQuery.extend({ status: z.enum([...EndpointStatus.options, 'all']).default('all') })
+const DeleteQuery = z.strictObject({
+  force: z.enum(['true', 'false']).default('false').meta({
+    description: '`true` removes the endpoint at once and abandons what nodes still hold; works on a draining endpoint, too',
+  }),
+})
+const deletedByForce = ForcedDeletion.describe('removed by force (`?force=true`), with what was abandoned')
 const CommitsPage = z.object({
   items: z.array(Commit),
   next_cursor: Timestamp.nullable().meta({ description: 'pass it as `before`; null on the last page' }),
@@ -79,10 +85,15 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
           operationId: 'deleteEndpoint',
           summary: 'Delete an endpoint: it rejects new data and is removed once all its data is delivered',
           params: ById,
-          response: { 204: Empty },
+          querystring: DeleteQuery,
+          response: { 204: Empty, 200: deletedByForce },
         },
       },
-      (request) => endpoints.remove(request.principal, request.params.id),
+      async ({ principal, params, query }, reply) => {
+        if (query.force === 'true') return reply.code(200).send(await endpoints.removeByForce(principal, params.id))
+        await endpoints.remove(principal, params.id)
+        return reply.code(204).send()
+      },
     )
 
     app.post(

@@ -1,7 +1,8 @@
 import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
-import type { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointStatus } from '#model/endpoint.ts'
+import type { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
 import { newId, newLabel } from '#model/id.ts'
 import { type Page, type PageQuery, toPage } from '#model/page.ts'
 import {
@@ -10,6 +11,7 @@ import {
   insertEndpoint,
   listEndpoints,
   listEndpointsById,
+  removeDrainingEndpoint,
   type StoredEndpoint,
   setDesiredState,
   updateEndpoint,
@@ -24,6 +26,7 @@ export type EndpointsOptions = {
   readonly applyChange: ApplyChange
   readonly provisioner: Provisioner
   readonly clock: Clock
+  readonly logger: Logger
 }
 
 export type EndpointsQuery = PageQuery & { readonly status: EndpointStatus | 'all' }
@@ -33,7 +36,7 @@ export const endpointLabelChars = 12
 
 export type Endpoints = ReturnType<typeof endpointService>
 
-export function endpointService({ applyChange, clock, provisioner, store }: EndpointsOptions) {
+export function endpointService({ applyChange, clock, logger, provisioner, store }: EndpointsOptions) {
   async function setState(account_id: string, id: string, state: 'active' | 'paused'): Promise<Endpoint> {
     return toEndpoint(await applyChange((db) => setDesiredState(db, account_id, id, state)))
   }
@@ -108,6 +111,29 @@ export function endpointService({ applyChange, clock, provisioner, store }: Endp
     /** Starts to drain the endpoint. `drains.ts` removes it once its nodes have delivered everything. */
     remove({ account_id }: Principal, id: string): Promise<void> {
       return applyChange((db, epoch) => drainEndpoint(db, account_id, id, { epoch, now: clock.now() }))
+    },
+
+    /** Removes the endpoint at once. Nodes keep what they hold and report it as unowned. */
+    async removeByForce({ account_id }: Principal, id: string): Promise<ForcedDeletion> {
+      const endpoint = await getEndpoint(store.db, account_id, id)
+      const draining_epoch = endpoint.draining_epoch ?? Number.POSITIVE_INFINITY
+      const holds = (await provisioner.listDrainHolds([{ ...endpoint, draining_epoch }])).get(id) ?? []
+      await applyChange(async (db, epoch) => {
+        await drainEndpoint(db, account_id, id, { epoch, now: clock.now() })
+        await removeDrainingEndpoint(db, id, clock.now())
+      })
+      const abandoned = holds.map(({ node, lag }) => ({
+        node_id: node.id,
+        region: node.region,
+        reported_at: node.delivery?.last_seen_at ?? null,
+        open_segments: lag?.open_segments ?? 0,
+        undelivered_segments: lag?.undelivered_segments ?? 0,
+        parked_segments: lag?.parked_segments ?? 0,
+        quarantined_segments: lag?.quarantined_segments ?? 0,
+        bytes: lag?.undelivered_bytes ?? 0,
+      }))
+      logger.warn({ endpoint_id: id, abandoned }, 'endpoint deleted by force')
+      return { abandoned }
     },
   }
 }

@@ -3,7 +3,8 @@
  *
  * Owns: which sections a node receives, and when its long poll ends. Does not own: content (`section-cache.ts`), versions
  * (`store/section-versions.ts`).
- * Law: a response reflects one state of the database. A poll ends early only if a section of its region and kinds changed.
+ * Law: a response reflects one state of the database. A poll ends early only if a section of its region and kinds changed. A process that
+ * accepts data receives endpoints only after the database knows that it does: drains depend on it.
  */
 import type { Clock } from '#lib/clock.ts'
 import { Semaphore } from '#lib/semaphore.ts'
@@ -16,7 +17,7 @@ import {
 } from '#model/snapshot-sections.ts'
 import { listCommittedSeqs } from '#store/commits.ts'
 import { currentEpoch } from '#store/epoch.ts'
-import { getNodeRegion } from '#store/nodes.ts'
+import { getNodeRegion, recordSnapshotSent } from '#store/nodes.ts'
 import { listSectionVersions, type SectionVersions, versionsFor } from '#store/section-versions.ts'
 import { readConsistently, type Store } from '#store/store.ts'
 import type { EpochFeed } from './epoch-feed.ts'
@@ -30,6 +31,8 @@ export type SnapshotsOptions = SectionCacheOptions & {
 
 /** The lines of a response. The last one is the line `end`. */
 export type SnapshotLines = readonly Buffer[]
+
+type Collected = { readonly epoch: number; readonly lines: SnapshotLines }
 
 type Versions = ReadonlyMap<string, string>
 
@@ -80,7 +83,11 @@ export class Snapshots {
       return isDifferent
     }
     await feed.waitUntil(isDue, request.wait_ms, signal)
-    return isDue() ? this.#collect(region, request, signal) : undefined
+    if (!isDue()) return undefined
+    const { epoch, lines } = await this.#collect(region, request, signal)
+    // Only a process that knows keys accepts data.
+    if (request.kinds.includes('keys')) await recordSnapshotSent(store.db, request.node_id, region, epoch)
+    return lines
   }
 
   async committedSeqs(node_id: string): Promise<CommittedSeqs> {
@@ -89,27 +96,28 @@ export class Snapshots {
     return { seqs: await listCommittedSeqs(db, node_id) }
   }
 
-  async #collect(region: string, request: SnapshotRequest, signal: AbortSignal): Promise<SnapshotLines> {
+  async #collect(region: string, request: SnapshotRequest, signal: AbortSignal): Promise<Collected> {
     const cached = this.#fromCache(region, request)
     if (cached !== undefined) return cached
     using _turn = await this.#building.acquire(1, signal)
     return this.#fromCache(region, request) ?? (await this.#build(region, request))
   }
 
-  #fromCache(region: string, request: SnapshotRequest): SnapshotLines | undefined {
+  #fromCache(region: string, request: SnapshotRequest): Collected | undefined {
     const { versions, sections } = this.#offer(region)
     const difference = compare(request, sections)
     const lines = this.#cache.find(region, versions, difference.changed)
-    return lines && [...lines.values(), toEndLine(this.#known.epoch, region, difference)]
+    const { epoch } = this.#known
+    return lines && { epoch, lines: [...lines.values(), toEndLine(epoch, region, difference)] }
   }
 
-  #build(region: string, request: SnapshotRequest): Promise<SnapshotLines> {
+  #build(region: string, request: SnapshotRequest): Promise<Collected> {
     return readConsistently(this.#options.store, async (db) => {
       const epoch = await currentEpoch(db)
       const versions = versionsFor(region, await listSectionVersions(db, region))
       const difference = compare(request, this.#toSections(region, versions))
       const lines = await this.#cache.build(db, region, versions, difference.changed)
-      return [...lines.values(), toEndLine(epoch, region, difference)]
+      return { epoch, lines: [...lines.values(), toEndLine(epoch, region, difference)] }
     })
   }
 

@@ -1,0 +1,32 @@
+/** What the reports of nodes say, for status and drains alike. */
+import type { EndpointLag } from '#model/node-protocol.ts'
+import type { ProcessFacts } from '#store/nodes.ts'
+import { nodeHealthySeconds } from '../limits.ts'
+
+export function hasRecentHeartbeat(process: ProcessFacts | null, nowMs: number): boolean {
+  return process !== null && nowMs - Date.parse(process.last_seen_at) <= nodeHealthySeconds * 1000
+}
+
+export function countSegments(lag: EndpointLag): number {
+  return lag.open_segments + lag.undelivered_segments + lag.parked_segments + lag.quarantined_segments
+}
+
+export function holdsSegments(lag: EndpointLag): boolean {
+  return countSegments(lag) > 0
+}
+
+/** Returns for example `3 segments (1 open, 2 parked; 900 bytes)`. */
+export function describeSegments(lag: EndpointLag): string {
+  const states = [
+    [lag.open_segments, 'open'],
+    [lag.undelivered_segments, 'to deliver'],
+    [lag.parked_segments, 'parked'],
+    [lag.quarantined_segments, 'quarantined'],
+  ] as const
+  const counts = states.flatMap(([count, state]) => (count === 0 ? [] : [`${count} ${state}`]))
+  return `${countNoun(countSegments(lag), 'segment')} (${counts.join(', ')}; ${lag.undelivered_bytes} bytes)`
+}
+
+export function countNoun(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
