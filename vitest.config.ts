@@ -26,7 +26,14 @@ const isolated = { ...shared, isolate: true }
 export default defineConfig({
   test: {
     projects: [
-      { test: { ...shared, name: 'unit', include: ['src/**/*.test.ts', 'test/architecture.test.ts'], testTimeout: 20_000 } },
+      {
+        test: {
+          ...shared,
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'test/torture/**/*.test.ts', 'test/architecture.test.ts'],
+          testTimeout: 20_000,
+        },
+      },
       { test: { ...isolated, name: 'delivery', include: ['test/delivery/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { ...shared, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 20_000 } },
       { test: { ...shared, name: 'store', include: ['test/store/**/*.test.ts'], testTimeout: 30_000 } },

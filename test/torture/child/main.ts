@@ -1,0 +1,56 @@
+/**
+ * One process under test: the production code of `control`, `ingest` or `delivery` on a disk, a clock and buckets that the harness steers:
+ * `node main.ts <name> <settings as JSON>`, configured by the environment as usual.
+ */
+import { runApp } from '#cli/serve/run-app.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { DirectoryStores } from '#objects/directory.ts'
+import { type Config, readConfig } from '../../../src/config.ts'
+import { recordingFiles } from '../power/recording-files.ts'
+import { failingFiles } from './failing-files.ts'
+import { failingStores } from './failing-stores.ts'
+import { type Settings, Steered, type Steering } from './steering.ts'
+
+const [name = '', json = ''] = process.argv.slice(2)
+const settings: Settings = JSON.parse(json)
+const steered = new Steered(settings.steering)
+process.on('message', (steering) => {
+  steered.now = steering as Steering
+})
+
+const config = readConfig()
+const clock: Clock = { ...systemClock, now: () => Date.now() + steered.now.clockOffsetMs }
+const logger = createLogger(name, config.logLevel)
+
+process.exitCode = await runApp({ name, shutdownSeconds: config.shutdownSeconds, logger, start: () => start(config) })
+
+async function start(from: Config) {
+  const hooks = { logger, clock }
+  switch (name) {
+    case 'control': {
+      const { startControl } = await import('#control/app.ts')
+      return await startControl(from, { ...hooks, onBootstrap: () => undefined })
+    }
+    case 'ingest': {
+      const { startIngest } = await import('#ingest/app.ts')
+      return await startIngest(from, { ...hooks, files: files(from) })
+    }
+    case 'delivery': {
+      const { startDelivery } = await import('#delivery/app.ts')
+      const stores = failingStores(new DirectoryStores({ root: from.paths.buckets }), steered)
+      return await startDelivery(from, { ...hooks, files: files(from), stores })
+    }
+    default:
+      throw new Error(`no such process: ${name}`)
+  }
+}
+
+/** Scratch files are never read after a crash, so a power loss need not touch them. */
+function files({ paths }: Config): Files {
+  const { journal, graveyard } = settings
+  const covered = [paths.wal, paths.outbox, paths.crashLedger, paths.ingestSnapshot, paths.deliverySnapshot]
+  const covers = (path: string) => covered.some((start) => path.startsWith(start))
+  return failingFiles(recordingFiles(systemFiles, { journal, graveyard, covers }), steered)
+}

@@ -1,0 +1,2 @@
+/** Ends a fault. Undefined if it ends by itself. */
+export type Heal = (() => void | Promise<void>) | undefined

@@ -1,0 +1,75 @@
+/** `npm run torture`: faults of every kind against a real Inlet, in rounds, until the time is up. Exit code 1 on a finding. */
+import { randomInt } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { UserError } from '#lib/user-error.ts'
+import { type Options, readOptions, usage } from './options.ts'
+import { drawPlan, type Plan } from './plan.ts'
+import { Progress } from './progress.ts'
+import { Random, seedOfRound } from './random.ts'
+import { describeRound, describeRun, type Reported } from './report.ts'
+import { type RoundState, runRound } from './round.ts'
+
+/** Length of the part of a round in which faults begin. */
+const faultsMs = 20_000
+
+process.exitCode = await main(process.argv.slice(2))
+
+async function main(args: readonly string[]): Promise<number> {
+  if (args.includes('--help')) {
+    console.log(usage)
+    return 0
+  }
+  let options: Options
+  try {
+    options = readOptions(args, randomInt(1, 2 ** 31 - 1))
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    console.error(error.message)
+    return 2
+  }
+  const rounds = await runRounds(options)
+  for (const line of describeRun(options.seed, rounds)) console.log(line)
+  return rounds.some(({ findings }) => findings.length > 0) ? 1 : 0
+}
+
+async function runRounds({ minutes, seed, kinds, round: only, keep }: Options): Promise<readonly Reported[]> {
+  const state: RoundState = { phase: 'starting', rig: undefined, active: new Set(), faults: new Map() }
+  const progress = new Progress(process.stdout, state)
+  // Processes of the round end with the harness, because it holds their channel; a stopped one must go on to notice.
+  process.once('SIGINT', () => {
+    void state.rig?.processes.close().finally(() => process.exit(130))
+    if (state.rig === undefined) process.exit(130)
+  })
+  progress.print(`seed ${seed}; this run again: npm run torture -- --minutes ${minutes} --seed ${seed}`)
+  const done: Reported[] = []
+  const deadline = performance.now() + minutes * 60_000
+  try {
+    for (let round = only ?? 1; done.length === 0 || (only === undefined && performance.now() < deadline); round += 1) {
+      progress.round = round
+      const plan = drawPlan({ seed, round, random: new Random(seedOfRound(seed, round)), kinds, faultsMs })
+      const reported = await runAndKeep(plan, state, keep)
+      progress.acknowledgedBefore += reported.acknowledgedRecords
+      progress.print(describeRound(reported))
+      done.push(reported)
+    }
+  } finally {
+    progress.stop()
+  }
+  return done
+}
+
+/** Runs a round in a directory of its own, which stays if there is a finding. */
+async function runAndKeep(plan: Plan, state: RoundState, keep: boolean): Promise<Reported> {
+  const directory = mkdtempSync(join(tmpdir(), `inlet-torture-${plan.seed}-${plan.round}-`))
+  try {
+    const result = await runRound(plan, directory, state)
+    const isKept = keep || result.findings.length > 0
+    if (!isKept) rmSync(directory, { recursive: true, force: true })
+    return { ...result, kept: isKept ? directory : undefined }
+  } catch (error) {
+    console.error(`round ${plan.round} of seed ${plan.seed} could not be finished; its directory: ${directory}`)
+    throw error
+  }
+}

@@ -1,0 +1,45 @@
+/** The files that the node still has, with the records in them, and why they are there. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { RecordName } from './bucket-contents.ts'
+import type { Leftover } from './law.ts'
+import { recordsIn } from './ledger.ts'
+
+const segmentPattern = /\.(wal|open|poisoned|salvage|quarantine)$/
+
+/** Returns the paths of all segment files. Some may be gone at once. */
+export function findSegments(wal: string): readonly string[] {
+  if (!existsSync(wal)) return []
+  return readdirSync(wal).flatMap((log) => {
+    try {
+      return readdirSync(join(wal, log))
+        .filter((name) => segmentPattern.test(name))
+        .map((name) => join(wal, log, name))
+    } catch {
+      return []
+    }
+  })
+}
+
+/** Returns the segments and the waiting commits. `reasons` says why a segment is on the node, by `<log>/<seq>-<incarnation>`. */
+export function findLeftovers(data: string, reasons: ReadonlyMap<string, string>): readonly Leftover[] {
+  const wal = join(data, 'node/wal')
+  const segments = findSegments(wal).map((path) => {
+    const name = path.slice(wal.length + 1).replace(segmentPattern, '')
+    return { path, reason: reasons.get(name), records: recordsOf(path) }
+  })
+  const outbox = join(data, 'node/outbox')
+  const commits = existsSync(outbox) ? readdirSync(outbox, { recursive: true, encoding: 'utf8' }) : []
+  const waiting = commits
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => ({ path: join(outbox, name), reason: undefined, records: new Set<RecordName>() }))
+  return [...segments, ...waiting]
+}
+
+function recordsOf(path: string): ReadonlySet<RecordName> {
+  try {
+    return new Set([...recordsIn(readFileSync(path, 'latin1'))].map(({ id, index }) => `${id}/${index}`))
+  } catch {
+    return new Set()
+  }
+}
