@@ -10,6 +10,7 @@ import { demoCommand } from './commands/demo.ts'
 import { keysCommands } from './commands/keys.ts'
 import { parkedCommands } from './commands/parked.ts'
 import { segmentCommands } from './commands/segment.ts'
+import { segmentsCommands } from './commands/segments.ts'
 import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
 
 export const commands = buildRouteMap({
@@ -22,6 +23,7 @@ export const commands = buildRouteMap({
     demo: demoCommand,
     keys: keysCommands,
     segment: segmentCommands,
+    segments: segmentsCommands,
     parked: parkedCommands,
     commits: commitsCommands,
   },

@@ -9,6 +9,7 @@ import { applyChange } from '#store/epoch.ts'
 import type { Store } from '#store/store.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { openMigratedStore } from './store.ts'
+import { toTable } from './table.ts'
 
 export type CreateKeyFlags = { readonly name: string; readonly scope: readonly string[] }
 
@@ -53,10 +54,4 @@ async function getFirstAccountId(store: Store): Promise<string> {
     throw new UserError('there is no account yet: start the control process once to create it (npm start)')
   }
   return account.id
-}
-
-function toTable(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)))
-  const lines = rows.map((row) => row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  '))
-  return lines.map((line) => `${line.trimEnd()}\n`).join('')
 }

@@ -6,6 +6,7 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { BlockedFile } from '#node/blocked-file.ts'
 import { boundLags } from '#node/bounded-report.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -15,6 +16,7 @@ import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { Assignments } from './assignments.ts'
 import { markerSink } from './commit/marker-sink.ts'
 import { CrashLedger } from './crash-ledger.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
@@ -136,12 +138,29 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     logger,
   })
 
+  const assignments = new Assignments({
+    directory: paths.assignments,
+    endpoints,
+    hasSegments: (log) => segments.hasUndelivered(log),
+    files,
+    clock,
+    logger,
+  })
+  const blockedFile = new BlockedFile({
+    path: paths.deliveryBlocked,
+    blocked: () =>
+      new Map(pipeline.lag().flatMap(({ endpoint_id, blocked_by }) => (blocked_by === null ? [] : [[endpoint_id, blocked_by]]))),
+    files,
+    clock,
+    logger,
+  })
+
   feed.subscribe(() => pipeline.scanSoon())
 
   await janitor.clearScratch(paths.scratch)
   await crashes.load()
   // Stopped in reverse: jobs are aborted, the pipeline delivers what it can, and the outbox stops last, so that it can send its commits.
-  const services = [feed, outbox, pipeline, heartbeat, jobs]
+  const services = [feed, assignments, outbox, pipeline, heartbeat, blockedFile, jobs]
   await startAll(services)
   return {
     async stop(signal) {

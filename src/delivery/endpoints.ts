@@ -1,8 +1,11 @@
+import type { AssignableDestination } from '#model/destination.ts'
+import { segmentLimits } from '#model/limits.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 
-/** The endpoints of the newest snapshot. */
+/** The endpoints of the newest snapshot, and the logs that the operator assigned to a destination. */
 export class Endpoints {
   #byId: ReadonlyMap<string, SnapshotEndpoint> = new Map()
+  #assigned: ReadonlyMap<string, AssignableDestination> = new Map()
   #next = new AbortController()
   #epoch = -1
 
@@ -14,12 +17,23 @@ export class Endpoints {
   update({ endpoints, epoch }: Pick<Snapshot, 'endpoints' | 'epoch'>): void {
     this.#epoch = epoch
     this.#byId = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]))
-    this.#next.abort()
-    this.#next = new AbortController()
+    this.#endWaits()
   }
 
+  /** Replaces the assignments, by log. */
+  assign(assigned: ReadonlyMap<string, AssignableDestination>): void {
+    const isSame = JSON.stringify([...assigned]) === JSON.stringify([...this.#assigned])
+    this.#assigned = assigned
+    if (!isSame) this.#endWaits()
+  }
+
+  /** Returns the endpoint of a log. A log without a destination of its own has the one that it is assigned to. */
   find(id: string): SnapshotEndpoint | undefined {
-    return this.#byId.get(id)
+    const endpoint = this.#byId.get(id)
+    if (endpoint !== undefined && endpoint.destination !== null) return endpoint
+    const { destination, account_id } = this.#assigned.get(id) ?? {}
+    if (destination === undefined || account_id === undefined) return endpoint
+    return { ...(endpoint ?? { ...unowned, id, account_id }), destination }
   }
 
   /** Returns the ids of endpoints that are being deleted. */
@@ -31,4 +45,21 @@ export class Endpoints {
   nextUpdate(): AbortSignal {
     return this.#next.signal
   }
+
+  #endWaits(): void {
+    this.#next.abort()
+    this.#next = new AbortController()
+  }
+}
+
+/** What is known of an endpoint that this node has no configuration of: its records are kept as they are. */
+const unowned = {
+  ingest_host: null,
+  desired_state: 'draining' as const,
+  segment_bytes: segmentLimits.bytesDefault,
+  segment_max_age_seconds: segmentLimits.maxAgeSecondsDefault,
+  output_formats: ['segments', 'parquet'] as SnapshotEndpoint['output_formats'],
+  mqtt_config: null,
+  views: [],
+  committed_seq: -1,
 }

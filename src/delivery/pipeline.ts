@@ -91,7 +91,8 @@ export class Pipeline implements Service {
 
   /** Takes back a segment whose commit was lost on this node. Its marker may be in the bucket, so it is adopted if possible. */
   deliverAgain(id: string): void {
-    if (this.#committed.delete(id)) this.#recovered?.add(id)
+    this.#committed.delete(id)
+    this.#recovered?.add(id)
   }
 
   /** Control has recorded the commit of the segment. Call it before the segment is removed. */
@@ -219,7 +220,8 @@ export class Pipeline implements Service {
   async #deliver(segment: QueuedSegment, run: Pick<DeliveryRun, 'turn' | 'report' | 'signal'>): Promise<void> {
     const recovered = this.#recovered?.delete(segment.id) === true
     const outcome = await this.#options.deliver({ segment, recovered, ...run })
-    if (outcome === 'committed') this.#committed.add(segment.id)
+    // Otherwise control recorded it already, or its entry in the outbox was lost and it must be delivered again.
+    if (outcome === 'committed' && this.#options.isReported(segment.id)) this.#committed.add(segment.id)
     if (outcome !== 'gone' || this.#committed.has(segment.id) || this.#options.isReported(segment.id)) return
     const { logName, seq, incarnation } = segment
     this.#options.logger.warn({ log: logName, seq, incarnation }, 'segment was removed or renamed before its delivery')

@@ -7,6 +7,7 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import { createMetrics, type Logger } from '#lib/telemetry.ts'
 import { Id } from '#model/id.ts'
+import { BlockedFile } from '#node/blocked-file.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -150,8 +151,15 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     sessions.apply(snapshot.endpoints)
     heartbeat.beatNow()
   })
+  const blockedFile = new BlockedFile({
+    path: config.paths.ingestBlocked,
+    blocked: () => new Map(wal.blocked().map(({ logName, reason }) => [logName, reason])),
+    files,
+    clock,
+    logger,
+  })
   // Stopped in reverse: MQTT and HTTP finish accepted requests, and the WAL seals last.
-  const services = [wal, feed, admission, ...(certificate === undefined ? [] : [certificate]), http, mqtt, heartbeat]
+  const services = [wal, feed, admission, ...(certificate === undefined ? [] : [certificate]), http, mqtt, heartbeat, blockedFile]
   await startAll(services)
   const url = httpUrl(http.address, isSecure ? 'https' : 'http')
   logger.info({ url, mqtt: mqtt.address, nodeId }, 'ingest listening')

@@ -123,3 +123,7 @@ export const DestinationTarget = StoredDestination.pick({
   path_style: true,
 })
 export type DestinationTarget = z.infer<typeof DestinationTarget>
+
+/** A destination that the operator of a node names for a log without one. */
+export const AssignableDestination = z.object({ account_id: Id, destination: DestinationTarget })
+export type AssignableDestination = z.infer<typeof AssignableDestination>

@@ -13,6 +13,7 @@ import { Timestamp } from './timestamp.ts'
  *   GET  /internal/v1/committed-seqs       ?node_id= → 200 CommittedSeqs
  *   POST /internal/v1/heartbeat            Heartbeat   → 204
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
+ *   GET  /internal/v1/destinations/{id}    → 200 AssignableDestination (`destination.ts`), 404
  */
 export const Register = z.strictObject({
   node_id: Id,

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import type { SegmentCommit } from '#model/commit.ts'
+import { AssignableDestination } from '#model/destination.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
 import { CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
 import { CommittedSeqs, type SnapshotRequest } from '#model/snapshot-sections.ts'
@@ -65,6 +66,11 @@ export class ControlClient {
   /** Returns the ids of the commits that are now durable in the store. */
   async sendCommits(commits: readonly SegmentCommit[], signal: AbortSignal): Promise<readonly string[]> {
     return (await this.#json(CommitsRecorded, 'POST', 'commits', { body: { commits }, signal })).recorded
+  }
+
+  /** Returns what delivery needs to write to a destination of any account. */
+  async fetchDestination(id: string, signal: AbortSignal): Promise<AssignableDestination> {
+    return this.#json(AssignableDestination, 'GET', `destinations/${id}`, { signal })
   }
 
   async leaseUnits(body: LeaseRequest, signal: AbortSignal): Promise<Leases> {

@@ -30,15 +30,19 @@ export class OutboxFiles {
     this.#files = files
   }
 
-  /** Returns all entries, by seq. Creates the directory, and removes what a crash left of a write that was never acknowledged. */
-  async list(): Promise<readonly OutboxEntry[]> {
+  /** Creates the directory, and removes what a crash left of a write that was never acknowledged. */
+  async prepare(): Promise<void> {
     await this.#files.makeDirectory(this.#directory)
-    const entries: OutboxEntry[] = []
     for (const { name } of await this.#files.list(this.#directory)) {
-      const entry = parseName(name)
-      if (entry !== undefined) entries.push(entry)
-      else if (name.endsWith('.tmp')) await this.#files.remove(join(this.#directory, name)).catch(() => undefined)
+      // Such a file harms nobody if it cannot be removed.
+      if (name.endsWith('.tmp')) await this.#files.remove(join(this.#directory, name)).catch(() => undefined)
     }
+  }
+
+  /** Returns all entries, by seq. */
+  async list(): Promise<readonly OutboxEntry[]> {
+    const names = await this.#files.list(this.#directory)
+    const entries = names.flatMap(({ name }) => parseName(name) ?? [])
     return entries.sort((a, b) => a.seq - b.seq || (a.id < b.id ? -1 : 1))
   }
 

@@ -58,6 +58,7 @@ export class Outbox implements Service {
   }
 
   async start(): Promise<void> {
+    await this.#files.prepare()
     for (const entry of await this.#files.list()) this.#enqueue(entry)
     this.#sending = this.#sendAll()
   }

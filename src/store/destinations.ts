@@ -7,7 +7,13 @@
 import type { Selectable } from 'kysely'
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
-import type { ChangeDestination, CreateDestination, StoredDestination } from '#model/destination.ts'
+import {
+  type AssignableDestination,
+  type ChangeDestination,
+  type CreateDestination,
+  DestinationTarget,
+  type StoredDestination,
+} from '#model/destination.ts'
 import { validationIntervalSeconds } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { fromFlag, toTime, toTimeOrNull } from './columns.ts'
@@ -56,6 +62,18 @@ export async function getDestination(db: Db, account_id: string, id: string): Pr
   const destination = await findDestination(db, account_id, id)
   if (destination === undefined) throw notFound()
   return destination
+}
+
+/** Returns a destination of any account, for a node: nodes deliver for all accounts. */
+export async function findDestinationTarget(db: Db, id: string): Promise<AssignableDestination | undefined> {
+  const row = await db
+    .selectFrom('destinations')
+    .innerJoin('accounts', 'accounts.id', 'destinations.account_id')
+    .selectAll('destinations')
+    .select('accounts.external_id')
+    .where('destinations.id', '=', id)
+    .executeTakeFirst()
+  return row && { account_id: row.account_id, destination: DestinationTarget.parse(toDestination(row)) }
 }
 
 /** Returns one page, newest first. */

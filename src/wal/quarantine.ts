@@ -39,13 +39,13 @@ export async function keepOriginal(
     ...(earlier ?? { reason, at: isoTimestamp(clock.now()), damage }),
     records_lost: Math.max(lostRecords, earlier?.records_lost ?? 0),
   }
-  await writeDurably(files, noteName(kept), Buffer.from(`${JSON.stringify(note, null, 1)}\n`))
+  await writeDurably(files, quarantineNotePath(kept), Buffer.from(`${JSON.stringify(note, null, 1)}\n`))
   return kept
 }
 
 /** Returns the note of a quarantined file, or undefined if there is none or it is damaged. */
 export async function readQuarantineNote(files: Files, quarantinePath: string): Promise<QuarantineNote | undefined> {
-  const bytes = await files.read(noteName(quarantinePath))
+  const bytes = await files.read(quarantineNotePath(quarantinePath))
   const note = bytes === undefined ? undefined : parseJson(Buffer.from(bytes).toString('utf8'))
   if (typeof note !== 'object' || note === null) return undefined
   const { reason, at, damage, records_lost } = note as Partial<QuarantineNote>
@@ -54,6 +54,6 @@ export async function readQuarantineNote(files: Files, quarantinePath: string): 
   return { reason, at, damage, records_lost }
 }
 
-function noteName(quarantinePath: string): string {
+export function quarantineNotePath(quarantinePath: string): string {
   return `${quarantinePath}.json`
 }

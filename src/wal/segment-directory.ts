@@ -5,10 +5,11 @@
  * whether a segment was delivered.
  * Law: repairing, removing and quarantining are idempotent, so that they can be repeated after a crash.
  */
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import { type LogFiles, listLogs, listSegments, readLog, type SegmentFile } from './directory.ts'
+import { type QuarantineNote, quarantineNotePath, readQuarantineNote } from './quarantine.ts'
 import { type SegmentSalvage, salvageSegment } from './salvage.ts'
 import { type SegmentIdentity, type SegmentSuffix, segmentName } from './segment-file.ts'
 import { openSegment, type SegmentReader } from './segment-reader.ts'
@@ -39,6 +40,11 @@ export class SegmentDirectory {
   /** Returns the segments of one log, and whether it is closed. Throws if its directory cannot be read. */
   readLog(logName: string): Promise<LogFiles> {
     return readLog(this.#files, this.#directory, logName)
+  }
+
+  /** Whether the log has segments that are neither delivered nor quarantined. */
+  async hasUndelivered(logName: string): Promise<boolean> {
+    return (await this.readLog(logName)).segments.some(({ state }) => state !== 'quarantined')
   }
 
   /** Opens a sealed segment. Throws SegmentError if it is damaged, not sealed, or another one than its name says. */
@@ -74,6 +80,19 @@ export class SegmentDirectory {
     }
     await this.#files.syncDirectory(join(this.#directory, segment.logName))
     return kept
+  }
+
+  /** Returns why a segment was quarantined; undefined if that was not recorded. */
+  quarantineNote(segment: SegmentIdentity): Promise<QuarantineNote | undefined> {
+    return readQuarantineNote(this.#files, this.#path(segment, 'quarantine'))
+  }
+
+  /** Removes a segment that the operator gives up, durably. Idempotent. */
+  async discard(segment: SegmentIdentity, state: 'sealed' | 'quarantined'): Promise<void> {
+    const path = this.#path(segment, state === 'sealed' ? 'wal' : 'quarantine')
+    await this.#files.remove(path)
+    if (state === 'quarantined') await this.#files.remove(quarantineNotePath(path))
+    await this.#files.syncDirectory(dirname(path))
   }
 
   /** Calls `onSealed` after a segment was sealed, as far as the operating system reports it. Returns a function that stops the watch. */

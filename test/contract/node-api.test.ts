@@ -33,6 +33,7 @@ describe('the node token', () => {
     ['GET', 'committed-seqs?node_id=x'],
     ['POST', 'heartbeat'],
     ['POST', 'commits'],
+    ['GET', 'destinations/x'],
   ])('401 without it: %s %s', async (method, path) => {
     const account = await control().newAccount()
     const { body } = await control().call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin' })
@@ -85,6 +86,30 @@ describe('POST /internal/v1/heartbeat', () => {
   test('422 for an unknown process', async () => {
     const node = await TestNode.register(control(), newRegion())
     expect(await node.call('POST', 'heartbeat', { process: 'other', node_id: node.id })).toMatchObject({ status: 422 })
+  })
+})
+
+describe('GET /internal/v1/destinations/{id}', () => {
+  test('200 has what delivery needs to write there, and the account', async () => {
+    const account = await control().newAccount()
+    const node = await TestNode.register(control(), newRegion())
+    const { id, external_id } = await aDestination(account)
+    const { status, body } = await node.call('GET', `destinations/${id}`)
+    expect([status, body]).toEqual([
+      200,
+      {
+        account_id: expect.any(String),
+        destination: {
+          ...{ id, external_id, bucket: 'lake', prefix: 'p', region: 'eu-central-1', kms_key_arn: null, path_style: false },
+          role_arn: 'arn:aws:iam::123456789012:role/ingest',
+        },
+      },
+    ])
+  })
+
+  test('404 for an unknown destination', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    expect(await node.call('GET', `destinations/${newId()}`)).toMatchObject({ status: 404, body: { error: 'not_found' } })
   })
 })
 

@@ -77,6 +77,8 @@ export class ControlStandIn implements AsyncDisposable {
   readonly registered: unknown[] = []
   /** In order of arrival. */
   readonly commits: SegmentCommit[] = []
+  /** By id. */
+  readonly destinations = new Map<string, unknown>()
   /** Whether it rejects commits. */
   refusesCommits = false
   #snapshot: Snapshot | undefined
@@ -94,6 +96,9 @@ export class ControlStandIn implements AsyncDisposable {
       } else if (url.pathname === '/internal/v1/heartbeat') {
         this.heartbeats.push(Heartbeat.parse(JSON.parse(body)))
         response.writeHead(204).end()
+      } else if (url.pathname.startsWith('/internal/v1/destinations/')) {
+        const found = this.destinations.get(url.pathname.split('/').at(-1) ?? '')
+        response.writeHead(found === undefined ? 404 : 200).end(JSON.stringify(found ?? {}))
       } else if (url.pathname === '/internal/v1/jobs/lease') {
         response.end(JSON.stringify({ units: [], held: [], more: false }))
       } else if (url.pathname === '/internal/v1/commits' && this.refusesCommits) response.writeHead(503).end()

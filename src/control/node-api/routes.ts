@@ -1,11 +1,12 @@
 import { Readable } from 'node:stream'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { AssignableDestination } from '#model/destination.ts'
 import { Id } from '#model/id.ts'
 import { CommitBatch, CommitsRecorded, Heartbeat, Register, Registered } from '#model/node-protocol.ts'
 import { CommittedSeqs, SnapshotRequest } from '#model/snapshot-sections.ts'
 import { controlLimits } from '../limits.ts'
-import { Empty } from '../routes/parameters.ts'
+import { ById, Empty } from '../routes/parameters.ts'
 import type { Commits } from '../services/commits.ts'
 import type { Nodes } from '../services/nodes.ts'
 import type { Snapshots } from '../services/snapshots.ts'
@@ -48,6 +49,12 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
         await nodes.heartbeat(request.body)
         return reply.code(204).send()
       },
+    )
+
+    app.get(
+      '/destinations/:id',
+      { config: { scope: 'node' }, schema: { params: ById, response: { 200: AssignableDestination } } },
+      (request) => nodes.getDestination(request.params.id),
     )
 
     app.post(

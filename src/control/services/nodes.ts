@@ -1,7 +1,10 @@
 import type { z } from 'zod'
+import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { AssignableDestination } from '#model/destination.ts'
 import type { Heartbeat, Register, Registered } from '#model/node-protocol.ts'
+import { findDestinationTarget } from '#store/destinations.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 import type { EpochFeed } from './epoch-feed.ts'
@@ -21,6 +24,13 @@ export function nodeService({ store, feed, clock, logger }: NodesOptions) {
 
     heartbeat(heartbeat: Heartbeat): Promise<void> {
       return transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
+    },
+
+    /** Throws not_found. */
+    async getDestination(id: string): Promise<AssignableDestination> {
+      const found = await findDestinationTarget(store.db, id)
+      if (found === undefined) throw new AppError('not_found', 'no such destination')
+      return found
     },
   }
 }

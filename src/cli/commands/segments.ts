@@ -1,0 +1,67 @@
+import { buildCommand, buildRouteMap } from '@stricli/core'
+import type { CliContext } from '../context.ts'
+import type { DeliverFlags } from '../segments/deliver.ts'
+import type { DiscardFlags } from '../segments/discard.ts'
+import type { ListFlags } from '../segments/list.ts'
+
+const list = () => import('../segments/list.ts')
+const deliver = () => import('../segments/deliver.ts')
+const discard = () => import('../segments/discard.ts')
+const names = {
+  kind: 'array',
+  parameter: { parse: String, brief: 'names of segments or logs', placeholder: 'NAME' },
+  minimum: 1,
+} as const
+
+export const segmentsCommands = buildRouteMap({
+  routes: {
+    list: buildCommand<ListFlags, [], CliContext>({
+      loader: async () => (await list()).listNodeSegments,
+      parameters: { flags: { json: { kind: 'boolean', default: false, brief: 'print JSON for scripts', withNegated: false } } },
+      docs: {
+        brief: 'list every segment on this node, with its owner and why it is still here',
+        fullDescription:
+          'Lists every segment on this node: open, sealed, parked and quarantined, with owner, records, size, age and why it is still here. Works while the processes run and while they are down.',
+      },
+    }),
+    deliver: buildCommand<DeliverFlags, [log: string], CliContext>({
+      loader: async () => (await deliver()).deliverLog,
+      parameters: {
+        flags: {
+          destination: { kind: 'parsed', parse: String, brief: 'id of the destination to deliver to', placeholder: 'ID' },
+        },
+        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'name of a log', placeholder: 'LOG' }] },
+      },
+      docs: {
+        brief: 'deliver the segments of a log that has no destination',
+        fullDescription:
+          'Delivers the segments of a log whose endpoint is gone or has no destination: through the running delivery process, in order and exactly once, as segments and raw Parquet. Shows progress until nothing is left; stopping the command does not stop the delivery.',
+      },
+    }),
+    discard: buildCommand<DiscardFlags, readonly string[], CliContext>({
+      loader: async () => (await discard()).discardSegments,
+      parameters: {
+        flags: {
+          yes: {
+            kind: 'boolean',
+            default: false,
+            brief: 'remove them; without it only say what would be removed',
+            withNegated: false,
+          },
+        },
+        positional: names,
+      },
+      docs: {
+        brief: 'remove parked or quarantined segments for good',
+        fullDescription:
+          'Removes parked or quarantined segments for good, and says how many records that are. Export them first if in doubt.',
+      },
+    }),
+  },
+  defaultCommand: 'list',
+  docs: {
+    brief: 'find and handle the segments on the disk of this node',
+    fullDescription:
+      'Finds and handles the segments on the disk of this node. A segment is named LOG/SEQ-INCARNATION; LOG is the id of its endpoint. `inlet segment` reads a single file by its path.',
+  },
+})

@@ -1,0 +1,94 @@
+/**
+ * `inlet segments deliver`: has the delivery process deliver a log that has no destination of its own.
+ *
+ * Owns: asking control for the destination, the assignment, and showing progress. Does not own: the delivery itself.
+ * Law: the assignment is durable before the wait begins, so the command may be stopped at any time.
+ */
+import { type Config, httpUrl } from '#config.ts'
+import { writeAssignment } from '#delivery/assignments.ts'
+import { sleep } from '#lib/clock.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { UserError } from '#lib/user-error.ts'
+import type { AssignableDestination } from '#model/destination.ts'
+import { Id } from '#model/id.ts'
+import { ControlClient, ControlError } from '#node/control-client.ts'
+import { type CliContext, UsageError } from '../context.ts'
+import { Progress } from '../progress.ts'
+import { formatBytes } from './format.ts'
+import { deliveryIsDown, type NodeSegment, readNodeSegments } from './node-segments.ts'
+import { readOwners } from './owners.ts'
+
+export type DeliverFlags = { readonly destination: string }
+
+const controlTimeoutMs = 10_000
+const pollMs = 500
+
+export async function deliverLog(this: CliContext, { destination: id }: DeliverFlags, log: string): Promise<void> {
+  if (!Id.safeParse(id).success) throw new UsageError(`--destination: must be the id of a destination, not ${JSON.stringify(id)}`)
+  const config = await this.readConfig()
+  const waiting = await readWaiting(this, config, log)
+  if (waiting.length === 0)
+    throw new UserError(`${log}: nothing waits for delivery; list what this node has with: inlet segments`)
+  const { endpoint } = (await readOwners(config, systemFiles, createLogger('segments', 'silent')))(log)
+  if (endpoint != null && endpoint.destination !== null) {
+    throw new UserError(
+      `${log}: its endpoint delivers to destination ${endpoint.destination.id}; to deliver elsewhere, give the endpoint another destination`,
+    )
+  }
+  const assignment = await fetchDestination(config, id)
+  await writeAssignment(systemFiles, config.paths.assignments, log, assignment)
+  const { bucket, prefix } = assignment.destination
+  this.process.stdout.write(
+    `${log}: ${waiting.length} segments (${sizeOf(waiting)}) go to bucket ${bucket}, prefix ${prefix === '' ? '(none)' : prefix}\n`,
+  )
+  await showProgress(this, config, log, waiting.length)
+}
+
+async function showProgress(context: CliContext, config: Config, log: string, total: number): Promise<void> {
+  const { clock, process } = context
+  const progress = new Progress({ output: process.stdout, label: 'delivered', total })
+  let told = ''
+  for (;;) {
+    const left = await readWaiting(context, config, log)
+    const reason = left[0]?.reason ?? ''
+    if (reason === deliveryIsDown) {
+      process.stdout.write(
+        'delivery does not run on this node: the log is delivered once it starts. Watch it with: inlet segments\n',
+      )
+      return
+    }
+    progress.show(total - Math.min(total, left.length), `${left.length} segments left`)
+    if (left.length === 0) break
+    if (reason !== told) process.stdout.write(`  ${reason}\n`)
+    told = reason
+    await sleep(clock, pollMs)
+  }
+  process.stdout.write(
+    `everything that could be delivered of ${log} is delivered; what is parked or quarantined stays: inlet segments\n`,
+  )
+}
+
+async function readWaiting({ clock }: CliContext, config: Config, log: string): Promise<readonly NodeSegment[]> {
+  const { segments } = await readNodeSegments(config, { clock, logger: createLogger('segments', 'silent') })
+  return segments.filter((segment) => segment.log === log && (segment.state === 'open' || segment.state === 'sealed'))
+}
+
+async function fetchDestination(config: Config, id: string): Promise<AssignableDestination> {
+  const control = await ControlClient.open({
+    url: config.controlUrl ?? httpUrl(config.controlListen),
+    token: config.nodeToken,
+    tokenPath: config.paths.nodeToken,
+    timeoutMs: controlTimeoutMs,
+  })
+  try {
+    return await control.fetchDestination(id, new AbortController().signal)
+  } catch (error) {
+    if (!(error instanceof ControlError)) throw error
+    throw new UserError(error.status === 404 ? `--destination: control has no destination ${id}` : error.message)
+  }
+}
+
+function sizeOf(segments: readonly NodeSegment[]): string {
+  return formatBytes(segments.reduce((sum, { bytes }) => sum + bytes, 0))
+}

@@ -1,0 +1,46 @@
+/** `inlet segments discard`: removes parked or quarantined segments for good. */
+import { join } from 'node:path'
+import type { Config } from '#config.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { UserError } from '#lib/user-error.ts'
+import { commitId } from '#model/commit.ts'
+import { readOrCreateNodeId } from '#node/identity.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
+import type { CliContext } from '../context.ts'
+import { formatBytes } from './format.ts'
+import { selectSegments } from './names.ts'
+import { type NodeSegment, readNodeSegments } from './node-segments.ts'
+
+export type DiscardFlags = { readonly yes: boolean }
+
+/** Without `--yes` it only says what would be removed, and the exit code is 1. */
+export async function discardSegments(this: CliContext, { yes }: DiscardFlags, ...names: readonly string[]): Promise<void> {
+  const { stdout } = this.process
+  const config = await this.readConfig()
+  const { segments } = await readNodeSegments(config, { clock: this.clock, logger: createLogger('segments', 'silent') })
+  const selected = selectSegments(segments, names)
+  const chosen = selected.filter(({ state }) => state === 'parked' || state === 'quarantined')
+  const [other] = selected
+  if (chosen.length === 0 && other !== undefined) {
+    throw new UserError(`${other.name} is ${other.state}: only parked and quarantined segments can be discarded`)
+  }
+  for (const { name, state, records, bytes } of chosen) {
+    const count = records === null ? 'an unknown number of records' : `${records} records`
+    stdout.write(`${name}  ${state}  ${count}, ${formatBytes(bytes)}\n`)
+  }
+  if (!yes) throw new UserError('nothing was removed. The records above are lost for ever if you repeat the command with --yes')
+  const nodeId = await readOrCreateNodeId(config.paths.nodeId)
+  for (const segment of chosen) await discard(segment, config, nodeId)
+  stdout.write(`${chosen.length} segments discarded\n`)
+}
+
+/** The file goes first: after a crash in between, a parked segment must not be converted again. */
+async function discard(segment: NodeSegment, { paths }: Config, nodeId: string): Promise<void> {
+  const { log: logName, incarnation, seq, state } = segment
+  await new SegmentDirectory({ directory: paths.wal, files: systemFiles }).discard(
+    { logName, incarnation, seq },
+    state === 'quarantined' ? 'quarantined' : 'sealed',
+  )
+  if (state === 'parked') await systemFiles.remove(join(paths.crashLedger, `${commitId(nodeId, incarnation, seq)}.parked.json`))
+}

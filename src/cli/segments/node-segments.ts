@@ -1,0 +1,155 @@
+/**
+ * Every segment on the disk of this node, with its owner and why it is still there.
+ *
+ * Owns: what the commands know about a segment. Does not own: changing one.
+ * Law: reads only, takes no lock, and tolerates what running processes rename or remove meanwhile. What cannot be read is a problem in the
+ * result, never a reason to leave out the rest.
+ */
+import type { Config } from '#config.ts'
+import { listParked, type Parked } from '#delivery/crash-ledger.ts'
+import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import { errorCode, systemFiles } from '#lib/files.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { commitId } from '#model/commit.ts'
+import { readBlocked } from '#node/blocked-file.ts'
+import { OutboxFiles } from '#node/outbox-files.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { scanSegment } from '#wal/segment-reader.ts'
+import { type Owner, readOwners } from './owners.ts'
+
+export type NodeSegment = {
+  /** `<log>/<seq>-<incarnation>` */
+  readonly name: string
+  readonly log: string
+  readonly seq: number
+  readonly incarnation: string
+  readonly state: 'open' | 'sealed' | 'parked' | 'quarantined'
+  /** The id of the endpoint, or `none: ` and why. */
+  readonly owner: string
+  /** Null unless the file has an intact footer. */
+  readonly records: number | null
+  readonly bytes: number
+  /** When it was sealed, or created if it has no footer; null if its header is damaged. */
+  readonly since: string | null
+  /** Why it is still on this node. */
+  readonly reason: string
+  readonly path: string
+}
+
+export type NodeSegments = {
+  /** By log, then seq. */
+  readonly segments: readonly NodeSegment[]
+  /** What could not be read. */
+  readonly problems: readonly string[]
+}
+
+/** The reason of a segment while the delivery process does not run. */
+export const deliveryIsDown = 'delivery does not run'
+
+type SegmentFile = Awaited<ReturnType<SegmentDirectory['list']>>[number]
+
+/** Facts of this node that explain why a segment is still on its disk. */
+type Facts = {
+  readonly nodeId: string
+  readonly parked: ReadonlyMap<string, Parked>
+  /** Ids of commits that wait for control. */
+  readonly reported: ReadonlySet<string>
+  /** Reasons by log; undefined if the process does not run. */
+  readonly blocked: Readonly<Record<'ingest' | 'delivery', ReadonlyMap<string, string> | undefined>>
+  readonly ownerOf: (log: string) => Owner
+}
+
+export async function readNodeSegments(
+  config: Config,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): Promise<NodeSegments> {
+  const { paths } = config
+  const files = systemFiles
+  const directory = new SegmentDirectory({ directory: paths.wal, files })
+  const segments: NodeSegment[] = []
+  const problems: string[] = []
+  const found: SegmentFile[] = []
+  for (const log of await directory.logNames()) {
+    try {
+      found.push(...(await directory.readLog(log)).segments)
+    } catch (error) {
+      problems.push(`${log}: ${errorMessage(error)}`)
+    }
+  }
+  // Read after the listing, so that a segment that was delivered or parked meanwhile is not said to wait.
+  const outbox = await new OutboxFiles({ directory: paths.outbox, files }).list()
+  const facts: Facts = {
+    nodeId: Buffer.from((await files.read(paths.nodeId)) ?? [])
+      .toString('utf8')
+      .trim(),
+    parked: await listParked(files, paths.crashLedger),
+    reported: new Set(outbox.map(({ id }) => id)),
+    blocked: {
+      ingest: await readBlocked(files, paths.ingestBlocked, clock),
+      delivery: await readBlocked(files, paths.deliveryBlocked, clock),
+    },
+    ownerOf: await readOwners(config, files, logger),
+  }
+  for (const file of found) {
+    try {
+      segments.push(await describeSegment(file, directory, facts))
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') problems.push(`${file.path}: ${errorMessage(error)}`)
+    }
+  }
+  return { segments, problems }
+}
+
+async function describeSegment(file: SegmentFile, directory: SegmentDirectory, facts: Facts): Promise<NodeSegment> {
+  const { logName: log, seq, incarnation, bytes, path } = file
+  const id = commitId(facts.nodeId, incarnation, seq)
+  const parked = file.state === 'sealed' ? facts.parked.get(id) : undefined
+  const owner = facts.ownerOf(log)
+  return {
+    name: `${log}/${seq}-${incarnation}`,
+    ...{ log, seq, incarnation, bytes, path },
+    state: parked === undefined ? file.state : 'parked',
+    owner: owner.text,
+    ...(await readFooterOrHeader(file, directory)),
+    reason:
+      parked?.reason ??
+      (file.state === 'quarantined' ? await explainQuarantine(file, directory) : explain(file, id, owner, facts)),
+  }
+}
+
+function explain({ state, logName }: SegmentFile, id: string, owner: Owner, { reported, blocked }: Facts): string {
+  if (state === 'open')
+    return blocked.ingest?.get(logName) ?? (blocked.ingest === undefined ? 'ingest does not run' : 'being written')
+  const reason = blocked.delivery?.get(logName)
+  if (reason !== undefined) return reason
+  if (blocked.delivery === undefined) return deliveryIsDown
+  if (reported.has(id)) return 'delivered; its commit waits for control'
+  return owner.endpoint?.destination === null ? 'no destination is bound to the endpoint' : 'waits for delivery'
+}
+
+async function explainQuarantine(file: SegmentFile, directory: SegmentDirectory): Promise<string> {
+  const note = await directory.quarantineNote(file)
+  if (note === undefined) return 'set aside by inlet parked skip, or damaged'
+  const { reason, records_lost: lost } = note
+  return lost === 0 ? reason : `${reason}; at least ${lost} records are lost`
+}
+
+async function readFooterOrHeader(
+  file: SegmentFile,
+  directory: SegmentDirectory,
+): Promise<Pick<NodeSegment, 'records' | 'since'>> {
+  try {
+    if (file.state === 'sealed') {
+      const reader = await directory.open(file)
+      await reader.close()
+      return { records: reader.footer.records, since: isoTimestamp(Math.floor(reader.footer.sealedAtMicros / 1000)) }
+    }
+    const scan = await scanSegment(systemFiles, file.path)
+    await scan.close()
+    return { records: null, since: isoTimestamp(Math.floor(scan.header.createdAtMicros / 1000)) }
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') throw error
+    return { records: null, since: null }
+  }
+}
