@@ -174,3 +174,7 @@ export function readUInt64(bytes: Buffer, offset: number): number {
 function lengthCheck(length: number, salt: number): number {
   return (~length ^ salt) >>> 0
 }
+
+export function isSameSalt(a: Salt, b: Salt): boolean {
+  return a.length === b.length && a.crc === b.crc
+}

@@ -13,6 +13,7 @@ import { type QuarantineNote, quarantineNotePath, readQuarantineNote } from './q
 import { type SegmentSalvage, salvageSegment } from './salvage.ts'
 import { type SegmentIdentity, type SegmentSuffix, segmentName } from './segment-file.ts'
 import { openSegment, type SegmentReader } from './segment-reader.ts'
+import { readSaltKey } from './segment-salt.ts'
 
 export type SegmentDirectoryOptions = { readonly directory: string; readonly files: Files; readonly clock?: Clock }
 
@@ -48,8 +49,10 @@ export class SegmentDirectory {
   }
 
   /** Opens a sealed segment. Throws SegmentError if it is damaged, not sealed, or another one than its name says. */
-  open(segment: SegmentIdentity): Promise<SegmentReader> {
-    return openSegment(this.#files, this.#path(segment, 'wal'), segment)
+  async open(segment: SegmentIdentity): Promise<SegmentReader> {
+    // An unreadable key must not stop every log: the header has the salt, too.
+    const key = await readSaltKey(this.#files, this.#directory).catch(() => undefined)
+    return await openSegment(this.#files, this.#path(segment, 'wal'), { segment, key })
   }
 
   /**

@@ -2,13 +2,12 @@
  * Tells what is intact in a segment file, sealed or not.
  *
  * Owns: finding the salt of a file, and which damage is proven. Does not own: what happens to the file (recovery.ts, salvage.ts).
- * Law: the salt comes from an intact header of this very segment, or from the key of the directory, never from bytes that a client may have
- * sent. A hole is `proven` damage only if something behind it shows that it was durable once: a later group (a group is written only after the
+ * Law: the salt comes from the key of the directory, never from bytes that a client may have sent. A hole is `proven` damage only if something behind it shows that it was durable once: a later group (a group is written only after the
  * one before it is durable), or a footer. Otherwise it may be the torn group of a crash, which was never acknowledged.
  */
 import { Buffer } from 'node:buffer'
 import type { OpenFile } from '#lib/files.ts'
-import { type DecodedFrame, FRAME_HEADER_BYTES, type Salt } from './frame.ts'
+import { type DecodedFrame, FRAME_HEADER_BYTES, isSameSalt, type Salt } from './frame.ts'
 import { type Damage, type Found, scanFrames } from './frame-scan.ts'
 import {
   decodeHeader,
@@ -19,7 +18,8 @@ import {
   type SegmentHeader,
   type SegmentIdentity,
 } from './segment-file.ts'
-import { computeSalt, type SaltKey } from './segment-salt.ts'
+import { describeForeignHeader } from './segment-reader.ts'
+import { type SaltKey, trustedSalt } from './segment-salt.ts'
 import { SegmentTally } from './segment-tally.ts'
 
 export type Inspection = {
@@ -48,7 +48,6 @@ export type Inspection = {
 
 export type InspectOptions = {
   readonly bufferBytesMax: number
-  /** Called only if the header is damaged. */
   readonly findSaltKey: () => Promise<SaltKey | undefined>
 }
 
@@ -64,9 +63,13 @@ export async function inspectSegment(
   const decoded = decodeHeader(head.subarray(0, await file.read(head.subarray(0, Math.min(end, HEADER_BYTES)), 0)))
   if (decoded === 'other version') return decoded
   const isForeign = typeof decoded === 'object' && !isSameSegment(decoded, identity)
-  const header = typeof decoded === 'object' && !isForeign ? decoded : undefined
-  const key = header === undefined ? await findSaltKey() : undefined
-  const salt = header?.salt ?? (key === undefined ? undefined : computeSalt(key.secret, identity))
+  const named = typeof decoded === 'object' && !isForeign ? decoded : undefined
+  const key = await findSaltKey().catch((error: unknown) => {
+    if (named === undefined) throw error
+    return undefined
+  })
+  const salt = trustedSalt(key, identity, named?.salt)
+  const header = named !== undefined && salt !== undefined && isSameSalt(named.salt, salt) ? named : undefined
   const scan = new Scan(header !== undefined, salt, end)
   if (salt === undefined) scan.addDamage({ offset: HEADER_BYTES, bytes: Math.max(end - HEADER_BYTES, 0) })
   else for await (const found of scanFrames(file, { salt, end, bufferBytesMax })) scan.add(found)
@@ -75,7 +78,7 @@ export async function inspectSegment(
   const isIntact = header !== undefined && scan.damage.length === 0 && footer !== undefined
   // Without the right salt no frame is found, but the file may be full of them.
   const isSaltDoubtful =
-    header === undefined && tally.frames === 0 && end >= HEADER_BYTES + FRAME_HEADER_BYTES && key?.isNew !== false
+    header === undefined && tally.frames === 0 && end >= HEADER_BYTES + FRAME_HEADER_BYTES && key?.isReplacement !== false
   return {
     ...{ salt, header, runs, tally, footer, isIntact },
     damage: scan.damage,
@@ -83,7 +86,7 @@ export async function inspectSegment(
     isContiguous: header !== undefined && (runs.length === 0 || (runs.length === 1 && runs[0]?.start === HEADER_BYTES)),
     hasProvenDamage: !isIntact && (isSealed || footer !== undefined || scan.hasGroupBehindDamage || isForeign || isSaltDoubtful),
     lostRecords: scan.lostRecords(isSealed),
-    reason: describe(scan, decoded, isForeign, salt),
+    reason: describe(scan, identity, decoded, header, salt),
   }
 }
 
@@ -159,11 +162,16 @@ class Scan {
   }
 }
 
-function describe({ tally, footer }: Scan, decoded: SegmentHeader | string, isForeign: boolean, salt: Salt | undefined): string {
+function describe(
+  { tally, footer }: Scan,
+  identity: SegmentIdentity,
+  decoded: SegmentHeader | string,
+  header: SegmentHeader | undefined,
+  salt: Salt | undefined,
+): string {
   const parts: string[] = []
-  if (isForeign && typeof decoded === 'object')
-    parts.push(`the header names another segment, ${decoded.logName}/${decoded.seq}-${decoded.incarnation}`)
-  else if (typeof decoded === 'string') parts.push('the header is damaged')
+  if (header === undefined && typeof decoded === 'object') parts.push(describeForeignHeader(decoded, identity))
+  else if (header === undefined) parts.push('the header is damaged')
   if (salt === undefined) parts.push('the salt-key of the WAL directory is missing, so that frames cannot be recognised')
   else if (tally.frames === 0) parts.push('no frame is intact')
   if (footer === undefined) parts.push('the footer is damaged or missing')

@@ -8,7 +8,7 @@
 import { Buffer } from 'node:buffer'
 import type { Files, OpenFile } from '#lib/files.ts'
 import { type ByteSource, fileChunks, isZstd, plainSource, zstdSource } from './byte-source.ts'
-import type { Frame } from './frame.ts'
+import { type Frame, isSameSalt } from './frame.ts'
 import { type FrameRunEnd, readFrames } from './frame-stream.ts'
 import {
   decodeFooter,
@@ -22,6 +22,7 @@ import {
   type SegmentHeader,
   type SegmentIdentity,
 } from './segment-file.ts'
+import { type SaltKey, trustedSalt } from './segment-salt.ts'
 import { SegmentTally } from './segment-tally.ts'
 
 export type SegmentProblem =
@@ -61,15 +62,14 @@ export interface SegmentReader {
   close(): Promise<void>
 }
 
-/** Opens a sealed segment. Throws SegmentError if the file is not one, or is not the `expected` one. */
-export async function openSegment(files: Files, path: string, expected?: SegmentIdentity): Promise<SegmentReader> {
+/** Opens a sealed segment. Throws SegmentError if the file is not one, or does not belong to `expected`. */
+export async function openSegment(files: Files, path: string, expected?: ExpectedSegment): Promise<SegmentReader> {
   const file = await files.open(path, 'read')
   try {
     const bytes = await file.bytes()
     const header = await readHeader(path, plainSource(file, 0))
-    if (expected !== undefined && !isSameSegment(header, expected)) {
-      const { logName, seq, incarnation } = header
-      throw new SegmentError(path, 'damaged', 0, `is damaged: its header names another segment, ${logName}/${seq}-${incarnation}`)
+    if (expected !== undefined && !belongsTo(header, expected)) {
+      throw new SegmentError(path, 'damaged', 0, `is damaged: ${describeForeignHeader(header, expected.segment)}`)
     }
     const footer = await readFooter(file, bytes, header)
     return {
@@ -84,6 +84,20 @@ export async function openSegment(files: Files, path: string, expected?: Segment
     await file.close()
     throw error
   }
+}
+
+export type ExpectedSegment = { readonly segment: SegmentIdentity; readonly key: SaltKey | undefined }
+
+function belongsTo(header: SegmentHeader, { segment, key }: ExpectedSegment): boolean {
+  const salt = trustedSalt(key, segment, header.salt)
+  return isSameSegment(header, segment) && salt !== undefined && isSameSalt(header.salt, salt)
+}
+
+/** Says why an intact header is not that of the segment. */
+export function describeForeignHeader(header: SegmentHeader, segment: SegmentIdentity): string {
+  if (isSameSegment(header, segment)) return 'the header was not written with the salt-key of this WAL'
+  const { logName, seq, incarnation } = header
+  return `the header belongs to another segment, ${logName}/${seq}-${incarnation}`
 }
 
 export interface SegmentScan {

@@ -3,24 +3,26 @@
  *
  * Owns: `<wal>/salt-key`, and how a salt follows from it. Does not own: where a segment stores its salt (segment-file.ts).
  * Law: nobody without the key can know the salt of a segment, even with its name and the salts of all others. So bytes that a client sends
- * are never taken for a frame or a footer. With the key, the salt of a segment is known even if its header is lost.
+ * are never taken for a frame, a header or a footer. With the key, the salt of a segment is known even if its header is lost.
  */
 import { Buffer } from 'node:buffer'
 import { createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { crc32c } from '@node-rs/crc32'
 import { type Files, writeDurably } from '#lib/files.ts'
+import { listSegments } from './directory.ts'
 import type { Salt } from './frame.ts'
 import type { SegmentIdentity } from './segment-file.ts'
 
 export type SaltKey = {
   readonly secret: Uint8Array
-  /** Created by this process. Segments that are older have salts of another key. */
-  readonly isNew: boolean
+  /** The key was lost once. The salts of older segments are only in their headers. */
+  readonly isReplacement: boolean
 }
 
 const saltKeyName = 'salt-key'
 const SECRET_BYTES = 32
+const keyPattern = /^(([0-9a-f]{64}) (first|replacement)) ([0-9a-f]{8})\n$/
 
 export function computeSalt(secret: Uint8Array, { logName, seq, incarnation }: SegmentIdentity): Salt {
   const digest = createHmac('sha256', secret).update(`${logName}/${seq}-${incarnation}`).digest()
@@ -31,8 +33,18 @@ export function computeSalt(secret: Uint8Array, { logName, seq, incarnation }: S
 /** Returns the key of a WAL directory, or undefined if it is missing or damaged. */
 export async function readSaltKey(files: Files, walDirectory: string): Promise<SaltKey | undefined> {
   const bytes = await files.read(join(walDirectory, saltKeyName))
-  const [, hex = '', check] = /^([0-9a-f]{64}) ([0-9a-f]{8})\n$/.exec(Buffer.from(bytes ?? []).toString('latin1')) ?? []
-  return check === undefined || check !== checkOf(hex) ? undefined : { secret: Buffer.from(hex, 'hex'), isNew: false }
+  const [, text = '', hex = '', origin, check] = keyPattern.exec(Buffer.from(bytes ?? []).toString('latin1')) ?? []
+  if (check === undefined || check !== checkOf(text)) return undefined
+  return { secret: Buffer.from(hex, 'hex'), isReplacement: origin === 'replacement' }
+}
+
+/**
+ * Returns the salt of a segment, whose header has `stored`, or undefined if it cannot be known. A header that is not the key's is one that
+ * a client wrote, unless the key was lost.
+ */
+export function trustedSalt(key: SaltKey | undefined, segment: SegmentIdentity, stored: Salt | undefined): Salt | undefined {
+  if (key === undefined || (key.isReplacement && stored !== undefined)) return stored
+  return computeSalt(key.secret, segment)
 }
 
 /** The key of the process that writes the log. */
@@ -73,13 +85,14 @@ export class WrittenSaltKey {
     // An unreadable key must not stop every log. The salts that were computed with it are in the headers.
     const known = await this.#read().catch(() => undefined)
     if (known !== undefined) return known
+    const isReplacement = (await listSegments(this.#files, this.#directory)).length > 0
     const secret = randomBytes(SECRET_BYTES)
-    const hex = secret.toString('hex')
-    await writeDurably(this.#files, join(this.#directory, saltKeyName), Buffer.from(`${hex} ${checkOf(hex)}\n`, 'latin1'))
-    return { secret, isNew: true }
+    const text = `${secret.toString('hex')} ${isReplacement ? 'replacement' : 'first'}`
+    await writeDurably(this.#files, join(this.#directory, saltKeyName), Buffer.from(`${text} ${checkOf(text)}\n`, 'latin1'))
+    return { secret, isReplacement }
   }
 }
 
-function checkOf(hex: string): string {
-  return crc32c(hex).toString(16).padStart(8, '0')
+function checkOf(text: string): string {
+  return crc32c(text).toString(16).padStart(8, '0')
 }

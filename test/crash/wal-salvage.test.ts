@@ -21,14 +21,7 @@ let sealed: SegmentIdentity
 let path: string
 let original: Buffer
 
-beforeEach(async () => {
-  disk = new FaultyDisk(seededRandom(11))
-  clock = new ManualClock()
-  mount()
-  sealed = await seal('log')
-  path = segmentPath('wal')
-  original = await bytesOf(path)
-})
+beforeEach(() => newDisk(11))
 
 describe('damage costs only what is damaged', () => {
   const [a = '', b = '', c = '', d = ''] = names
@@ -109,9 +102,9 @@ describe('nothing is left to deliver', () => {
     await seal('other')
     const other = (await segments.list()).find(({ logName }) => logName === 'other')
     await replace(await bytesOf(other?.path ?? ''))
-    await expect(read()).rejects.toThrow('its header names another segment, other/0-')
+    await expect(read()).rejects.toThrow('the header belongs to another segment, other/0-')
     expect(await segments.salvage(sealed)).toMatchObject({ outcome: 'quarantined' })
-    expect(await note()).toMatchObject({ reason: expect.stringContaining('the header names another segment, other/0-') })
+    expect(await note()).toMatchObject({ reason: expect.stringContaining('the header belongs to another segment, other/0-') })
   })
 
   test('if the header is damaged and the salt-key is gone: the file is kept, for the key may come back', async () => {
@@ -122,9 +115,110 @@ describe('nothing is left to deliver', () => {
   })
 })
 
-async function seal(logName: string): Promise<SegmentIdentity> {
+describe('a salvage that is interrupted', () => {
+  const faults = ['crash before', 'crash after', 'kill before', 'kill after'] as const
+  test.each(faults)('by a %s at each step, is repeated with the same result', async (fault) => {
+    let steps = 0
+    for (let step = 0; step === steps; step += 1) {
+      await newDisk(step)
+      disk.damage(path, (bytes) => flip(bytes, frameAt(1) + 60))
+      const damaged = await bytesOf(path)
+      let call = 0
+      disk.fault = () => (call++ === step ? fault : undefined)
+      const isInterrupted = await segments.salvage(sealed).then(
+        () => false,
+        () => true,
+      )
+      if (isInterrupted) steps += 1
+      disk.fault = () => undefined
+      mount()
+      const isSalvaged = !(await bytesOf(path)).equals(damaged)
+      if (isSalvaged) expect(await bytesOf(segmentPath('quarantine')), `step ${step}: the original is kept`).toEqual(damaged)
+      // A start of ingest removes unfinished copies.
+      await startWal()
+      expect((await segments.salvage(sealed)).outcome).toBe(isSalvaged ? 'intact' : 'salvaged')
+      expect(await read(), `step ${step}`).toEqual({ names: ['a', 'c', 'd'], damagedRecords: 2 })
+      expect(await bytesOf(segmentPath('quarantine'))).toEqual(damaged)
+      expect(await note()).toMatchObject({ damage: [{ offset: frameAt(1), bytes: frameAt(2) - frameAt(1) }], records_lost: 2 })
+      expect(disk.paths().filter((name) => name.endsWith('.salvage'))).toEqual([])
+    }
+    expect(steps).toBeGreaterThan(15)
+  })
+
+  test.each(faults)('by a %s while it only quarantines, is repeated with the same result', async (fault) => {
+    let steps = 0
+    for (let step = 0; step === steps; step += 1) {
+      await newDisk(step)
+      disk.damage(path, (bytes) => bytes.fill(7, HEADER_BYTES, frameAt(4)))
+      const damaged = await bytesOf(path)
+      let call = 0
+      disk.fault = () => (call++ === step ? fault : undefined)
+      await segments.salvage(sealed).catch(() => (steps += 1))
+      disk.fault = () => undefined
+      mount()
+      expect(await segments.salvage(sealed)).toMatchObject({ outcome: 'quarantined', recordsLost: 8 })
+      expect(await bytesOf(segmentPath('quarantine'))).toEqual(damaged)
+      expect(await note()).toMatchObject({ records_lost: 8 })
+    }
+    expect(steps).toBeGreaterThan(10)
+  })
+
+  test.each(faults)('by a %s during the recovery of an open file, is repeated with the same result', async (fault) => {
+    let steps = 0
+    for (let step = 0; step === steps; step += 1) {
+      await newDisk(step)
+      await files.rename(path, segmentPath('open'))
+      await files.syncDirectory(`${directory}/log`)
+      disk.damage(segmentPath('open'), (bytes) => flip(bytes, frameAt(1) + 60))
+      const damaged = await bytesOf(segmentPath('open'))
+      let call = 0
+      disk.fault = () => (call++ === step ? fault : undefined)
+      await startWal().catch(() => undefined)
+      if (call > step) steps += 1
+      disk.fault = () => undefined
+      mount()
+      await startWal()
+      expect(await states(), `step ${step}`).toEqual(['quarantined', 'sealed'])
+      expect(await read(), `step ${step}`).toEqual({ names: ['a', 'c', 'd'], damagedRecords: 2 })
+      expect(await bytesOf(segmentPath('quarantine'))).toEqual(damaged)
+      expect(await note()).toMatchObject({ records_lost: 2, reason: 'frames are damaged' })
+    }
+    expect(steps).toBeGreaterThan(20)
+  })
+
+  test('by a full disk leaves the segment as it was, and is repeated when there is room', async () => {
+    disk.damage(path, (bytes) => flip(bytes, frameAt(1) + 60))
+    const damaged = await bytesOf(path)
+    const used = disk.usedBytes()
+    for (const freeBytes of [0, 100, 700, 1_000]) {
+      disk.capacityBytes = used + freeBytes
+      await expect(segments.salvage(sealed)).rejects.toMatchObject({ code: 'ENOSPC' })
+      expect(await bytesOf(path)).toEqual(damaged)
+      expect(disk.paths().filter((name) => /salvage|tmp/.test(name))).toEqual([])
+    }
+    disk.capacityBytes = Number.POSITIVE_INFINITY
+    expect(await segments.salvage(sealed)).toMatchObject({ outcome: 'salvaged', recordsLost: 2 })
+    expect(await read()).toEqual({ names: ['a', 'c', 'd'], damagedRecords: 2 })
+  })
+})
+
+async function startWal(): Promise<Wal> {
   const wal = new Wal({ directory, files, clock, logger: createLogger('test', 'silent') })
   await wal.start()
+  return wal
+}
+
+async function newDisk(seed: number): Promise<void> {
+  disk = new FaultyDisk(seededRandom(seed))
+  clock = new ManualClock()
+  mount()
+  sealed = await seal('log')
+  path = segmentPath('wal')
+  original = await bytesOf(path)
+}
+
+async function seal(logName: string): Promise<SegmentIdentity> {
+  const wal = await startWal()
   wal.configure(logName, { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
   for (const name of names) {
     const payload = [Buffer.alloc(200, `${name}\n`)]
