@@ -142,6 +142,8 @@ function recordWrites(writes: Write[]): Files {
         read: (into, position) => file.read(into, position),
         bytes: () => file.bytes(),
         truncate: (bytes) => file.truncate(bytes),
+        isLinked: () => file.isLinked(),
+        isNamed: () => file.isNamed(),
         sync: () => file.sync(),
         close: () => file.close(),
       }

@@ -143,6 +143,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     connections,
     inFlightBytes: () => admission.inFlightBytes,
     walBytesOnDisk: () => wal.bytesOnDisk(),
+    rescuedSegments: () => wal.rescuedSegments,
     appliedEpoch: () => configuration.epoch,
   })
 

@@ -9,6 +9,7 @@
 import { join } from 'node:path'
 import { InvariantError } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SegmentFile } from './directory.ts'
@@ -17,7 +18,7 @@ import { writeHighWater } from './high-water.ts'
 import type { WalLimits } from './limits.ts'
 import { type Orphan, poison } from './orphan.ts'
 import { FOOTER_BYTES, HEADER_BYTES, type SegmentIdentity, segmentName } from './segment-file.ts'
-import { SegmentWriter } from './segment-writer.ts'
+import { SegmentWriter, UnlinkedError } from './segment-writer.ts'
 import { toWalError, WalError } from './wal-error.ts'
 
 export type LogSettings = {
@@ -35,6 +36,8 @@ type LogEvents = {
   readonly onGrown: (path: string, bytes: number) => void
   readonly onSealed: (segment: SegmentFile, openPath: string) => void
   readonly onOrphan: (orphan: Orphan) => void
+  /** A segment whose file was removed while it was in use was written again. */
+  readonly onRescued: () => void
   /** Called after every group, with its failure or with undefined if it became durable. */
   readonly onOutcome: (failure: WalError | undefined) => void
 }
@@ -69,6 +72,7 @@ export class Log {
   #settings: LogSettings
   #lastSeq: number | undefined
   #segment: { readonly writer: SegmentWriter; readonly openedAtMs: number; cancelTimer: () => void } | undefined
+  #problem: string | undefined
   #isSealDue = false
   #isWorking = false
   #isStopping = false
@@ -82,6 +86,11 @@ export class Log {
   /** The highest seq that this log has used, -1 for none. */
   get lastSeq(): number {
     return this.#lastSeq ?? -1
+  }
+
+  /** Why the log cannot go on, and what to do; undefined if it can. */
+  get problem(): string | undefined {
+    return this.#problem
   }
 
   /** Also seals the open segment if it is too old or too large for the new settings. */
@@ -127,6 +136,8 @@ export class Log {
     const aborted = Promise.withResolvers<void>()
     signal.addEventListener('abort', () => aborted.resolve(), { once: true })
     await Promise.race(signal.aborted ? [this.#stopped.promise] : [this.#stopped.promise, aborted.promise])
+    if (this.#segment?.writer.state === 'unlinked')
+      this.#options.logger.fatal({ problem: this.#problem }, 'acknowledged records lost')
   }
 
   #groupBytesMax(): number {
@@ -149,37 +160,64 @@ export class Log {
     }
     this.#isWorking = false
     if (!this.#isStopping) return
-    if (this.#sealsAtStop) await this.#sealWhenDue()
+    if (this.#sealsAtStop) {
+      await this.#sealWhenDue()
+      // Its records exist only in this process. The timer tries again, until the deadline.
+      if (this.#segment?.writer.state === 'unlinked') return
+    }
     await this.#abandonSegment()
     this.#stopped.resolve()
   }
 
   async #commit(group: Group): Promise<void> {
-    const { waiting, onOutcome, onGrown } = this.#options
+    const { waiting, onOutcome } = this.#options
     try {
       const writer = await this.#writerFor(group.bytes)
-      await writer.append(group.frames)
-      onGrown(writer.path, writer.durableBytes)
+      await this.#append(writer, group.frames)
       onOutcome(undefined)
       group.durable.resolve({ seq: writer.header.seq })
-      if (writer.durableBytes + FOOTER_BYTES >= this.#settings.segmentBytes) this.#isSealDue = true
+      if (writer.state === 'open' && writer.durableBytes + FOOTER_BYTES >= this.#settings.segmentBytes) this.#isSealDue = true
     } catch (error) {
       if (error instanceof InvariantError) throw error
       const failure = toWalError(error)
       onOutcome(failure)
       group.durable.reject(failure)
-      if (this.#segment !== undefined && (this.#segment.writer.state !== 'open' || this.#segment.writer.frames === 0))
-        await this.#abandonSegment()
+      await this.#leaveFailedSegment()
     } finally {
       waiting.bytes -= group.bytes
     }
+  }
+
+  async #append(writer: SegmentWriter, frames: readonly FrameInput[]): Promise<void> {
+    try {
+      await writer.append(frames)
+      this.#options.onGrown(writer.path, writer.durableBytes)
+    } catch (error) {
+      if (!(error instanceof UnlinkedError)) throw error
+      await this.#rescue()
+    }
+  }
+
+  async #leaveFailedSegment(): Promise<void> {
+    if (this.#segment === undefined) return
+    const { state, frames } = this.#segment.writer
+    if (state === 'unlinked') this.#sealLater()
+    else if (state !== 'open' || frames === 0) await this.#abandonSegment()
+  }
+
+  #sealLater(): void {
+    const { clock, limits } = this.#options
+    if (this.#segment === undefined) return
+    this.#segment.cancelTimer()
+    this.#segment.cancelTimer = clock.setTimer(() => this.#onAge(), limits.upkeepIntervalMs)
   }
 
   /** Returns the writer of the open segment, or of a new one if the group does not fit. */
   async #writerFor(bytes: number): Promise<SegmentWriter> {
     const open = this.#segment
     if (open !== undefined) {
-      if (open.writer.durableBytes + bytes + FOOTER_BYTES <= this.#settings.segmentBytes) return open.writer
+      const fits = open.writer.durableBytes + bytes + FOOTER_BYTES <= this.#settings.segmentBytes
+      if (fits && open.writer.state === 'open') return open.writer
       try {
         await this.#seal()
       } catch (error) {
@@ -224,13 +262,13 @@ export class Log {
   /** No caller waits for this seal. If it fails, the segment stays open or is abandoned, and nothing in it is lost. */
   async #sealWhenDue(): Promise<void> {
     this.#isSealDue = false
-    const { clock, limits, onOutcome } = this.#options
+    const { onOutcome } = this.#options
     try {
       await this.#seal()
     } catch (error) {
       if (error instanceof InvariantError) throw error
       onOutcome(toWalError(error))
-      if (this.#segment !== undefined) this.#segment.cancelTimer = clock.setTimer(() => this.#onAge(), limits.upkeepIntervalMs)
+      this.#sealLater()
     }
   }
 
@@ -243,14 +281,44 @@ export class Log {
     const path = join(directory, segmentName(writer.header, 'wal'))
     cancelTimer()
     try {
+      if (writer.state === 'unlinked') return await this.#rescue()
       const bytes = await writer.seal(path, clock.now() * 1_000)
       this.#segment = undefined
       this.#isSealDue = false
       onSealed({ logName, incarnation, seq, path, bytes, state: 'sealed' }, writer.path)
     } catch (error) {
-      if (writer.state !== 'open') await this.#abandonSegment()
+      if (error instanceof UnlinkedError) return await this.#rescue()
+      if (writer.state !== 'open') await this.#leaveFailedSegment()
       throw error
     }
+  }
+
+  /** Writes a segment again that lost its file. Until that has worked, the log accepts nothing: later data would overtake it. */
+  async #rescue(): Promise<void> {
+    const { logName, directory, incarnation, files, clock, logger, onSealed, onOrphan, onRescued } = this.#options
+    const segment = this.#segment
+    if (segment === undefined) return
+    const { writer } = segment
+    const { seq } = writer.header
+    const path = join(directory, segmentName(writer.header, 'wal'))
+    let bytes: number
+    try {
+      bytes = await writer.rescue(path, clock.now() * 1_000)
+    } catch (error) {
+      const code = errorCode(error) ?? errorMessage(error)
+      this.#problem = `segment ${logName}/${seq}-${incarnation} was removed while it was in use and cannot be written again (${code}): repair the disk, and do not stop ingest, which alone has its records`
+      throw error
+    }
+    this.#problem = undefined
+    segment.cancelTimer()
+    this.#segment = undefined
+    this.#isSealDue = false
+    logger.error({ log: logName, seq, frames: writer.frames, path }, 'segment file removed while in use; records written again')
+    onRescued()
+    onSealed({ logName, incarnation, seq, path, bytes, state: 'sealed' }, writer.path)
+    // Another file of this name would hold back delivery.
+    const isReplaced = (await files.bytes(writer.path).catch(() => undefined)) !== undefined
+    if (isReplaced) onOrphan({ logName, incarnation, seq, path: writer.path, isPoisoned: false })
   }
 
   /** Closes a segment that cannot be written to any more. It becomes an orphan, or is removed if it has no acknowledged frame. */
@@ -258,8 +326,9 @@ export class Log {
     const { files, directory, onOrphan, logger } = this.#options
     const segment = this.#segment
     if (segment === undefined) return
-    this.#segment = undefined
     segment.cancelTimer()
+    if (segment.writer.state === 'unlinked') return await this.#rescue().catch(() => undefined)
+    this.#segment = undefined
     const { writer } = segment
     const { header, state, frames, durableBytes } = writer
     await writer.close().catch(() => undefined)

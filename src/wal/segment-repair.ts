@@ -98,8 +98,8 @@ async function copyIntactFrames(
   }
 }
 
-/** Returns where the copy ends. */
-async function copyBytes(
+/** Copies a part of a file to another place. Returns where the copy ends. */
+export async function copyBytes(
   from: OpenFile,
   { start, end }: { readonly start: number; readonly end: number },
   to: OpenFile,

@@ -7,9 +7,10 @@
  */
 import { Buffer } from 'node:buffer'
 import { dirname } from 'node:path'
-import type { Files, OpenFile } from '#lib/files.ts'
+import { errorCode, type Files, type OpenFile } from '#lib/files.ts'
 import { crcAt, encodedBytes, encodeInto, type FrameInput, payloadBytes } from './frame.ts'
 import { encodeFooter, encodeHeader, FOOTER_BYTES, HEADER_BYTES, type SegmentHeader } from './segment-file.ts'
+import { rescueSegment } from './segment-rescue.ts'
 import { SegmentTally } from './segment-tally.ts'
 import { isDiskFull } from './wal-error.ts'
 
@@ -21,8 +22,16 @@ export type SegmentWriterOptions = {
   readonly copiedPayloadBytesMax: number
 }
 
-/** `poisoned`: the disk failed, and what follows the last durable frame is unknown. `closed`: sealed or abandoned. */
-export type SegmentWriterState = 'open' | 'poisoned' | 'closed'
+/**
+ * `poisoned`: the disk failed, and what follows the last durable frame is unknown. `unlinked`: the file lost its name, and its frames exist
+ * only as long as it is open. `closed`: sealed or abandoned.
+ */
+export type SegmentWriterState = 'open' | 'poisoned' | 'unlinked' | 'closed'
+
+/** The file of an open segment was removed or replaced. Its frames, with the last group, can be rescued. */
+export class UnlinkedError extends Error {
+  override readonly name = 'UnlinkedError'
+}
 
 export class SegmentWriter {
   readonly header: SegmentHeader
@@ -64,18 +73,37 @@ export class SegmentWriter {
     await this.#write(group.chunks)
     this.#durableBytes += group.bytes
     for (const [index, frame] of frames.entries()) this.#tally.add(frame, payloadBytes(frame), group.crcs[index] ?? 0)
+    if (!this.#file.isLinked()) this.#unlinked()
   }
 
   /** Writes the footer, renames the file and syncs its directory. Returns the size of the sealed file. The segment must have frames. */
   async seal(path: string, sealedAtMicros: number): Promise<number> {
-    await this.#write([encodeFooter(this.#tally.footer(this.#durableBytes, sealedAtMicros), this.header.salt)])
-    this.#durableBytes += FOOTER_BYTES
+    await this.#write([this.#footer(sealedAtMicros)])
+    // If that cannot be found out, the rename shows it.
+    if (!(await this.#file.isNamed().catch(() => true))) this.#unlinked()
     // The file is complete now. If a later step fails, a recovery finds the footer and only renames the file.
-    this.#state = 'closed'
-    await this.#file.close()
-    await this.#files.rename(this.#file.path, path)
+    try {
+      await this.#files.rename(this.#file.path, path)
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') this.#unlinked()
+      this.#durableBytes += FOOTER_BYTES
+      await this.close()
+      throw error
+    }
+    this.#durableBytes += FOOTER_BYTES
+    await this.close()
     await this.#files.syncDirectory(dirname(path))
     return this.#durableBytes
+  }
+
+  /** Writes an unlinked segment again, as a sealed file at `path`. Returns its size. Can be repeated after a failure. */
+  async rescue(path: string, sealedAtMicros: number): Promise<number> {
+    const footer = this.#footer(sealedAtMicros)
+    const unlinked = { file: this.#file, identity: this.header, framesEnd: this.#durableBytes, footer }
+    const bytes = await rescueSegment(this.#files, unlinked, path)
+    this.#durableBytes = bytes
+    await this.close().catch(() => undefined)
+    return bytes
   }
 
   /** Closes a file that is not sealed. */
@@ -90,22 +118,36 @@ export class SegmentWriter {
       await this.#file.write(chunks, this.#durableBytes)
     } catch (error) {
       if (isDiskFull(error)) await this.#cutBack()
-      else this.#state = 'poisoned'
+      else this.#fail()
       throw error
     }
     try {
       await this.#file.sync()
     } catch (error) {
-      this.#state = 'poisoned'
+      this.#fail()
       throw error
     }
+  }
+
+  #footer(sealedAtMicros: number): Uint8Array {
+    return encodeFooter(this.#tally.footer(this.#durableBytes, sealedAtMicros), this.header.salt)
+  }
+
+  #unlinked(): never {
+    this.#state = 'unlinked'
+    throw new UnlinkedError(`${this.#file.path} was removed while it was being written`)
+  }
+
+  #fail(): void {
+    // Without a name there is nothing to recover from later. The durable frames can still be read now.
+    this.#state = this.#file.isLinked() || this.frames === 0 ? 'poisoned' : 'unlinked'
   }
 
   async #cutBack(): Promise<void> {
     try {
       await this.#file.truncate(this.#durableBytes)
     } catch {
-      this.#state = 'poisoned'
+      this.#fail()
     }
   }
 

@@ -55,6 +55,7 @@ export class Wal implements Service {
   readonly #upkeep: Periodic
   /** Apart from the rest of the upkeep: a file that hangs or is large must not delay it. */
   readonly #repair: Periodic
+  #rescued = 0
   #state: 'new' | 'serving' | 'stopped' = 'new'
 
   constructor(options: WalOptions) {
@@ -160,12 +161,18 @@ export class Wal implements Service {
    */
   blocked(): readonly BlockedLog[] {
     const reasons = new Map([...this.#health.failures(), ...this.#recovery.blocked()])
+    for (const [logName, { problem }] of this.#logs) if (problem !== undefined) reasons.set(logName, problem)
     return [...reasons].map(([logName, reason]) => ({ logName, reason }))
   }
 
   /** Size of all segments on disk, delivered or not. Segments that delivery removes are subtracted within a second. */
   bytesOnDisk(): number {
     return this.#usage.bytes
+  }
+
+  /** Number of segments whose file was removed while it was in use, and that were written again. */
+  get rescuedSegments(): number {
+    return this.#rescued
   }
 
   /** Writes all accepted frames and seals every log. Idempotent. */
@@ -209,6 +216,9 @@ export class Wal implements Service {
       waiting: this.#waiting,
       onGrown: (path, bytes) => this.#usage.set(path, bytes),
       onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
+      onRescued: () => {
+        this.#rescued += 1
+      },
       onOrphan: (orphan) => this.#recovery.addOrphan(orphan),
       onOutcome: (failure) => this.#health.report(logName, failure),
     })

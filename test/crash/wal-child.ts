@@ -63,6 +63,8 @@ function tearing(real: Files): Files {
         read: (into, position) => file.read(into, position),
         bytes: () => file.bytes(),
         truncate: (bytes) => file.truncate(bytes),
+        isLinked: () => file.isLinked(),
+        isNamed: () => file.isNamed(),
         sync: () => file.sync(),
         close: () => file.close(),
       }

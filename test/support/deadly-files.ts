@@ -22,6 +22,8 @@ export function deadlyFiles(files: Files, { operation, when, matches }: Moment):
     read: (into, position) => file.read(into, position),
     bytes: () => file.bytes(),
     truncate: (bytes) => file.truncate(bytes),
+    isLinked: () => file.isLinked(),
+    isNamed: () => file.isNamed(),
     sync: () => deadly('sync', file.path, () => file.sync()),
     close: () => file.close(),
   })

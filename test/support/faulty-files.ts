@@ -175,6 +175,8 @@ export class FaultyDisk {
       read: (into, position) => use({ kind: 'read' }, () => inode.bytes.copy(into, 0, position)),
       bytes: () => use({ kind: 'read' }, () => inode.bytes.byteLength),
       truncate: (bytes) => use({ kind: 'truncate' }, () => truncate(inode, bytes)),
+      isLinked: () => [...this.#names.values()].includes(inode),
+      isNamed: () => use({ kind: 'read' }, () => this.#names.get(path) === inode),
       sync: () => use({ kind: 'sync' }, (fault) => this.#sync(inode, fault !== undefined)),
       close: () =>
         use({ kind: 'close' }, () => {

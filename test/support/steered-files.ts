@@ -47,6 +47,8 @@ export class SteeredFiles {
       read: (into, position) => file.read(into, position),
       bytes: () => file.bytes(),
       truncate: (bytes) => file.truncate(bytes),
+      isLinked: () => file.isLinked(),
+      isNamed: () => file.isNamed(),
       sync: async () => {
         this.#syncs += 1
         await this.#beforeSync()
