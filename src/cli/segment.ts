@@ -3,22 +3,20 @@
  *
  * Exit codes: 0 the segment is intact, 1 it is damaged, not sealed, or not a segment.
  */
-import { Buffer, isUtf8 } from 'node:buffer'
 import type { Writable } from 'node:stream'
-import { isoTimestamp } from '#lib/clock.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
-import { decodeEnvelope } from '#model/record-envelope.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import { SegmentError, type SegmentScan, scanSegment } from '#wal/segment-reader.ts'
 import type { CliContext } from './context.ts'
+import { isoMicros, writeRecords } from './records.ts'
 
 const BUFFER_BYTES = 4 * 1024 * 1024
 const PROGRESS_INTERVAL_MS = 500
 
 export function catSegment(this: CliContext, _flags: object, path: string): Promise<void> {
-  return readSegment(this, path, (scan) => cat(scan, this.process.stdout))
+  return readSegment(this, path, (scan) => writeRecords(scan, {}, this.process.stdout))
 }
 
 export function checkSegment(this: CliContext, _flags: object, path: string): Promise<void> {
@@ -42,48 +40,6 @@ async function readSegment(
   } finally {
     await scan?.close()
   }
-}
-
-async function cat(scan: SegmentScan, stdout: Writable): Promise<void> {
-  const { seq } = scan.header
-  let index = 0
-  for await (const frames of scan.frames(BUFFER_BYTES)) {
-    for (const frame of frames) {
-      let lines = ''
-      const envelope = {
-        seq,
-        received_at: isoMicros(frame.receivedAtMicros),
-        ...toReadableEnvelope(frame.envelope),
-      }
-      forEachRecord(frame, (start, end) => {
-        const { seq: first, ...rest } = envelope
-        lines += `${JSON.stringify({ seq: first, record_index: index++, ...rest, ...toReadable('payload', frame.payload.subarray(start, end)) })}\n`
-      })
-      // A reader such as `head` may close the pipe at any time.
-      if (stdout.destroyed || stdout.closed) return
-      if (!stdout.write(lines)) await waitForDrain(stdout)
-    }
-  }
-}
-
-function waitForDrain(stdout: Writable): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  stdout.once('drain', resolve).once('close', resolve)
-  return promise
-}
-
-function toReadableEnvelope(bytes: Uint8Array): object {
-  try {
-    return { envelope: decodeEnvelope(bytes) }
-  } catch {
-    return toReadable('envelope', bytes)
-  }
-}
-
-/** Returns the bytes as text if they are UTF-8, otherwise as base64 under `<name>_base64`. */
-function toReadable(name: string, bytes: Uint8Array): Readonly<Record<string, string>> {
-  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return isUtf8(view) ? { [name]: view.toString('utf8') } : { [`${name}_base64`]: view.toString('base64') }
 }
 
 async function check(scan: SegmentScan, path: string, stdout: Writable, stderr: Writable): Promise<void> {
@@ -132,11 +88,6 @@ function describe(path: string, { header }: SegmentScan, footer: ReturnType<Segm
     lines.push(`sealed      ${isoMicros(footer.sealedAtMicros)}`)
   }
   return `${lines.join('\n')}\n`
-}
-
-function isoMicros(micros: number): string {
-  const milliseconds = Math.floor(micros / 1_000)
-  return isoTimestamp(milliseconds).replace('Z', `${String(micros - milliseconds * 1_000).padStart(3, '0')}Z`)
 }
 
 function toUserError(path: string, error: unknown): unknown {

@@ -1,5 +1,5 @@
 /** `inlet segments`, against the disk of a node whose delivery runs in this process. */
-import { readdir, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
@@ -58,6 +58,52 @@ describe('segments list', () => {
     const { code, out } = await segments(node)
     expect([code, out]).toEqual([0, expect.stringContaining('2 segments, ')])
     expect(out).toContain(`endpoint ${endpoint.id}`)
+  })
+})
+
+describe('segments export', () => {
+  test('prints every record of the named segments and logs, once', async () => {
+    const [one, two] = [newId(), newId()]
+    await using node = await DeliveryNode.create()
+    await node.sealAll([
+      [one, '{"n":1}\n{"n":2}'],
+      [one, '{"n":3}'],
+      [two, '{"n":4}'],
+    ])
+    const [first, second] = (await listed(node)).segments.filter(({ log }) => log === one)
+    const { code, out, err } = await segments(node, 'export', first?.name ?? '', one)
+    const lines = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(lines.map(({ segment, record_index, payload }) => [segment, record_index, payload])).toEqual([
+      [first?.name, 0, '{"n":1}'],
+      [first?.name, 1, '{"n":2}'],
+      [second?.name, 0, '{"n":3}'],
+    ])
+    expect([code, err]).toEqual([0, '3 records of 2 segments, 2 of them complete\n'])
+    const output = join(node.directory, 'two.ndjson')
+    expect(await segments(node, 'export', two, '--output', output)).toMatchObject({ code: 0, out: '' })
+    expect(await readFile(output, 'utf8')).toContain('"payload":"{\\"n\\":4}"')
+    expect(await segments(node, 'export', two, '--output', output)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('exists already'),
+    })
+  })
+
+  test('prints what is intact of a damaged file, and says so', async () => {
+    const log = newId()
+    await using node = await DeliveryNode.create()
+    await node.seal(log, '{"n":1}', '{"n":2}')
+    const [first] = (await listed(node)).segments
+    const bytes = await readFile(first?.path ?? '')
+    await writeFile(first?.path ?? '', bytes.fill(0, bytes.length - 20))
+    const { code, out, err } = await segments(node, 'export', log)
+    expect([code, out.match(/\n/g)?.length, err]).toEqual([
+      1,
+      2,
+      expect.stringContaining('2 records of 2 segments, 1 of them complete'),
+    ])
   })
 })
 

@@ -2,9 +2,11 @@ import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { DeliverFlags } from '../segments/deliver.ts'
 import type { DiscardFlags } from '../segments/discard.ts'
+import type { ExportFlags } from '../segments/export.ts'
 import type { ListFlags } from '../segments/list.ts'
 
 const list = () => import('../segments/list.ts')
+const exportCommand = () => import('../segments/export.ts')
 const deliver = () => import('../segments/deliver.ts')
 const discard = () => import('../segments/discard.ts')
 const names = {
@@ -22,6 +24,26 @@ export const segmentsCommands = buildRouteMap({
         brief: 'list every segment on this node, with its owner and why it is still here',
         fullDescription:
           'Lists every segment on this node: open, sealed, parked and quarantined, with owner, records, size, age and why it is still here. Works while the processes run and while they are down.',
+      },
+    }),
+    export: buildCommand<ExportFlags, readonly string[], CliContext>({
+      loader: async () => (await exportCommand()).exportSegments,
+      parameters: {
+        flags: {
+          output: {
+            kind: 'parsed',
+            parse: String,
+            default: '-',
+            brief: 'new file to write to, - for standard output',
+            placeholder: 'FILE',
+          },
+        },
+        positional: names,
+      },
+      docs: {
+        brief: 'print the records of segments or whole logs as lines of JSON',
+        fullDescription:
+          'Prints one line of JSON per record: segment, seq, record_index, received_at, envelope and payload, as `inlet segment cat` does. Of a damaged file it prints what is intact; the exit code is 1 if anything is missing.',
       },
     }),
     deliver: buildCommand<DeliverFlags, [log: string], CliContext>({

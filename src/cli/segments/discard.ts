@@ -1,16 +1,20 @@
 /** `inlet segments discard`: removes parked or quarantined segments for good. */
 import { join } from 'node:path'
 import type { Config } from '#config.ts'
+import { MiB } from '#lib/bytes.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { commitId } from '#model/commit.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { SegmentError, scanSegment } from '#wal/segment-reader.ts'
 import type { CliContext } from '../context.ts'
 import { formatBytes } from './format.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
+
+const bufferBytes = 4 * MiB
 
 export type DiscardFlags = { readonly yes: boolean }
 
@@ -25,8 +29,8 @@ export async function discardSegments(this: CliContext, { yes }: DiscardFlags, .
   if (chosen.length === 0 && other !== undefined) {
     throw new UserError(`${other.name} is ${other.state}: only parked and quarantined segments can be discarded`)
   }
-  for (const { name, state, records, bytes } of chosen) {
-    const count = records === null ? 'an unknown number of records' : `${records} records`
+  for (const { name, state, records, bytes, path } of chosen) {
+    const count = records === null ? `${await countIntact(path)} records that can be read` : `${records} records`
     stdout.write(`${name}  ${state}  ${count}, ${formatBytes(bytes)}\n`)
   }
   if (!yes) throw new UserError('nothing was removed. The records above are lost for ever if you repeat the command with --yes')
@@ -43,4 +47,19 @@ async function discard(segment: NodeSegment, { paths }: Config, nodeId: string):
     state === 'quarantined' ? 'quarantined' : 'sealed',
   )
   if (state === 'parked') await systemFiles.remove(join(paths.crashLedger, `${commitId(nodeId, incarnation, seq)}.parked.json`))
+}
+
+async function countIntact(path: string): Promise<number> {
+  let records = 0
+  try {
+    const scan = await scanSegment(systemFiles, path)
+    try {
+      for await (const frames of scan.frames(bufferBytes)) for (const { recordCount } of frames) records += recordCount
+    } finally {
+      await scan.close()
+    }
+  } catch (error) {
+    if (!(error instanceof SegmentError)) throw error
+  }
+  return records
 }
