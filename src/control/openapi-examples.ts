@@ -135,6 +135,7 @@ const commit = {
   id: `${ids.node}-k3v9x2m7q1-000000000042`,
   node_id: ids.node,
   seq: 42,
+  records_damaged: 0,
   wal_bytes: 67_104_233,
   duration_ms: 812,
   uploaded_at: at,

@@ -34,6 +34,8 @@ export type SegmentFacts = {
   readonly id: string
   readonly name: SegmentName
   readonly records: number
+  /** Acknowledged records that were lost to damage: at least so many. */
+  readonly recordsDamaged: number
   readonly walBytes: number
   readonly sealedAt: string
 }

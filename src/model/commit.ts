@@ -50,6 +50,8 @@ export const SegmentCommit = z.object({
   log: z.string(),
   seq: z.int().min(0),
   records: z.int().min(0),
+  /** Acknowledged records of the segment that were lost to damage on the node: at least so many. Missing in commits from older nodes. */
+  records_damaged: z.int().min(0).default(0),
   wal_bytes: z.int().min(0),
   sealed_at: Timestamp,
   uploaded_at: Timestamp,
@@ -71,6 +73,8 @@ export const Commit = z.object({
   id: z.string(),
   node_id: Id,
   seq: z.int(),
+  /** Records that were acknowledged and then lost to damage on the node: at least so many. */
+  records_damaged: z.int().min(0),
   wal_bytes: z.int(),
   duration_ms: z.int(),
   uploaded_at: Timestamp,

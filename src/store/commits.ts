@@ -34,11 +34,11 @@ export async function restoreCommit(db: Tx, commit: SegmentCommit, committedAt: 
 }
 
 async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): Promise<'new' | 'known'> {
-  const { id, endpoint_id, node_id, log, seq, records, wal_bytes, duration_ms, destination } = commit
+  const { id, endpoint_id, node_id, log, seq, records, records_damaged, wal_bytes, duration_ms, destination } = commit
   const inserted = await db
     .insertInto('commits')
     .values({
-      ...{ id, endpoint_id, node_id, log, seq, records, wal_bytes, duration_ms },
+      ...{ id, endpoint_id, node_id, log, seq, records, records_damaged, wal_bytes, duration_ms },
       sealed_at: fromTime(commit.sealed_at),
       uploaded_at: uploadedAt,
       destination_id: destination.id,
@@ -66,7 +66,7 @@ export type CommitPage = {
 export async function listCommits(db: Db, endpoint_id: string, { limit, before }: CommitsQuery): Promise<CommitPage> {
   let query = db
     .selectFrom('commits')
-    .select(['id', 'node_id', 'seq', 'wal_bytes', 'duration_ms', 'uploaded_at', 'artifacts'])
+    .select(['id', 'node_id', 'seq', 'records_damaged', 'wal_bytes', 'duration_ms', 'uploaded_at', 'artifacts'])
     .where('endpoint_id', '=', endpoint_id)
   if (before !== undefined) query = query.where('uploaded_at', '<', fromTime(before))
   const rows = await query
@@ -155,7 +155,10 @@ async function raiseCommittedSeq(db: Tx, { node_id, endpoint_id, seq }: SegmentC
     .execute()
 }
 
-type Row = Pick<Database['commits'], 'id' | 'node_id' | 'seq' | 'wal_bytes' | 'duration_ms' | 'uploaded_at' | 'artifacts'>
+type Row = Pick<
+  Database['commits'],
+  'id' | 'node_id' | 'seq' | 'records_damaged' | 'wal_bytes' | 'duration_ms' | 'uploaded_at' | 'artifacts'
+>
 
 function toCommit({ artifacts, uploaded_at, ...row }: Row, added: ArtifactFiles | undefined): Commit {
   const files = Object.entries({ ...fromJson<ArtifactFiles>(artifacts), ...added }).map(

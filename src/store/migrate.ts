@@ -8,6 +8,7 @@ import * as firstTables from './migrations/0001-first-tables.ts'
 import * as jobs from './migrations/0002-jobs.ts'
 import * as dlqFilesByEndpoint from './migrations/0003-dlq-files-by-endpoint.ts'
 import * as viewQuality from './migrations/0004-view-quality.ts'
+import * as damagedRecords from './migrations/0005-damaged-records.ts'
 import * as nodeReports from './migrations/0006-node-reports.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
@@ -19,6 +20,7 @@ const released: readonly Migration[] = [
   { version: 2, name: 'jobs', up: jobs.up },
   { version: 3, name: 'dlq-files-by-endpoint', up: dlqFilesByEndpoint.up },
   { version: 4, name: 'view-quality', up: viewQuality.up },
+  { version: 5, name: 'damaged-records', up: damagedRecords.up },
   { version: 6, name: 'node-reports', up: nodeReports.up },
 ]
 

@@ -128,6 +128,7 @@ export type Database = {
     log: string
     seq: number
     records: number
+    records_damaged: number
     wal_bytes: number
     duration_ms: number
     sealed_at: number

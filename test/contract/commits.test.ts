@@ -23,7 +23,7 @@ describe('GET /v1/endpoints/{id}/commits', () => {
     const { id } = commits[0] ?? {}
     expect(answer.body.items).toEqual([
       {
-        ...{ id, node_id: node.id, seq: 0, wal_bytes: 1000, duration_ms: 5 },
+        ...{ id, node_id: node.id, seq: 0, records_damaged: 3, wal_bytes: 1000, duration_ms: 5 },
         uploaded_at: expect.stringMatching(/\.\d{3}Z$/),
         artifacts: { parquet: { key: `p/${id}.parquet`, bytes: 400 } },
       },

@@ -52,7 +52,16 @@ function aCommit({ endpoint, destination, view }: Place, seq: number, madeAt = t
   const artifact = { bytes: 10, rows: 3, sha256: 'ab' }
   const ofView = { view_id: view.id, view_version: 1 }
   return {
-    ...{ id: commitId(node_id, log, seq), endpoint_id: endpoint, node_id, log, seq, records: 10, wal_bytes: 99 },
+    ...{
+      id: commitId(node_id, log, seq),
+      endpoint_id: endpoint,
+      node_id,
+      log,
+      seq,
+      records: 10,
+      records_damaged: 3,
+      wal_bytes: 99,
+    },
     ...{ sealed_at: iso(t0), uploaded_at: iso(madeAt), duration_ms: 7 },
     destination: { id: destination.id, bucket: destination.bucket, region: destination.region },
     artifacts: {

@@ -23,7 +23,15 @@ describeDatabases('commits', (kind) => {
     expect(items).toEqual([
       expect.objectContaining({ seq: 2, uploaded_at: iso(t0 + 5) }),
       {
-        ...{ id: commit.id, node_id: commit.node_id, seq: 1, wal_bytes: 2750, duration_ms: 120, uploaded_at: iso(t0) },
+        ...{
+          id: commit.id,
+          node_id: commit.node_id,
+          seq: 1,
+          records_damaged: 2,
+          wal_bytes: 2750,
+          duration_ms: 120,
+          uploaded_at: iso(t0),
+        },
         artifacts: { parquet: { key, bytes: 4096 } },
       },
     ])

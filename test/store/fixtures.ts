@@ -123,6 +123,7 @@ export function aCommit(endpoint_id: string, seq: number, change: Partial<Segmen
     log: 'abcdefghij',
     seq,
     records: 10,
+    records_damaged: 2,
     wal_bytes: 2750,
     sealed_at: iso(t0),
     uploaded_at: iso(t0),

@@ -10,6 +10,7 @@ export function aCommit(changes: Partial<SegmentCommit> & { readonly seq: number
     node_id,
     log,
     records: 1,
+    records_damaged: 0,
     wal_bytes: 100,
     sealed_at: '2026-11-20T08:00:00.000Z',
     uploaded_at: '2026-11-20T08:00:01.000Z',

@@ -87,6 +87,7 @@ export function aCommit(node_id: string, endpoint_id: string, seq: number, more:
   return {
     ...{ id, endpoint_id, node_id, log, seq },
     records: 10,
+    records_damaged: 3,
     wal_bytes: 1000,
     sealed_at: now,
     uploaded_at: now,

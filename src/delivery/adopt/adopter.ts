@@ -38,7 +38,7 @@ export class Adopter {
   }
 
   /** Control receives the rest of the marker and removes files according to it. So each fact that this node knows must match. */
-  #isOwn(found: SegmentCommit, { id, name, records, sealedAt }: SegmentFacts, target: DeliveryTarget): boolean {
+  #isOwn(found: SegmentCommit, { id, name, records, recordsDamaged, sealedAt }: SegmentFacts, target: DeliveryTarget): boolean {
     const { endpointId, nodeId, log, seq } = name
     const views = new Set(this.#endpoints.find(endpointId)?.views.map(({ view_id }) => view_id))
     const named = [...found.views, ...Object.values(found.artifacts)].flatMap(({ view_id }) => view_id ?? [])
@@ -48,7 +48,8 @@ export class Adopter {
       found.node_id === nodeId &&
       found.log === log &&
       found.seq === seq &&
-      found.records === records &&
+      // Delivered before it was damaged, the segment had more records.
+      (found.records === records || (recordsDamaged > 0 && found.records > records)) &&
       found.sealed_at === sealedAt &&
       findForeignArtifact(found, name, target) === undefined &&
       named.every((id) => views.has(id))

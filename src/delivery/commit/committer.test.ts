@@ -16,6 +16,7 @@ const facts: SegmentFacts = {
   id: 'id',
   name: { endpointId: newId(), nodeId: newId(), log: 'abcdefghij', seq: 7, sealedAtMicros: 0 },
   records: 3,
+  recordsDamaged: 2,
   walBytes: 99,
   sealedAt: '1970-01-01T00:00:00.000Z',
 }
@@ -85,6 +86,16 @@ describe('the committer', () => {
     expect(Object.keys(recorded[0]?.commit.artifacts ?? {})).toEqual(['parquet', marker])
     // The sinks get the same commit that a later run reads from the marker.
     expect(decodeMarker(markerKey, markers.get(markerKey) ?? new Uint8Array())).toEqual(recorded[0]?.commit)
+  })
+
+  test('counts damaged records in the marker; a marker of an older node counts none', async () => {
+    const { markers, recorded, turn, commit } = furnished()
+    turn.resolve()
+    await commit()
+    expect(recorded[0]?.commit.records_damaged).toBe(2)
+    const { records_damaged, ...older } = JSON.parse(Buffer.from(markers.get(markerKey) ?? []).toString())
+    expect(records_damaged).toBe(2)
+    expect(decodeMarker(markerKey, Buffer.from(JSON.stringify(older)))?.records_damaged).toBe(0)
   })
 
   test.each([

@@ -68,7 +68,7 @@ export class Committer {
   }
 
   #describe(
-    { id, name, records, walBytes, sealedAt }: SegmentFacts,
+    { id, name, records, recordsDamaged, walBytes, sealedAt }: SegmentFacts,
     { artifacts, views, startedAt }: Uploaded,
     { target }: BoundDestination,
   ): SegmentCommit {
@@ -80,6 +80,7 @@ export class Committer {
       log: name.log,
       seq: name.seq,
       records,
+      records_damaged: recordsDamaged,
       wal_bytes: walBytes,
       sealed_at: sealedAt,
       uploaded_at: isoTimestamp(clock.now()),

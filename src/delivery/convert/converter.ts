@@ -73,11 +73,12 @@ export class Converter {
     const { logName, incarnation, seq } = segment
     const reader = await segments.open(segment)
     try {
-      const { sealedAtMicros, records } = reader.footer
+      const { sealedAtMicros, records, damagedRecords } = reader.footer
       return {
         id,
         name: { endpointId: logName, nodeId, log: incarnation, seq, sealedAtMicros },
         records,
+        recordsDamaged: damagedRecords,
         walBytes: reader.bytes,
         sealedAt: isoTimestamp(Math.floor(sealedAtMicros / 1000)),
       }

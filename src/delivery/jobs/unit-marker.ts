@@ -6,7 +6,7 @@ import type { Unit } from '#model/job-protocol.ts'
 import { describeMarker } from '../commit/marker.ts'
 
 /** The marker of the files that a backfill or a re-drive added to a committed segment. */
-const UnitMarker = SegmentCommit.omit({ wal_bytes: true, duration_ms: true }).extend({
+const UnitMarker = SegmentCommit.omit({ records_damaged: true, wal_bytes: true, duration_ms: true }).extend({
   commit_id: z.string(),
   kind: z.enum(['backfill', 'redrive']),
   from_version: z.int().nullable(),
