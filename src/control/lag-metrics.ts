@@ -1,8 +1,10 @@
 import { Gauge, type Registry } from 'prom-client'
 import type { Clock } from '#lib/clock.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
+import { countSegments } from './provisioning/reports.ts'
 
-type Lag = EndpointLag & { readonly node_id: string }
+/** A row of a node. Without `is_owned`, its endpoint was deleted or is not known. */
+type Lag = EndpointLag & { readonly node_id: string; readonly is_owned: boolean }
 
 export type LagMetricsOptions = {
   readonly readLags: () => Promise<readonly Lag[]>
@@ -25,8 +27,27 @@ export function registerLagMetrics(registry: Registry, { readLags, clock, byEndp
   const ageSeconds = ({ oldest_sealed_at }: Lag): number =>
     oldest_sealed_at === null ? 0 : Math.max(0, clock.now() - Date.parse(oldest_sealed_at)) / 1000
   const values = [
-    ['undelivered_segments', 'sealed segments that are not committed', (lag: Lag) => lag.undelivered_segments, sum],
-    ['undelivered_bytes', 'bytes of sealed segments that are not committed', (lag: Lag) => lag.undelivered_bytes, sum],
+    ['open_segments', 'segments that are still written to', (lag: Lag) => lag.open_segments, sum],
+    [
+      'undelivered_segments',
+      'sealed segments that are not committed, parked ones included',
+      (lag: Lag) => lag.undelivered_segments + lag.parked_segments,
+      sum,
+    ],
+    ['parked_segments', 'sealed segments that cannot be converted', (lag: Lag) => lag.parked_segments, sum],
+    ['quarantined_segments', 'damaged files that were kept', (lag: Lag) => lag.quarantined_segments, sum],
+    [
+      'unowned_segments',
+      'segments of any kind whose endpoint is gone',
+      (lag: Lag) => (lag.is_owned ? 0 : countSegments(lag)),
+      sum,
+    ],
+    [
+      'undelivered_bytes',
+      'bytes of segments that are not committed, open ones included',
+      (lag: Lag) => lag.undelivered_bytes,
+      sum,
+    ],
     ['oldest_undelivered_seconds', 'seconds since the oldest uncommitted segment was sealed', ageSeconds, max],
   ] as const
   for (const [name, help, read, combine] of values) {

@@ -103,6 +103,11 @@ export class Admission implements Service {
     this.#inFlightBytes -= bytes
   }
 
+  /** Whether data is rejected for want of room on the disk. */
+  isDiskFull(): boolean {
+    return this.#diskFull(0) !== undefined || this.#options.wal.health().reasons.some((reason) => reason.startsWith('disk_full'))
+  }
+
   #diskFull(moreBytes: number): string | undefined {
     const { wal, diskBudgetBytes, diskReserveBytes } = this.#options
     const walBytes = wal.bytesOnDisk()

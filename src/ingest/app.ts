@@ -128,6 +128,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
         applied_epoch: configuration.epoch,
         healthy: reasons.length === 0,
         reasons,
+        disk_full: admission.isDiskFull(),
         blocked: boundBlocked(blockedEndpoints(wal.blocked())),
       }
     },

@@ -64,8 +64,11 @@ export type ChangeEndpoint = z.infer<typeof ChangeEndpoint>
 
 /** Data that is not yet in the bucket. */
 export const DeliveryLag = z.object({
-  undelivered_segments: z.int().min(0),
-  undelivered_bytes: z.int().min(0),
+  open_segments: z.int().min(0).meta({ description: 'segments that are still written to' }),
+  undelivered_segments: z.int().min(0).meta({ description: 'sealed segments that are not committed, parked ones included' }),
+  parked_segments: z.int().min(0).meta({ description: 'sealed segments that were set aside because they cannot be converted' }),
+  quarantined_segments: z.int().min(0).meta({ description: 'damaged files that were kept; their intact records are delivered' }),
+  undelivered_bytes: z.int().min(0).meta({ description: 'bytes of all these segments' }),
   oldest_sealed_at: Timestamp.nullable(),
   oldest_age_seconds: z.number().min(0).nullable(),
 })
@@ -80,7 +83,7 @@ export const ForcedDeletion = z.object({
         region: z.string(),
         reported_at: Timestamp.nullable().meta({ description: 'the last report of the node; null if there is none' }),
         open_segments: z.int().min(0),
-        undelivered_segments: z.int().min(0),
+        sealed_segments: z.int().min(0),
         parked_segments: z.int().min(0),
         quarantined_segments: z.int().min(0),
         bytes: z.int().min(0),
@@ -102,7 +105,7 @@ export const Endpoint = z.object({
   dns_ipv4: z.array(z.string()),
   dns_ipv6: z.array(z.string()),
   lag: DeliveryLag.meta({
-    description: 'sealed segments that are not committed, over all nodes, as last reported; data in open segments is not counted',
+    description: 'what nodes hold and is not in the bucket, over all nodes, as last reported',
   }),
   ingest_host: z.string().meta({ description: 'host to send data to: POST {scheme}://{ingest_host}/v1/ingest' }),
   segment_bytes: z.int(),

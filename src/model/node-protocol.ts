@@ -73,6 +73,8 @@ export const Heartbeat = z.discriminatedUnion('process', [
     healthy: z.boolean(),
     /** Why the process is not healthy. A single log that fails is in `blocked` instead. */
     reasons: z.array(z.string()),
+    /** Whether it is not healthy for want of room: the disk is full, or the budget is used up. */
+    disk_full: z.boolean(),
     blocked: z.array(BlockedLog).max(reportLimits.logsMax),
   }),
   z.strictObject({

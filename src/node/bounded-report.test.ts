@@ -9,6 +9,11 @@ test('a report within the bounds stays as it is', () => {
   expect(boundLags(lags)).toEqual(lags)
 })
 
+test('directories that are not named like an endpoint are left out', () => {
+  expect(boundLags([aLag('lost-and-found')])).toEqual([])
+  expect(boundBlocked([{ endpoint_id: 'lost-and-found', reason: 'EIO' }])).toEqual([])
+})
+
 test('logs without trouble are left out first, and long reasons are cut', () => {
   const idle = { undelivered_segments: 0, open_segments: 1 }
   const parked = aLag(newId(), { parked_segments: 1, blocked_by: 'x'.repeat(5_000) })

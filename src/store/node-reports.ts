@@ -5,12 +5,13 @@
  * Law: a row needs no endpoint. Nodes also report logs whose endpoint was deleted, or is unknown to this database.
  */
 import type { BlockedLog, EndpointLag } from '#model/node-protocol.ts'
-import { fromFlag, fromTimeOrNull, toStorableText, toTimeOrNull } from './columns.ts'
+import { fromFlag, fromTimeOrNull, toStorableText, toTime, toTimeOrNull } from './columns.ts'
 import { storeLimits } from './limits.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
-export type NodeLag = EndpointLag & { readonly node_id: string }
+/** `reported_at` is the time of the last heartbeat of delivery, which had this row. */
+export type NodeLag = EndpointLag & { readonly node_id: string; readonly reported_at: string }
 export type NodeBlockedLog = BlockedLog & { readonly node_id: string }
 
 type LagRow = Database['endpoint_lags']
@@ -19,33 +20,40 @@ type LagRow = Database['endpoint_lags']
 export async function listLags(db: Db, endpointIds: readonly string[]): Promise<readonly NodeLag[]> {
   const lags: NodeLag[] = []
   for (const ids of inChunks(endpointIds)) {
-    const rows = await db
-      .selectFrom('endpoint_lags')
-      .selectAll()
-      .where('endpoint_id', 'in', ids)
-      .orderBy('endpoint_id')
-      .orderBy('node_id')
+    const rows = await selectLags(db)
+      .where('endpoint_lags.endpoint_id', 'in', ids)
+      .orderBy('endpoint_lags.endpoint_id')
+      .orderBy('endpoint_lags.node_id')
       .execute()
     lags.push(...rows.map(toNodeLag))
   }
   return lags
 }
 
-/** Returns the lags of all accounts, for operators. */
-export async function listAllLags(db: Db): Promise<readonly NodeLag[]> {
-  const rows = await db.selectFrom('endpoint_lags').selectAll().orderBy('endpoint_id').orderBy('node_id').execute()
-  return rows.map(toNodeLag)
+/** Returns the lags of all accounts, for operators, and whether an endpoint still owns the log. */
+export async function listAllLags(db: Db): Promise<readonly (NodeLag & { readonly is_owned: boolean })[]> {
+  const rows = await selectLags(db)
+    .leftJoin('endpoints', (join) =>
+      join.onRef('endpoints.id', '=', 'endpoint_lags.endpoint_id').on('endpoints.deleted_at', 'is', null),
+    )
+    .select('endpoints.id as owner')
+    .orderBy('endpoint_lags.endpoint_id')
+    .orderBy('endpoint_lags.node_id')
+    .execute()
+  return rows.map(({ owner, ...row }) => ({ ...toNodeLag(row), is_owned: owner !== null }))
 }
 
 /**
- * Returns the lags that degrade an account's endpoints: blocked, with segments that need a person, or with a segment sealed before
- * `sealedBefore` (epoch ms).
+ * Returns the lags that degrade an account's endpoints: blocked, with segments that need a person, with a segment sealed before
+ * `sealedBefore`, or last reported before `reportedBefore` (both epoch ms).
  */
-export async function listDegradingLags(db: Db, account_id: string, sealedBefore: number): Promise<readonly NodeLag[]> {
-  const rows = await db
-    .selectFrom('endpoint_lags')
+export async function listDegradingLags(
+  db: Db,
+  account_id: string,
+  { sealedBefore, reportedBefore }: { readonly sealedBefore: number; readonly reportedBefore: number },
+): Promise<readonly NodeLag[]> {
+  const rows = await selectLags(db)
     .innerJoin('endpoints', 'endpoints.id', 'endpoint_lags.endpoint_id')
-    .selectAll('endpoint_lags')
     .where('endpoints.account_id', '=', account_id)
     .where('endpoints.deleted_at', 'is', null)
     .where(({ eb, or }) =>
@@ -54,10 +62,27 @@ export async function listDegradingLags(db: Db, account_id: string, sealedBefore
         eb('oldest_sealed_at', '<', sealedBefore),
         eb('parked_segments', '>', 0),
         eb('quarantined_segments', '>', 0),
+        eb('node_processes.last_seen_at', '<', reportedBefore),
       ]),
     )
     .execute()
   return rows.map(toNodeLag)
+}
+
+export type LargestLag = NodeLag & { readonly account_id: string | null }
+
+/** Returns the log with the most bytes on the node, and the account of its endpoint, if that is known. */
+export async function findLargestLag(db: Db, node_id: string): Promise<LargestLag | undefined> {
+  const row = await selectLags(db)
+    .leftJoin('endpoints', 'endpoints.id', 'endpoint_lags.endpoint_id')
+    .select('endpoints.account_id')
+    .where('endpoint_lags.node_id', '=', node_id)
+    .orderBy('undelivered_bytes', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  if (row === undefined) return undefined
+  const { account_id, ...lag } = row
+  return { ...toNodeLag(lag), account_id }
 }
 
 /** Returns the logs of these endpoints that ingest of a node cannot append to. */
@@ -132,8 +157,23 @@ function toLagRow(node_id: string, { closed, oldest_sealed_at, blocked_by, ...la
   }
 }
 
-function toNodeLag(row: LagRow): NodeLag {
-  return { ...row, oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at), closed: row.closed === 1 }
+function selectLags(db: Db) {
+  return db
+    .selectFrom('endpoint_lags')
+    .innerJoin('node_processes', (join) =>
+      join.onRef('node_processes.node_id', '=', 'endpoint_lags.node_id').on('node_processes.process', '=', 'delivery'),
+    )
+    .selectAll('endpoint_lags')
+    .select('node_processes.last_seen_at as reported_at')
+}
+
+function toNodeLag(row: LagRow & { reported_at: number }): NodeLag {
+  return {
+    ...row,
+    oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at),
+    closed: row.closed === 1,
+    reported_at: toTime(row.reported_at),
+  }
 }
 
 function* inChunks<T>(values: readonly T[]): Generator<readonly T[]> {

@@ -12,6 +12,8 @@ export type ProcessFacts = {
   readonly applied_epoch: number
   readonly healthy: boolean
   readonly reasons: readonly string[]
+  /** Only of ingest: not healthy for want of room on the disk. */
+  readonly disk_full: boolean
   readonly last_seen_at: string
   /** Time of the last healthy heartbeat; null before the first. */
   readonly healthy_at: string | null
@@ -51,7 +53,8 @@ export async function registerNode(db: Db, node: Register, now: number): Promise
 /** Replaces the last heartbeat of the process. Throws not_found for a node that never registered. */
 export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number): Promise<void> {
   const { node_id, process, applied_epoch, healthy, reasons } = heartbeat
-  const facts = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), last_seen_at: now }
+  const disk_full = fromFlag(heartbeat.process === 'ingest' && heartbeat.disk_full)
+  const facts = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, last_seen_at: now }
   const upsert = db
     .insertInto('node_processes')
     .values({ node_id, process, ...facts, healthy_at: healthy ? now : null })
@@ -114,6 +117,7 @@ function toProcessFacts(row: Database['node_processes']): ProcessFacts {
     applied_epoch: row.applied_epoch,
     healthy: row.healthy === 1,
     reasons: fromJson(row.reasons),
+    disk_full: row.disk_full === 1,
     last_seen_at: toTime(row.last_seen_at),
     healthy_at: toTimeOrNull(row.healthy_at),
   }

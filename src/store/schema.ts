@@ -101,6 +101,8 @@ export type Database = {
     applied_epoch: number
     healthy: number
     reasons: string
+    /** Only of ingest: not healthy for want of room. */
+    disk_full: number
     last_seen_at: number
     /** Time of the last healthy heartbeat. */
     healthy_at: number | null

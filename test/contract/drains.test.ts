@@ -127,8 +127,8 @@ describe('DELETE /v1/endpoints/{id}?force=true', () => {
     const account = await own.newAccount()
     const { id, region } = await made(account)
     const [lost, clean] = [await TestNode.register(own, region), await TestNode.register(own, region)]
-    const held = { open_segments: 1, undelivered_segments: 2, parked_segments: 3, quarantined_segments: 4 }
-    await lost.heartbeat({}, { lag: [aLag(id, { ...held, undelivered_bytes: 900 })] })
+    const held = { open_segments: 1, parked_segments: 3, quarantined_segments: 4 }
+    await lost.heartbeat({}, { lag: [aLag(id, { ...held, undelivered_segments: 2, undelivered_bytes: 900 })] })
     await clean.heartbeat()
     await account.delete(`/v1/endpoints/${id}`)
     await clean.heartbeat({}, { lag: [closedLag(id)] })
@@ -136,7 +136,11 @@ describe('DELETE /v1/endpoints/{id}?force=true', () => {
     const { status, body } = await account.delete(`/v1/endpoints/${id}?force=true`)
     expect({ status, body }).toEqual({
       status: 200,
-      body: { abandoned: [{ node_id: lost.id, region, reported_at: expect.stringMatching(/Z$/), ...held, bytes: 900 }] },
+      body: {
+        abandoned: [
+          { node_id: lost.id, region, reported_at: expect.stringMatching(/Z$/), ...held, sealed_segments: 2, bytes: 900 },
+        ],
+      },
     })
     expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({ status: 404 })
     expect(await account.delete(`/v1/endpoints/${id}?force=true`)).toMatchObject({ status: 404 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { clientOf, newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
 
@@ -291,13 +291,77 @@ describe('the status of an endpoint', () => {
     expect(await read()).toMatchObject({ status: 'active' })
   })
 
+  test('degraded if its log cannot be written to on a node that is healthy, and listed as such', async () => {
+    const { account, endpoint, node, read } = await served()
+    const reason = '000000000007-abcdefghij.open cannot be read (EIO)'
+    await node.heartbeat({ blocked: [{ endpoint_id: endpoint.id, reason }] })
+    expect(await read()).toMatchObject({
+      status: 'degraded',
+      status_reasons: [`node ${node.id} cannot append to the log: ${reason}`],
+      dns_ipv4: ['127.0.0.1'],
+    })
+    expect(await account.get('/v1/endpoints?status=degraded')).toMatchObject({ body: { items: [{ id: endpoint.id }] } })
+    await node.heartbeat()
+    expect(await read()).toMatchObject({ status: 'active' })
+  })
+
+  test('degraded while a node that is gone last reported data, and listed as such', async () => {
+    await using own = await newControl()
+    const account = await own.newAccount()
+    const { id: destination_id } = await aDestination(account)
+    await account.post(`/v1/destinations/${destination_id}/validate`)
+    const { id, region } = await made(account, { destination_id })
+    const [lost, present] = [await TestNode.register(own, region), await TestNode.register(own, region)]
+    await lost.heartbeat({}, { lag: [aLag(id, { undelivered_segments: 0, open_segments: 1 })] })
+    own.clock.advance(3_601_000)
+    const { body } = await own.call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin' })
+    const owner = clientOf(own.call, body.access_token)
+    await present.heartbeat()
+    expect(await owner.get(`/v1/endpoints/${id}`)).toMatchObject({
+      body: {
+        status: 'degraded',
+        status_reasons: [expect.stringMatching(`^node ${lost.id} last reported 1 segment .*: start it again$`)],
+        lag: { open_segments: 1 },
+      },
+    })
+    expect(await owner.get('/v1/endpoints?status=degraded')).toMatchObject({ body: { items: [{ id }] } })
+  })
+
+  test('names what fills the disk of a node to its owner, and to nobody else', async () => {
+    const { account, region, endpoint, node, read } = await served()
+    const neighbour = await control().newAccount()
+    const { body: theirs } = await neighbour.post('/v1/endpoints', { region })
+    const denied = 'access denied to the bucket their-lake'
+    const full = { healthy: false, reasons: ['99 bytes wait on disk for delivery; the budget is 9'], disk_full: true }
+    await node.heartbeat()
+    await node.heartbeat(full, { lag: [aLag(theirs.id, { undelivered_bytes: 90, blocked_by: denied }), aLag(endpoint.id)] })
+    expect((await neighbour.get(`/v1/endpoints/${theirs.id}`)).body.status_reasons).toEqual([
+      `node ${node.id} is not healthy: ${full.reasons[0]}; most of it is data of endpoint ${theirs.id}: ${denied}`,
+      denied,
+    ])
+    const { status_reasons } = await read()
+    expect(status_reasons).toEqual([
+      `node ${node.id} is not healthy: ${full.reasons[0]}; most of it is data of another account; GET /v1/nodes tells the operator why`,
+    ])
+    const { body: second } = await account.post('/v1/endpoints', { region })
+    await node.heartbeat(full, { lag: [aLag(endpoint.id, { blocked_by: 'access denied to the bucket my-lake' })] })
+    expect((await account.get(`/v1/endpoints/${second.id}`)).body.status_reasons[0]).toContain(
+      `endpoint ${endpoint.id}: access denied to the bucket my-lake`,
+    )
+    const listed = JSON.stringify((await neighbour.get('/v1/endpoints')).body)
+    expect(listed).not.toContain('my-lake')
+  })
+
   test('reports the delivery lag over all nodes', async () => {
     const { region, endpoint, node, read } = await served()
     const other = await TestNode.register(control(), region, { ipv4: ['127.0.0.2'], ipv6: [] })
     const sealed = (secondsAgo: number) => new Date(Date.now() - secondsAgo * 1000).toISOString()
     const lag = aLag(endpoint.id, { undelivered_segments: 2, undelivered_bytes: 100 })
     expect((await read()).lag).toEqual({
+      open_segments: 0,
       undelivered_segments: 0,
+      parked_segments: 0,
+      quarantined_segments: 0,
       undelivered_bytes: 0,
       oldest_sealed_at: null,
       oldest_age_seconds: null,
@@ -307,6 +371,9 @@ describe('the status of an endpoint', () => {
     await other.heartbeat({}, { lag: [{ ...lag, oldest_sealed_at: oldest }] })
     const shown = (await read()).lag
     expect(shown).toMatchObject({ undelivered_segments: 4, undelivered_bytes: 200, oldest_sealed_at: oldest })
+    const kinds = { open_segments: 1, parked_segments: 2, quarantined_segments: 3 }
+    await node.heartbeat({}, { lag: [{ ...lag, ...kinds }] })
+    expect((await read()).lag).toMatchObject({ ...kinds, undelivered_segments: 6 })
     expect(shown.oldest_age_seconds).toBeGreaterThanOrEqual(60)
     expect(shown.oldest_age_seconds).toBeLessThan(90)
   })

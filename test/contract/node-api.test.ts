@@ -69,7 +69,15 @@ describe('POST /internal/v1/register', () => {
 describe('POST /internal/v1/heartbeat', () => {
   test('404 for a node that never registered', async () => {
     const node = await TestNode.register(control(), newRegion())
-    const heartbeat = { process: 'ingest', node_id: newId(), applied_epoch: 0, healthy: true, reasons: [], blocked: [] }
+    const heartbeat = {
+      process: 'ingest',
+      node_id: newId(),
+      applied_epoch: 0,
+      healthy: true,
+      reasons: [],
+      disk_full: false,
+      blocked: [],
+    }
     expect(await node.call('POST', 'heartbeat', heartbeat)).toMatchObject({ status: 404, body: { error: 'not_found' } })
   })
 

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
-import { listBlockedLogs, listLags } from '#store/node-reports.ts'
+import { findLargestLag, listAllLags, listBlockedLogs, listLags } from '#store/node-reports.ts'
 import { getNodeRegion, listNodes, listNodesOnceIn, recordHeartbeat, recordSnapshotSent, registerNode } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aLag as lagOf } from '../support/lags.ts'
-import { iso, t0 } from './fixtures.ts'
+import { anAccount, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 
 const aNode = (change = {}) => {
   const node_id = newId()
@@ -44,9 +44,17 @@ describeDatabases('nodes', (kind) => {
     await registered(store, { region: 'fra' })
     const say = (heartbeat: Parameters<typeof recordHeartbeat>[1], now: number) =>
       transact(store, (db) => recordHeartbeat(db, heartbeat, now))
-    await say({ process: 'ingest', node_id, ...beat, blocked: [] }, t0)
+    await say({ process: 'ingest', node_id, ...beat, disk_full: false, blocked: [] }, t0)
     await say(
-      { process: 'ingest', node_id, applied_epoch: 4, healthy: false, reasons: ['the disk is full'], blocked: [] },
+      {
+        process: 'ingest',
+        node_id,
+        applied_epoch: 4,
+        healthy: false,
+        reasons: ['the disk is full'],
+        disk_full: false,
+        blocked: [],
+      },
       t0 + 1,
     )
     await say({ process: 'delivery', node_id, ...beat, lag: [] }, t0 + 2)
@@ -75,7 +83,7 @@ describeDatabases('nodes', (kind) => {
 
   test('a node that never registered is not found', async () => {
     await using store = await newStore(kind)
-    const stranger = { process: 'ingest' as const, node_id: newId(), ...beat, blocked: [] }
+    const stranger = { process: 'ingest' as const, node_id: newId(), ...beat, disk_full: false, blocked: [] }
     await expect(transact(store, (db) => recordHeartbeat(db, stranger, t0))).rejects.toThrow(
       expect.objectContaining({ code: 'not_found' }),
     )
@@ -98,9 +106,9 @@ describeDatabases('nodes', (kind) => {
     const lags = await listLags(store.db, [first, second, third, newId()])
     expect(new Set(lags)).toEqual(
       new Set([
-        { ...aLag(first, { oldest_sealed_at: null, blocked_by: 'a \uFFFD in words' }), node_id: two },
-        { ...aLag(second, { undelivered_segments: 1, closed: true }), node_id: one },
-        { ...aLag(third, { undelivered_segments: 7 }), node_id: one },
+        { ...aLag(first, { oldest_sealed_at: null, blocked_by: 'a \uFFFD in words' }), node_id: two, reported_at: iso(t0) },
+        { ...aLag(second, { undelivered_segments: 1, closed: true }), node_id: one, reported_at: iso(t0) },
+        { ...aLag(third, { undelivered_segments: 7 }), node_id: one, reported_at: iso(t0) },
       ]),
     )
     await say(one, [])
@@ -112,7 +120,7 @@ describeDatabases('nodes', (kind) => {
     const [one, two] = [await registered(store), await registered(store)]
     const [first, second] = [newId(), newId()]
     const say = (node_id: string, ...blocked: { endpoint_id: string; reason: string }[]) =>
-      transact(store, (db) => recordHeartbeat(db, { process: 'ingest', node_id, ...beat, blocked }, t0))
+      transact(store, (db) => recordHeartbeat(db, { process: 'ingest', node_id, ...beat, disk_full: false, blocked }, t0))
     await say(one, { endpoint_id: first, reason: 'EIO \0' }, { endpoint_id: second, reason: 'EACCES' })
     await say(two, { endpoint_id: first, reason: 'EROFS' })
     await say(one, { endpoint_id: first, reason: 'EIO \0' })
@@ -122,6 +130,23 @@ describeDatabases('nodes', (kind) => {
         { node_id: two, endpoint_id: first, reason: 'EROFS' },
       ]),
     )
+  })
+
+  test('the largest log of a node is found with its account, if its endpoint is known', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const endpoint = await aStoredEndpoint(store, account)
+    const [node_id, other] = [await registered(store), await registered(store)]
+    const say = (...lag: EndpointLag[]) =>
+      transact(store, (db) => recordHeartbeat(db, { process: 'delivery', node_id, ...beat, lag }, t0))
+    expect(await findLargestLag(store.db, node_id)).toBeUndefined()
+    const large = aLag(endpoint.id, { undelivered_bytes: 9 })
+    await say(large, aLag(newId(), { undelivered_bytes: 8 }))
+    expect(await findLargestLag(store.db, node_id)).toEqual({ ...large, node_id, reported_at: iso(t0), account_id: account })
+    await say(aLag(newId(), { undelivered_bytes: 10 }), large)
+    expect(await findLargestLag(store.db, node_id)).toMatchObject({ undelivered_bytes: 10, account_id: null })
+    expect((await listAllLags(store.db)).map(({ is_owned }) => is_owned).toSorted()).toEqual([false, true])
+    expect(await findLargestLag(store.db, other)).toBeUndefined()
   })
 
   test('ten thousand endpoints can lag at once', async () => {

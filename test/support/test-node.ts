@@ -71,7 +71,9 @@ export class TestNode {
   async heartbeat(ingest: object = {}, delivery: object = {}): Promise<void> {
     const { epoch } = await this.snapshot()
     const well = { node_id: this.id, applied_epoch: epoch, healthy: true, reasons: [] }
-    expect(await this.call('POST', 'heartbeat', { process: 'ingest', ...well, blocked: [], ...ingest })).toMatchObject({
+    expect(
+      await this.call('POST', 'heartbeat', { process: 'ingest', ...well, disk_full: false, blocked: [], ...ingest }),
+    ).toMatchObject({
       status: 204,
     })
     expect(await this.call('POST', 'heartbeat', { process: 'delivery', ...well, lag: [], ...delivery })).toMatchObject({

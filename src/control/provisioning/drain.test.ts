@@ -3,7 +3,7 @@ import { isoTimestamp } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import type { ProcessFacts } from '#store/nodes.ts'
-import { aLag as aLagOf, closedLag } from '../../../test/support/lags.ts'
+import { aLag, closedLag } from '../../../test/support/lags.ts'
 import { listDrainHolds, type NodeHistory } from './drain.ts'
 
 const now = Date.parse('2026-11-20T08:00:00.000Z')
@@ -12,7 +12,7 @@ const ago = (seconds: number) => isoTimestamp(now - seconds * 1000)
 const endpoint = { id: newId(), region: 'loc', since_epoch: 5, draining_epoch: 7 }
 
 const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
-  ...{ applied_epoch: 7, healthy: true, reasons: [], last_seen_at: ago(1), healthy_at: ago(1) },
+  ...{ applied_epoch: 7, healthy: true, reasons: [], disk_full: false, last_seen_at: ago(1), healthy_at: ago(1) },
   ...more,
 })
 const aNode = (more: Partial<NodeHistory> = {}): NodeHistory => ({
@@ -25,8 +25,9 @@ const nothing = { undelivered_segments: 0, undelivered_bytes: 0 }
 /** Returns why a drain is held by one node that reported this, beside a node that is done. */
 function holdsOf(node: NodeHistory, report: Partial<EndpointLag> | undefined, of = endpoint): readonly string[] {
   const done = aNode()
-  const lags = [{ ...closedLag(of.id), node_id: done.id }]
-  if (report !== undefined) lags.push({ ...aLagOf(of.id, report), node_id: node.id })
+  const reported = { reported_at: ago(1) }
+  const lags = [{ ...closedLag(of.id), ...reported, node_id: done.id }]
+  if (report !== undefined) lags.push({ ...aLag(of.id, report), ...reported, node_id: node.id })
   return listDrainHolds(of, [done, node], lags, now).map(({ reason }) => reason)
 }
 

@@ -7,20 +7,34 @@
 import type { Clock } from '#lib/clock.ts'
 import type { DeliveryLag, Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import { listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
-import { listDegradingLags, listLags, type NodeLag } from '#store/node-reports.ts'
+import {
+  findLargestLag,
+  type LargestLag,
+  listBlockedLogs,
+  listBlockedLogsOfAccount,
+  listDegradingLags,
+  listLags,
+  type NodeLag,
+} from '#store/node-reports.ts'
 import { listNodes, listNodesOnceIn, type NodeFacts } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
-import { deliveryLagSecondsMax } from '../limits.ts'
+import { deliveryLagSecondsMax, nodeGoneSeconds } from '../limits.ts'
 import { type DrainHold, type Draining, listDrainHolds } from './drain.ts'
 import { type HostOptions, ingestHost } from './ingest-host.ts'
-import { computeStatus, presentNodes, servingNodes } from './status.ts'
+import { describeSegments } from './reports.ts'
+import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
 
 export type EndpointState = Pick<Endpoint, 'status' | 'status_reasons' | 'lag' | 'dns_ipv4' | 'dns_ipv6' | 'ingest_host'>
 
 export type ProvisionerOptions = { readonly store: Store; readonly clock: Clock; readonly hosts: HostOptions }
 
 /** The nodes of some regions at one point in time. */
-export type Observation = { readonly nowMs: number; readonly nodes: ReadonlyMap<string, readonly NodeFacts[]> }
+export type Observation = {
+  readonly nowMs: number
+  readonly nodes: ReadonlyMap<string, readonly NodeFacts[]>
+  /** The log with the most bytes on each node whose disk is full, by node id. */
+  readonly largestLags: ReadonlyMap<string, LargestLag>
+}
 
 export class Provisioner {
   readonly #options: ProvisionerOptions
@@ -33,20 +47,28 @@ export class Provisioner {
     const { store, clock } = this.#options
     const nowMs = clock.now()
     const nodes = presentNodes(await listNodes(store.db, [...new Set(regions)]), nowMs)
-    return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region) }
+    const largestLags = new Map<string, LargestLag>()
+    for (const { id, ingest } of nodes) {
+      const largest = ingest?.disk_full === true ? await findLargestLag(store.db, id) : undefined
+      if (largest !== undefined) largestLags.set(id, largest)
+    }
+    return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region), largestLags }
   }
 
   /** Returns the state of each endpoint, by id. */
   async computeStates(endpoints: readonly StoredEndpoint[], observed?: Observation): Promise<ReadonlyMap<string, EndpointState>> {
     const observation = observed ?? (await this.observe(endpoints.map(({ region }) => region)))
     const ids = endpoints.map(({ id }) => id)
-    const lags = Map.groupBy(await listLags(this.#options.store.db, ids), ({ endpoint_id }) => endpoint_id)
+    const { db } = this.#options.store
+    const lags = Map.groupBy(await listLags(db, ids), ({ endpoint_id }) => endpoint_id)
+    const blocked = Map.groupBy(await listBlockedLogs(db, ids), ({ endpoint_id }) => endpoint_id)
     const holds = await this.listDrainHolds(
       endpoints.flatMap(({ draining_epoch, ...endpoint }) => (draining_epoch === null ? [] : [{ ...endpoint, draining_epoch }])),
     )
     return new Map(
       endpoints.map((endpoint) => {
-        const state = this.#computeState(endpoint, lags.get(endpoint.id) ?? [], observation)
+        const reports = { lags: lags.get(endpoint.id) ?? [], blocked: blocked.get(endpoint.id) ?? [] }
+        const state = this.#computeState(endpoint, reports, observation)
         const reasons = (holds.get(endpoint.id) ?? []).map(({ reason }) => reason)
         return [endpoint.id, { ...state, status_reasons: [...state.status_reasons, ...reasons] }]
       }),
@@ -82,24 +104,29 @@ export class Provisioner {
     const endpoints = await listEndpointFacts(db, account_id)
     const observation = await this.observe(endpoints.map(({ region }) => region))
     const { nodes, nowMs } = observation
-    const degrading = await listDegradingLags(db, account_id, nowMs - deliveryLagSecondsMax * 1000)
+    const degrading = await listDegradingLags(db, account_id, {
+      sealedBefore: nowMs - deliveryLagSecondsMax * 1000,
+      reportedBefore: nowMs - nodeGoneSeconds * 1000,
+    })
     const lags = Map.groupBy(degrading, ({ endpoint_id }) => endpoint_id)
+    const blocked = Map.groupBy(await listBlockedLogsOfAccount(db, account_id), ({ endpoint_id }) => endpoint_id)
     const matching = endpoints.filter((endpoint) => {
-      const present = nodes.get(endpoint.region) ?? []
-      return computeStatus(endpoint, present, dropGoneNodes(present, lags.get(endpoint.id) ?? []), nowMs).status === status
+      const reports = { lags: lags.get(endpoint.id) ?? [], blocked: blocked.get(endpoint.id) ?? [], diskCauses: new Map() }
+      return computeStatus(endpoint, nodes.get(endpoint.region) ?? [], reports, nowMs).status === status
     })
     return { ids: matching.map(({ id }) => id), observation }
   }
 
-  #computeState(endpoint: StoredEndpoint, lags: readonly NodeLag[], { nodes: byRegion, nowMs }: Observation): EndpointState {
-    const nodes = byRegion.get(endpoint.region) ?? []
-    const present = dropGoneNodes(nodes, lags)
-    const { status, reasons } = computeStatus(endpoint, nodes, present, nowMs)
+  #computeState(endpoint: StoredEndpoint, reports: Omit<Reports, 'diskCauses'>, observation: Observation): EndpointState {
+    const { nowMs, largestLags } = observation
+    const nodes = observation.nodes.get(endpoint.region) ?? []
+    const diskCauses = new Map([...largestLags].map(([id, largest]) => [id, explainFullDisk(largest, endpoint.account_id)]))
+    const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses }, nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
     return {
       status,
       status_reasons: [...reasons],
-      lag: sumLags(present, nowMs),
+      lag: sumLags(reports.lags, nowMs),
       dns_ipv4: serving.flatMap(({ ipv4 }) => ipv4),
       dns_ipv6: serving.flatMap(({ ipv6 }) => ipv6),
       ingest_host: ingestHost(endpoint, serving.length > 0 ? serving : nodes, this.#options.hosts),
@@ -107,18 +134,23 @@ export class Provisioner {
   }
 }
 
-/** The sum over all nodes. */
+/** The sum over all nodes, also those that are gone: what they hold is not in the bucket. */
 function sumLags(lags: readonly NodeLag[], nowMs: number): DeliveryLag {
   const oldest = lags.flatMap(({ oldest_sealed_at }) => oldest_sealed_at ?? []).toSorted()[0] ?? null
+  const sum = (read: (lag: NodeLag) => number) => lags.reduce((total, lag) => total + read(lag), 0)
   return {
-    undelivered_segments: lags.reduce((sum, { undelivered_segments }) => sum + undelivered_segments, 0),
-    undelivered_bytes: lags.reduce((sum, { undelivered_bytes }) => sum + undelivered_bytes, 0),
+    open_segments: sum((lag) => lag.open_segments),
+    undelivered_segments: sum((lag) => lag.undelivered_segments + lag.parked_segments),
+    parked_segments: sum((lag) => lag.parked_segments),
+    quarantined_segments: sum((lag) => lag.quarantined_segments),
+    undelivered_bytes: sum((lag) => lag.undelivered_bytes),
     oldest_sealed_at: oldest,
     oldest_age_seconds: oldest === null ? null : Math.max(0, nowMs - Date.parse(oldest)) / 1000,
   }
 }
 
-/** Drops the lags of nodes that are gone. */
-function dropGoneNodes(nodes: readonly NodeFacts[], lags: readonly NodeLag[]): readonly NodeLag[] {
-  return lags.filter(({ node_id }) => nodes.some(({ id }) => id === node_id))
+/** Says what fills the disk of a node. An account is told the reasons of its own endpoints only. */
+function explainFullDisk(largest: LargestLag, account_id: string): string {
+  if (largest.account_id !== account_id) return 'most of it is data of another account; GET /v1/nodes tells the operator why'
+  return `most of it is data of endpoint ${largest.endpoint_id}: ${largest.blocked_by ?? describeSegments(largest)}`
 }

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { isoTimestamp } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
+import type { EndpointLag } from '#model/node-protocol.ts'
 import type { EndpointFacts as StoredFacts } from '#store/endpoints.ts'
 import type { NodeFacts, ProcessFacts } from '#store/nodes.ts'
-import { computeStatus, presentNodes, servingNodes } from './status.ts'
+import { aLag } from '../../../test/support/lags.ts'
+import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
 
 type EndpointFacts = Omit<StoredFacts, 'id'>
 
@@ -16,7 +18,7 @@ const anEndpoint = (more: Partial<EndpointFacts> = {}): EndpointFacts => ({
 })
 
 const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
-  ...{ applied_epoch: 9, healthy: true, reasons: [], last_seen_at: ago(1), healthy_at: ago(1) },
+  ...{ applied_epoch: 9, healthy: true, reasons: [], disk_full: false, last_seen_at: ago(1), healthy_at: ago(1) },
   ...more,
 })
 
@@ -26,7 +28,8 @@ const aNode = (ingest: Partial<ProcessFacts> | null = {}, delivery: Partial<Proc
   delivery: delivery === null ? null : aProcess(delivery),
 })
 
-const statusOf = (endpoint: EndpointFacts, nodes: readonly NodeFacts[]) => computeStatus(endpoint, nodes, [], now).status
+const none: Reports = { lags: [], blocked: [], diskCauses: new Map() }
+const statusOf = (endpoint: EndpointFacts, nodes: readonly NodeFacts[]) => computeStatus(endpoint, nodes, none, now).status
 
 describe('computeStatus', () => {
   test.each<[string, EndpointFacts, readonly NodeFacts[]]>([
@@ -58,14 +61,61 @@ describe('computeStatus', () => {
   })
 
   test('gives a reason for everything but active', () => {
-    expect(computeStatus(anEndpoint(), [aNode()], [], now).reasons).toEqual([])
+    expect(computeStatus(anEndpoint(), [aNode()], none, now).reasons).toEqual([])
     const endpoints = [
       anEndpoint({ desired_state: 'paused' }),
       anEndpoint({ destination_status: null }),
       anEndpoint({ since_epoch: 99 }),
     ]
-    for (const endpoint of endpoints) expect(computeStatus(endpoint, [aNode()], [], now).reasons.length).toBeGreaterThan(0)
-    expect(computeStatus(anEndpoint(), [], [], now).reasons).toEqual(['no node serves region loc'])
+    for (const endpoint of endpoints) expect(computeStatus(endpoint, [aNode()], none, now).reasons.length).toBeGreaterThan(0)
+    expect(computeStatus(anEndpoint(), [], none, now).reasons).toEqual(['no node serves region loc'])
+  })
+})
+
+describe('what nodes hold', () => {
+  const node = aNode()
+  const endpoint_id = newId()
+  const reasonsOf = (lag: Partial<EndpointLag>, more: Partial<Reports> = {}, reported_at = ago(1)) => {
+    const lags = [{ ...aLag(endpoint_id, lag), node_id: node.id, reported_at }]
+    const { status, reasons } = computeStatus(anEndpoint(), [node], { ...none, lags, ...more }, now)
+    expect(status).toBe(reasons.length === 0 ? 'active' : 'degraded')
+    return reasons
+  }
+
+  test('degrades the endpoint if it waits for a person, or for too long', () => {
+    expect(reasonsOf({ open_segments: 1, oldest_sealed_at: ago(300) })).toEqual([])
+    expect(reasonsOf({ oldest_sealed_at: ago(301) })).toEqual([`delivery of node ${node.id} is 301 s behind`])
+    expect(reasonsOf({ parked_segments: 1, blocked_by: '1 segments are parked: no such type' })).toEqual([
+      '1 segments are parked: no such type',
+    ])
+    expect(reasonsOf({ undelivered_segments: 0, quarantined_segments: 2 })).toEqual([
+      `node ${node.id} holds 2 segments (2 quarantined; 9 bytes)`,
+    ])
+  })
+
+  test('degrades the endpoint on a node that is gone for good, unless it last reported nothing', () => {
+    expect(reasonsOf({ open_segments: 1 }, {}, ago(3_601))).toEqual([
+      `node ${node.id} last reported 2 segments (1 open, 1 to deliver; 9 bytes) at ${ago(3_601)}: start it again`,
+    ])
+    expect(reasonsOf({ undelivered_segments: 0 }, {}, ago(3_601))).toEqual([])
+  })
+
+  test('degrades the endpoint if ingest cannot append to its log; the node stays healthy', () => {
+    const blocked = [{ node_id: node.id, endpoint_id, reason: '7-abc.open: EIO' }]
+    expect(reasonsOf({}, { blocked })).toEqual([`node ${node.id} cannot append to the log: 7-abc.open: EIO`])
+    expect(reasonsOf({}, { blocked: [{ ...blocked[0], node_id: newId() } as (typeof blocked)[0]] })).toEqual([])
+    const paused = computeStatus(anEndpoint({ desired_state: 'paused' }), [node], { ...none, blocked }, now)
+    expect(paused).toMatchObject({ status: 'paused', reasons: ['the endpoint is paused', expect.stringContaining('EIO')] })
+  })
+
+  test('is named with the cause of a full disk', () => {
+    const full = aNode({ healthy: false, reasons: ['99 bytes wait on disk'], healthy_at: ago(30) })
+    const lags = [{ ...aLag(endpoint_id, { blocked_by: 'access denied to bucket lake' }), node_id: full.id, reported_at: ago(1) }]
+    const diskCauses = new Map([[full.id, 'most of it is data of endpoint e']])
+    expect(computeStatus(anEndpoint(), [full], { ...none, lags, diskCauses }, now).reasons).toEqual([
+      `node ${full.id} is not healthy: 99 bytes wait on disk; most of it is data of endpoint e`,
+      'access denied to bucket lake',
+    ])
   })
 })
 

@@ -6,28 +6,46 @@
 import type { DestinationStatus } from '#model/destination.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
 import type { EndpointFacts } from '#store/endpoints.ts'
-import type { NodeLag } from '#store/node-reports.ts'
+import type { NodeBlockedLog, NodeLag } from '#store/node-reports.ts'
 import type { NodeFacts } from '#store/nodes.ts'
 import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds } from '../limits.ts'
-import { hasRecentHeartbeat } from './reports.ts'
+import { describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
 
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
+
+/** What nodes report about one endpoint. */
+export type Reports = {
+  readonly lags: readonly NodeLag[]
+  /** Logs that ingest cannot append to. */
+  readonly blocked: readonly NodeBlockedLog[]
+  /** What fills the disk of a node, by its id, in words for the owner of the endpoint. */
+  readonly diskCauses: ReadonlyMap<string, string>
+}
 
 export function computeStatus(
   endpoint: Omit<EndpointFacts, 'id'>,
   nodes: readonly NodeFacts[],
-  lags: readonly NodeLag[],
+  { lags, blocked, diskCauses }: Reports,
   nowMs: number,
 ): ComputedStatus {
-  if (endpoint.desired_state === 'draining') return { status: 'draining', reasons: ['the endpoint is being deleted'] }
-  if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['the endpoint is paused'] }
+  const blockedReasons = blocked
+    .filter(({ node_id }) => nodes.some(({ id }) => id === node_id))
+    .map(({ node_id, reason }) => `node ${node_id} cannot append to the log: ${reason}`)
+  if (endpoint.desired_state === 'draining')
+    return { status: 'draining', reasons: ['the endpoint is being deleted', ...blockedReasons] }
+  const held = [...blockedReasons, ...new Set(lags.flatMap((lag) => listLagReasons(lag, nowMs)))]
+  if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['the endpoint is paused', ...held] }
   const serving = servingNodes(endpoint, nodes, nowMs)
-  if (serving.length === 0) return statusWithoutServingNode(endpoint, nodes, nowMs)
+  const explain = (node: NodeFacts) => explainNode(node, diskCauses.get(node.id), nowMs)
+  if (serving.length === 0) {
+    const reasons = nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : nodes.map(explain)
+    return { status: statusWithoutServingNode(endpoint, nodes, nowMs), reasons: [...reasons, ...held] }
+  }
   const reasons = [
-    ...nodes.filter((node) => !serving.includes(node)).map((node) => explainNode(node, nowMs)),
+    ...nodes.filter((node) => !serving.includes(node)).map(explain),
     ...listDestinationReasons(endpoint.destination_status),
     ...serving.flatMap((node) => listDeliveryReasons(node, nowMs)),
-    ...lags.flatMap((lag) => listLagReasons(lag, nowMs)),
+    ...held,
   ]
   return reasons.length === 0 ? { status: 'active', reasons } : { status: 'degraded', reasons }
 }
@@ -53,23 +71,23 @@ function lastHeartbeatMs({ registered_at, ingest }: NodeFacts): number {
 }
 
 function statusWithoutServingNode(
-  endpoint: Omit<EndpointFacts, 'id'>,
+  { created_at, since_epoch }: Omit<EndpointFacts, 'id'>,
   nodes: readonly NodeFacts[],
   nowMs: number,
-): ComputedStatus {
-  const reasons =
-    nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : nodes.map((node) => explainNode(node, nowMs))
+): EndpointStatus {
   const healthyMs = nodes.flatMap(({ ingest }) => (ingest?.healthy_at == null ? [] : [Date.parse(ingest.healthy_at)]))
-  if (nowMs - Math.max(Date.parse(endpoint.created_at), ...healthyMs) > nodeFailedSeconds * 1000)
-    return { status: 'failed', reasons }
-  const wasServed = nodes.some(({ ingest }) => ingest !== null && ingest.applied_epoch >= endpoint.since_epoch)
-  return { status: wasServed ? 'degraded' : 'deploying', reasons }
+  if (nowMs - Math.max(Date.parse(created_at), ...healthyMs) > nodeFailedSeconds * 1000) return 'failed'
+  const wasServed = nodes.some(({ ingest }) => ingest !== null && ingest.applied_epoch >= since_epoch)
+  return wasServed ? 'degraded' : 'deploying'
 }
 
-function explainNode({ id, ingest }: NodeFacts, nowMs: number): string {
+function explainNode({ id, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {
   if (ingest === null || !hasRecentHeartbeat(ingest, nowMs))
     return `node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`
-  if (!ingest.healthy) return `node ${id} is not healthy${formatReasons(ingest.reasons)}`
+  if (!ingest.healthy) {
+    const cause = diskCause === undefined ? [] : [diskCause]
+    return `node ${id} is not healthy${formatReasons([...ingest.reasons, ...cause])}`
+  }
   return `node ${id} does not know the endpoint yet`
 }
 
@@ -84,8 +102,12 @@ function listDeliveryReasons({ id, delivery }: NodeFacts, nowMs: number): readon
   return delivery.healthy ? [] : [`delivery of node ${id} is not healthy${formatReasons(delivery.reasons)}`]
 }
 
-function listLagReasons({ node_id, oldest_sealed_at, blocked_by }: NodeLag, nowMs: number): readonly string[] {
+function listLagReasons(lag: NodeLag, nowMs: number): readonly string[] {
+  const { node_id, reported_at, oldest_sealed_at, blocked_by } = lag
+  if (nowMs - Date.parse(reported_at) > nodeGoneSeconds * 1000)
+    return holdsSegments(lag) ? [`node ${node_id} last reported ${describeSegments(lag)} at ${reported_at}: start it again`] : []
   if (blocked_by !== null) return [blocked_by]
+  if (lag.parked_segments + lag.quarantined_segments > 0) return [`node ${node_id} holds ${describeSegments(lag)}`]
   const lagMs = oldest_sealed_at === null ? 0 : nowMs - Date.parse(oldest_sealed_at)
   return lagMs <= deliveryLagSecondsMax * 1000 ? [] : [`delivery of node ${node_id} is ${Math.round(lagMs / 1000)} s behind`]
 }

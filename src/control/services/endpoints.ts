@@ -127,7 +127,7 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
         region: node.region,
         reported_at: node.delivery?.last_seen_at ?? null,
         open_segments: lag?.open_segments ?? 0,
-        undelivered_segments: lag?.undelivered_segments ?? 0,
+        sealed_segments: lag?.undelivered_segments ?? 0,
         parked_segments: lag?.parked_segments ?? 0,
         quarantined_segments: lag?.quarantined_segments ?? 0,
         bytes: lag?.undelivered_bytes ?? 0,

@@ -11,6 +11,11 @@ export async function up(db: Db): Promise<void> {
       .execute()
 
   await schema
+    .alterTable('node_processes')
+    .addColumn('disk_full', 'integer', (type) => type.notNull().defaultTo(0))
+    .execute()
+
+  await schema
     .createTable('blocked_logs')
     .addColumn('node_id', 'text', (column) => column.notNull().references('nodes.id').onDelete('cascade'))
     .addColumn('endpoint_id', 'text', (column) => column.notNull())
