@@ -6,7 +6,7 @@ import { UserError } from '#lib/user-error.ts'
 import { commitId } from '#model/commit.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
-import type { CliContext } from './context.ts'
+import { type CliContext, UsageError } from './context.ts'
 
 export async function listParkedSegments(this: CliContext): Promise<void> {
   const { paths } = await this.readConfig()
@@ -15,9 +15,12 @@ export async function listParkedSegments(this: CliContext): Promise<void> {
   this.process.stdout.write(`${lines.length === 0 ? 'no segments are parked' : lines.join('\n')}\n`)
 }
 
-export async function retryParkedSegment(this: CliContext, _flags: object, id: string): Promise<void> {
-  await unpark(this, id)
-  this.process.stdout.write('the segment will be retried\n')
+export async function retryParkedSegments(this: CliContext, { all }: { readonly all: boolean }, id?: string): Promise<void> {
+  if (all === (id !== undefined)) throw new UsageError('name one segment, or use --all')
+  const { paths } = await this.readConfig()
+  const ids = id === undefined ? [...(await listParked(systemFiles, paths.crashLedger)).keys()] : [id]
+  for (const each of ids) await unpark(this, each)
+  this.process.stdout.write(ids.length === 1 ? 'the segment will be retried\n' : `${ids.length} segments will be retried\n`)
 }
 
 export async function skipParkedSegment(this: CliContext, _flags: object, id: string): Promise<void> {

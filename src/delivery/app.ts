@@ -18,7 +18,7 @@ import { openObjectStores } from '#objects/open.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Assignments } from './assignments.ts'
 import { markerSink } from './commit/marker-sink.ts'
-import { CrashLedger } from './crash-ledger.ts'
+import { CrashLedger, ParkedSegments } from './crash-ledger.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
 import { Endpoints } from './endpoints.ts'
 import { Janitor } from './janitor.ts'
@@ -108,12 +108,11 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const pipeline = new Pipeline({
     nodeId,
     segments,
-    crashLedgerDirectory: paths.crashLedger,
+    parked: new ParkedSegments({ directory: paths.crashLedger, files }),
     deliver: (run) => delivery.run(run),
     isReported: (id) => outbox.has(id),
     reportingBlockedBy: (endpointId) => outbox.reasonOf(endpointId),
     endpoints,
-    files,
     clock,
     logger,
   })
@@ -158,7 +157,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   feed.subscribe(() => pipeline.scanSoon())
 
   await janitor.clearScratch(paths.scratch)
-  await crashes.load()
+  const retried = await crashes.load()
+  if (retried.length > 0) logger.info({ segments: retried.length }, 'parked segments are tried again')
   // Stopped in reverse: jobs are aborted, the pipeline delivers what it can, and the outbox stops last, so that it can send its commits.
   const services = [feed, assignments, outbox, pipeline, heartbeat, blockedFile, jobs]
   await startAll(services)

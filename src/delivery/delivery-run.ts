@@ -14,8 +14,11 @@ export type DeliveryRun = {
   readonly signal: AbortSignal
 }
 
-/** How a delivery ended. `gone`: someone else removed or renamed the segment, so there is nothing left to deliver. */
-export type DeliveryOutcome = 'committed' | 'parked' | 'gone'
+/**
+ * How a delivery ended. `quarantined`: the segment was damaged, and no frame of it is intact. `gone`: someone else removed or renamed the
+ * segment, so there is nothing left to deliver.
+ */
+export type DeliveryOutcome = 'committed' | 'parked' | 'quarantined' | 'gone'
 
 /** Thrown by a stage that ends a delivery before its commit. */
 export class DeliveryEnded extends Error {
@@ -26,6 +29,11 @@ export class DeliveryEnded extends Error {
     super(`the delivery ended: ${outcome}`)
     this.outcome = outcome
   }
+}
+
+/** The segment was damaged, and now has only the frames that are intact. Its delivery starts again from its footer. */
+export class SegmentSalvaged extends Error {
+  override readonly name = 'SegmentSalvaged'
 }
 
 /** Facts about a segment, from its footer and name. */

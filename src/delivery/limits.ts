@@ -9,8 +9,8 @@ export const deliveryLimits = {
   /** Delay between attempts for one segment, and for one destination that is backing off. */
   retryDelayMsMin: 200,
   retryDelayMsMax: 30_000,
-  /** Failed conversions after which a segment is parked. */
-  conversionAttemptsMax: 5,
+  /** A segment is parked after this many failed conversions, each followed by a successful one of something else. */
+  contentFailuresMax: 2,
   /** A repeated failure is logged once per cause in this time. */
   warnIntervalMs: 60_000,
 } as const

@@ -1,14 +1,15 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
-import type { Files } from '#lib/files.ts'
+import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { commitId } from '#model/commit.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
-import { listParked } from './crash-ledger.ts'
+import type { ParkedSegments } from './crash-ledger.ts'
 import type { DeliveryOutcome, DeliveryRun } from './delivery-run.ts'
 import type { Endpoints } from './endpoints.ts'
 import { type HeldLog, heldLog, isEmpty, toLag, unlistedLog } from './held-log.ts'
+import { deliveryLimits } from './limits.ts'
 import { LogQueue, type QueuedSegment } from './log-queue.ts'
 import type { LogListing, Segment, SegmentSource } from './segments.ts'
 
@@ -23,14 +24,13 @@ const scanIntervalMsMax = 10_000
 export type PipelineOptions = {
   readonly nodeId: string
   readonly segments: SegmentSource
-  readonly crashLedgerDirectory: string
+  readonly parked: ParkedSegments
   readonly deliver: (run: DeliveryRun) => Promise<DeliveryOutcome>
   /** Whether the segment's commit is in the outbox. */
   readonly isReported: (id: string) => boolean
   /** Why the commits of an endpoint cannot be reported, or its delivered segments not removed; null if nothing fails. */
   readonly reportingBlockedBy: (endpointId: string) => string | null
   readonly endpoints: Endpoints
-  readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -149,7 +149,7 @@ export class Pipeline implements Service {
   }
 
   async #scan(): Promise<void> {
-    const { segments, files, crashLedgerDirectory, endpoints, isReported } = this.#options
+    const { segments, endpoints, isReported } = this.#options
     const { epoch } = endpoints
     const draining = endpoints.listDraining()
     const listed = new Map<string, LogListing>()
@@ -163,7 +163,7 @@ export class Pipeline implements Service {
       }
     }
     // Read after the listing: a delivery that ended meanwhile may have parked its segment.
-    const parked = await listParked(files, crashLedgerDirectory)
+    const parked = await this.#options.parked.read()
     const found = new Map([...listed].map(([logName, listing]) => [logName, this.#identify(listing.segments)]))
     const present = new Set(found.values().flatMap((ofLog) => ofLog.map(({ id }) => id)))
     this.#recovered ??= new Set(present)
@@ -217,9 +217,26 @@ export class Pipeline implements Service {
     return queue
   }
 
+  /** Repeats a delivery that failed in a way that no stage expects, so that it costs neither the process nor the order of its log. */
+  async #deliverRepeatedly(run: DeliveryRun): Promise<DeliveryOutcome> {
+    const { deliver, clock, logger } = this.#options
+    const delay = new Backoff({ delayMsMin: deliveryLimits.retryDelayMsMin, delayMsMax: deliveryLimits.retryDelayMsMax })
+    for (;;) {
+      try {
+        return await deliver(run)
+      } catch (error) {
+        run.signal.throwIfAborted()
+        run.report(errorMessage(error))
+        logger.error({ err: error, log: run.segment.logName, seq: run.segment.seq }, 'delivery failed unexpectedly; retrying')
+        await sleep(clock, delay.next(), run.signal)
+        run.signal.throwIfAborted()
+      }
+    }
+  }
+
   async #deliver(segment: QueuedSegment, run: Pick<DeliveryRun, 'turn' | 'report' | 'signal'>): Promise<void> {
     const recovered = this.#recovered?.delete(segment.id) === true
-    const outcome = await this.#options.deliver({ segment, recovered, ...run })
+    const outcome = await this.#deliverRepeatedly({ segment, recovered, ...run })
     // Otherwise control recorded it already, or its entry in the outbox was lost and it must be delivered again.
     if (outcome === 'committed' && this.#options.isReported(segment.id)) this.#committed.add(segment.id)
     if (outcome !== 'gone' || this.#committed.has(segment.id) || this.#options.isReported(segment.id)) return

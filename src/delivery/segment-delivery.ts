@@ -22,6 +22,7 @@ import {
   type DeliveryTarget,
   isSameLocation,
   type SegmentFacts,
+  SegmentSalvaged,
 } from './delivery-run.ts'
 import { DestinationRetry } from './destination-retry.ts'
 import { ThrottledWarnings } from './throttled-warnings.ts'
@@ -44,6 +45,7 @@ export class SegmentDelivery {
   readonly #retry: DestinationRetry
   readonly #stores: ObjectStores
   readonly #clock: Clock
+  readonly #logger: Logger
 
   constructor(options: SegmentDeliveryOptions) {
     const { clock, stores, uploader } = options
@@ -55,16 +57,19 @@ export class SegmentDelivery {
     this.#retry = new DestinationRetry({ ...options, warnings })
     this.#stores = stores
     this.#clock = clock
+    this.#logger = options.logger
   }
 
   /** Throws only the signal's reason. After that, the delivery can be repeated. */
   async run(run: DeliveryRun): Promise<DeliveryOutcome> {
-    try {
-      await this.#run(run)
-      return 'committed'
-    } catch (error) {
-      if (error instanceof DeliveryEnded) return error.outcome
-      throw error
+    for (;;) {
+      try {
+        await this.#run(run)
+        return 'committed'
+      } catch (error) {
+        if (error instanceof DeliveryEnded) return error.outcome
+        if (!(error instanceof SegmentSalvaged)) throw error
+      }
     }
   }
 
@@ -77,7 +82,8 @@ export class SegmentDelivery {
     try {
       await this.#deliver(facts, built, startedAt, run)
     } finally {
-      await built.remove()
+      // Files that stay are removed at the next start.
+      await built.remove().catch((error: unknown) => this.#logger.warn({ err: error }, 'built files not removed'))
     }
   }
 

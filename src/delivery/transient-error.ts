@@ -1,4 +1,5 @@
-import { errorMessage } from '#lib/error-message.ts'
+import { errorCode } from '#lib/files.ts'
+import { StorageFailure } from '#lib/storage-failure.ts'
 
 /** A failure that the segment did not cause: a later attempt may succeed, however many have failed. */
 export class TransientError extends Error {
@@ -10,8 +11,16 @@ export class NotConfiguredError extends TransientError {
   override readonly name = 'NotConfiguredError'
 }
 
-/** Whether the same work may succeed later. A full disk and exhausted file descriptors are transient too. */
+/**
+ * Whether the failure comes from this machine or its configuration, so that the same work may succeed later: every error that the
+ * operating system reports (a broken, full, read-only or missing disk, too many open files), and DuckDB's about files.
+ */
 export function isTransient(error: unknown): boolean {
-  if (error instanceof TransientError) return true
-  return /ENOSPC|EDQUOT|EMFILE|No space left|Too many open files/i.test(errorMessage(error))
+  if (error instanceof TransientError || error instanceof StorageFailure || isSystemError(error)) return true
+  return error instanceof Error && error.cause !== undefined && isTransient(error.cause)
+}
+
+/** Codes of Node itself have an underscore, such as ERR_INVALID_ARG_TYPE. */
+function isSystemError(error: unknown): boolean {
+  return /^E[A-Z0-9]+$/.test(errorCode(error) ?? '')
 }

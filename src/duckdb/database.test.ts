@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
+import { StorageFailure } from '#lib/storage-failure.ts'
 import { type Connection, Database, StatementTimeout } from './database.ts'
 import { queryParquet } from './query-parquet.ts'
 
@@ -29,6 +30,13 @@ describe('a sandboxed DuckDB', () => {
   afterAll(async () => {
     database.close()
     await rm(root, { recursive: true })
+  })
+
+  test('a file that cannot be written is a failure of the storage, a statement that fails is not', async () => {
+    const failure = (sql: string) => connection.run(sql).catch((error: unknown) => error)
+    const path = `${inside.replaceAll("'", "''")}/gone/file.parquet`
+    expect(await failure(`COPY (SELECT 1) TO '${path}'`)).toBeInstanceOf(StorageFailure)
+    expect(await failure("SELECT CAST('x' AS INTEGER)")).not.toBeInstanceOf(StorageFailure)
   })
 
   test.each([

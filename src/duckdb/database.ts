@@ -18,6 +18,7 @@ import {
 } from '@duckdb/node-api'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
+import { StorageFailure } from '#lib/storage-failure.ts'
 import { quoteLiteral } from './quote.ts'
 
 export type DatabaseOptions = {
@@ -143,7 +144,7 @@ export class Connection {
     this.#closed = closed
   }
 
-  /** Runs a statement without reading rows. Throws the signal's reason, StatementTimeout, OutOfMemory, or DuckDB's error. */
+  /** Runs a statement without reading rows. Throws the signal's reason, StatementTimeout, OutOfMemory, StorageFailure, or DuckDB's error. */
   async run(sql: string, options: StatementOptions = {}): Promise<void> {
     await this.#bounded(() => this.#connection.run(sql), options)
   }
@@ -160,7 +161,18 @@ export class Connection {
 
   /** Returns an appender for a table. Appending latin1 strings is fastest. */
   async appender(table: string): Promise<RowAppender> {
-    return this.#connection.createAppender(table)
+    const appender = await this.#connection.createAppender(table)
+    for (const write of ['flushSync', 'closeSync'] as const) {
+      const original = appender[write].bind(appender)
+      appender[write] = () => {
+        try {
+          original()
+        } catch (error) {
+          throw toStorageFailure(error)
+        }
+      }
+    }
+    return appender
   }
 
   /**
@@ -215,7 +227,7 @@ export class Connection {
       signal?.throwIfAborted()
       if (timedOut) throw new StatementTimeout(`statement timed out after ${timeoutMs} ms`, { cause: error })
       if (error instanceof Error && isOutOfMemory(error.message)) throw new OutOfMemory(error.message)
-      throw error
+      throw toStorageFailure(error)
     } finally {
       cancelTimer()
       signal?.removeEventListener('abort', interrupt)
@@ -227,4 +239,11 @@ export class Connection {
 function isOutOfMemory(message: string): boolean {
   const isFull = message.startsWith('Out of Memory Error') || /^[^\n]*: Failed to append: [^\n]* used\)$/m.test(message)
   return isFull && !message.includes('max_temp_directory_size')
+}
+
+/** Returns StorageFailure for an error about files or the bound for spilled data. DuckDB tells its errors apart by their text alone. */
+function toStorageFailure(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const isOfFiles = error.message.startsWith('IO Error') || error.message.includes('max_temp_directory_size')
+  return isOfFiles ? new StorageFailure(error.message.split('\n')[0], { cause: error }) : error
 }

@@ -1,4 +1,4 @@
-import { open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
@@ -300,58 +300,85 @@ describe('views', () => {
 })
 
 describe('a segment that cannot be converted', () => {
-  test('is parked with its reason without blocking later segments; the operator retries or skips it', async () => {
+  /** No conversion accepts it. */
+  const garbage = Buffer.from('not an envelope')
+  const bodies = (id: string) =>
+    [
+      [id, '{"n":1}'],
+      [id, '{"n":2}', garbage],
+      [id, '{"n":3}'],
+    ] as const
+
+  test('is parked with its reason without blocking later segments', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
-    await node.seal(endpoint.id, '{"n":1}', '{"n":2}', '{"n":3}')
-    const walDirectory = node.config.paths.wal
+    await node.sealAll(bodies(endpoint.id))
     const parked = (...args: string[]) => runCli(['parked', ...args], { config: node.config })
-    const [, second = ''] = await segments(node, endpoint.id)
-    const flip = async () => {
-      await using file = await open(join(walDirectory, endpoint.id, second), 'r+')
-      const byte = Buffer.alloc(1)
-      await file.read(byte, 0, 1, 200)
-      byte[0] = (byte[0] ?? 0) ^ 0xff
-      await file.write(byte, 0, 1, 200)
-    }
-    await flip()
     await node.start()
     await until('the two others', () => node.commits.length === 2)
     await until('the reason', () => node.lag(endpoint.id)?.blocked_by?.startsWith('1 segment') === true)
     expect(node.commits.map(({ seq }) => seq)).toEqual([0, 2])
     const { code, out } = await parked('list')
     expect([code, out]).toEqual([0, expect.stringMatching(/-000000000001 .*parked/)])
-    const id = out.split(' ')[0] ?? ''
-
-    // Still damaged: parked again. Repaired: delivered.
     expect((await parked('retry', 'no-such-segment')).code).toBe(1)
-    await flip()
-    expect((await parked('retry', id)).code).toBe(0)
-    await until('the third commit', () => node.commits.length === 3)
-    await until('the log to be empty', async () => (await segments(node, endpoint.id)).length === 0)
-    expect(await parked('list')).toMatchObject({ code: 0, out: 'no segments are parked\n' })
   })
 
-  test('a skipped segment is kept as .quarantine', async () => {
+  test('is kept as .quarantine once the operator skips it', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
-    await node.seal(endpoint.id, '{"n":1}')
-    const [name = ''] = await segments(node, endpoint.id)
-    {
-      await using file = await open(join(node.config.paths.wal, endpoint.id, name), 'r+')
-      await file.truncate(150)
-    }
+    await node.sealAll(bodies(endpoint.id))
+    const [, name = ''] = await segments(node, endpoint.id)
     await node.start()
-    await until('the parking', async () =>
-      (await readdir(node.config.paths.crashLedger)).some((file) => file.endsWith('.parked.json')),
-    )
-    const id =
-      (await readdir(node.config.paths.crashLedger)).find((file) => file.endsWith('.parked.json'))?.replace('.parked.json', '') ??
-      ''
+    await until('the parking', () => node.lag(endpoint.id)?.parked_segments === 1)
+    const [id = ''] = (await runCli(['parked', 'list'], { config: node.config })).out.split(' ')
     expect((await runCli(['parked', 'skip', id], { config: node.config })).code).toBe(0)
-    expect(await segments(node, endpoint.id)).toEqual([name.replace('.wal', '.quarantine')])
-    await until('the lag to be gone', () => node.lag(endpoint.id) === undefined)
-    expect(node.commits).toEqual([])
+    expect((await segments(node, endpoint.id)).filter((each) => each.endsWith('.quarantine'))).toEqual([
+      name.replace('.wal', '.quarantine'),
+    ])
+    await until('the report', () => node.lag(endpoint.id)?.quarantined_segments === 1)
+    await until('the removal', () => node.lag(endpoint.id)?.undelivered_segments === 0)
+    expect(node.lag(endpoint.id)).toMatchObject({ parked_segments: 0 })
+  })
+})
+
+describe('a damaged segment', () => {
+  async function flip(node: DeliveryNode, endpointId: string, offset: (bytes: number) => number): Promise<void> {
+    const [name = ''] = await segments(node, endpointId)
+    const path = join(node.config.paths.wal, endpointId, name)
+    const bytes = await readFile(path)
+    const at = offset(bytes.length)
+    bytes[at] = (bytes[at] ?? 0) ^ 1
+    await writeFile(path, bytes)
+  }
+
+  test.each([
+    ['header', () => 40, 5],
+    ['frame', () => 210, 4],
+    ['footer', (bytes: number) => bytes - 20, 5],
+  ])('delivers its intact frames if its %s is damaged', async (_, offset, records) => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    await node.sealFrames(endpoint.id, ...[1, 2, 3, 4, 5].map((n) => `{"n":${n},"text":"${'x'.repeat(100)}"}`))
+    await flip(node, endpoint.id, offset)
+    await node.start()
+    await until('the commit', () => node.commits.length === 1)
+    expect(node.commits[0]).toMatchObject({ records })
+    // The original is kept, and shows.
+    await until('the report', () => node.lag(endpoint.id)?.quarantined_segments === 1)
+    await until('the removal', () => node.lag(endpoint.id)?.undelivered_segments === 0)
+    expect(node.lag(endpoint.id)).toMatchObject({ parked_segments: 0 })
+  })
+
+  test('without any intact frame is quarantined, and later segments are delivered', async () => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
+    await flip(node, endpoint.id, () => 170)
+    await node.start()
+    await until('the other', () => node.commits.length === 1)
+    await until('the report', () => node.lag(endpoint.id)?.quarantined_segments === 1)
+    await until('the removal', () => node.lag(endpoint.id)?.undelivered_segments === 0)
+    expect(node.lag(endpoint.id)).toMatchObject({ parked_segments: 0 })
   })
 })
 

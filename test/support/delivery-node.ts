@@ -86,8 +86,20 @@ export class DeliveryNode implements AsyncDisposable {
     return this.sealAll(bodies.map((body) => [endpointId, body]))
   }
 
+  /** Seals one segment with a frame for each body. */
+  sealFrames(endpointId: string, ...bodies: readonly string[]): Promise<void> {
+    return this.sealAll(
+      bodies.map((body) => [endpointId, body]),
+      1024 * 1024,
+    )
+  }
+
   /** Seals one segment for each body, all in one run of the log. */
-  async sealAll(bodies: readonly (readonly [endpointId: string, body: string])[]): Promise<void> {
+  async sealAll(
+    bodies: readonly (readonly [endpointId: string, body: string, envelope?: Uint8Array])[],
+    // Smaller than any frame, so the next frame opens a new segment.
+    segmentBytes = 1,
+  ): Promise<void> {
     const wal = new Wal({
       directory: this.config.paths.wal,
       files: systemFiles,
@@ -95,14 +107,13 @@ export class DeliveryNode implements AsyncDisposable {
       logger: createLogger('wal', 'silent'),
     })
     await wal.start()
-    for (const [endpointId, body] of bodies) {
-      // Smaller than any frame, so the next frame opens a new segment.
-      wal.configure(endpointId, { segmentBytes: 1, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
+    for (const [endpointId, body, envelope = encodeEnvelope({ protocol: 'http' })] of bodies) {
+      wal.configure(endpointId, { segmentBytes, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
       await wal.append(endpointId, {
         layout: 'lines',
         receivedAtMicros: Date.now() * 1000,
         recordCount: body.split('\n').length,
-        envelope: encodeEnvelope({ protocol: 'http' }),
+        envelope,
         payload: [Buffer.from(body)],
       })
     }

@@ -14,10 +14,13 @@ export const parkedCommands = buildRouteMap({
       parameters: {},
       docs: { brief: 'list the parked segments of this node, each with its reason' },
     }),
-    retry: buildCommand<object, [id: string], CliContext>({
-      loader: async () => (await parked()).retryParkedSegment,
-      parameters: { positional: segment },
-      docs: { brief: 'convert a segment again, for example after an upgrade' },
+    retry: buildCommand<{ readonly all: boolean }, [id?: string], CliContext>({
+      loader: async () => (await parked()).retryParkedSegments,
+      parameters: {
+        flags: { all: { kind: 'boolean', default: false, withNegated: false, brief: 'every parked segment of this node' } },
+        positional: { kind: 'tuple', parameters: [{ ...segment.parameters[0], optional: true }] },
+      },
+      docs: { brief: 'convert a segment again, or all of them; every start does so as well' },
     }),
     skip: buildCommand<object, [id: string], CliContext>({
       loader: async () => (await parked()).skipParkedSegment,

@@ -6,6 +6,7 @@ import type { DecidedView, ExtractedViews } from '#records/extracted-views.ts'
 import type { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
 import type { NamedView } from '#views/compiled-view.ts'
+import { isTransient } from '../transient-error.ts'
 import { type BuiltFile, describeFile } from './built-file.ts'
 
 /** A view version that is built. */
@@ -37,6 +38,8 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
   const failed: FailedView<View>[] = []
   const fail = (view: View, error: unknown): void => {
     signal.throwIfAborted()
+    // A fault of the node must not leave an optional view out of the commit for ever.
+    if (isTransient(error)) throw error
     onFailure(view, error)
     failed.push({ view, error })
   }
@@ -59,8 +62,8 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
       files.push(...built.files)
       outcomes.push(built.outcome)
     } catch (error) {
-      await rm(pathOf(request, view, 'parquet'), { force: true })
-      await rm(pathOf(request, view, 'ndjson.gz'), { force: true })
+      await rm(pathOf(request, view, 'parquet'), { recursive: true, force: true })
+      await rm(pathOf(request, view, 'ndjson.gz'), { recursive: true, force: true })
       fail(view, error)
     }
   }

@@ -16,6 +16,7 @@ import type { BoundView } from '#model/snapshot.ts'
 import type { Frame } from '#wal/frame.ts'
 import { countRecords } from '#wal/records.ts'
 import { readWithDuckDb, readWithHyparquet } from '../../../test/support/parquet.ts'
+import { isTransient } from '../transient-error.ts'
 import { type BuildOptions, type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './build.ts'
 
 const stored = Buffer.alloc(300_000, 'segment ')
@@ -316,6 +317,22 @@ describe('views that fail', () => {
       last_error: { code: 'view_failed', message: 'the view definition cannot be compiled' },
     })
     await built.remove()
+  })
+
+  test('an optional view whose file cannot be written fails the whole build: the node is at fault, not the view', async () => {
+    const segment = {
+      header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
+      footer: { records: 1, sealedAtMicros: 0, damagedRecords: 0 },
+      frames: async function* () {
+        const [directory = ''] = await readdir(scratch)
+        await mkdir(join(scratch, directory, 'ids-v2.parquet'))
+        yield [frame('{"id":1}')]
+      },
+      content,
+    }
+    const failure = await build([], { segment, views: [ids] }).catch((error: unknown) => error)
+    expect(isTransient(failure)).toBe(true)
+    expect(await readdir(scratch)).toEqual([])
   })
 
   test('a view that takes too long fails alone', async () => {

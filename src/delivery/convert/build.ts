@@ -6,7 +6,7 @@
  * Law: the records are loaded once for all files. If the build throws, it leaves no file behind.
  */
 import { Buffer } from 'node:buffer'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
@@ -66,6 +66,8 @@ const DUCKDB_SHARE = 2 / 3
 
 /** Throws RequiredViewFailed, the signal's reason, SegmentError, or the DuckDB error of a failed load. */
 export async function buildArtifacts(options: BuildOptions): Promise<BuiltArtifacts> {
+  // Someone may have removed it since the start.
+  await mkdir(options.scratchDirectory, { recursive: true })
   const directory = await mkdtemp(join(options.scratchDirectory, 'build-'))
   const remove = () => rm(directory, { recursive: true, force: true })
   try {

@@ -17,6 +17,7 @@ import type { Endpoints } from '../endpoints.ts'
 import type { SegmentRef } from '../segments.ts'
 import { NotConfiguredError } from '../transient-error.ts'
 import { type BuiltArtifacts, buildArtifacts } from './build.ts'
+import { probeConversion } from './conversion-probe.ts'
 import { type RetryOrParkOptions, retryOrPark } from './retry-or-park.ts'
 
 export type ConverterOptions = RetryOrParkOptions & {
@@ -42,7 +43,10 @@ export class Converter {
   /** Throws DeliveryEnded or the signal's reason. */
   async readFacts(run: DeliveryRun): Promise<SegmentFacts> {
     const id = commitId(this.#options.nodeId, run.segment.incarnation, run.segment.seq)
-    return retryOrPark(this.#options, id, run, () => this.#readFacts(id, run.segment))
+    return retryOrPark(this.#options, id, run, {
+      attempt: () => this.#readFacts(id, run.segment),
+      proveHealth: () => this.#proveHealth(run),
+    })
   }
 
   /**
@@ -65,7 +69,10 @@ export class Converter {
 
   /** The caller removes the files. Throws DeliveryEnded or the signal's reason. */
   async convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
-    return retryOrPark(this.#options, facts.id, run, () => this.#convert(facts, run))
+    return retryOrPark(this.#options, facts.id, run, {
+      attempt: () => this.#convert(facts, run),
+      proveHealth: () => this.#proveHealth(run),
+    })
   }
 
   async #readFacts(id: string, segment: SegmentRef): Promise<SegmentFacts> {
@@ -89,8 +96,10 @@ export class Converter {
 
   async #convert({ id, name, sealedAt }: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     const { builds, crashes, endpoints } = this.#options
-    // A suspect is converted alone, so that another crash is certainly caused by it.
-    using _permit = await builds.acquire(crashes.isSuspect(id) ? builds.capacity : 1, run.signal)
+    // A suspect is converted alone, and right after something else, so that another crash is certainly caused by it.
+    const isSuspect = crashes.isSuspect(id)
+    using _permit = await builds.acquire(isSuspect ? builds.capacity : 1, run.signal)
+    if (isSuspect) await this.#probe(run)
     await crashes.begin(id)
     try {
       const endpoint = endpoints.find(name.endpointId)
@@ -107,6 +116,16 @@ export class Converter {
     } finally {
       await crashes.end(id)
     }
+  }
+
+  async #proveHealth(run: DeliveryRun): Promise<void> {
+    using _permit = await this.#options.builds.acquire(1, run.signal)
+    await this.#probe(run)
+  }
+
+  #probe({ signal }: DeliveryRun): Promise<void> {
+    const { scratch, clock } = this.#options
+    return probeConversion({ scratch, clock, signal })
   }
 
   async #build(

@@ -1,10 +1,17 @@
+/**
+ * Retries work on a segment that needs no destination, has damaged segments salvaged, and parks a segment that fails because of its content.
+ *
+ * Owns: what counts as such a failure. Does not own: the work, the record of parked segments (crash-ledger.ts).
+ * Law: a fault of the node parks nothing, however long it lasts. A segment is parked only after `contentFailuresMax` failures that neither
+ * the operating system nor the configuration explains, each followed by a conversion of something else that succeeded.
+ */
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import type { CrashLedger } from '../crash-ledger.ts'
-import { DeliveryEnded, type DeliveryRun } from '../delivery-run.ts'
+import { DeliveryEnded, type DeliveryRun, SegmentSalvaged } from '../delivery-run.ts'
 import type { Endpoints } from '../endpoints.ts'
 import { deliveryLimits } from '../limits.ts'
 import type { SegmentSource } from '../segments.ts'
@@ -20,21 +27,50 @@ export type RetryOrParkOptions = {
   readonly logger: Logger
 }
 
-/**
- * Retries work on a segment that needs no destination. Transient failures are retried for ever. The segment is parked after
- * `conversionAttemptsMax` other failures, or at once if it is damaged. A segment that is no longer there is never parked or reported.
- * Throws DeliveryEnded or the run's abort reason.
- */
+export type Work<T> = {
+  readonly attempt: () => Promise<T>
+  /** Converts something else. Throws if that fails. */
+  readonly proveHealth: () => Promise<void>
+}
+
+/** Throws DeliveryEnded if nothing is left to deliver now, SegmentSalvaged if its intact frames are, or the run's abort reason. */
 export async function retryOrPark<T>(
   { segments, crashes, endpoints, warnings, clock, logger }: RetryOrParkOptions,
   id: string,
   { segment, report, signal }: DeliveryRun,
-  attempt: () => Promise<T>,
+  { attempt, proveHealth }: Work<T>,
 ): Promise<T> {
   const { logName } = segment
-  const { retryDelayMsMin, retryDelayMsMax, conversionAttemptsMax } = deliveryLimits
+  const { retryDelayMsMin, retryDelayMsMax, contentFailuresMax } = deliveryLimits
   const delay = new Backoff({ delayMsMin: retryDelayMsMin, delayMsMax: retryDelayMsMax })
-  let failures = 0
+  let contentFailures = 0
+  const park = async (reason: string): Promise<never> => {
+    await crashes.park(id, reason)
+    logger.error({ segment: id, endpoint: logName, reason }, 'segment parked')
+    throw new DeliveryEnded('parked')
+  }
+  /** Returns if the segment turned out to be intact when it was read again. */
+  const salvage = async (error: SegmentError): Promise<void> => {
+    const salvaged = await segments.salvage(segment).catch((failure: unknown) => {
+      if (failure instanceof SegmentError) return { outcome: 'unreadable' as const }
+      throw failure
+    })
+    if (salvaged.outcome === 'intact') return
+    if (salvaged.outcome === 'unreadable') return await park(error.message)
+    logger.error({ segment: id, endpoint: logName, ...salvaged }, 'damaged segment salvaged')
+    if (salvaged.outcome === 'quarantined') throw new DeliveryEnded('quarantined')
+    await sleep(clock, delay.next(), signal)
+    throw new SegmentSalvaged()
+  }
+  /** Returns why the work has to be repeated. */
+  const judge = async (error: unknown): Promise<unknown> => {
+    if (!(await segments.has(segment).catch(() => true))) throw new DeliveryEnded('gone')
+    if (error instanceof SegmentError) await salvage(error)
+    else if (isTransient(error)) return error
+    await proveHealth()
+    contentFailures += 1
+    return contentFailures >= contentFailuresMax ? await park(errorMessage(error)) : error
+  }
   for (;;) {
     signal.throwIfAborted()
     const updated = endpoints.nextUpdate()
@@ -44,17 +80,13 @@ export async function retryOrPark<T>(
       return result
     } catch (error) {
       signal.throwIfAborted()
-      if (!(await segments.has(segment).catch(() => true))) throw new DeliveryEnded('gone')
-      const reason = errorMessage(error)
+      const cause = await judge(error).catch((failure: unknown) => failure)
+      signal.throwIfAborted()
+      if (cause instanceof DeliveryEnded || cause instanceof SegmentSalvaged) throw cause
+      const reason = errorMessage(cause)
       report(reason)
-      if (!isTransient(error)) failures += 1
-      if (failures >= conversionAttemptsMax || error instanceof SegmentError) {
-        await crashes.park(id, reason)
-        logger.error({ segment: id, endpoint: logName, reason }, 'segment parked')
-        throw new DeliveryEnded('parked')
-      }
-      const cause = error instanceof NotConfiguredError ? 'not configured' : logName
-      warnings.warn(cause, { segment: id, endpoint: logName, reason }, 'conversion failed')
+      const warned = cause instanceof NotConfiguredError ? 'not configured' : logName
+      warnings.warn(warned, { segment: id, endpoint: logName, reason }, 'conversion failed')
       await sleep(clock, delay.next(), AbortSignal.any([signal, updated]))
     }
   }

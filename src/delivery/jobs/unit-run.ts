@@ -5,7 +5,7 @@
  * Law: the marker is written after every file that it lists. Keys depend on the segment and the view version alone, so a repeated unit
  * overwrites itself. Live delivery never waits for a unit: a unit returns its build permit as soon as live delivery wants it.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
@@ -45,8 +45,10 @@ type Built = { readonly files: readonly BuiltFile[]; readonly outcome: ViewOutco
 
 /** Throws only the signal's reason. */
 export async function runUnit(unit: Unit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
-  const directory = await mkdtemp(join(options.scratch, 'job-'))
+  let directory: string | undefined
   try {
+    await mkdir(options.scratch, { recursive: true })
+    directory = await mkdtemp(join(options.scratch, 'job-'))
     const session = sessionName({ account_id: unit.account_id, endpoint_id: unit.commit.endpoint_id })
     const store = options.stores.open({ ...unit.target, session })
     const sourcePath = join(directory, 'source')
@@ -58,7 +60,8 @@ export async function runUnit(unit: Unit, options: UnitRunOptions, signal: Abort
     const reason = firstLine(error).slice(0, jobLimits.reasonCharsMax)
     return { outcome: isTransient(error) ? 'retry' : 'failed', reason }
   } finally {
-    await rm(directory, { recursive: true, force: true })
+    // A directory that stays is removed at the next start.
+    if (directory !== undefined) await rm(directory, { recursive: true, force: true }).catch(() => undefined)
   }
 }
 
