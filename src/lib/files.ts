@@ -4,7 +4,8 @@
  * Law: after `sync` the bytes of a file survive a power failure; after `syncDirectory` the names in the directory do. Nothing else does.
  */
 import * as fs from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
+import { forgetDirectory, makeDurableDirectory } from './durable-directory.ts'
 
 export interface OpenFile {
   readonly path: string
@@ -37,7 +38,7 @@ export interface Files {
   bytes(path: string): Promise<number | undefined>
   /** Lists a directory, in no order. Returns an empty list if it is missing. */
   list(directory: string): Promise<readonly DirectoryEntry[]>
-  /** Creates a directory and its missing parents. Their names are durable. */
+  /** Creates a directory and its missing parents. Their names are durable then, whoever created them. */
   makeDirectory(path: string): Promise<void>
   syncDirectory(path: string): Promise<void>
   /** Renames a file. Replaces an existing file at `to`. */
@@ -106,12 +107,7 @@ export const systemFiles: Files = {
     }))
   },
   async makeDirectory(path) {
-    const first = await fs.promises.mkdir(path, { recursive: true, mode: 0o750 })
-    if (first === undefined) return
-    for (let made = path; ; made = dirname(made)) {
-      await this.syncDirectory(dirname(made))
-      if (join(made) === join(first) || dirname(made) === made) return
-    }
+    await makeDurableDirectory(path, { syncDirectory: (parent) => this.syncDirectory(parent), mode: 0o750 })
   },
   async syncDirectory(path) {
     const descriptor = await call<number>((done) => fs.open(path, 'r', done))
@@ -126,6 +122,7 @@ export const systemFiles: Files = {
   remove: (path) => fs.promises.rm(path, { force: true }),
   async removeDirectory(path) {
     await unlessMissing(fs.promises.rmdir(path))
+    forgetDirectory(path)
   },
   async touch(path) {
     const now = new Date()

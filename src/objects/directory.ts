@@ -4,6 +4,7 @@ import { copyFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node
 import { dirname, join, sep } from 'node:path'
 import type { Readable } from 'node:stream'
 import { assert } from '#lib/assert.ts'
+import { makeDurableDirectory } from '#lib/durable-directory.ts'
 import type { BucketTarget, ObjectEntry, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
 import type { ObjectName, SignedUrls } from './signed-urls.ts'
 
@@ -139,7 +140,7 @@ class DirectoryStore implements ObjectStore {
       await file.sync()
     }
     signal?.throwIfAborted()
-    await makeDurableDirectory(dirname(path))
+    await makeDurableDirectory(dirname(path), { syncDirectory })
     await rename(incoming, path)
     await syncDirectory(dirname(path))
   }
@@ -147,16 +148,6 @@ class DirectoryStore implements ObjectStore {
 
 function pathOf(root: string, bucket: string, key: string): string {
   return join(root, bucket, ...key.split('/').map(checkedPart))
-}
-
-/** Creates a directory and its missing parents, and syncs the parents so that the names are durable. */
-async function makeDurableDirectory(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true })
-  if (first === undefined) return
-  for (let created = path; ; created = dirname(created)) {
-    await syncDirectory(dirname(created))
-    if (created === first) return
-  }
 }
 
 async function syncDirectory(path: string): Promise<void> {
