@@ -50,7 +50,9 @@ describe('segments list', () => {
     await node.start()
     const reasons = async () => Object.fromEntries((await listed(node)).segments.map(({ log, reason }) => [log, reason]))
     await until('the reasons', async () => (await reasons())[endpoint.id]?.includes('SlowDown') === true)
-    expect((await reasons())[unowned]).toBe('no endpoint owns this log: see inlet segments')
+    expect((await reasons())[unowned]).toBe(
+      `no endpoint owns this log; to deliver it: inlet segments deliver ${unowned} --destination ID`,
+    )
     const { segments: found, totals } = await listed(node)
     expect(found.find(({ log }) => log === endpoint.id)).toMatchObject({ owner: endpoint.id, state: 'sealed', records: 2 })
     expect(found.find(({ log }) => log === unowned)?.owner).toMatch(/^none: the endpoint is not in the configuration/)
@@ -58,6 +60,9 @@ describe('segments list', () => {
     const { code, out } = await segments(node)
     expect([code, out]).toEqual([0, expect.stringContaining('2 segments, ')])
     expect(out).toContain(`endpoint ${endpoint.id}`)
+    expect(await segments(node, 'discard', endpoint.id, '--yes')).toMatchObject({ code: 1 })
+    expect(await segments(node, 'discard', unowned, '--yes')).toMatchObject({ code: 0 })
+    expect((await listed(node)).segments.map(({ log }) => log)).toEqual([endpoint.id])
   })
 })
 

@@ -74,9 +74,9 @@ export const segmentsCommands = buildRouteMap({
         positional: names,
       },
       docs: {
-        brief: 'remove parked or quarantined segments for good',
+        brief: 'remove segments for good that are parked, quarantined or without an owner',
         fullDescription:
-          'Removes parked or quarantined segments for good, and says how many records that are. Export them first if in doubt.',
+          'Removes segments for good that are parked, quarantined or without an owner, and says how many records that are. Export them first if in doubt.',
       },
     }),
   },

@@ -4,9 +4,9 @@
  * Owns: asking control for the destination, the assignment, and showing progress. Does not own: the delivery itself.
  * Law: the assignment is durable before the wait begins, so the command may be stopped at any time.
  */
+import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, httpUrl } from '#config.ts'
 import { writeAssignment } from '#delivery/assignments.ts'
-import { sleep } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
@@ -46,7 +46,7 @@ export async function deliverLog(this: CliContext, { destination: id }: DeliverF
 }
 
 async function showProgress(context: CliContext, config: Config, log: string, total: number): Promise<void> {
-  const { clock, process } = context
+  const { process } = context
   const progress = new Progress({ output: process.stdout, label: 'delivered', total })
   let told = ''
   for (;;) {
@@ -62,7 +62,8 @@ async function showProgress(context: CliContext, config: Config, log: string, to
     if (left.length === 0) break
     if (reason !== told) process.stdout.write(`  ${reason}\n`)
     told = reason
-    await sleep(clock, pollMs)
+    // Keeps this process alive, unlike a timer of `clock`.
+    await wait(pollMs)
   }
   process.stdout.write(
     `everything that could be delivered of ${log} is delivered; what is parked or quarantined stays: inlet segments\n`,
@@ -70,8 +71,8 @@ async function showProgress(context: CliContext, config: Config, log: string, to
 }
 
 async function readWaiting({ clock }: CliContext, config: Config, log: string): Promise<readonly NodeSegment[]> {
-  const { segments } = await readNodeSegments(config, { clock, logger: createLogger('segments', 'silent') })
-  return segments.filter((segment) => segment.log === log && (segment.state === 'open' || segment.state === 'sealed'))
+  const { segments } = await readNodeSegments(config, { clock, log, logger: createLogger('segments', 'silent') })
+  return segments.filter(({ state }) => state === 'open' || state === 'sealed')
 }
 
 async function fetchDestination(config: Config, id: string): Promise<AssignableDestination> {

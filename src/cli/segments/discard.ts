@@ -1,4 +1,4 @@
-/** `inlet segments discard`: removes parked or quarantined segments for good. */
+/** `inlet segments discard`: removes segments that are parked, quarantined or without an owner, for good. */
 import { join } from 'node:path'
 import type { Config } from '#config.ts'
 import { MiB } from '#lib/bytes.ts'
@@ -13,6 +13,7 @@ import type { CliContext } from '../context.ts'
 import { formatBytes } from './format.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
+import { unowned } from './owners.ts'
 
 const bufferBytes = 4 * MiB
 
@@ -24,10 +25,12 @@ export async function discardSegments(this: CliContext, { yes }: DiscardFlags, .
   const config = await this.readConfig()
   const { segments } = await readNodeSegments(config, { clock: this.clock, logger: createLogger('segments', 'silent') })
   const selected = selectSegments(segments, names)
-  const chosen = selected.filter(({ state }) => state === 'parked' || state === 'quarantined')
+  const chosen = selected.filter(mayBeDiscarded)
   const [other] = selected
   if (chosen.length === 0 && other !== undefined) {
-    throw new UserError(`${other.name} is ${other.state}: only parked and quarantined segments can be discarded`)
+    throw new UserError(
+      `${other.name} is ${other.state}: only parked and quarantined segments can be discarded, and sealed ones that no endpoint owns`,
+    )
   }
   for (const { name, state, records, bytes, path } of chosen) {
     const count = records === null ? `${await countIntact(path)} records that can be read` : `${records} records`
@@ -37,6 +40,10 @@ export async function discardSegments(this: CliContext, { yes }: DiscardFlags, .
   const nodeId = await readOrCreateNodeId(config.paths.nodeId)
   for (const segment of chosen) await discard(segment, config, nodeId)
   stdout.write(`${chosen.length} segments discarded\n`)
+}
+
+function mayBeDiscarded({ state, owner }: NodeSegment): boolean {
+  return state === 'parked' || state === 'quarantined' || (state === 'sealed' && owner === unowned)
 }
 
 /** The file goes first: after a crash in between, a parked segment must not be converted again. */

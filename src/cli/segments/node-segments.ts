@@ -16,7 +16,7 @@ import { readBlocked } from '#node/blocked-file.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { scanSegment } from '#wal/segment-reader.ts'
-import { type Owner, readOwners } from './owners.ts'
+import { type Owner, readOwners, unowned } from './owners.ts'
 
 export type NodeSegment = {
   /** `<log>/<seq>-<incarnation>` */
@@ -60,10 +60,14 @@ type Facts = {
   readonly ownerOf: (log: string) => Owner
 }
 
-export async function readNodeSegments(
-  config: Config,
-  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
-): Promise<NodeSegments> {
+export type ReadOptions = {
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Reads only this log. */
+  readonly log?: string
+}
+
+export async function readNodeSegments(config: Config, { clock, logger, log: only }: ReadOptions): Promise<NodeSegments> {
   const { paths } = config
   const files = systemFiles
   const directory = new SegmentDirectory({ directory: paths.wal, files })
@@ -71,6 +75,7 @@ export async function readNodeSegments(
   const problems: string[] = []
   const found: SegmentFile[] = []
   for (const log of await directory.logNames()) {
+    if (only !== undefined && log !== only) continue
     try {
       found.push(...(await directory.readLog(log)).segments)
     } catch (error) {
@@ -121,11 +126,16 @@ async function describeSegment(file: SegmentFile, directory: SegmentDirectory, f
 function explain({ state, logName }: SegmentFile, id: string, owner: Owner, { reported, blocked }: Facts): string {
   if (state === 'open')
     return blocked.ingest?.get(logName) ?? (blocked.ingest === undefined ? 'ingest does not run' : 'being written')
-  const reason = blocked.delivery?.get(logName)
-  if (reason !== undefined) return reason
+  if (owner.text === unowned)
+    return `no endpoint owns this log; to deliver it: inlet segments deliver ${logName} --destination ID`
   if (blocked.delivery === undefined) return deliveryIsDown
+  const reason = blocked.delivery.get(logName)
+  // Delivery writes its reasons every two seconds, so this one may be older than the assignment.
+  if (reason !== undefined && !(owner.isAssigned && reason.startsWith('no endpoint owns'))) return reason
   if (reported.has(id)) return 'delivered; its commit waits for control'
-  return owner.endpoint?.destination === null ? 'no destination is bound to the endpoint' : 'waits for delivery'
+  return owner.endpoint?.destination === null && !owner.isAssigned
+    ? 'no destination is bound to the endpoint'
+    : 'waits for delivery'
 }
 
 async function explainQuarantine(file: SegmentFile, directory: SegmentDirectory): Promise<string> {

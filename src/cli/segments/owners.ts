@@ -6,10 +6,15 @@ import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { SnapshotFile } from '#node/snapshot-file.ts'
 import { SnapshotSections } from '#node/snapshot-sections.ts'
 
+/** The owner of a log that only the operator can get rid of. */
+export const unowned = 'none: the endpoint is not in the configuration of this node'
+
 export type Owner = {
   /** The id of the endpoint, or `none: ` and why. */
   readonly text: string
   readonly endpoint: SnapshotEndpoint | undefined
+  /** Whether the operator has the log delivered to a destination. */
+  readonly isAssigned: boolean
 }
 
 /** Returns a function that finds the owner of a log, according to the last configuration that delivery stored on this disk. */
@@ -22,10 +27,10 @@ export async function readOwners({ paths }: Config, files: Files, logger: Logger
   const assignments = await readAssignments(files, paths.assignments)
   return (log) => {
     const endpoint = byId.get(log)
-    if (endpoint !== undefined) return { text: log, endpoint }
-    const assigned = assignments.get(log)
-    if (assigned !== undefined) return { text: `none: to be delivered to destination ${assigned.destination.id}`, endpoint }
-    if (endpoints === undefined) return { text: 'none: this node has no configuration yet', endpoint }
-    return { text: 'none: the endpoint is not in the configuration of this node', endpoint }
+    const assigned = endpoint?.destination == null ? assignments.get(log) : undefined
+    const rest = { endpoint, isAssigned: assigned !== undefined }
+    if (endpoint !== undefined) return { text: log, ...rest }
+    if (assigned !== undefined) return { text: `none: to be delivered to destination ${assigned.destination.id}`, ...rest }
+    return { text: endpoints === undefined ? 'none: this node has no configuration yet' : unowned, ...rest }
   }
 }
