@@ -269,6 +269,7 @@ function buildPaths(data: string) {
     ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),
     wal: join(data, 'node', 'wal'),
+    walNodeId: join(data, 'node', 'wal', 'node-id'),
     outbox: join(data, 'node', 'outbox'),
     crashLedger: join(data, 'node', 'crashes'),
     assignments: join(data, 'node', 'assignments'),

@@ -32,7 +32,7 @@ describe('wrong usage exits with 2, names the mistake and refers to the help', (
     [['strat'], 'unknown command: strat; did you mean start?', 'inlet --help'],
     [['xyzzy'], 'unknown command: xyzzy', 'inlet --help'],
     [['keys', 'revok'], 'unknown command: revok; did you mean revoke?', 'inlet keys --help'],
-    [['start', '--foo'], 'unknown option: --foo', 'inlet start --help'],
+    [['start', '--unheard-of'], 'unknown option: --unheard-of', 'inlet start --help'],
     [['start', '-x'], 'unknown option: -x', 'inlet start --help'],
     [['start', 'now'], 'unexpected argument: now', 'inlet start --help'],
     [['demo', '--evnts', '5'], 'unknown option: --evnts; did you mean --events?', 'inlet demo --help'],

@@ -25,7 +25,7 @@ export async function retryParkedSegments(this: CliContext, { all }: { readonly 
 
 export async function skipParkedSegment(this: CliContext, _flags: object, id: string): Promise<void> {
   const { paths } = await this.readConfig()
-  const nodeId = await readOrCreateNodeId(paths.nodeId)
+  const nodeId = await readOrCreateNodeId(paths)
   const segments = new SegmentDirectory({ directory: paths.wal, files: systemFiles })
   await unpark(this, id, async () => {
     const segment = (await segments.list()).find(

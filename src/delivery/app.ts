@@ -45,7 +45,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const { logger, clock, files = systemFiles } = hooks
   const objectStores = await openObjectStores(config, { clock })
   const stores = hooks.stores ?? objectStores.stores
-  const nodeId = await readOrCreateNodeId(paths.nodeId)
+  const nodeId = await readOrCreateNodeId(paths)
   const lock = lockExclusively(paths.deliveryLock)
   const control = await ControlClient.open({
     url: config.controlUrl ?? httpUrl(config.controlListen),

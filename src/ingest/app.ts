@@ -37,7 +37,7 @@ const controlTimeoutMs = 10_000
 
 export async function startIngest(config: Config, { logger, clock, files = systemFiles }: AppHooks): Promise<App> {
   warnAboutMemory(config, logger)
-  const nodeId = await readOrCreateNodeId(config.paths.nodeId)
+  const nodeId = await readOrCreateNodeId(config.paths)
   // Two processes on one directory would recover each other's open segments.
   const lock = lockExclusively(config.paths.ingestLock)
   const control = await ControlClient.open({

@@ -1,11 +1,14 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { errorMessage } from './error-message.ts'
+import { UserError } from './user-error.ts'
 
 const SQLITE_BUSY = 5
+const SQLITE_NOTADB = 26
 
 /** Another process has the lock. */
-export class LockHeldError extends Error {
+export class LockHeldError extends UserError {
   override readonly name = 'LockHeldError'
 }
 
@@ -16,13 +19,19 @@ export class LockHeldError extends Error {
  */
 export function lockExclusively(path: string, hint = 'is another Inlet running on this data directory?'): Disposable {
   mkdirSync(dirname(path), { recursive: true, mode: 0o750 })
-  const database = new DatabaseSync(path)
+  let database: DatabaseSync | undefined
   try {
+    database = new DatabaseSync(path)
     database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE')
   } catch (error) {
-    database.close()
-    if (!(error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY)) throw error
-    throw new LockHeldError(`${path} is locked by another process: ${hint}`, { cause: error })
+    database?.close()
+    const code = error instanceof Error && 'errcode' in error ? error.errcode : undefined
+    if (code === SQLITE_BUSY) throw new LockHeldError(`${path} is locked by another process: ${hint}`, { cause: error })
+    const wrong = code === SQLITE_NOTADB ? 'is not a lock file' : `cannot be used as a lock file (${errorMessage(error)})`
+    const remedy =
+      code === SQLITE_NOTADB ? 'Stop Inlet, delete the file, and start again' : 'Make the file and its directory writable'
+    throw new UserError(`${path} ${wrong}. ${remedy}`, { cause: error })
   }
-  return { [Symbol.dispose]: () => database.close() }
+  const held = database
+  return { [Symbol.dispose]: () => held.close() }
 }

@@ -1,16 +1,31 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, readFile, unlink, writeFile } from 'node:fs/promises'
+import { link, readFile, unlink, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { errorCode } from './files.ts'
+import { errorCode, systemFiles } from './files.ts'
 
 /**
  * Returns the text of a file. Creates the file with the text from `generate` if it is missing. Only its owner can read it.
- * Concurrent processes all get the same complete text.
+ * Concurrent processes all get the same complete text, and it is durable.
  */
 export async function readOrCreate(path: string, generate: () => string): Promise<string> {
-  const known = await readText(path)
-  if (known !== undefined) return known
-  await mkdir(dirname(path), { recursive: true })
+  await systemFiles.makeDirectory(dirname(path))
+  const known = (await readTrimmed(path)) ?? (await create(path, generate))
+  // Also if another process created it and may have been stopped before it synced the name.
+  await systemFiles.syncDirectory(dirname(path))
+  return known
+}
+
+/** Returns the text of a small file without spaces around it, or undefined if the file is missing. */
+export async function readTrimmed(path: string): Promise<string | undefined> {
+  try {
+    return (await readFile(path, 'utf8')).trim()
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+async function create(path: string, generate: () => string): Promise<string> {
   const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}.tmp`
   await writeFile(draft, `${generate()}\n`, { mode: 0o600, flag: 'wx', flush: true })
   try {
@@ -21,16 +36,7 @@ export async function readOrCreate(path: string, generate: () => string): Promis
   } finally {
     await unlink(draft)
   }
-  const text = await readText(path)
+  const text = await readTrimmed(path)
   if (text === undefined) throw new Error(`${path} was removed while it was created`)
   return text
-}
-
-async function readText(path: string): Promise<string | undefined> {
-  try {
-    return (await readFile(path, 'utf8')).trim()
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
 }

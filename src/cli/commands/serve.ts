@@ -1,11 +1,24 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
+import type { NodeFlags } from '../serve/processes.ts'
 
 const processes = () => import('../serve/processes.ts')
 
-export const startCommand = buildCommand<object, [], CliContext>({
+/** For a node whose log was written under another id. */
+const adopt = {
+  flags: {
+    adopt: {
+      kind: 'boolean',
+      default: false,
+      withNegated: false,
+      brief: 'continue as the node that the log in the data directory belongs to',
+    },
+  },
+} as const
+
+export const startCommand = buildCommand<NodeFlags, [], CliContext>({
   loader: async () => (await processes()).start,
-  parameters: {},
+  parameters: adopt,
   docs: { brief: 'run everything on one machine: control, ingest and delivery' },
 })
 
@@ -15,9 +28,9 @@ export const controlCommand = buildCommand<object, [], CliContext>({
   docs: { brief: 'run the management API alone' },
 })
 
-export const nodeCommand = buildCommand<object, [], CliContext>({
+export const nodeCommand = buildCommand<NodeFlags, [], CliContext>({
   loader: async () => (await processes()).node,
-  parameters: {},
+  parameters: adopt,
   docs: {
     brief: 'run ingest and delivery, for a control process elsewhere',
     fullDescription:
@@ -25,14 +38,14 @@ export const nodeCommand = buildCommand<object, [], CliContext>({
   },
 })
 
-export const ingestCommand = buildCommand<object, [], CliContext>({
+export const ingestCommand = buildCommand<NodeFlags, [], CliContext>({
   loader: async () => (await processes()).ingest,
-  parameters: {},
+  parameters: adopt,
   docs: { brief: 'run the ingest process alone' },
 })
 
-export const deliveryCommand = buildCommand<object, [], CliContext>({
+export const deliveryCommand = buildCommand<NodeFlags, [], CliContext>({
   loader: async () => (await processes()).delivery,
-  parameters: {},
+  parameters: adopt,
   docs: { brief: 'run the delivery process alone' },
 })

@@ -37,7 +37,7 @@ export async function discardSegments(this: CliContext, { yes }: DiscardFlags, .
     stdout.write(`${name}  ${state}  ${count}, ${formatBytes(bytes)}\n`)
   }
   if (!yes) throw new UserError('nothing was removed. The records above are lost for ever if you repeat the command with --yes')
-  const nodeId = await readOrCreateNodeId(config.paths.nodeId)
+  const nodeId = await readOrCreateNodeId(config.paths)
   for (const segment of chosen) await discard(segment, config, nodeId)
   stdout.write(`${chosen.length} segments discarded\n`)
 }

@@ -2,16 +2,19 @@
 import type { Config } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
+import { adoptWal, readOrCreateNodeId } from '#node/identity.ts'
 import type { CliContext } from '../context.ts'
 import { type App, runApp } from './run-app.ts'
 import type { ChildName } from './supervise.ts'
 
-export function start(this: CliContext): Promise<void> {
-  return supervise('start', ['control', 'delivery', 'ingest'], this)
+export type NodeFlags = { readonly adopt: boolean }
+
+export function start(this: CliContext, flags: NodeFlags): Promise<void> {
+  return supervise('start', ['control', 'delivery', 'ingest'], this, flags)
 }
 
-export function node(this: CliContext): Promise<void> {
-  return supervise('node', ['delivery', 'ingest'], this)
+export function node(this: CliContext, flags: NodeFlags): Promise<void> {
+  return supervise('node', ['delivery', 'ingest'], this, flags)
 }
 
 export function control(this: CliContext): Promise<void> {
@@ -24,12 +27,18 @@ export function control(this: CliContext): Promise<void> {
   })
 }
 
-export function ingest(this: CliContext): Promise<void> {
-  return serveOne('ingest', this, async (config, hooks) => (await import('#ingest/app.ts')).startIngest(config, hooks))
+export function ingest(this: CliContext, { adopt }: NodeFlags): Promise<void> {
+  return serveOne('ingest', this, async (config, hooks) => {
+    if (adopt) await adoptWal(config.paths, hooks.logger)
+    return (await import('#ingest/app.ts')).startIngest(config, hooks)
+  })
 }
 
-export function delivery(this: CliContext): Promise<void> {
-  return serveOne('delivery', this, async (config, hooks) => (await import('#delivery/app.ts')).startDelivery(config, hooks))
+export function delivery(this: CliContext, { adopt }: NodeFlags): Promise<void> {
+  return serveOne('delivery', this, async (config, hooks) => {
+    if (adopt) await adoptWal(config.paths, hooks.logger)
+    return (await import('#delivery/app.ts')).startDelivery(config, hooks)
+  })
 }
 
 type Hooks = { readonly logger: Logger; readonly clock: Clock }
@@ -45,7 +54,7 @@ async function serveOne(name: string, context: CliContext, start: (config: Confi
   })
 }
 
-async function supervise(name: string, children: readonly ChildName[], context: CliContext): Promise<void> {
+async function supervise(name: string, children: readonly ChildName[], context: CliContext, { adopt }: NodeFlags): Promise<void> {
   const { program, clock } = context
   const config = await context.readConfig()
   const { environment } = await import('#config.ts')
@@ -57,6 +66,11 @@ async function supervise(name: string, children: readonly ChildName[], context: 
     // Longer than the shutdown of the processes themselves, so that only a hanging one is killed.
     shutdownSeconds: config.shutdownSeconds + 5,
     logger,
-    start: () => superviseProcesses({ config, environment, program, children, print, clock, logger }),
+    start: async () => {
+      if (adopt) await adoptWal(config.paths, logger)
+      // Checked here as well: the processes would be started again and again.
+      await readOrCreateNodeId(config.paths)
+      return await superviseProcesses({ config, environment, program, children, print, clock, logger })
+    },
   })
 }

@@ -1,5 +1,6 @@
 import { errorMessage } from '#lib/error-message.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { startProblem } from './start-problem.ts'
 
 export type App = { stop(signal: AbortSignal): Promise<void> }
 
@@ -45,7 +46,11 @@ export async function runApp({ name, shutdownSeconds, logger, start }: RunAppOpt
     await app.stop(AbortSignal.timeout(shutdownSeconds * 1000))
     return 0
   } catch (error) {
-    logger.fatal({ reason: errorMessage(error), err: error }, signals > 0 ? `${name} failed to stop` : `${name} failed to start`)
+    const problem = startProblem(error)
+    const event = signals > 0 ? `${name} failed to stop` : `${name} failed to start`
+    // A stack would only hide what the operator can do.
+    if (problem !== undefined && signals === 0) logger.fatal({ reason: problem }, event)
+    else logger.fatal({ reason: errorMessage(error), err: error }, event)
     return 1
   } finally {
     clearInterval(alive)

@@ -1,0 +1,93 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { readOrCreateNodeToken } from '#auth/node-token.ts'
+import { lockExclusively } from '#lib/exclusive.ts'
+import { systemFiles } from '#lib/files.ts'
+import { startProblem } from './start-problem.ts'
+
+let directory = ''
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-start-'))
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+test('a taken port', async () => {
+  const first = createServer()
+  const port = await listen(first, 0)
+  const error = await listen(createServer(), port).catch((thrown: unknown) => thrown)
+  first.close()
+  expect(startProblem(error)).toBe(
+    `127.0.0.1:${port} is in use by another process: stop it, or listen elsewhere with INLET_CONTROL_LISTEN, INLET_INGEST_LISTEN or INLET_MQTT_LISTEN`,
+  )
+})
+
+test('a second instance, and a lock file that is something else', async () => {
+  const path = join(directory, 'ingest.lock')
+  using _held = lockExclusively(path)
+  expect(startProblem(thrownBy(() => lockExclusively(path)))).toBe(
+    `${path} is locked by another process: is another Inlet running on this data directory?`,
+  )
+  const garbage = join(directory, 'garbage.lock')
+  await writeFile(garbage, 'x'.repeat(5_000))
+  expect(startProblem(thrownBy(() => lockExclusively(garbage)))).toBe(
+    `${garbage} is not a lock file. Stop Inlet, delete the file, and start again`,
+  )
+  expect(startProblem(thrownBy(() => lockExclusively(directory)))).toContain(`${directory} cannot be used as a lock file`)
+})
+
+test('a lock file that is empty is one', async () => {
+  const path = join(directory, 'empty.lock')
+  await writeFile(path, '')
+  lockExclusively(path)[Symbol.dispose]()
+})
+
+test('a data directory that cannot be created', async () => {
+  const file = join(directory, 'file')
+  await writeFile(file, '')
+  const error = await systemFiles.makeDirectory(join(file, 'data')).catch((thrown: unknown) => thrown)
+  expect(startProblem(error)).toBe(
+    `${join(file, 'data')} cannot be used (ENOTDIR): a directory on the way is a file; move it away, or set INLET_DATA_DIR`,
+  )
+})
+
+test.each([
+  ['EACCES', 'give this user the right to write there'],
+  ['EROFS', 'mount the file system writable'],
+  ['ENOSPC', 'make room on the disk'],
+])('a data directory with %s', (code, remedy) => {
+  const error = Object.assign(new Error(`${code}: mkdir`), { code, path: '/data', syscall: 'mkdir' })
+  expect(startProblem(error)).toContain(`/data cannot be used (${code}): ${remedy}`)
+})
+
+test.each(['', 'short'])('a node token that is %j', async (text) => {
+  const path = join(directory, 'node-token')
+  await writeFile(path, text)
+  const error = await readOrCreateNodeToken(path).catch((thrown: unknown) => thrown)
+  expect(startProblem(error)).toMatch(/node-token is (empty|not a node token: it has fewer than 32 characters)\. Restore it/)
+})
+
+test('a bug is not explained away', () => {
+  expect(startProblem(new TypeError('x is not a function'))).toBeUndefined()
+})
+
+function listen(server: Server, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', () => {
+      const address = server.address()
+      resolve(typeof address === 'object' && address !== null ? address.port : 0)
+    })
+  })
+}
+
+function thrownBy(act: () => unknown): unknown {
+  try {
+    act()
+  } catch (error) {
+    return error
+  }
+  return undefined
+}

@@ -1,0 +1,35 @@
+import { errorCode } from '#lib/files.ts'
+import { UserError } from '#lib/user-error.ts'
+
+/** What to do about errors of the file system. */
+const remedies: Readonly<Record<string, string>> = {
+  EACCES: 'give this user the right to write there, or set INLET_DATA_DIR',
+  EPERM: 'give this user the right to write there, or set INLET_DATA_DIR',
+  EROFS: 'mount the file system writable, or set INLET_DATA_DIR',
+  ENOSPC: 'make room on the disk',
+  EDQUOT: 'make room on the disk, or raise the quota',
+  ENOTDIR: 'a directory on the way is a file; move it away, or set INLET_DATA_DIR',
+  EIO: 'the disk fails; check it, or set INLET_DATA_DIR to another one',
+  EMFILE: 'raise the limit of open files (ulimit -n)',
+}
+
+/** Returns one sentence about what prevents a start and what to do, or undefined if the error is unexpected. */
+export function startProblem(error: unknown): string | undefined {
+  if (error instanceof UserError) return error.message
+  const code = errorCode(error)
+  if (!(error instanceof Error) || code === undefined) return undefined
+  if ('syscall' in error && (error.syscall === 'listen' || error.syscall === 'bind')) return listenProblem(code, error)
+  const remedy = remedies[code]
+  if (remedy === undefined) return undefined
+  const path = 'path' in error && typeof error.path === 'string' ? error.path : 'a file of this installation'
+  return `${path} cannot be used (${code}): ${remedy}`
+}
+
+function listenProblem(code: string, error: object): string {
+  const { address, port } = { address: '', port: '', ...error }
+  const where = port === '' ? String(address) : `${address}:${port}`
+  const options = 'INLET_CONTROL_LISTEN, INLET_INGEST_LISTEN or INLET_MQTT_LISTEN'
+  if (code === 'EADDRINUSE') return `${where} is in use by another process: stop it, or listen elsewhere with ${options}`
+  if (code === 'EACCES') return `this user may not listen on ${where}: use a port above 1023 with ${options}`
+  return `cannot listen on ${where} (${code}): set another address with ${options}`
+}

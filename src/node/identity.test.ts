@@ -1,0 +1,93 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { lockExclusively } from '#lib/exclusive.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { UserError } from '#lib/user-error.ts'
+import { newId } from '#model/id.ts'
+import { adoptWal, readOrCreateNodeId } from './identity.ts'
+
+const logger = createLogger('test', 'silent')
+let directory = ''
+const [a, b] = [newId(), newId()]
+
+const paths = () => ({
+  nodeId: join(directory, 'id'),
+  walNodeId: join(directory, 'wal', 'node-id'),
+  ingestLock: join(directory, 'ingest.lock'),
+  deliveryLock: join(directory, 'delivery.lock'),
+})
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-identity-'))
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+/** Writes the id of the node and that of the log; undefined leaves the file away. */
+async function given(own: string | undefined, owner: string | undefined): Promise<void> {
+  for (const [path, text] of [[paths().nodeId, own] as const, [paths().walNodeId, owner] as const]) {
+    await mkdir(dirname(path), { recursive: true })
+    if (text !== undefined) await writeFile(path, text)
+  }
+}
+
+describe('the id of a node', () => {
+  test('is created once, by any of several processes, and kept beside the log as well', async () => {
+    const ids = await Promise.all(Array.from({ length: 5 }, () => readOrCreateNodeId(paths())))
+    expect(new Set(ids).size).toBe(1)
+    expect(await readFile(paths().nodeId, 'utf8')).toBe(`${ids[0]}\n`)
+    expect(await readFile(paths().walNodeId, 'utf8')).toBe(`${ids[0]}\n`)
+    expect(await readOrCreateNodeId(paths())).toBe(ids[0])
+  })
+
+  test('gives its name to a log without one', async () => {
+    await given(a, undefined)
+    expect(await readOrCreateNodeId(paths())).toBe(a)
+    expect(await readFile(paths().walNodeId, 'utf8')).toBe(`${a}\n`)
+  })
+})
+
+describe('refused with one sentence', () => {
+  test.each<[string, string | undefined, string | undefined, readonly string[]]>([
+    ['a lost id', undefined, a, ['id is missing', `belongs to node ${a}`, '--adopt']],
+    ['the log of another node', a, b, [`belongs to node ${b}`, `this node is ${a}`, `--adopt to continue as node ${b}`]],
+    ['an empty id', '', a, ['id is empty', '--adopt', a]],
+    ['an id that is garbage', '\0garbage', a, ['id is not the id of a node', '--adopt', a]],
+    ['an empty id without a log', '', undefined, ['id is empty', 'delete it to start as a new node']],
+    ['an empty id of the log', a, '', ['node-id is empty', '--adopt']],
+    ['two that are empty', '', '', ['is empty', 'restore it']],
+  ])('%s', async (_, own, owner, parts) => {
+    await given(own, owner)
+    const error = await readOrCreateNodeId(paths()).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(UserError)
+    for (const part of parts) expect((error as Error).message).toContain(part)
+  })
+})
+
+describe('--adopt', () => {
+  test.each<[string, string | undefined, string | undefined, string]>([
+    ['a lost id', undefined, b, b],
+    ['the log of another node', a, b, b],
+    ['an empty id', '', b, b],
+    ['an empty id of the log', a, '', a],
+    ['nothing to adopt', a, a, a],
+  ])('with %s: continues under the id of the log', async (_, own, owner, expected) => {
+    await given(own, owner)
+    await adoptWal(paths(), logger)
+    expect(await readOrCreateNodeId(paths())).toBe(expected)
+  })
+
+  test('on a new node changes nothing', async () => {
+    await adoptWal(paths(), logger)
+    expect(await readOrCreateNodeId(paths())).toMatch(/^[0-9a-f-]{36}$/)
+  })
+
+  test('is refused while ingest or delivery run', async () => {
+    await given(a, b)
+    for (const path of [paths().ingestLock, paths().deliveryLock]) {
+      using _held = lockExclusively(path)
+      await expect(adoptWal(paths(), logger)).rejects.toThrow('is locked by another process')
+    }
+  })
+})
