@@ -138,7 +138,7 @@ describe('the import table', () => {
   })
 
   test('only wal/ knows the names and paths of segment files', () => {
-    const entrances = ['frame', 'records', 'segment-directory', 'segment-reader', 'wal', 'wal-error'].map(
+    const entrances = ['frame', 'records', 'segment-directory', 'segment-reader', 'segment-scan', 'wal', 'wal-error'].map(
       (name) => `wal/${name}.ts`,
     )
     expect(

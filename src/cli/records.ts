@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream'
 import { isoTimestamp } from '#lib/clock.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
 import { forEachRecord } from '#wal/records.ts'
-import type { SegmentScan } from '#wal/segment-reader.ts'
+import type { SegmentScan } from '#wal/segment-scan.ts'
 
 const BUFFER_BYTES = 4 * 1024 * 1024
 

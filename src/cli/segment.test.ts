@@ -1,5 +1,7 @@
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { runCli } from '../../test/support/cli.ts'
 
 const fixtures = resolve(import.meta.dirname, '../../test/fixtures/wal')
@@ -35,12 +37,44 @@ describe('segment cat', () => {
   })
 
   test.each([
-    ['damaged.wal', 2, 'is damaged at byte 214'],
+    ['damaged.wal', 4, 'is damaged at byte 214 (75 bytes)'],
     ['torn.open', 4, 'ends inside the frame that starts at byte 289'],
   ])('prints the intact records of %s, and the error', async (name, records, problem) => {
     const { code, out, err } = await run('cat', name)
     expect({ code, records: out.trimEnd().split('\n').length }).toEqual({ code: 1, records })
     expect(err).toContain(problem)
+  })
+})
+
+describe('segment cat of a file with a damaged header', () => {
+  const damaged = async (name: string, withKey: boolean) => {
+    const directory = await mkdtemp(join(tmpdir(), 'inlet-cat-'))
+    onTestFinished(() => rm(directory, { recursive: true }))
+    const log = join(directory, '0b8fbf52-0d6e-4f0f-9a83-7f8f9c1d2e3f')
+    await mkdir(log)
+    const bytes = await readFile(join(fixtures, 'http-ndjson.wal'))
+    await writeFile(join(log, name), bytes.fill(0, 0, 100).fill(0, withKey ? 400 : 100, withKey ? undefined : 100))
+    if (withKey) await copyFile(join(fixtures, 'salt-key'), join(directory, 'salt-key'))
+    return runCli(['segment', 'cat', join(log, name)])
+  }
+
+  test.each([
+    ['by the key of its WAL, even without a footer', true, 'is damaged at byte 0 (128 bytes), byte 359 (96 bytes)'],
+    ['by its footer, without a key', false, 'is damaged at byte 0 (128 bytes)'],
+  ])('prints the records, found %s', async (_, withKey, problem) => {
+    const { code, out, err } = await damaged('000000000041-k3v9x0q2ab.quarantine', withKey)
+    expect(code).toBe(1)
+    expect(
+      out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line).seq),
+    ).toEqual([41, 41, 41, 41, 41, 41])
+    expect(err).toContain(problem)
+  })
+
+  test('says so if its name is lost, too', async () => {
+    expect(await damaged('renamed.wal', true)).toMatchObject({ code: 1, out: '', err: expect.stringContaining('INLETWAL') })
   })
 })
 
@@ -56,9 +90,9 @@ describe('segment check', () => {
   test('reports damage', async () => {
     const { code, out, err } = await run('check', 'damaged.wal')
     expect(code).toBe(1)
-    expect(out).toContain('1 frames, 2 records')
+    expect(out).toContain('2 frames, 4 records')
     expect(out).not.toContain('every checksum')
-    expect(err).toContain('is damaged at byte 214')
+    expect(err).toContain('is damaged at byte 214 (75 bytes)')
   })
 })
 

@@ -8,7 +8,8 @@ import { errorCode, systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
-import { SegmentError, type SegmentScan, scanSegment } from '#wal/segment-reader.ts'
+import { SegmentError } from '#wal/segment-reader.ts'
+import { type SegmentScan, scanSegment } from '#wal/segment-scan.ts'
 import type { CliContext } from './context.ts'
 import { isoMicros, writeRecords } from './records.ts'
 
@@ -81,8 +82,8 @@ function describe(path: string, { header }: SegmentScan, footer: ReturnType<Segm
     `log         ${header.logName}`,
     `seq         ${header.seq}`,
     `incarnation ${header.incarnation}`,
-    `created     ${isoMicros(header.createdAtMicros)}`,
   ]
+  if (header.createdAtMicros !== undefined) lines.push(`created     ${isoMicros(header.createdAtMicros)}`)
   if (footer !== undefined) {
     lines.push(`received    ${isoMicros(footer.firstReceivedAtMicros)} to ${isoMicros(footer.lastReceivedAtMicros)}`)
     lines.push(`sealed      ${isoMicros(footer.sealedAtMicros)}`)

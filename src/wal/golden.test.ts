@@ -11,8 +11,9 @@ import { createLogger } from '#lib/telemetry.ts'
 import { listSegments } from './directory.ts'
 import { decodeFrame, type Frame } from './frame.ts'
 import { HEADER_BYTES } from './segment-file.ts'
-import { openSegment, scanSegment } from './segment-reader.ts'
+import { openSegment } from './segment-reader.ts'
 import { computeSalt } from './segment-salt.ts'
+import { scanSegment } from './segment-scan.ts'
 import { Wal } from './wal.ts'
 
 const fixtures = resolve(import.meta.dirname, '../../test/fixtures/wal')
@@ -64,6 +65,7 @@ test('the golden files were never rewritten', async () => {
     'http-ndjson.wal': 'cca342384dccf0e8',
     'http-ndjson.wal.zst': 'fc4313b2474f141b',
     'mqtt-single.wal': '781e39bef6cf5e61',
+    'salt-key': '5846d2ec3a5a7091',
     'torn.open': '3e9e6e28b5eb11f2',
   })
 })

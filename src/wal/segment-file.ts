@@ -171,6 +171,14 @@ export function startsFooter(bytes: Buffer, offset: number): boolean {
   return bytes.byteLength - offset >= 8 && bytes.compare(FOOTER_MAGIC, 0, 8, offset, offset + 8) === 0
 }
 
+/**
+ * Returns the salt that the bytes at `offset` would have as a footer. It proves nothing: a client can send such bytes. Only for a person who
+ * looks at a file whose header is damaged.
+ */
+export function claimedSalt(bytes: Buffer, offset: number): Salt | undefined {
+  return startsFooter(bytes, offset) && bytes.byteLength - offset >= FOOTER_BYTES ? readSalt(bytes, offset + 80) : undefined
+}
+
 function writeSalt(into: Buffer, { length, crc }: Salt, offset: number): void {
   into.writeUInt32LE(length, offset)
   into.writeUInt32LE(crc, offset + 4)

@@ -10,7 +10,8 @@ import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { listSegments } from './directory.ts'
 import { HEADER_BYTES } from './segment-file.ts'
-import { openSegment, SegmentError, scanSegment } from './segment-reader.ts'
+import { openSegment, SegmentError } from './segment-reader.ts'
+import { scanSegment } from './segment-scan.ts'
 import { Wal } from './wal.ts'
 
 /** Payload sizes from zero to several buffers. */
@@ -88,7 +89,9 @@ describe('damage is found', () => {
     await expect(readAll(await kept(Buffer.concat([bytes.subarray(0, 500), bytes.subarray(600)])))).rejects.toThrow('damaged')
     await expect(readAll(await kept(bytes.subarray(0, -1)))).rejects.toThrow('no footer')
     await expect(readAll(await kept(Buffer.concat([bytes, Buffer.from('x')])))).rejects.toThrow('no footer')
-    await expect(scanned(await kept(Buffer.concat([bytes, Buffer.from('x')])))).rejects.toThrow('bytes after its footer')
+    await expect(scanned(await kept(Buffer.concat([bytes, Buffer.from('x')])))).rejects.toThrow(
+      `is damaged at byte ${bytes.byteLength} (1 bytes)`,
+    )
     await expect(readAll(await kept(bytes.subarray(0, 100)))).rejects.toThrow('inside the header')
     await expect(readAll(await kept(Buffer.alloc(0)))).rejects.toThrow('inside the header')
   })

@@ -1,5 +1,5 @@
 /**
- * Reads sealed segments, plain or zstd-compressed.
+ * Reads sealed segments.
  *
  * Owns: the check that a segment is intact: every frame's crc, the footer's counts and its chain. Does not own: what to do with a damaged
  * segment (salvage.ts).
@@ -7,7 +7,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Files, OpenFile } from '#lib/files.ts'
-import { type ByteSource, fileChunks, isZstd, plainSource, zstdSource } from './byte-source.ts'
+import { type ByteSource, fileChunks, plainSource } from './byte-source.ts'
 import { type Frame, isSameSalt } from './frame.ts'
 import { type FrameRunEnd, readFrames } from './frame-stream.ts'
 import {
@@ -100,41 +100,8 @@ export function describeForeignHeader(header: SegmentHeader, segment: SegmentIde
   return `the header belongs to another segment, ${logName}/${seq}-${incarnation}`
 }
 
-export interface SegmentScan {
-  readonly header: SegmentHeader
-  /** Defined once frames() has ended without an error. */
-  footer(): SegmentFooter | undefined
-  /** Like SegmentReader.frames. Throws SegmentError 'unsealed' after the last intact frame of a segment without a footer. */
-  frames(bufferBytesMax: number): AsyncIterable<readonly Frame[]>
-  close(): Promise<void>
-}
-
-/** Opens a segment file of any kind, sealed or not, plain or zstd, to be read once from its start. */
-export async function scanSegment(files: Files, path: string): Promise<SegmentScan> {
-  const file = await files.open(path, 'read')
-  const source = (await isZstd(file)) ? zstdSource(file) : plainSource(file, 0)
-  const close = async () => {
-    await source.close()
-    await file.close()
-  }
-  try {
-    const header = await readHeader(path, source)
-    let footer: SegmentFooter | undefined
-    return {
-      header,
-      footer: () => footer,
-      async *frames(bufferBytesMax) {
-        footer = yield* intactFrames(path, source, header, bufferBytesMax, undefined)
-      },
-      close,
-    }
-  } catch (error) {
-    await close()
-    throw error
-  }
-}
-
-async function readHeader(path: string, source: ByteSource): Promise<SegmentHeader> {
+/** Reads the header of a segment, from the start of the source. Throws SegmentError if it is damaged. */
+export async function readHeader(path: string, source: ByteSource): Promise<SegmentHeader> {
   const bytes = Buffer.alloc(HEADER_BYTES)
   const got = await readSource(path, source, bytes)
   const header = decodeHeader(bytes.subarray(0, got))
@@ -182,7 +149,8 @@ async function readFooter(file: OpenFile, bytes: number, header: SegmentHeader):
   return footer
 }
 
-async function* intactFrames(
+/** Yields the frames behind the header. Throws SegmentError at the first damage. */
+export async function* intactFrames(
   path: string,
   source: ByteSource,
   header: SegmentHeader,

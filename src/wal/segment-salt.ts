@@ -87,10 +87,15 @@ export class WrittenSaltKey {
     if (known !== undefined) return known
     const isReplacement = (await listSegments(this.#files, this.#directory)).length > 0
     const secret = randomBytes(SECRET_BYTES)
-    const text = `${secret.toString('hex')} ${isReplacement ? 'replacement' : 'first'}`
-    await writeDurably(this.#files, join(this.#directory, saltKeyName), Buffer.from(`${text} ${checkOf(text)}\n`, 'latin1'))
-    return { secret, isReplacement }
+    const key = { secret, isReplacement }
+    await writeDurably(this.#files, join(this.#directory, saltKeyName), encodeSaltKey(key))
+    return key
   }
+}
+
+export function encodeSaltKey({ secret, isReplacement }: SaltKey): Uint8Array {
+  const text = `${Buffer.from(secret).toString('hex')} ${isReplacement ? 'replacement' : 'first'}`
+  return Buffer.from(`${text} ${checkOf(text)}\n`, 'latin1')
 }
 
 function checkOf(text: string): string {

@@ -19,6 +19,7 @@ export const segmentCommands = buildRouteMap({
   },
   docs: {
     brief: 'read segments of the write-ahead log',
-    fullDescription: 'Reads a segment of the write-ahead log (.wal, .open, .quarantine) or of a bucket (.wal.zst).',
+    fullDescription:
+      'Reads a segment of the write-ahead log (.wal, .open, .quarantine) or of a bucket (.wal.zst). Continues behind damage, says where it is, and exits with 1.',
   },
 })

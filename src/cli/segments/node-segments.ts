@@ -15,7 +15,7 @@ import { commitId } from '#model/commit.ts'
 import { readBlocked } from '#node/blocked-file.ts'
 import { OutboxFiles } from '#node/outbox-files.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
-import { scanSegment } from '#wal/segment-reader.ts'
+import { scanSegment } from '#wal/segment-scan.ts'
 import { type Owner, readOwners, unowned } from './owners.ts'
 
 export type NodeSegment = {
@@ -157,7 +157,8 @@ async function readFooterOrHeader(
     }
     const scan = await scanSegment(systemFiles, file.path)
     await scan.close()
-    return { records: null, since: isoTimestamp(Math.floor(scan.header.createdAtMicros / 1000)) }
+    const { createdAtMicros } = scan.header
+    return { records: null, since: createdAtMicros === undefined ? null : isoTimestamp(Math.floor(createdAtMicros / 1000)) }
   } catch (error) {
     if (errorCode(error) === 'ENOENT') throw error
     return { records: null, since: null }
