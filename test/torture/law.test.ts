@@ -69,7 +69,7 @@ describe('the law', () => {
   })
 
   test('finds a stuck record', () => {
-    const stuck = { path: 'wal/3.wal', reason: undefined, records: new Set(['1/0', '1/1']) }
+    const stuck = { path: 'wal/3.wal', log: endpointId, reason: undefined, records: new Set(['1/0', '1/1']) }
     expect(lawsOf(aRound({ ...withSegments(first), leftovers: [stuck] }))).toEqual(['lost', 'stranded'])
     expect(judge(aRound({ ...withSegments(first), leftovers: [{ ...stuck, reason: 'parked' }] }))).toMatchObject({
       findings: [],
@@ -97,9 +97,24 @@ describe('the law', () => {
   })
 
   test('allows what the harness damaged to be missing, and names it, but not to be doubled', () => {
-    const damaged = new Map([[1, 'bit flip']])
+    const damaged = new Map([[1, { reason: 'bit flip', isSealed: false }]])
     expect(judge(aRound({ ...withSegments(first), damaged }))).toMatchObject({ findings: [], lostToDamage: ['1/0', '1/1'] })
     expect(lawsOf(aRound({ ...withSegments(first, second, aSegment(2, ['1/0', '1/1'])), damaged }))).toEqual(['doubled'])
+  })
+
+  test('finds damage of a sealed segment that is neither counted nor listed', () => {
+    const damaged = new Map([[1, { reason: 'bit flip', isSealed: true }]])
+    expect(lawsOf(aRound({ ...withSegments(first), damaged }))).toEqual(['uncounted'])
+    const counted = { ...first, marker: { ...first.marker, records_damaged: 2 } }
+    expect(lawsOf(aRound({ ...withSegments(counted), damaged }))).toEqual([])
+    const original = { path: 'wal/1.quarantine', log: endpointId, reason: 'quarantined', records: new Set<string>() }
+    expect(lawsOf(aRound({ ...withSegments(first), damaged, leftovers: [original] }))).toEqual([])
+  })
+
+  test('allows a drain that a listed segment holds', () => {
+    const held = anEndpoint([first, second], { status: 'draining', isDeleted: true, statusReasons: ['1 quarantined'] })
+    const original = { path: 'wal/1.quarantine', log: endpointId, reason: 'quarantined', records: new Set<string>() }
+    expect(lawsOf(aRound({ endpoints: [held], leftovers: [original] }))).toEqual([])
   })
 
   test('finds a commit that differs from its marker, or lacks it', () => {

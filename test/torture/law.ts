@@ -6,7 +6,7 @@
  */
 import type { Commit } from '../support/api-client.ts'
 import type { Delivered, RecordName } from './bucket-contents.ts'
-import type { Sent } from './ledger.ts'
+import type { Damage, Sent } from './ledger.ts'
 import { listSome } from './text.ts'
 
 export type Finding = { readonly law: string; readonly text: string }
@@ -14,6 +14,8 @@ export type Finding = { readonly law: string; readonly text: string }
 /** What the node still has of an endpoint's records. */
 export type Leftover = {
   readonly path: string
+  /** The endpoint, or empty for a commit that waits for control. */
+  readonly log: string
   /** Why it is there, as `inlet segments` says; undefined if nothing says so. */
   readonly reason: string | undefined
   /** Records that it contains. */
@@ -40,7 +42,7 @@ export type ViewCount = { readonly processed: number; readonly accepted: number;
 export type Observed = {
   readonly sent: readonly Sent[]
   /** Requests that the harness damaged, by id. */
-  readonly damaged: ReadonlyMap<number, string>
+  readonly damaged: ReadonlyMap<number, Damage>
   readonly endpoints: readonly ObservedEndpoint[]
   readonly leftovers: readonly Leftover[]
   /** What healthy processes do not do. */
@@ -63,7 +65,8 @@ export function judge(observed: Observed): Judgement {
   const findings = [
     ...records.findings,
     ...judgeInvented(observed, copies),
-    ...observed.endpoints.flatMap(judgeEndpoint),
+    ...observed.endpoints.flatMap((endpoint) => judgeEndpoint(endpoint, observed)),
+    ...judgeCounting(observed, records.lostToDamage),
     ...observed.leftovers.flatMap(judgeLeftover),
     ...observed.troubles.map((text) => ({ law: 'processes', text })),
   ]
@@ -146,10 +149,29 @@ function judgeInvented({ sent }: Observed, copies: ReadonlyMap<RecordName, Copie
     : [{ law: 'invented', text: `committed, but never sent to this endpoint: ${listSome(invented)}` }]
 }
 
-function judgeEndpoint(endpoint: ObservedEndpoint): readonly Finding[] {
+/** What was lost in a sealed segment is counted in its commit, or the segment is listed. The end of an open one cannot be told from a torn write. */
+function judgeCounting({ sent, damaged, endpoints, leftovers }: Observed, lost: readonly RecordName[]): readonly Finding[] {
+  const requests = new Set(lost.map((name) => Number(name.split('/')[0])))
+  const wrong = [...requests].filter((id) => {
+    const endpoint = endpoints.find((each) => each.id === sent[id]?.endpointId)
+    const isCounted = endpoint?.delivered.some(({ marker }) => ((marker as Counted).records_damaged ?? 0) > 0) === true
+    const isListed = leftovers.some(({ log, reason }) => log === endpoint?.id && reason !== undefined)
+    return damaged.get(id)?.isSealed === true && !isCounted && !isListed
+  })
+  return wrong.length === 0
+    ? []
+    : [{ law: 'uncounted', text: `lost to damage, but neither counted nor listed: requests ${listSome(wrong)}` }]
+}
+
+type Counted = { readonly records_damaged?: number }
+
+function judgeEndpoint(endpoint: ObservedEndpoint, { leftovers }: Observed): readonly Finding[] {
   const { id, delivered, status, statusReasons, isDeleted, hasDirectory } = endpoint
   const texts: string[] = []
-  if (isDeleted && status !== undefined) texts.push(`is still ${status} after it was deleted: ${statusReasons.join('; ')}`)
+  // A segment that was set aside holds a drain, which says so.
+  const isHeld = leftovers.some(({ log, reason }) => log === id && reason !== undefined) && statusReasons.length > 0
+  if (isDeleted && status !== undefined && !isHeld)
+    texts.push(`is still ${status} after it was deleted: ${statusReasons.join('; ')}`)
   if (isDeleted && status === undefined && hasDirectory) texts.push('is gone from the API, but not from the node')
   if (!isDeleted && status !== 'active') texts.push(`is ${status ?? 'gone'} after everything healed: ${statusReasons.join('; ')}`)
   const ids = delivered.map(({ marker }) => marker.id)

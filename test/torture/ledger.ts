@@ -14,10 +14,13 @@ export type Sent = {
   readonly attempts: Outcome[]
 }
 
+/** `isSealed`: the segment was sealed, so what is lost must be counted. */
+export type Damage = { readonly reason: string; readonly isSealed: boolean }
+
 export class Ledger {
   readonly sent: Sent[] = []
-  /** Requests that the harness damaged itself, by id, with the reason. */
-  readonly damaged = new Map<number, string>()
+  /** Requests that the harness damaged itself, by id. */
+  readonly damaged = new Map<number, Damage>()
   acknowledgedRecords = 0
   /** When a request that began at `startedAt` was acknowledged. */
   onAcknowledged: (sent: Sent, startedAt: number) => void = () => undefined
@@ -41,8 +44,8 @@ export class Ledger {
     return outcome
   }
 
-  noteDamage(ids: Iterable<number>, reason: string): void {
-    for (const id of ids) this.damaged.set(id, reason)
+  noteDamage(ids: Iterable<number>, damage: Damage): void {
+    for (const id of ids) this.damaged.set(id, damage)
   }
 }
 

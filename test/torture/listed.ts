@@ -1,30 +1,33 @@
-/** Why segments are on the node, as far as the node says so. */
-import { readdirSync, readFileSync } from 'node:fs'
+/** What `inlet segments list --json` says about the segments on the node. */
+import { execFile } from 'node:child_process'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Rig } from './rig.ts'
 
-/** Returns the reason by segment, `<log>/<seq>-<incarnation>`. */
-export async function listedReasons(rig: Rig): Promise<ReadonlyMap<string, string>> {
-  const reasons = new Map<string, string>()
-  for (const log of list(rig.wal)) {
-    for (const name of list(join(rig.wal, log))) {
-      const [, segment] = /^(.+)\.quarantine$/.exec(name) ?? []
-      if (segment !== undefined) reasons.set(`${log}/${segment}`, 'quarantined')
-    }
-  }
-  const crashes = join(rig.data, 'node/crashes')
-  for (const name of list(crashes)) {
-    if (!name.endsWith('.parked.json')) continue
-    const { reason } = JSON.parse(readFileSync(join(crashes, name), 'utf8'))
-    rig.note(`parked ${name}: ${reason}`)
-  }
-  return reasons
+const program = join(import.meta.dirname, '../../src/main.ts')
+const run = promisify(execFile)
+
+/** States in which a segment may stay: a person has to decide about it. */
+const settled = ['parked', 'quarantined']
+
+type Listed = {
+  readonly name: string
+  readonly state: string
+  readonly owner: string
+  readonly log: string
+  readonly reason: string
 }
 
-function list(directory: string): readonly string[] {
-  try {
-    return readdirSync(directory)
-  } catch {
-    return []
-  }
+/** Returns why segments stay on the node, by `<log>/<seq>-<incarnation>`. Those that are merely on their way have no reason to. */
+export async function listReasons({ environment }: Rig): Promise<ReadonlyMap<string, string>> {
+  const { stdout } = await run(process.execPath, [program, 'segments', 'list', '--json'], { env: environment }).catch(
+    // With unreadable files it exits with 1 and lists the rest.
+    (error: { readonly stdout?: string; readonly message: string }) => {
+      if (error.stdout === undefined || error.stdout === '') throw new Error(error.message)
+      return { stdout: error.stdout }
+    },
+  )
+  const { segments } = JSON.parse(stdout) as { readonly segments: readonly Listed[] }
+  const staying = segments.filter(({ state, owner, log }) => settled.includes(state) || owner !== log)
+  return new Map(staying.filter(({ reason }) => reason !== '').map(({ name, state, reason }) => [name, `${state}: ${reason}`]))
 }

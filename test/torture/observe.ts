@@ -1,11 +1,11 @@
 /** Collects what the law judges: the buckets, the API, the node's disk, and what the processes said. */
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { BucketContents } from './bucket-contents.ts'
 import type { Observed, ObservedEndpoint, ViewCount } from './law.ts'
-import { listedReasons } from './listed.ts'
+import { listReasons } from './listed.ts'
 import type { Rig, RigEndpoint } from './rig.ts'
-import { findLeftovers } from './segments.ts'
+import { findLeftovers, findSegments, findWaitingCommits } from './segments.ts'
 
 export async function observe(rig: Rig, troubles: readonly string[]): Promise<Observed> {
   await using contents = await BucketContents.open(rig.buckets)
@@ -15,21 +15,23 @@ export async function observe(rig: Rig, troubles: readonly string[]): Promise<Ob
     sent: rig.ledger.sent,
     damaged: rig.ledger.damaged,
     endpoints,
-    leftovers: findLeftovers(rig.data, await listedReasons(rig)),
+    leftovers: findLeftovers(rig.data, await listReasons(rig)),
     troubles: [...rig.processes.troubles, ...troubles],
   }
 }
 
-/** Returns what is not quiet yet, or undefined if everything is. */
+/** Returns what is not quiet yet, or undefined if everything is. Segments that were set aside may stay; the law asks why. */
 export async function findUnrest(rig: Rig): Promise<string | undefined> {
   if (!rig.processes.isEverythingReady) return 'a process is not ready'
-  const left = findLeftovers(rig.data, await listedReasons(rig)).find(({ reason }) => reason === undefined)
-  if (left !== undefined) return `${left.path} is left`
+  const segments = findSegments(rig.wal)
+  const left = [...segments.filter((path) => !path.endsWith('.quarantine')), ...findWaitingCommits(rig.data)][0]
+  if (left !== undefined) return `${left} is left`
+  const setAside = new Set(segments.map((path) => basename(dirname(path))))
   for (const { id, isDeleted } of rig.endpoints) {
     const { status, body } = await rig.management.call('GET', `/v1/endpoints/${id}`)
-    if (isDeleted && status !== 404) return `endpoint ${id} is not deleted yet: ${body.status_reasons.join('; ')}`
-    if (isDeleted) continue
-    if (body.status !== 'active') return `endpoint ${id} is ${body.status}: ${body.status_reasons.join('; ')}`
+    if (status === 404) continue
+    const unrest = `endpoint ${id} is ${body.status}: ${body.status_reasons.join('; ')}`
+    if (isDeleted ? !setAside.has(id) : body.status !== 'active') return unrest
     if (body.lag.undelivered_segments > 0) return `endpoint ${id} has ${body.lag.undelivered_segments} undelivered segments`
   }
   return undefined

@@ -53,6 +53,12 @@ export class Processes {
     return this.#running.get(name)?.isEnded === false
   }
 
+  /** Whether the process is ready, not stopped, and has a healthy disk. */
+  isHealthy(name: ProcessName): boolean {
+    const running = this.#running.get(name)
+    return running?.isEnded === false && running.isReady && !running.isPaused && this.#steering[name].files.length === 0
+  }
+
   get isEverythingReady(): boolean {
     return processNames.every((name) => this.isRunning(name) && this.#running.get(name)?.isReady === true)
   }

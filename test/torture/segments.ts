@@ -1,6 +1,6 @@
 /** The files that the node still has, with the records in them, and why they are there. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { RecordName } from './bucket-contents.ts'
 import type { Leftover } from './law.ts'
 import { recordsIn } from './ledger.ts'
@@ -26,14 +26,17 @@ export function findLeftovers(data: string, reasons: ReadonlyMap<string, string>
   const wal = join(data, 'node/wal')
   const segments = findSegments(wal).map((path) => {
     const name = path.slice(wal.length + 1).replace(segmentPattern, '')
-    return { path, reason: reasons.get(name), records: recordsOf(path) }
+    return { path, log: basename(dirname(path)), reason: reasons.get(name), records: recordsOf(path) }
   })
-  const outbox = join(data, 'node/outbox')
-  const commits = existsSync(outbox) ? readdirSync(outbox, { recursive: true, encoding: 'utf8' }) : []
-  const waiting = commits
-    .filter((name) => name.endsWith('.json'))
-    .map((name) => ({ path: join(outbox, name), reason: undefined, records: new Set<RecordName>() }))
+  const waiting = findWaitingCommits(data).map((path) => ({ path, log: '', reason: undefined, records: new Set<RecordName>() }))
   return [...segments, ...waiting]
+}
+
+/** Returns the commits that control has not recorded yet. */
+export function findWaitingCommits(data: string): readonly string[] {
+  const outbox = join(data, 'node/outbox')
+  const names = existsSync(outbox) ? readdirSync(outbox, { recursive: true, encoding: 'utf8' }) : []
+  return names.filter((name) => name.endsWith('.json')).map((name) => join(outbox, name))
 }
 
 function recordsOf(path: string): ReadonlySet<RecordName> {

@@ -25,7 +25,7 @@ export function flip({ state, seed }: Extract<Fault, { kind: 'flip' }>, rig: Rig
   if (bytes === undefined || bytes.length === 0) return undefined
   const offset = random.between(0, bytes.length - 1)
   const hit = requestsAt(bytes, offset)
-  rig.ledger.noteDamage(hit, `bit flip at byte ${offset} of ${path}`)
+  rig.ledger.noteDamage(hit, { reason: `bit flip at byte ${offset} of ${path}`, isSealed: state === 'sealed' })
   if (!flipBit(path, offset, (bytes[offset] ?? 0) ^ (1 << random.between(0, 7)))) return undefined
   rig.note(`flipped a bit at byte ${offset} of ${bytes.length} in ${path}, which may cost ${hit.length} requests`)
   return undefined
