@@ -70,7 +70,7 @@ describe('the law', () => {
 
   test('finds a stuck record', () => {
     const stuck = { path: 'wal/3.wal', log: endpointId, reason: undefined, records: new Set(['1/0', '1/1']) }
-    expect(lawsOf(aRound({ ...withSegments(first), leftovers: [stuck] }))).toEqual(['lost', 'stranded'])
+    expect(lawsOf(aRound({ ...withSegments(first), leftovers: [stuck] }))).toEqual(['stranded'])
     expect(judge(aRound({ ...withSegments(first), leftovers: [{ ...stuck, reason: 'parked' }] }))).toMatchObject({
       findings: [],
       listedRecords: 2,

@@ -67,7 +67,7 @@ export function judge(observed: Observed): Judgement {
     ...judgeInvented(observed, copies),
     ...observed.endpoints.flatMap((endpoint) => judgeEndpoint(endpoint, observed)),
     ...judgeCounting(observed, records.lostToDamage),
-    ...observed.leftovers.flatMap(judgeLeftover),
+    ...judgeLeftovers(observed),
     ...observed.troubles.map((text) => ({ law: 'processes', text })),
   ]
   const rejected = observed.endpoints.flatMap(({ delivered }) => delivered.flatMap(({ views }) => views[0]?.rejected.length ?? 0))
@@ -101,6 +101,9 @@ function judgeRecords({ sent, damaged, leftovers }: Observed, copies: ReadonlyMa
   const problems = { lost: new Set<number>(), doubled: new Set<number>(), torn: new Set<number>() }
   const places = new Set<string>()
   const lostToDamage: RecordName[] = []
+  const recordsIn = (some: readonly Leftover[]) => new Set(some.flatMap(({ records }) => [...records]))
+  const listedRecords = recordsIn(leftovers.filter(({ reason }) => reason !== undefined))
+  const strandedRecords = recordsIn(leftovers.filter(({ reason }) => reason === undefined))
   let listed = 0
   for (const { id, size, attempts } of sent) {
     const least = attempts.filter((outcome) => outcome === 'acknowledged').length
@@ -117,17 +120,18 @@ function judgeRecords({ sent, damaged, leftovers }: Observed, copies: ReadonlyMa
       }
       if (number >= least) continue
       if (damaged.has(id)) lostToDamage.push(name)
-      else if (leftovers.some(({ reason, records }) => reason !== undefined && records.has(name))) listed += 1
-      else problems.lost.add(id)
+      else if (listedRecords.has(name)) listed += 1
+      // Those are found as stranded.
+      else if (!strandedRecords.has(name)) problems.lost.add(id)
     }
-    if (found.size > 1 && !damaged.has(id) && !problems.lost.has(id) && !problems.doubled.has(id) && listed === 0) {
+    if (found.size > 1 && !damaged.has(id) && !problems.lost.has(id) && !problems.doubled.has(id) && leftovers.length === 0) {
       problems.torn.add(id)
     }
   }
   const { lost, doubled, torn } = problems
   const findings: Finding[] = []
   const all = (ids: ReadonlySet<number>) => `${ids.size} requests: ${listSome(ids)}`
-  if (lost.size > 0) findings.push({ law: 'lost', text: `acknowledged, but neither committed nor listed: ${all(lost)}` })
+  if (lost.size > 0) findings.push({ law: 'lost', text: `acknowledged, but neither committed nor on the node: ${all(lost)}` })
   if (doubled.size > 0) {
     findings.push({ law: 'doubled', text: `committed more often than sent: ${all(doubled)}, in segments ${listSome(places)}` })
   }
@@ -245,7 +249,14 @@ function compareCounters({ delivered, counters }: ObservedEndpoint): readonly st
   })
 }
 
-function judgeLeftover({ path, reason, records }: Leftover): readonly Finding[] {
-  if (reason !== undefined) return []
-  return [{ law: 'stranded', text: `left on the node without a reason: ${path} (${records.size} records)` }]
+function judgeLeftovers({ leftovers }: Observed): readonly Finding[] {
+  const stranded = leftovers.filter(({ reason }) => reason === undefined)
+  return [...Map.groupBy(stranded, ({ log }) => log).values()].map((files) => {
+    const records = files.reduce((sum, file) => sum + file.records.size, 0)
+    const names = listSome(
+      files.map(({ path }) => path),
+      2,
+    )
+    return { law: 'stranded', text: `left on the node without a reason: ${files.length} files with ${records} records: ${names}` }
+  })
 }

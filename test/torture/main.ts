@@ -51,7 +51,7 @@ async function runRounds({ minutes, seed, kinds, round: only, keep }: Options): 
       const plan = drawPlan({ seed, round, random: new Random(seedOfRound(seed, round)), kinds, faultsMs })
       const reported = await runAndKeep(plan, state, keep)
       progress.acknowledgedBefore += reported.acknowledgedRecords
-      progress.print(describeRound(reported))
+      for (const line of describeRound(reported)) progress.print(line)
       done.push(reported)
     }
   } finally {

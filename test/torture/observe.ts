@@ -29,7 +29,10 @@ export async function findUnrest(rig: Rig): Promise<string | undefined> {
   const setAside = new Set(segments.map((path) => basename(dirname(path))))
   for (const { id, isDeleted } of rig.endpoints) {
     const { status, body } = await rig.management.call('GET', `/v1/endpoints/${id}`)
-    if (status === 404) continue
+    if (status === 404) {
+      if (existsSync(join(rig.wal, id))) return `deleted endpoint ${id} has a directory on the node`
+      continue
+    }
     const unrest = `endpoint ${id} is ${body.status}: ${body.status_reasons.join('; ')}`
     if (isDeleted ? !setAside.has(id) : body.status !== 'active') return unrest
     if (body.lag.undelivered_segments > 0) return `endpoint ${id} has ${body.lag.undelivered_segments} undelivered segments`

@@ -1,4 +1,5 @@
 /** The report at the end of a run. */
+import type { Finding } from './law.ts'
 import { describePlan, type FaultKind } from './plan.ts'
 import type { RoundResult } from './round.ts'
 import { count, listSome, seconds } from './text.ts'
@@ -7,10 +8,13 @@ import { count, listSome, seconds } from './text.ts'
 export type Reported = RoundResult & { readonly kept: string | undefined }
 
 /** What is printed as soon as a round is done. */
-export function describeRound({ plan, findings, acknowledgedRecords, faults, quietMs }: Reported): string {
+export function describeRound({ plan, findings, acknowledgedRecords, faults, quietMs }: Reported): readonly string[] {
   const verdict = findings.length === 0 ? 'no finding' : `${findings.length} findings`
   const number = [...faults.values()].reduce((sum, each) => sum + each, 0)
-  return `round ${plan.round}: ${verdict}; ${number} faults, ${count(acknowledgedRecords)} records acknowledged, quiet after ${seconds(quietMs)}`
+  return [
+    `round ${plan.round}: ${verdict}; ${number} faults, ${count(acknowledgedRecords)} records acknowledged, quiet after ${seconds(quietMs)}`,
+    ...findings.map(describeFinding),
+  ]
 }
 
 export function describeRun(seed: number, rounds: readonly Reported[]): readonly string[] {
@@ -50,9 +54,13 @@ function slowest(kind: FaultKind, rounds: readonly Reported[]): string {
 function findingLines(seed: number, { plan, findings, kept }: Reported): readonly string[] {
   return [
     `FINDINGS in round ${plan.round}; again: npm run torture -- --seed ${seed} --round ${plan.round}`,
-    ...findings.map(({ law, text }) => `  ${law}: ${text}`),
+    ...findings.map(describeFinding),
     `  directory: ${kept ?? 'not kept'} (log.ndjson, events.log, data/)`,
     '  plan:',
     ...describePlan(plan).map((line) => `    ${line}`),
   ]
+}
+
+function describeFinding({ law, text }: Finding): string {
+  return `  ${law}: ${text}`
 }
