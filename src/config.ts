@@ -130,6 +130,12 @@ export const options = {
     optional(z.string().min(32)),
     'secret shared by control and nodes; empty: created at the first start and stored in `<data>/node-token`',
   ),
+  operatorToken: option(
+    'INLET_OPERATOR_TOKEN',
+    '',
+    optional(z.string().min(32)),
+    'secret of the operator for `/v1/nodes` of the management API (`Authorization: Bearer`); empty: created at the first start and stored in `<data>/operator-token`',
+  ),
   advertiseAddresses: option(
     'INLET_NODE_ADDRESSES',
     '127.0.0.1',
@@ -265,6 +271,7 @@ function buildPaths(data: string) {
     data,
     database: join(data, 'inlet.db'),
     nodeToken: join(data, 'node-token'),
+    operatorToken: join(data, 'operator-token'),
     nodeId: join(data, 'node', 'id'),
     ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),

@@ -1,6 +1,7 @@
 /** The composition of the control process. */
 import { randomBytes } from 'node:crypto'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
+import { readOrCreateOperatorToken } from '#auth/operator-token.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, httpUrl } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -29,6 +30,7 @@ import { createDrainRemoval } from './services/drains.ts'
 import { endpointService } from './services/endpoints.ts'
 import { EpochFeed } from './services/epoch-feed.ts'
 import { createHousekeeping } from './services/housekeeping.ts'
+import { inventoryService } from './services/inventory.ts'
 import { JobLeases } from './services/job-leases.ts'
 import { jobService } from './services/jobs.ts'
 import { keyService } from './services/keys.ts'
@@ -87,6 +89,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const objectStores = opened.stores
   const compile: DefinitionCompiler = compileView
   const nodeToken = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
+  const operatorToken = config.operatorToken ?? (await readOrCreateOperatorToken(config.paths.operatorToken))
 
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
   const applyChange = announceChanges(store, feed)
@@ -107,6 +110,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     credentials: {
       verifyToken: (token) => tokens.verify(token),
       isNodeToken: (token) => secretsEqual(token, nodeToken),
+      isOperatorToken: (token) => secretsEqual(token, operatorToken),
     },
     notReadyReasons: async () =>
       stopping
@@ -141,6 +145,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       commits: commitService({ store, clock }),
       jobs: jobService({ store, clock }),
       jobLeases: new JobLeases({ store, clock, logger }),
+      inventory: inventoryService({ store, clock }),
       nodes: nodeService({ store, feed, clock, logger }),
       snapshots,
     },

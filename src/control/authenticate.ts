@@ -7,16 +7,17 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { AppError } from '#errors.ts'
 import { InvariantError, unreachable } from '#lib/assert.ts'
-import type { Principal, Scope } from '#model/api-key.ts'
+import { apiKeyPattern, type Principal, type Scope } from '#model/api-key.ts'
 import { referencePrefix } from './reference-page.ts'
 
 /**
  * - `admin`, `metrics`: an access token of that scope (admin holds every scope of the management API)
  * - `any`: any valid access token
  * - `node`: the node token
+ * - `operator`: the operator token
  * - `public`: no credentials
  */
-export type RouteScope = 'admin' | 'metrics' | 'any' | 'node' | 'public'
+export type RouteScope = 'admin' | 'metrics' | 'any' | 'node' | 'operator' | 'public'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -34,6 +35,8 @@ export type Credentials = {
   readonly verifyToken: (token: string) => Promise<Principal>
   /** Compares in constant time. */
   readonly isNodeToken: (token: string) => boolean
+  /** Compares in constant time. */
+  readonly isOperatorToken: (token: string) => boolean
 }
 
 const sufficient: Record<'admin' | 'metrics' | 'any', readonly Scope[]> = {
@@ -62,6 +65,8 @@ export function authenticate(app: FastifyInstance, credentials: Credentials): vo
       case 'node':
         if (!credentials.isNodeToken(bearerToken(request))) throw new AppError('unauthorized', 'the node token is not valid')
         return
+      case 'operator':
+        return requireOperator(bearerToken(request), credentials)
       case 'admin':
       case 'metrics':
       case 'any':
@@ -74,6 +79,13 @@ export function authenticate(app: FastifyInstance, credentials: Credentials): vo
         unreachable(scope)
     }
   })
+}
+
+/** A credential of an account is not enough, whatever its scopes: what it opens spans all accounts. */
+async function requireOperator(token: string, { isOperatorToken, verifyToken }: Credentials): Promise<void> {
+  if (isOperatorToken(token)) return
+  if (!apiKeyPattern.test(token)) await verifyToken(token)
+  throw new AppError('forbidden', 'this operation needs the operator token, not a credential of an account')
 }
 
 /** RFC 6750 §2.1. */

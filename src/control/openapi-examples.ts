@@ -16,6 +16,7 @@ const ids = {
   binding: id('b1'),
   key: id('c1'),
   node: id('f1'),
+  account: id('ac'),
   job: id('51'),
 }
 const actor = `key:${ids.key}`
@@ -92,6 +93,18 @@ const forcedDeletion = {
       bytes: 25_165_824,
     },
   ],
+}
+const totals = { open_segments: 1, sealed_segments: 2, parked_segments: 0, quarantined_segments: 0, bytes: 25_165_824 }
+const nodeProcess = { healthy: true, reasons: [], applied_epoch: 42, last_seen_at: at }
+const node = {
+  ...{ id: ids.node, region: 'fra', ipv4: ['192.0.2.10'], ipv6: ['2001:db8::10'], ingest_address: '192.0.2.10:8081' },
+  ...{ registered_at: at, healthy: true, ingest: nodeProcess, delivery: nodeProcess, segments: totals },
+  unowned: { open_segments: 0, sealed_segments: 0, parked_segments: 0, quarantined_segments: 0, bytes: 0 },
+  blocked_logs: 0,
+}
+const nodeLog = {
+  ...{ endpoint_id: ids.endpoint, account_id: ids.account, owner: 'active', ...totals, oldest_sealed_at: at },
+  ...{ blocked_by: null, append_blocked_by: null, closed: false },
 }
 const deploying = { ...endpoint, status: 'deploying', status_reasons: ['no node serves region fra'], dns_ipv4: [], dns_ipv6: [] }
 
@@ -338,6 +351,8 @@ export const examples: Readonly<Record<string, Example>> = {
     request: { endpoint_id: ids.endpoint, from_version: 1 },
     response: { ...job, kind: 'redrive', from_version: 1, from: null },
   },
+  listNodes: { response: page(node) },
+  listNodeSegments: { response: page(nodeLog) },
   listJobs: { response: page(job) },
   getJob: { response: { ...job, reasons } },
   pauseJob: { response: { ...job, status: 'paused' } },

@@ -24,6 +24,7 @@ import {
 import { DlqFile } from '#model/dlq-file.ts'
 import { ChangeEndpoint, CreateEndpoint, Endpoint, ForcedDeletion, MqttConfig } from '#model/endpoint.ts'
 import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
+import { LogOwner, Node, NodeLog, NodeProcess, SegmentTotals } from '#model/node.ts'
 import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
@@ -38,6 +39,7 @@ const credentials: Readonly<Record<Exclude<RouteScope, 'node'>, string>> = {
   admin: 'Needs a token of scope `admin`.',
   metrics: 'Needs a token of scope `metrics` or `admin`.',
   any: 'Accepts a token of any scope.',
+  operator: 'Needs the operator token: `INLET_OPERATOR_TOKEN`, or the content of `<data>/operator-token`.',
   public: 'Needs no token.',
 }
 
@@ -92,13 +94,18 @@ const components = {
   ForcedDeletion,
   Job,
   JobDetail,
+  LogOwner,
   MqttConfig,
+  Node,
+  NodeLog,
+  NodeProcess,
   PreviewColumn,
   PreviewIssue,
   PreviewRequest,
   PreviewResult,
   Problem,
   Redrive,
+  SegmentTotals,
   SuggestedColumn,
   Suggestion,
   SuggestRequest,
@@ -122,6 +129,7 @@ function impliedProblems({ config, schema }: Described): Readonly<Record<number,
   const validated = schema?.body !== undefined || schema?.querystring !== undefined
   return {
     ...(scope === 'public' ? {} : { 401: problem('the access token is missing or not valid') }),
+    ...(scope === 'operator' ? { 403: problem('the token is a credential of an account') } : {}),
     ...(scope === 'admin' || scope === 'metrics' ? { 403: problem(`the access token lacks the scope ${scope}`) } : {}),
     ...(schema?.params === undefined ? {} : { 404: problem('the account has no such resource') }),
     406: problem('the client does not accept application/json'),
@@ -138,7 +146,8 @@ function impliedProblems({ config, schema }: Described): Readonly<Record<number,
 const description = `The management API of Inlet: endpoints receive events, destinations store them, views give them types.
 
 Exchange an API key for an access token, then send it with every call: \`Authorization: Bearer <access token>\`. The field \`x-scope\` of an
-operation is the scope that its token needs: \`admin\`, \`metrics\` (\`admin\` works too), or \`any\`.
+operation is the scope that its token needs: \`admin\`, \`metrics\` (\`admin\` works too), or \`any\`. Operations with \`operator\`
+need the operator token of the installation instead.
 
 Errors have the format of RFC 7807. If an error has \`retry\`, send the same request again, after \`Retry-After\` seconds if that header is present.`
 
@@ -161,6 +170,7 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
       components: {
         securitySchemes: {
           accessToken: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'from POST /v1/token/exchange' },
+          operatorToken: { type: 'http', scheme: 'bearer', description: 'the secret of the operator of this installation' },
         },
       },
     },
@@ -173,7 +183,7 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
         ...schema,
         response: { ...impliedProblems(route as RouteOptions), ...(schema.response as object) },
         description: credentials[scope ?? 'admin'],
-        security: scope === 'public' ? [] : [{ accessToken: [] }],
+        security: scope === 'public' ? [] : [scope === 'operator' ? { operatorToken: [] } : { accessToken: [] }],
         'x-scope': scope,
       }
       return jsonSchemaTransform({ ...input, schema: described })

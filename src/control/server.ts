@@ -24,6 +24,7 @@ import { endpointRoutes } from './routes/endpoints.ts'
 import { type Health, healthRoutes } from './routes/health.ts'
 import { jobRoutes } from './routes/jobs.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { nodeRoutes } from './routes/nodes.ts'
 import { type Downloads, objectRoutes } from './routes/objects.ts'
 import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
 import { viewRoutes } from './routes/views.ts'
@@ -32,6 +33,7 @@ import type { Commits } from './services/commits.ts'
 import type { Destinations } from './services/destinations.ts'
 import type { DlqFiles } from './services/dlq-files.ts'
 import type { Endpoints } from './services/endpoints.ts'
+import type { Inventory } from './services/inventory.ts'
 import type { JobLeases } from './services/job-leases.ts'
 import type { Jobs } from './services/jobs.ts'
 import type { Keys } from './services/keys.ts'
@@ -79,6 +81,7 @@ type Services = {
   readonly jobs: Jobs
   readonly jobLeases: JobLeases
   readonly nodes: Nodes
+  readonly inventory: Inventory
   readonly snapshots: Snapshots
 }
 
@@ -151,6 +154,10 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       await byKey.register(viewRoutes(services))
       await byKey.register(bindingRoutes(services.bindings))
       await byKey.register(jobRoutes(services.jobs))
+    })
+    await api.register(async (byOperator) => {
+      byOperator.addHook('onRequest', byOperator.rateLimit({ max: requestsPerMinute, keyGenerator: () => 'operator' }))
+      await byOperator.register(nodeRoutes(services.inventory))
     })
   }
 }

@@ -123,6 +123,11 @@ function toProcessFacts(row: Database['node_processes']): ProcessFacts {
   }
 }
 
+/** Returns the nodes with these ids. */
+export function listNodesById(db: Db, ids: readonly string[]): Promise<readonly NodeFacts[]> {
+  return readNodes(db, ids)
+}
+
 async function readNodes(db: Db, ids: NodeIds): Promise<readonly NodeFacts[]> {
   const nodes = await db.selectFrom('nodes').selectAll().where('id', 'in', ids).orderBy('id').execute()
   const processes = await db.selectFrom('node_processes').selectAll().where('node_id', 'in', ids).execute()

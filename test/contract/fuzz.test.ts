@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { type TestAccount, useControl } from '../support/control.ts'
+import { operatorToken, type TestAccount, useControl } from '../support/control.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { runs } from '../support/thorough.ts'
 
@@ -17,6 +17,7 @@ const options = { numRuns: runs(6, 50), ...(seed === undefined ? {} : { seed: Nu
 type Schema = { readonly $ref?: string; readonly properties?: Record<string, unknown>; readonly anyOf?: readonly Schema[] }
 type Operation = {
   readonly operationId: string
+  readonly 'x-scope': string
   readonly parameters?: readonly { readonly name: string; readonly in: string }[]
   readonly requestBody?: { readonly content: Record<string, { readonly schema: Schema; readonly example: unknown }> }
 }
@@ -88,10 +89,14 @@ async function furnished() {
       string,
       string[]
     >,
-    byFolder: { destinations: [spare], views: [draft, view], endpoints: [endpoint], keys: [key], jobs: [job] } as Record<
-      string,
-      string[]
-    >,
+    byFolder: {
+      destinations: [spare],
+      views: [draft, view],
+      endpoints: [endpoint],
+      keys: [key],
+      jobs: [job],
+      nodes: [node.id],
+    } as Record<string, string[]>,
   }
 }
 
@@ -141,7 +146,8 @@ describe('any input', () => {
     for (const { template, method, operation } of all) {
       // Each run creates its own resources, because an operation may delete them.
       const { account, ids, fitting, byFolder, byOperation } = await furnished()
-      const authorization = `Bearer ${await tokenOf(account)}`
+      const token = operation['x-scope'] === 'operator' ? operatorToken : await tokenOf(account)
+      const authorization = `Bearer ${token}`
       const value = values(ids)
       const queryNames = (operation.parameters ?? []).filter((parameter) => parameter.in === 'query').map(({ name }) => name)
       const { schema, example } = operation.requestBody?.content['application/json'] ?? {}

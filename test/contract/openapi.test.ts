@@ -118,11 +118,13 @@ describe('the description', () => {
       const { summary, tags, security, responses } = operation
       expect({ summary, tags }, name).toEqual({ summary: expect.stringMatching(/.{8}/), tags: [expect.any(String)] })
       const scope = operation['x-scope']
-      expect(['admin', 'metrics', 'any', 'public'], name).toContain(scope)
-      expect(security, name).toEqual(scope === 'public' ? [] : [{ accessToken: [] }])
+      expect(['admin', 'metrics', 'any', 'operator', 'public'], name).toContain(scope)
+      expect(security, name).toEqual(
+        scope === 'public' ? [] : [scope === 'operator' ? { operatorToken: [] } : { accessToken: [] }],
+      )
       const statuses = Object.keys(responses)
       expect(statuses, name).toEqual(expect.arrayContaining(scope === 'public' ? ['429', '500'] : ['401', '429', '500']))
-      if (scope === 'admin' || scope === 'metrics') expect(statuses, name).toContain('403')
+      if (scope === 'admin' || scope === 'metrics' || scope === 'operator') expect(statuses, name).toContain('403')
       if (name.includes('{')) expect(statuses, name).toContain('404')
       for (const [status, { content = {} }] of Object.entries(responses)) {
         if (Number(status) >= 400) expect(Object.keys(content), `${name} ${status}`).toEqual(['application/problem+json'])

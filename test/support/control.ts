@@ -20,6 +20,7 @@ import { newDatabase, type TestDatabase } from './databases.ts'
 import { describedBy } from './described.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
+export const operatorToken = 'an-operator-token-of-the-tests-0123456789'
 
 /** The system clock with an offset that a test can change. Timers are not affected. */
 class MovableClock implements Clock {
@@ -81,6 +82,7 @@ export async function newControl({ environment = {}, ...given }: ControlOptions 
     INLET_CONTROL_LISTEN: '127.0.0.1:0',
     INLET_BASE_URL: 'http://inlet.test',
     INLET_NODE_TOKEN: nodeToken,
+    INLET_OPERATOR_TOKEN: operatorToken,
     INLET_API_REQUESTS_PER_MINUTE: '100000',
     INLET_EXCHANGE_REQUESTS_PER_MINUTE: '100000',
     INLET_ADDRESS_REQUESTS_PER_MINUTE: '1000000',

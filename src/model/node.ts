@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import { Id } from './id.ts'
+import { Timestamp } from './timestamp.ts'
+
+/** Segments by state, and the bytes of all of them. */
+export const SegmentTotals = z.object({
+  open_segments: z.int().min(0),
+  sealed_segments: z.int().min(0),
+  parked_segments: z.int().min(0),
+  quarantined_segments: z.int().min(0),
+  bytes: z.int().min(0),
+})
+export type SegmentTotals = z.infer<typeof SegmentTotals>
+
+/** The state of the endpoint that a log belongs to. `unknown`: this database never had it, for example after a restore. */
+export const LogOwner = z.enum(['active', 'paused', 'draining', 'deleted', 'unknown'])
+export type LogOwner = z.infer<typeof LogOwner>
+
+export const NodeProcess = z.object({
+  healthy: z.boolean().meta({ description: 'as the process last reported' }),
+  reasons: z.array(z.string()).meta({ description: 'why it is not healthy' }),
+  applied_epoch: z.int().meta({ description: 'the configuration in use; -1 before the first' }),
+  last_seen_at: Timestamp,
+})
+export type NodeProcess = z.infer<typeof NodeProcess>
+
+/** A node as the operator sees it. */
+export const Node = z.object({
+  id: Id,
+  region: z.string(),
+  ipv4: z.array(z.string()),
+  ipv6: z.array(z.string()),
+  ingest_address: z.string(),
+  registered_at: Timestamp,
+  healthy: z.boolean().meta({ description: 'both processes are healthy and have sent a heartbeat within 15 seconds' }),
+  ingest: NodeProcess.nullable().meta({ description: 'null before the first heartbeat' }),
+  delivery: NodeProcess.nullable().meta({ description: 'null before the first heartbeat' }),
+  segments: SegmentTotals.meta({ description: 'everything on the disk of the node, as delivery last reported it' }),
+  unowned: SegmentTotals.meta({ description: 'the part of it whose endpoint was deleted or is unknown' }),
+  blocked_logs: z.int().min(0).meta({ description: 'logs that ingest cannot append to' }),
+})
+export type Node = z.infer<typeof Node>
+
+/** What a node holds of one endpoint. */
+export const NodeLog = SegmentTotals.extend({
+  endpoint_id: Id,
+  account_id: Id.nullable().meta({ description: 'null for an unknown endpoint' }),
+  owner: LogOwner,
+  oldest_sealed_at: Timestamp.nullable(),
+  blocked_by: z.string().nullable().meta({ description: 'why delivery is blocked' }),
+  append_blocked_by: z.string().nullable().meta({ description: 'why ingest cannot append to the log' }),
+  closed: z.boolean().meta({ description: 'ingest refuses further data, because the endpoint drains' }),
+})
+export type NodeLog = z.infer<typeof NodeLog>

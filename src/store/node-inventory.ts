@@ -1,0 +1,142 @@
+/** Nodes and what is on their disks, over all accounts: only for operators. */
+import { type ExpressionBuilder, sql } from 'kysely'
+import type { LogOwner, NodeLog, SegmentTotals } from '#model/node.ts'
+import type { Page, PageQuery } from '#model/page.ts'
+import { toTimeOrNull } from './columns.ts'
+import { listNodesById, type NodeFacts } from './nodes.ts'
+import { readPage } from './page.ts'
+import type { Database } from './schema.ts'
+import type { Db } from './store.ts'
+
+export type NodeInventory = NodeFacts & {
+  readonly segments: SegmentTotals
+  readonly unowned: SegmentTotals
+  readonly blocked_logs: number
+}
+
+const nothing: SegmentTotals = {
+  open_segments: 0,
+  sealed_segments: 0,
+  parked_segments: 0,
+  quarantined_segments: 0,
+  bytes: 0,
+}
+
+/** Returns one page of the nodes of all regions, in order of their ids. */
+export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page<NodeInventory>> {
+  const { items: ids, ...rest } = await readPage(
+    page,
+    db
+      .selectFrom('nodes')
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .executeTakeFirstOrThrow(),
+    db.selectFrom('nodes').select('id').orderBy('id').limit(page.limit).offset(page.offset).execute(),
+    ({ id }) => id,
+  )
+  if (ids.length === 0) return { ...rest, items: [] }
+  const nodes = await listNodesById(db, ids)
+  const totals = await listTotals(db, ids)
+  const blocked = await db
+    .selectFrom('blocked_logs')
+    .select('node_id')
+    .select(({ fn }) => fn.countAll<number>().as('logs'))
+    .where('node_id', 'in', ids)
+    .groupBy('node_id')
+    .execute()
+  const items = nodes.map((node) => {
+    const of = totals.filter(({ node_id }) => node_id === node.id)
+    const { logs = 0 } = blocked.find(({ node_id }) => node_id === node.id) ?? {}
+    return { ...node, segments: add(of), unowned: add(of.filter(({ is_owned }) => is_owned === 0)), blocked_logs: Number(logs) }
+  })
+  return { ...rest, items }
+}
+
+async function listTotals(db: Db, nodeIds: readonly string[]) {
+  const sum = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`
+  return db
+    .selectFrom('endpoint_lags')
+    .leftJoin('endpoints', 'endpoints.id', 'endpoint_lags.endpoint_id')
+    .select('endpoint_lags.node_id')
+    .select(isOwned.as('is_owned'))
+    .select([
+      sum('open_segments').as('open_segments'),
+      sum('undelivered_segments').as('sealed_segments'),
+      sum('parked_segments').as('parked_segments'),
+      sum('quarantined_segments').as('quarantined_segments'),
+      sum('undelivered_bytes').as('bytes'),
+    ])
+    .where('endpoint_lags.node_id', 'in', nodeIds)
+    .groupBy(['endpoint_lags.node_id', isOwned])
+    .execute()
+}
+
+const isOwned = sql<number>`case when endpoints.id is not null and endpoints.deleted_at is null then 1 else 0 end`
+
+function add(rows: readonly SegmentTotals[]): SegmentTotals {
+  return rows.reduce(
+    (total, row) => ({
+      open_segments: total.open_segments + row.open_segments,
+      sealed_segments: total.sealed_segments + row.sealed_segments,
+      parked_segments: total.parked_segments + row.parked_segments,
+      quarantined_segments: total.quarantined_segments + row.quarantined_segments,
+      bytes: total.bytes + row.bytes,
+    }),
+    nothing,
+  )
+}
+
+/** Returns one page of the logs that the node holds or cannot append to, in order of their endpoints, optionally of one kind of owner. */
+export async function listNodeLogs(db: Db, node_id: string, page: PageQuery, owner?: LogOwner): Promise<Page<NodeLog>> {
+  const reported = db
+    .selectFrom('endpoint_lags')
+    .select('endpoint_id')
+    .where('node_id', '=', node_id)
+    .union(db.selectFrom('blocked_logs').select('endpoint_id').where('node_id', '=', node_id))
+  let logs = db
+    .selectFrom(reported.as('reported'))
+    .leftJoin('endpoints', 'endpoints.id', 'reported.endpoint_id')
+    .leftJoin('endpoint_lags', (join) =>
+      join.onRef('endpoint_lags.endpoint_id', '=', 'reported.endpoint_id').on('endpoint_lags.node_id', '=', node_id),
+    )
+    .leftJoin('blocked_logs', (join) =>
+      join.onRef('blocked_logs.endpoint_id', '=', 'reported.endpoint_id').on('blocked_logs.node_id', '=', node_id),
+    )
+  if (owner !== undefined) logs = logs.where((row) => ownerIs(row, owner))
+  return readPage(
+    page,
+    logs.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
+    logs
+      .select(['reported.endpoint_id', 'endpoints.account_id', 'endpoints.desired_state', 'endpoints.deleted_at'])
+      .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])
+      .select(['oldest_sealed_at', 'blocked_by', 'closed', 'blocked_logs.reason'])
+      .orderBy('reported.endpoint_id')
+      .limit(page.limit)
+      .offset(page.offset)
+      .execute(),
+    (row) => ({
+      endpoint_id: row.endpoint_id,
+      account_id: row.account_id,
+      owner: toOwner(row.desired_state, row.deleted_at),
+      open_segments: row.open_segments ?? 0,
+      sealed_segments: row.undelivered_segments ?? 0,
+      parked_segments: row.parked_segments ?? 0,
+      quarantined_segments: row.quarantined_segments ?? 0,
+      bytes: row.undelivered_bytes ?? 0,
+      oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at),
+      blocked_by: row.blocked_by,
+      append_blocked_by: row.reason,
+      closed: row.closed === 1,
+    }),
+  )
+}
+
+function toOwner(desired_state: string | null, deleted_at: number | null): LogOwner {
+  if (desired_state === null) return 'unknown'
+  return deleted_at === null ? (desired_state as LogOwner) : 'deleted'
+}
+
+function ownerIs({ eb, and }: ExpressionBuilder<Database, 'endpoints'>, owner: LogOwner) {
+  if (owner === 'unknown') return eb('endpoints.id', 'is', null)
+  if (owner === 'deleted') return eb('endpoints.deleted_at', 'is not', null)
+  return and([eb('endpoints.desired_state', '=', owner), eb('endpoints.deleted_at', 'is', null)])
+}
