@@ -8,7 +8,6 @@ import { buildRouteMap } from '@stricli/core'
 import { commitsCommands } from './commands/commits.ts'
 import { demoCommand } from './commands/demo.ts'
 import { keysCommands } from './commands/keys.ts'
-import { parkedCommands } from './commands/parked.ts'
 import { segmentCommands } from './commands/segment.ts'
 import { segmentsCommands } from './commands/segments.ts'
 import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
@@ -24,7 +23,6 @@ export const commands = buildRouteMap({
     keys: keysCommands,
     segment: segmentCommands,
     segments: segmentsCommands,
-    parked: parkedCommands,
     commits: commitsCommands,
   },
   docs: {

@@ -45,8 +45,6 @@ export interface SegmentSource {
   salvage(ref: SegmentRef): Promise<Salvage>
   /** Removes a sealed segment. Call it only once the segment's commit is durable. Idempotent. */
   remove(ref: SegmentRef): Promise<void>
-  /** Keeps a sealed segment for inspection instead of delivering it. Returns its new location. */
-  quarantine(ref: SegmentRef): Promise<string>
   /** Calls `onSealed` after segments were sealed. Only a hint: calls may be late, merged or missing. Returns a function that stops the watch. */
   watch(onSealed: () => void): Promise<() => void>
 }

@@ -39,8 +39,13 @@ export async function keepOriginal(
     ...(earlier ?? { reason, at: isoTimestamp(clock.now()), damage }),
     records_lost: Math.max(lostRecords, earlier?.records_lost ?? 0),
   }
-  await writeDurably(files, quarantineNotePath(kept), Buffer.from(`${JSON.stringify(note, null, 1)}\n`))
+  await noteQuarantine(files, kept, note)
   return kept
+}
+
+/** Writes the note. It and the name of the quarantined file are durable then. */
+export async function noteQuarantine(files: Files, quarantinePath: string, note: QuarantineNote): Promise<void> {
+  await writeDurably(files, quarantineNotePath(quarantinePath), Buffer.from(`${JSON.stringify(note, null, 1)}\n`))
 }
 
 /** Returns the note of a quarantined file, or undefined if there is none or it is damaged. */

@@ -33,8 +33,8 @@ test('a sealed segment is listed, opened as it is stored, and removed any number
 
 test('quarantine keeps the segment, no longer as sealed, and can be repeated', async () => {
   const segment = await seal()
-  const kept = await segments.quarantine(segment)
-  expect(await segments.quarantine(segment)).toBe(kept)
+  const kept = await segments.quarantine(segment, 'a test')
+  expect(await segments.quarantine(segment, 'a test')).toBe(kept)
   expect(await segments.list()).toMatchObject([{ ...segment, state: 'quarantined' }])
   expect(await readdir(join(directory, 'log'))).toContain(basename(kept))
 })
@@ -43,7 +43,7 @@ test('quarantine never overwrites the damaged original that recovery kept under 
   const segment = await seal()
   const [sealed = ''] = (await readdir(join(directory, 'log'))).filter((name) => name.endsWith('.wal'))
   await writeFile(join(directory, 'log', sealed.replace('.wal', '.quarantine')), 'original')
-  await expect(segments.quarantine(segment)).rejects.toThrow('move it elsewhere')
+  await expect(segments.quarantine(segment, 'a test')).rejects.toThrow('move it elsewhere')
   expect((await segments.list()).map(({ state }) => state).sort()).toEqual(['quarantined', 'sealed'])
 })
 

@@ -6,10 +6,10 @@
  * Law: repairing, removing and quarantining are idempotent, so that they can be repeated after a crash.
  */
 import { dirname, join } from 'node:path'
-import { type Clock, systemClock } from '#lib/clock.ts'
+import { type Clock, isoTimestamp, systemClock } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import { type LogFiles, listLogs, listSegments, readLog, type SegmentFile } from './directory.ts'
-import { type QuarantineNote, quarantineNotePath, readQuarantineNote } from './quarantine.ts'
+import { noteQuarantine, type QuarantineNote, quarantineNotePath, readQuarantineNote } from './quarantine.ts'
 import { type SegmentSalvage, salvageSegment } from './salvage.ts'
 import { type SegmentIdentity, type SegmentSuffix, segmentName } from './segment-file.ts'
 import { openSegment, type SegmentReader } from './segment-reader.ts'
@@ -73,15 +73,15 @@ export class SegmentDirectory {
     await this.#files.remove(this.#path(segment, 'wal'))
   }
 
-  /** Renames a sealed segment so that it is kept and not delivered. Returns the new path. */
-  async quarantine(segment: SegmentIdentity): Promise<string> {
+  /** Renames a sealed segment so that it is kept and not delivered, and notes why. Returns the new path. Idempotent. */
+  async quarantine(segment: SegmentIdentity, reason: string): Promise<string> {
     const [sealed, kept] = [this.#path(segment, 'wal'), this.#path(segment, 'quarantine')]
     if ((await this.#files.bytes(sealed)) !== undefined) {
       // Recovery keeps a damaged original under this name beside the copy of its intact frames.
       if ((await this.#files.bytes(kept)) !== undefined) throw new Error(`${kept} exists: move it elsewhere, then try again`)
       await this.#files.rename(sealed, kept)
     }
-    await this.#files.syncDirectory(join(this.#directory, segment.logName))
+    await noteQuarantine(this.#files, kept, { reason, at: isoTimestamp(this.#clock.now()), damage: [], records_lost: 0 })
     return kept
   }
 

@@ -59,7 +59,7 @@ describe('a log that is retired', () => {
     await turns()
     const [segment] = await segments.list()
     if (segment === undefined) throw new Error('no segment')
-    const kept = await segments.quarantine(segment)
+    const kept = await segments.quarantine(segment, 'a test')
     await upkeep()
     expect(await states()).toEqual(['log quarantined'])
     await files.remove(kept)

@@ -2,8 +2,9 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
-import type { SegmentCommit as Marker } from '#model/commit.ts'
+import { commitId, type SegmentCommit as Marker } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
+import { readOrCreateNodeId } from '#node/identity.ts'
 import { runCli } from '../support/cli.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { until } from '../support/until.ts'
@@ -313,28 +314,29 @@ describe('a segment that cannot be converted', () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
     await node.sealAll(bodies(endpoint.id))
-    const parked = (...args: string[]) => runCli(['parked', ...args], { config: node.config })
+    const command = (...args: string[]) => runCli(['segments', ...args], { config: node.config })
     await node.start()
     await until('the two others', () => node.commits.length === 2)
     await until('the reason', () => node.lag(endpoint.id)?.blocked_by?.startsWith('1 segment') === true)
     expect(node.commits.map(({ seq }) => seq)).toEqual([0, 2])
-    const { code, out } = await parked('list')
-    expect([code, out]).toEqual([0, expect.stringMatching(/-000000000001 .*parked/)])
-    expect((await parked('retry', 'no-such-segment')).code).toBe(1)
+    const { code, out } = await command('list')
+    expect([code, out]).toEqual([0, expect.stringMatching(/\/1-\w{10} +parked/)])
+    expect((await command('retry', 'no-such-segment')).code).toBe(2)
   })
 
-  test('is kept as .quarantine once the operator skips it', async () => {
+  test('is kept as .quarantine once the operator gives it up', async () => {
     const endpoint = anEndpointTo(aDestination())
     await using node = await DeliveryNode.create(endpoint)
     await node.sealAll(bodies(endpoint.id))
     const [, name = ''] = await segments(node, endpoint.id)
     await node.start()
     await until('the parking', () => node.lag(endpoint.id)?.parked_segments === 1)
-    const [id = ''] = (await runCli(['parked', 'list'], { config: node.config })).out.split(' ')
-    expect((await runCli(['parked', 'skip', id], { config: node.config })).code).toBe(0)
+    const id = commitId(await readOrCreateNodeId(node.config.paths), name.split(/[-.]/)[1] ?? '', 1)
+    expect((await runCli(['segments', 'quarantine', id], { config: node.config })).code).toBe(0)
     expect((await segments(node, endpoint.id)).filter((each) => each.endsWith('.quarantine'))).toEqual([
       name.replace('.wal', '.quarantine'),
     ])
+    expect((await runCli(['segments'], { config: node.config })).out).toContain('set aside by the operator: ')
     await until('the report', () => node.lag(endpoint.id)?.quarantined_segments === 1)
     await until('the removal', () => node.lag(endpoint.id)?.undelivered_segments === 0)
     expect(node.lag(endpoint.id)).toMatchObject({ parked_segments: 0 })

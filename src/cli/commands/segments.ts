@@ -4,9 +4,11 @@ import type { DeliverFlags } from '../segments/deliver.ts'
 import type { DiscardFlags } from '../segments/discard.ts'
 import type { ExportFlags } from '../segments/export.ts'
 import type { ListFlags } from '../segments/list.ts'
+import type { RetryFlags } from '../segments/parked.ts'
 
 const list = () => import('../segments/list.ts')
 const exportCommand = () => import('../segments/export.ts')
+const parked = () => import('../segments/parked.ts')
 const deliver = () => import('../segments/deliver.ts')
 const discard = () => import('../segments/discard.ts')
 const names = {
@@ -44,6 +46,27 @@ export const segmentsCommands = buildRouteMap({
         brief: 'print the records of segments or whole logs as lines of JSON',
         fullDescription:
           'Prints one line of JSON per record: segment, seq, record_index, received_at, envelope and payload, as `inlet segment cat` does. Of a damaged file it prints what is intact; the exit code is 1 if anything is missing.',
+      },
+    }),
+    retry: buildCommand<RetryFlags, readonly string[], CliContext>({
+      loader: async () => (await parked()).retryParkedSegments,
+      parameters: {
+        flags: { all: { kind: 'boolean', default: false, withNegated: false, brief: 'every parked segment of this node' } },
+        positional: { ...names, minimum: 0 },
+      },
+      docs: {
+        brief: 'convert parked segments again; every start does so as well',
+        fullDescription:
+          'Converts parked segments again, for example after an upgrade. A segment is parked if its content cannot be converted. Later segments are delivered meanwhile.',
+      },
+    }),
+    quarantine: buildCommand<object, readonly string[], CliContext>({
+      loader: async () => (await parked()).quarantineParkedSegments,
+      parameters: { positional: names },
+      docs: {
+        brief: 'give up on parked segments; their files are kept',
+        fullDescription:
+          'Gives up on parked segments: they are not converted again. Their files are kept as .quarantine until you discard them.',
       },
     }),
     deliver: buildCommand<DeliverFlags, [log: string], CliContext>({

@@ -140,7 +140,7 @@ function explain({ state, logName }: SegmentFile, id: string, owner: Owner, { re
 
 async function explainQuarantine(file: SegmentFile, directory: SegmentDirectory): Promise<string> {
   const note = await directory.quarantineNote(file)
-  if (note === undefined) return 'set aside by inlet parked skip, or damaged'
+  if (note === undefined) return 'damaged; what is damaged was not recorded'
   const { reason, records_lost: lost } = note
   return lost === 0 ? reason : `${reason}; at least ${lost} records are lost`
 }
