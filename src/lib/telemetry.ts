@@ -1,7 +1,10 @@
 import { destination, type Logger, pino } from 'pino'
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { MiB } from './bytes.ts'
 
 export type { Logger } from 'pino'
+
+const waitingLogBytesMax = 4 * MiB
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
@@ -18,8 +21,16 @@ export function createLogger(process: string, level: LogLevel): Logger {
         censor: '[redacted]',
       },
     },
-    destination({ dest: 2, sync: true }),
+    stderrLines(),
   )
+}
+
+/** Lines that cannot be written (a full disk, a reader that is gone) wait for the next one. Beyond the bound they are dropped. */
+function stderrLines() {
+  const lines = destination({ dest: 2, sync: true, maxLength: waitingLogBytesMax })
+  // Without a listener the first such line would end the process.
+  lines.on('error', () => undefined)
+  return lines
 }
 
 /** Creates a registry with Node's own metrics. */

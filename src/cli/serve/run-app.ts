@@ -25,6 +25,9 @@ export async function runApp({ name, shutdownSeconds, logger, start }: RunAppOpt
   process.on('uncaughtException', crash)
   process.on('unhandledRejection', crash)
 
+  // A full disk or a reader that is gone must not end a server.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+
   let signals = 0
   const onSignal = (reason: string) => {
     signals += 1
