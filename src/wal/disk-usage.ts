@@ -1,7 +1,8 @@
 /** Tracks the size of the WAL on disk: counts writes as they happen, and notices removed segments by their missing names. */
-import { basename, dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Files } from '#lib/files.ts'
 import { listLogSegments } from './directory.ts'
+import { parseSegmentName } from './segment-file.ts'
 
 export class DiskUsage {
   readonly #files: Files
@@ -34,7 +35,7 @@ export class DiskUsage {
     for (const { path, bytes } of await listLogSegments(this.#files, walDirectory, logName)) this.set(path, bytes)
   }
 
-  /** Forgets files that are gone. Lists only the directories of logs that have files. One that cannot be read keeps its size. */
+  /** Forgets files that are gone, and counts what a repair in the other process has kept. Lists only the directories of logs that have files. One that cannot be read keeps its size. */
   async refresh(): Promise<void> {
     for (const [directory, sizes] of this.#directories) {
       // Copied before the listing: a file created meanwhile must not count as gone.
@@ -44,7 +45,14 @@ export class DiskUsage {
       if (entries === undefined) continue
       const present = new Set(entries.map(({ name }) => name))
       for (const name of known) if (!present.has(name)) this.#forget(directory, name)
+      for (const name of present)
+        if (!sizes.has(name) && parseSegmentName(name)?.suffix === 'quarantine') await this.#add(directory, name)
     }
+  }
+
+  async #add(directory: string, name: string): Promise<void> {
+    const bytes = await this.#files.bytes(join(directory, name)).catch(() => undefined)
+    if (bytes !== undefined) this.set(join(directory, name), bytes)
   }
 
   #forget(directory: string, name: string): void {

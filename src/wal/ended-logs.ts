@@ -13,6 +13,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { closeLog } from './closed-log.ts'
 import { closedName, highWaterName } from './directory.ts'
 import type { Log } from './log.ts'
+import { findStrayNotes } from './quarantine.ts'
 
 type EndedLog = {
   readonly log: Log | undefined
@@ -134,8 +135,10 @@ export class EndedLogs {
 
 /** Removes the directory of a log if no segment of any kind is in it. Returns whether it is gone. Can be repeated after a crash. */
 async function removeLogDirectory(files: Files, directory: string): Promise<boolean> {
-  const entries = await files.list(directory)
-  if (entries.some(({ name }) => name !== highWaterName && name !== closedName)) return false
+  const names = new Set((await files.list(directory)).map(({ name }) => name))
+  const strayNotes = findStrayNotes(names)
+  for (const name of names) if (name !== highWaterName && name !== closedName && !strayNotes.includes(name)) return false
+  for (const name of strayNotes) await files.remove(join(directory, name))
   const highWaterPath = join(directory, highWaterName)
   const highWater = await files.read(highWaterPath)
   await files.remove(join(directory, closedName))

@@ -17,8 +17,8 @@ export type Found =
   /** Intact frames, one behind the other. They are views, valid until the next step. */
   | { readonly kind: 'frames'; readonly offset: number; readonly frames: readonly DecodedFrame[] }
   | { readonly kind: 'footer'; readonly offset: number; readonly footer: FooterRecord }
-  /** Bytes that belong to no intact frame or footer. */
-  | ({ readonly kind: 'damage' } & Damage)
+  /** Bytes that belong to no intact frame or footer. `startsFrame`: the start of a frame that is cut short is among them. */
+  | ({ readonly kind: 'damage'; readonly startsFrame: boolean } & Damage)
 
 /** Yields what is behind the header, in order, up to `end`. */
 export async function* scanFrames(
@@ -40,7 +40,8 @@ export async function* scanFrames(
     }
     if (at >= end) return
     const next = await findNextIntact(file, from, end, salt)
-    yield { kind: 'damage', offset: at, bytes: next - at }
+    const startsFrame = step.value.kind === 'end' && step.value.isFrame
+    yield { kind: 'damage', offset: at, bytes: next - at, startsFrame }
     at = next
   }
 }

@@ -11,7 +11,13 @@ import { decodeFooter, FOOTER_BYTES, type FooterRecord, startsFooter } from './s
 export type FrameRunEnd =
   | { readonly kind: 'footer'; readonly offset: number; readonly footer: FooterRecord; readonly trailing: boolean }
   /** The source ends inside a frame, `bytes` after its start. `bytes` is 0 if it ends between two frames. */
-  | { readonly kind: 'end'; readonly offset: number; readonly bytes: number }
+  | {
+      readonly kind: 'end'
+      readonly offset: number
+      readonly bytes: number
+      /** Its length is intact, so it is certainly a frame, and not a footer. */
+      readonly isFrame: boolean
+    }
   | { readonly kind: 'corrupt'; readonly offset: number }
 
 /**
@@ -49,10 +55,13 @@ export async function* readFrames(
     const left = filled - at
     if (stop === 'corrupt') return { kind: 'corrupt', offset: base + at }
     if (ended || (stop === 'footer' && left > FOOTER_BYTES)) {
-      if (stop !== 'footer') return { kind: 'end', offset: base + at, bytes: left }
+      if (stop !== 'footer')
+        return { kind: 'end', offset: base + at, bytes: left, isFrame: typeof peekFrameBytes(bytes, at, salt) === 'number' }
       const footer = decodeFooter(bytes, at, salt)
       if (footer === undefined)
-        return left < FOOTER_BYTES ? { kind: 'end', offset: base + at, bytes: left } : { kind: 'corrupt', offset: base + at }
+        return left < FOOTER_BYTES
+          ? { kind: 'end', offset: base + at, bytes: left, isFrame: false }
+          : { kind: 'corrupt', offset: base + at }
       return { kind: 'footer', offset: base + at, footer, trailing: left > FOOTER_BYTES }
     }
     const wanted = stop === 'footer' ? FOOTER_BYTES + 1 : peekFrameBytes(bytes, at, salt)

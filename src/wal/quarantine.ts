@@ -12,6 +12,8 @@ import { parseJson } from '#lib/json.ts'
 import type { Damage } from './frame-scan.ts'
 import { type SegmentIdentity, segmentName } from './segment-file.ts'
 
+const noteSuffix = '.quarantine.json'
+
 export type QuarantineNote = {
   readonly reason: string
   /** When the file was quarantined, ISO 8601. */
@@ -57,6 +59,11 @@ export async function readQuarantineNote(files: Files, quarantinePath: string): 
   if (typeof reason !== 'string' || typeof at !== 'string' || !Array.isArray(damage) || typeof records_lost !== 'number')
     return undefined
   return { reason, at, damage, records_lost }
+}
+
+/** Returns the notes whose files are gone: somebody removed only the files. */
+export function findStrayNotes(names: ReadonlySet<string>): readonly string[] {
+  return [...names].filter((name) => name.endsWith(noteSuffix) && !names.has(name.slice(0, -'.json'.length)))
 }
 
 export function quarantineNotePath(quarantinePath: string): string {

@@ -81,7 +81,9 @@ export class SegmentDirectory {
       if ((await this.#files.bytes(kept)) !== undefined) throw new Error(`${kept} exists: move it elsewhere, then try again`)
       await this.#files.rename(sealed, kept)
     }
-    await noteQuarantine(this.#files, kept, { reason, at: isoTimestamp(this.#clock.now()), damage: [], records_lost: 0 })
+    const earlier = await readQuarantineNote(this.#files, kept)
+    const note = earlier ?? { reason, at: isoTimestamp(this.#clock.now()), damage: [], records_lost: 0 }
+    await noteQuarantine(this.#files, kept, note)
     return kept
   }
 

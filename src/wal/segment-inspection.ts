@@ -101,6 +101,7 @@ class Scan {
   hasGroupBehindDamage = false
   #holes = 0
   #provenHoles = 0
+  #endsInFrame = false
 
   constructor(hasHeader: boolean, salt: Salt | undefined, end: number) {
     this.tally = new SegmentTally(salt ?? { length: 0, crc: 0 })
@@ -110,8 +111,10 @@ class Scan {
 
   add(found: Found): void {
     if (found.kind === 'frames') this.#addFrames(found.offset, found.frames)
-    else if (found.kind === 'damage') this.addDamage(found)
-    else {
+    else if (found.kind === 'damage') {
+      this.addDamage(found)
+      this.#endsInFrame = found.startsFrame
+    } else {
       this.footer = found.footer
       this.#provenHoles = this.#holes
       // Frames that vanished without a trace leave no hole.
@@ -134,7 +137,7 @@ class Scan {
     const last = this.damage.at(-1)
     if (last === undefined || last.offset + last.bytes < this.#end) this.damage.push({ offset: this.#end, bytes: 0 })
     // The last hole may be no more than the footer.
-    else if (this.#end - (this.runs.at(-1)?.end ?? HEADER_BYTES) <= FOOTER_BYTES) this.#holes -= 1
+    else if (!this.#endsInFrame && this.#end - (this.runs.at(-1)?.end ?? HEADER_BYTES) <= FOOTER_BYTES) this.#holes -= 1
   }
 
   lostRecords(isSealed: boolean): number {

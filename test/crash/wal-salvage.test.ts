@@ -54,8 +54,14 @@ describe('damage costs only what is damaged', () => {
 
   test('a file that lost its end', async () => {
     await replace(original.subarray(0, frameAt(3) + 10))
+    expect(await segments.salvage(sealed)).toMatchObject({ outcome: 'salvaged', recordsLost: 1 })
+    expect(await read()).toEqual({ names: ['a', 'b', 'c'], damagedRecords: 1 })
+  })
+
+  test('a file that lost a part of its footer', async () => {
+    await replace(original.subarray(0, -FOOTER_BYTES + 20))
     expect(await segments.salvage(sealed)).toMatchObject({ outcome: 'salvaged', recordsLost: 0 })
-    expect(await read()).toEqual({ names: ['a', 'b', 'c'], damagedRecords: 0 })
+    expect(await read()).toEqual({ names, damagedRecords: 0 })
   })
 
   test('a file that lost exactly its footer', async () => {

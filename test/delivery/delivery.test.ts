@@ -364,11 +364,30 @@ describe('a damaged segment', () => {
     await flip(node, endpoint.id, offset)
     await node.start()
     await until('the commit', () => node.commits.length === 1)
-    expect(node.commits[0]).toMatchObject({ records })
+    expect(node.commits[0]).toMatchObject({ records, records_damaged: 5 - records })
     // The original is kept, and shows.
     await until('the report', () => node.lag(endpoint.id)?.quarantined_segments === 1)
     await until('the removal', () => node.lag(endpoint.id)?.undelivered_segments === 0)
     expect(node.lag(endpoint.id)).toMatchObject({ parked_segments: 0 })
+  })
+
+  test('that was delivered before it was damaged keeps its commit', async () => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    await node.sealFrames(endpoint.id, ...[1, 2, 3, 4, 5].map((n) => `{"n":${n},"text":"${'x'.repeat(100)}"}`))
+    const [name = ''] = await segments(node, endpoint.id)
+    const path = join(node.config.paths.wal, endpoint.id, name)
+    const sealed = await readFile(path)
+    await node.start()
+    await until('the removal', async () => (await segments(node, endpoint.id)).length === 0)
+    await node.stop()
+    await writeFile(path, sealed)
+    await flip(node, endpoint.id, () => 210)
+    await node.start()
+    await until('the removal', async () => !(await segments(node, endpoint.id)).includes(name))
+    const { uploaded_at, records, records_damaged, artifacts } = node.commits[0] ?? {}
+    expect({ records, records_damaged }).toEqual({ records: 5, records_damaged: 0 })
+    for (const commit of node.commits) expect(commit).toMatchObject({ uploaded_at, records, records_damaged, artifacts })
   })
 
   test('without any intact frame is quarantined, and later segments are delivered', async () => {
