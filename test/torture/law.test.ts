@@ -111,10 +111,15 @@ describe('the law', () => {
     expect(lawsOf(aRound({ ...withSegments(first), damaged, leftovers: [original] }))).toEqual([])
   })
 
-  test('allows a drain that a listed segment holds', () => {
-    const held = anEndpoint([first, second], { status: 'draining', isDeleted: true, statusReasons: ['1 quarantined'] })
+  test('allows a listed segment to hold a drain and to degrade an endpoint that says so', () => {
+    const statusReasons = ['1 quarantined']
+    const draining = anEndpoint([first, second], { status: 'draining', isDeleted: true, statusReasons })
+    const degraded = anEndpoint([first, second], { status: 'degraded', statusReasons })
     const original = { path: 'wal/1.quarantine', log: endpointId, reason: 'quarantined', records: new Set<string>() }
-    expect(lawsOf(aRound({ endpoints: [held], leftovers: [original] }))).toEqual([])
+    for (const held of [draining, degraded]) {
+      expect(lawsOf(aRound({ endpoints: [held], leftovers: [original] }))).toEqual([])
+      expect(lawsOf(aRound({ endpoints: [{ ...held, statusReasons: [] }], leftovers: [original] }))).toEqual(['endpoint'])
+    }
   })
 
   test('finds a commit that differs from its marker, or lacks it', () => {

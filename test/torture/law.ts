@@ -172,12 +172,15 @@ type Counted = { readonly records_damaged?: number }
 function judgeEndpoint(endpoint: ObservedEndpoint, { leftovers }: Observed): readonly Finding[] {
   const { id, delivered, status, statusReasons, isDeleted, hasDirectory } = endpoint
   const texts: string[] = []
-  // A segment that was set aside holds a drain, which says so.
+  // A segment that was set aside holds a drain and degrades an endpoint, which says so.
   const isHeld = leftovers.some(({ log, reason }) => log === id && reason !== undefined) && statusReasons.length > 0
-  if (isDeleted && status !== undefined && !isHeld)
-    texts.push(`is still ${status} after it was deleted: ${statusReasons.join('; ')}`)
+  const isFine = isDeleted ? status === undefined : status === 'active'
+  if (!isFine && !(isHeld && status === (isDeleted ? 'draining' : 'degraded'))) {
+    texts.push(
+      `is ${status ?? 'gone'} ${isDeleted ? 'after it was deleted' : 'after everything healed'}: ${statusReasons.join('; ')}`,
+    )
+  }
   if (isDeleted && status === undefined && hasDirectory) texts.push('is gone from the API, but not from the node')
-  if (!isDeleted && status !== 'active') texts.push(`is ${status ?? 'gone'} after everything healed: ${statusReasons.join('; ')}`)
   const ids = delivered.map(({ marker }) => marker.id)
   if (new Set(ids).size < ids.length) texts.push('has several markers for one segment')
   texts.push(...delivered.flatMap(judgeMarker), ...compareCommits(endpoint), ...compareCounters(endpoint))

@@ -18,7 +18,7 @@ type Listed = {
   readonly reason: string
 }
 
-/** Returns why segments stay on the node, by `<log>/<seq>-<incarnation>`. Those that are merely on their way have no reason to. */
+/** Returns why segments stay on the node, by path. Those that are merely on their way have no reason to. */
 export async function listReasons({ environment }: Rig): Promise<ReadonlyMap<string, string>> {
   const { stdout } = await run(process.execPath, [program, 'segments', 'list', '--json'], { env: environment }).catch(
     // With unreadable files it exits with 1 and lists the rest.
@@ -29,5 +29,5 @@ export async function listReasons({ environment }: Rig): Promise<ReadonlyMap<str
   )
   const { segments } = JSON.parse(stdout) as { readonly segments: readonly Listed[] }
   const staying = segments.filter(({ state, owner, log }) => settled.includes(state) || owner !== log)
-  return new Map(staying.filter(({ reason }) => reason !== '').map(({ name, state, reason }) => [name, `${state}: ${reason}`]))
+  return new Map(staying.filter(({ reason }) => reason !== '').map(({ path, state, reason }) => [path, `${state}: ${reason}`]))
 }

@@ -34,7 +34,8 @@ export async function findUnrest(rig: Rig): Promise<string | undefined> {
       continue
     }
     const unrest = `endpoint ${id} is ${body.status}: ${body.status_reasons.join('; ')}`
-    if (isDeleted ? !setAside.has(id) : body.status !== 'active') return unrest
+    const isHeld = setAside.has(id) && body.status === (isDeleted ? 'draining' : 'degraded')
+    if (body.status !== 'active' && !isHeld) return unrest
     if (body.lag.undelivered_segments > 0) return `endpoint ${id} has ${body.lag.undelivered_segments} undelivered segments`
   }
   return undefined

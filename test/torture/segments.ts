@@ -21,12 +21,11 @@ export function findSegments(wal: string): readonly string[] {
   })
 }
 
-/** Returns the segments and the waiting commits. `reasons` says why a segment is on the node, by `<log>/<seq>-<incarnation>`. */
+/** Returns the segments and the waiting commits. `reasons` says why a segment is on the node, by path. */
 export function findLeftovers(data: string, reasons: ReadonlyMap<string, string>): readonly Leftover[] {
   const wal = join(data, 'node/wal')
   const segments = findSegments(wal).map((path) => {
-    const name = path.slice(wal.length + 1).replace(segmentPattern, '')
-    return { path, log: basename(dirname(path)), reason: reasons.get(name), records: recordsOf(path) }
+    return { path, log: basename(dirname(path)), reason: reasons.get(path), records: recordsOf(path) }
   })
   const waiting = findWaitingCommits(data).map((path) => ({ path, log: '', reason: undefined, records: new Set<RecordName>() }))
   return [...segments, ...waiting]
