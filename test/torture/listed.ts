@@ -11,7 +11,7 @@ const run = promisify(execFile)
 const settled = ['parked', 'quarantined']
 
 type Listed = {
-  readonly name: string
+  readonly path: string
   readonly state: string
   readonly owner: string
   readonly log: string
