@@ -1,5 +1,6 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { errorCode } from '#lib/files.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -58,6 +59,7 @@ export class Pipeline implements Service {
   /** As of the last scan. */
   #held: readonly HeldLog[] = []
   #scannedEpoch = -1
+  #problem: string | null = null
   #endRest: () => void = () => undefined
   #unwatch: () => void = () => undefined
   /** Aborts when segments were sealed since the last scan began. */
@@ -100,6 +102,11 @@ export class Pipeline implements Service {
     this.#committed.add(id)
   }
 
+  /** Why the last scan failed, for all endpoints; null if it did not. */
+  get problem(): string | null {
+    return this.#problem
+  }
+
   /** The epoch of the configuration when the scan behind `lag` began; -1 before the first. */
   get scannedEpoch(): number {
     return this.#scannedEpoch
@@ -130,8 +137,13 @@ export class Pipeline implements Service {
       this.#sealed = new AbortController()
       try {
         await this.#scan()
+        if (this.#problem !== null) logger.info('segment scan restored')
+        this.#problem = null
       } catch (error) {
-        logger.error({ err: error }, 'segment scan failed')
+        const problem = `the segments on this node cannot be listed (${errorCode(error) ?? errorMessage(error)})`
+        // Scans are frequent, so an outage is logged once.
+        if (problem !== this.#problem) logger.error({ err: error }, 'segment scan failed; retrying')
+        this.#problem = problem
       }
       if (this.#stopping && this.#queues.values().every((queue) => queue.isDoneOrStuck())) return
       await this.#rest(clock.monotonic() - startedAt)

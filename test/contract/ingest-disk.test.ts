@@ -5,60 +5,11 @@
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type Files, type OpenFile, systemFiles } from '#lib/files.ts'
+import { FailingDisk } from '../support/failing-disk.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 
 const endpoint = anEndpoint({ segment_max_age_seconds: 1 })
 const snapshot = aSnapshot({ endpoints: [endpoint] })
-const changing = ['open', 'makeDirectory', 'syncDirectory', 'rename', 'link', 'remove', 'removeDirectory', 'touch'] as const
-const reading = ['read', 'bytes', 'list', 'freeBytes'] as const
-
-/** Real files, all of whose operations fail while `code` is set. A file system that is only read-only can still be read. */
-class FailingDisk {
-  code: string | undefined
-  readonly files: Files = {
-    ...systemFiles,
-    open: async (path, mode) => this.#wrap(await this.#run(systemFiles.open, path, mode)),
-  }
-
-  constructor() {
-    for (const name of [...changing.slice(1), ...reading]) {
-      Object.assign(this.files, {
-        [name]: (...args: unknown[]) => {
-          if (this.#fails(name)) return Promise.reject(this.#error())
-          return Reflect.apply(systemFiles[name], this.files, args)
-        },
-      })
-    }
-  }
-
-  #fails(name: string): boolean {
-    return this.code !== undefined && (this.code === 'EIO' || !reading.some((each) => each === name))
-  }
-
-  #error(): Error {
-    return Object.assign(new Error(`${this.code}: the disk of the test`), { code: this.code })
-  }
-
-  #run<A extends unknown[], T>(act: (...args: A) => Promise<T>, ...args: A): Promise<T> {
-    return this.code === undefined ? act(...args) : Promise.reject(this.#error())
-  }
-
-  #wrap(file: OpenFile): OpenFile {
-    return {
-      path: file.path,
-      write: (chunks, position) => this.#run(() => file.write(chunks, position)),
-      read: (into, position) => this.#run(() => file.read(into, position)),
-      bytes: () => file.bytes(),
-      truncate: (bytes) => this.#run(() => file.truncate(bytes)),
-      isLinked: () => file.isLinked(),
-      isNamed: () => this.#run(() => file.isNamed()),
-      sync: () => this.#run(() => file.sync()),
-      close: () => file.close(),
-    }
-  }
-}
-
 test.each(['EIO', 'EROFS', 'ENOSPC'])(
   '%s of everything: 503 with the reason, then 202 again, and nothing is lost',
   async (code) => {

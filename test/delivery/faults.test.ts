@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
 import { runCli } from '../support/cli.ts'
 import { aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
+import { FailingDisk } from '../support/failing-disk.ts'
 import { until } from '../support/until.ts'
 
 /** No conversion accepts it, although every checksum is valid. */
@@ -114,3 +115,27 @@ test('a parked segment is recorded once the disk takes the record, and delivery 
   isFull = false
   await until('the bad one', () => node.lag(bad.id)?.parked_segments === 1)
 })
+
+test.each(['EIO', 'EROFS', 'ENOSPC'])(
+  '%s of everything: the process stays up, says so, and delivers when it is over',
+  async (code) => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    const disk = new FailingDisk()
+    node.files = disk.files
+    await node.start()
+    await node.seal(endpoint.id, '{"n":1}')
+    await until('the first commit', () => node.commits.length === 1)
+    disk.code = code
+    await node.seal(endpoint.id, '{"n":2}')
+    // A file system that is only read-only or full can still be listed.
+    const isSaid = () =>
+      node.control.heartbeats.some(({ reasons }) => reasons.includes(`the segments on this node cannot be listed (${code})`)) ||
+      node.lag(endpoint.id)?.blocked_by?.includes(code)
+    await until('the reason', () => isSaid() === true)
+    expect(await parked(node)).toEqual([])
+    disk.code = undefined
+    await until('the second commit', () => node.commits.length === 2)
+    await until('a healthy report', () => node.control.heartbeats.at(-1)?.healthy === true)
+  },
+)
