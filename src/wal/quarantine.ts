@@ -33,10 +33,15 @@ export async function keepOriginal(
   { reason, damage, lostRecords }: { readonly reason: string; readonly damage: readonly Damage[]; readonly lostRecords: number },
 ): Promise<string> {
   const kept = join(dirname(path), segmentName(identity, 'quarantine'))
-  await files.link(path, kept).catch((error: unknown) => {
-    if (errorCode(error) !== 'EEXIST') throw error
-  })
-  const earlier = await readQuarantineNote(files, kept)
+  const isKept = await files.link(path, kept).then(
+    () => false,
+    (error: unknown) => {
+      if (errorCode(error) === 'EEXIST') return true
+      throw error
+    },
+  )
+  // A note without a file is about one that somebody removed.
+  const earlier = isKept ? await readQuarantineNote(files, kept) : undefined
   const note: QuarantineNote = {
     ...(earlier ?? { reason, at: isoTimestamp(clock.now()), damage }),
     records_lost: Math.max(lostRecords, earlier?.records_lost ?? 0),

@@ -95,6 +95,15 @@ describe('damage costs only what is damaged', () => {
   })
 })
 
+test('a note whose file was removed says nothing about the next damage', async () => {
+  disk.damage(path, (bytes) => flip(bytes, frameAt(1) + 60))
+  await segments.salvage(sealed)
+  await files.remove(segmentPath('quarantine'))
+  disk.damage(path, (bytes) => flip(bytes, 20))
+  await segments.salvage(sealed)
+  expect(await note()).toMatchObject({ reason: 'the header is damaged', damage: [{ offset: 0, bytes: HEADER_BYTES }] })
+})
+
 describe('nothing is left to deliver', () => {
   test('if no frame is intact: the original is kept with its reason', async () => {
     disk.damage(path, (bytes) => bytes.fill(7, HEADER_BYTES, frameAt(4)))
