@@ -84,7 +84,7 @@ export async function listNodesOnceIn(
     .where('region', 'in', [...regions, ''])
     .execute()
   const byNode = Map.groupBy(received, ({ node_id }) => node_id)
-  const nodes = await readNodes(db, [...new Set([...byNode.keys(), ...ids])])
+  const nodes = await listNodesById(db, [...new Set([...byNode.keys(), ...ids])])
   return nodes.map((node) => ({
     ...node,
     received: new Map((byNode.get(node.id) ?? []).map(({ region, epoch }) => [region, epoch])),
@@ -124,8 +124,8 @@ function toProcessFacts(row: Database['node_processes']): ProcessFacts {
 }
 
 /** Returns the nodes with these ids. */
-export function listNodesById(db: Db, ids: readonly string[]): Promise<readonly NodeFacts[]> {
-  return readNodes(db, ids)
+export async function listNodesById(db: Db, ids: readonly string[]): Promise<readonly NodeFacts[]> {
+  return ids.length === 0 ? [] : readNodes(db, ids)
 }
 
 async function readNodes(db: Db, ids: NodeIds): Promise<readonly NodeFacts[]> {

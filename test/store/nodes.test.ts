@@ -79,6 +79,7 @@ describeDatabases('nodes', (kind) => {
     ])
     const found = await listNodesOnceIn(store.db, [], [other])
     expect(found).toMatchObject([{ id: other, received: new Map() }])
+    expect(await listNodesOnceIn(store.db, ['nil'], [])).toEqual([])
   })
 
   test('a node that never registered is not found', async () => {

@@ -183,6 +183,10 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, ...zeros, undelivered_bytes: 1 })))
       .execute()
     await db
+      .insertInto('node_snapshots')
+      .values(rows.map(({ id, at }) => ({ node_id: commit.node_id, region: id, epoch: at })))
+      .execute()
+    await db
       .insertInto('blocked_logs')
       .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, reason: 'a reason' })))
       .execute()
@@ -241,7 +245,7 @@ describeDatabases('query plans', (kind) => {
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
         ['node_snapshots', (db) => listNodesOnceIn(db, ['loc'], [])],
         ['blocked_logs', (db) => listBlockedLogs(db, [endpoint])],
-        ['blocked_logs', (db) => listBlockedLogsOfAccount(db, account)],
+        ['endpoints', (db) => listBlockedLogsOfAccount(db, account)],
         ['endpoints', (db) => listDegradingLags(db, account, { sealedBefore: t0, reportedBefore: t0 })],
         ['commits', (db) => recordCommit(db, aCommit(endpoint, 99_999), t0 + 60_000)],
         ['commit_additions', (db) => listAddedArtifacts(db, [commit])],

@@ -4,7 +4,7 @@ import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import type { ProcessFacts } from '#store/nodes.ts'
 import { aLag, closedLag } from '../../../test/support/lags.ts'
-import { listDrainHolds, type NodeHistory } from './drain.ts'
+import { listDrainHolds, listHoldReasons, type NodeHistory } from './drain.ts'
 
 const now = Date.parse('2026-11-20T08:00:00.000Z')
 const ago = (seconds: number) => isoTimestamp(now - seconds * 1000)
@@ -61,7 +61,11 @@ describe('a drain is held', () => {
   test.each<[string, Partial<EndpointLag>, string]>([
     ['an open segment', { ...nothing, open_segments: 1 }, '1 segment (1 open; 0 bytes)'],
     ['sealed segments', { undelivered_segments: 2, blocked_by: 'no bucket' }, '2 segments (2 to deliver; 9 bytes): no bucket'],
-    ['a parked segment', { ...nothing, parked_segments: 1, closed: true }, '1 parked; 0 bytes): on the node, `inlet segments`'],
+    [
+      'a parked segment',
+      { ...nothing, parked_segments: 1, closed: true },
+      '1 parked; 0 bytes): on the node, `inlet segments list`',
+    ],
     ['a quarantined one', { ...nothing, quarantined_segments: 1, closed: true }, '1 quarantined; 0 bytes): on the node'],
     ['a log that is not closed', { ...nothing, closed: false }, 'has not closed the log yet'],
   ])('by %s', (_, report, reason) => {
@@ -95,6 +99,13 @@ describe('a drain is held', () => {
 
   test('by segments of a node that never received the endpoint, such as a disk moved there', () => {
     expect(holdsOf(aNode({ received: new Map() }), { ...nothing, quarantined_segments: 1 })).toHaveLength(1)
+  })
+
+  test('by more nodes than a status lists', () => {
+    const nodes = Array.from({ length: 25 }, () => aNode())
+    const reasons = listHoldReasons(listDrainHolds(endpoint, nodes, [], now))
+    expect(reasons).toHaveLength(21)
+    expect(reasons.at(-1)).toBe('5 more nodes hold the deletion')
   })
 
   test('by every node that had it while nobody has told them to drain', () => {

@@ -28,6 +28,15 @@ export type DrainHold = {
   readonly reason: string
 }
 
+/** Holds that a status lists by themselves. */
+const reasonsMax = 20
+
+/** Returns one sentence per node, and how many more nodes there are. */
+export function listHoldReasons(holds: readonly DrainHold[]): readonly string[] {
+  const reasons = holds.slice(0, reasonsMax).map(({ reason }) => reason)
+  return holds.length <= reasonsMax ? reasons : [...reasons, `${holds.length - reasonsMax} more nodes hold the deletion`]
+}
+
 /** Returns the nodes that are not known to hold nothing; empty once the endpoint is drained. */
 export function listDrainHolds(
   endpoint: Draining,
@@ -77,6 +86,8 @@ function explainSegments({ node_id, blocked_by, parked_segments, quarantined_seg
   const parts = [`node ${node_id} holds ${held}`]
   if (blocked_by !== null) parts.push(blocked_by)
   if (parked_segments + quarantined_segments > 0)
-    parts.push('on the node, `inlet segments` lists parked and quarantined ones: retry, export or remove them')
+    parts.push(
+      'on the node, `inlet segments list` shows parked and quarantined ones: `inlet parked retry`, or `inlet segments export` and `discard`',
+    )
   return parts.join(': ')
 }

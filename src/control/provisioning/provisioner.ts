@@ -19,7 +19,7 @@ import {
 import { listNodes, listNodesOnceIn, type NodeFacts } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { deliveryLagSecondsMax, nodeGoneSeconds } from '../limits.ts'
-import { type DrainHold, type Draining, listDrainHolds } from './drain.ts'
+import { type DrainHold, type Draining, listDrainHolds, listHoldReasons } from './drain.ts'
 import { type HostOptions, ingestHost } from './ingest-host.ts'
 import { describeSegments } from './reports.ts'
 import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
@@ -69,7 +69,7 @@ export class Provisioner {
       endpoints.map((endpoint) => {
         const reports = { lags: lags.get(endpoint.id) ?? [], blocked: blocked.get(endpoint.id) ?? [] }
         const state = this.#computeState(endpoint, reports, observation)
-        const reasons = (holds.get(endpoint.id) ?? []).map(({ reason }) => reason)
+        const reasons = listHoldReasons(holds.get(endpoint.id) ?? [])
         return [endpoint.id, { ...state, status_reasons: [...state.status_reasons, ...reasons] }]
       }),
     )
