@@ -273,6 +273,7 @@ function buildPaths(data: string) {
     nodeToken: join(data, 'node-token'),
     operatorToken: join(data, 'operator-token'),
     nodeId: join(data, 'node', 'id'),
+    markerKey: join(data, 'node', 'marker-key'),
     ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),
     wal: join(data, 'node', 'wal'),

@@ -16,7 +16,9 @@ import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { KnownCommits } from './adopt/known-commits.ts'
 import { Assignments } from './assignments.ts'
+import { MarkerSeal } from './commit/marker-seal.ts'
 import { markerSink } from './commit/marker-sink.ts'
 import { CrashLedger, ParkedSegments } from './crash-ledger.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
@@ -85,6 +87,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
   const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
   const backoff = new DestinationBackoff({ clock })
+  const seal = await MarkerSeal.open(paths.markerKey)
   const delivery = new SegmentDelivery({
     nodeId,
     segments,
@@ -100,7 +103,9 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     backoff,
     stores,
     crashes,
-    sinks: [markerSink, { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
+    seal,
+    knownCommits: new KnownCommits({ find: (ids, signal) => control.findCommits(ids, signal), clock, logger }),
+    sinks: [markerSink(seal), { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
     endpoints,
     clock,
     logger,

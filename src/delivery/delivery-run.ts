@@ -5,8 +5,8 @@ import type { SegmentRef } from './segments.ts'
 /** One segment on its way to its commit, as the pipeline starts it. */
 export type DeliveryRun = {
   readonly segment: SegmentRef
-  /** Whether the segment existed when the process started: an earlier run may have delivered it. */
-  readonly recovered: boolean
+  /** Whether the segment may have been delivered before: it existed when the process started, or came back. */
+  readonly mayBeCommitted: boolean
   /** Resolves when every earlier segment of the log is committed or parked. */
   readonly turn: Promise<unknown>
   /** Reports what the segment waits for, or null once it continues. */

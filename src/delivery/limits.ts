@@ -11,6 +11,10 @@ export const deliveryLimits = {
   retryDelayMsMax: 30_000,
   /** A segment is parked after this many failed conversions, each followed by a successful one of something else. */
   contentFailuresMax: 2,
+  /** How long one question to control whether a commit is recorded may take. */
+  lookupTimeoutMs: 3_000,
+  /** From the start of delivery, how long such questions wait for control. */
+  controlWaitMsMax: 30_000,
   /** A repeated failure is logged once per cause in this time. */
   warnIntervalMs: 60_000,
 } as const

@@ -12,6 +12,7 @@ import type { Endpoints } from './endpoints.ts'
 import { type HeldLog, heldLog, isEmpty, toLag, unlistedLog } from './held-log.ts'
 import { deliveryLimits } from './limits.ts'
 import { LogQueue, type QueuedSegment } from './log-queue.ts'
+import { ReturningSegments } from './returning-segments.ts'
 import type { LogListing, Segment, SegmentSource } from './segments.ts'
 
 /** From the end of one scan to the start of the next. */
@@ -54,8 +55,7 @@ export class Pipeline implements Service {
   readonly #aborting = new AbortController()
   #stopping = false
   #scanning: Promise<void> = Promise.resolve()
-  /** Ids of segments that existed at the start and whose delivery has not started yet. Undefined until the first scan. */
-  #recovered: Set<string> | undefined
+  readonly #returning = new ReturningSegments()
   /** As of the last scan. */
   #held: readonly HeldLog[] = []
   #scannedEpoch = -1
@@ -94,7 +94,7 @@ export class Pipeline implements Service {
   /** Takes back a segment whose commit was lost on this node. Its marker may be in the bucket, so it is adopted if possible. */
   deliverAgain(id: string): void {
     this.#committed.delete(id)
-    this.#recovered?.add(id)
+    this.#returning.add(id)
   }
 
   /** Control has recorded the commit of the segment. Call it before the segment is removed. */
@@ -163,6 +163,7 @@ export class Pipeline implements Service {
   async #scan(): Promise<void> {
     const { segments, endpoints, isReported } = this.#options
     const { epoch } = endpoints
+    const forgotten = new Set(this.#committed.values().filter((id) => !isReported(id)))
     const draining = endpoints.listDraining()
     const listed = new Map<string, LogListing>()
     const failed = new Map<string, unknown>()
@@ -177,9 +178,12 @@ export class Pipeline implements Service {
     // Read after the listing: a delivery that ended meanwhile may have parked its segment.
     const parked = await this.#options.parked.read()
     const found = new Map([...listed].map(([logName, listing]) => [logName, this.#identify(listing.segments)]))
-    const present = new Set(found.values().flatMap((ofLog) => ofLog.map(({ id }) => id)))
-    this.#recovered ??= new Set(present)
-    for (const id of this.#committed) if (!present.has(id) && !isReported(id)) this.#committed.delete(id)
+    const present = this.#returning.update(found)
+    for (const id of this.#committed) {
+      // It was removed before this scan began, so it came back.
+      if (present.has(id) && forgotten.has(id)) this.deliverAgain(id)
+      else if (!present.has(id) && !isReported(id)) this.#committed.delete(id)
+    }
 
     const held: HeldLog[] = [...failed].map(([logName, error]) =>
       unlistedLog(logName, `its log cannot be listed: ${errorMessage(error)}`),
@@ -247,10 +251,8 @@ export class Pipeline implements Service {
   }
 
   async #deliver(segment: QueuedSegment, run: Pick<DeliveryRun, 'turn' | 'report' | 'signal'>): Promise<void> {
-    const recovered = this.#recovered?.delete(segment.id) === true
-    const outcome = await this.#deliverRepeatedly({ segment, recovered, ...run })
-    // Otherwise control recorded it already, or its entry in the outbox was lost and it must be delivered again.
-    if (outcome === 'committed' && this.#options.isReported(segment.id)) this.#committed.add(segment.id)
+    const outcome = await this.#deliverRepeatedly({ segment, mayBeCommitted: this.#returning.has(segment.id), ...run })
+    if (outcome === 'committed') this.#committed.add(segment.id)
     if (outcome !== 'gone' || this.#committed.has(segment.id) || this.#options.isReported(segment.id)) return
     const { logName, seq, incarnation } = segment
     this.#options.logger.warn({ log: logName, seq, incarnation }, 'segment was removed or renamed before its delivery')

@@ -9,7 +9,7 @@ import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { ArtifactFiles } from '#model/commit.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
-import { Adopter } from './adopt/adopter.ts'
+import { Adopter, type AdopterOptions } from './adopt/adopter.ts'
 import type { CommitSink } from './commit/commit-sink.ts'
 import { Committer } from './commit/committer.ts'
 import { ArtifactsMissing } from './commit/marker.ts'
@@ -25,17 +25,19 @@ import {
   SegmentSalvaged,
 } from './delivery-run.ts'
 import { DestinationRetry } from './destination-retry.ts'
+import type { SegmentSource } from './segments.ts'
 import { ThrottledWarnings } from './throttled-warnings.ts'
 import type { Uploader } from './upload/uploader.ts'
 
-export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> & {
-  readonly stores: ObjectStores
-  readonly uploader: Uploader
-  /** The marker first, the outbox last: see CommitSink. */
-  readonly sinks: readonly CommitSink[]
-  readonly clock: Clock
-  readonly logger: Logger
-}
+export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
+  AdopterOptions & {
+    readonly stores: ObjectStores
+    readonly uploader: Uploader
+    /** The marker first, the outbox last: see CommitSink. */
+    readonly sinks: readonly CommitSink[]
+    readonly clock: Clock
+    readonly logger: Logger
+  }
 
 export class SegmentDelivery {
   readonly #converter: Converter
@@ -43,6 +45,7 @@ export class SegmentDelivery {
   readonly #uploader: Uploader
   readonly #committer: Committer
   readonly #retry: DestinationRetry
+  readonly #segments: SegmentSource
   readonly #stores: ObjectStores
   readonly #clock: Clock
   readonly #logger: Logger
@@ -56,6 +59,7 @@ export class SegmentDelivery {
     this.#committer = new Committer(options)
     this.#retry = new DestinationRetry({ ...options, warnings })
     this.#stores = stores
+    this.#segments = options.segments
     this.#clock = clock
     this.#logger = options.logger
   }
@@ -75,7 +79,7 @@ export class SegmentDelivery {
 
   async #run(run: DeliveryRun): Promise<void> {
     const facts = await this.#converter.readFacts(run)
-    if (run.recovered && (await this.#adopt(facts, run))) return
+    if (run.mayBeCommitted && ((await this.#removeIfRecorded(facts, run)) || (await this.#adopt(facts, run)))) return
     await this.#converter.waitForDestination(facts, run)
     const startedAt = this.#clock.monotonic()
     const built = await this.#converter.convert(facts, run)
@@ -87,10 +91,32 @@ export class SegmentDelivery {
     }
   }
 
+  /** Removes a segment that came back after its commit, for example with a restored volume. */
+  async #removeIfRecorded(facts: SegmentFacts, run: DeliveryRun): Promise<boolean> {
+    const found = await this.#adopter.findRecorded(facts, run)
+    if (found === undefined) return false
+    const { id, records } = facts
+    if (found.records < records) {
+      await this.#setAside(facts, found.records, run)
+      throw new DeliveryEnded('quarantined')
+    }
+    await this.#segments.remove(run.segment)
+    this.#logger.info({ segment: id, records }, 'segment removed: its commit is recorded already')
+    return true
+  }
+
+  /** Keeps a segment that has more than its commit: that never changes, and no record may be lost. */
+  async #setAside({ id, records }: SegmentFacts, committed: number, { segment }: DeliveryRun): Promise<void> {
+    const reason = `it came back after its commit, with ${records} records instead of ${committed}`
+    const quarantine = await this.#segments.quarantine(segment, reason)
+    this.#logger.error({ segment: id, records, committed, quarantine }, 'segment has more records than its commit, and is kept')
+  }
+
   async #adopt(facts: SegmentFacts, run: DeliveryRun): Promise<boolean> {
     return this.#retry.run(facts, run, async (destination) => {
-      const found = await this.#adopter.find(facts, destination, run)
+      const found = await this.#adopter.findMarker(facts, destination, run)
       if (found === undefined) return false
+      if (found.records < facts.records) await this.#setAside(facts, found.records, run)
       await this.#committer.commitAdopted(found, facts, destination, run)
       return true
     })

@@ -45,6 +45,8 @@ export interface SegmentSource {
   salvage(ref: SegmentRef): Promise<Salvage>
   /** Removes a sealed segment. Call it only once the segment's commit is durable. Idempotent. */
   remove(ref: SegmentRef): Promise<void>
+  /** Keeps a sealed segment for a person instead of delivering it, with the reason. Idempotent. Returns its new location. */
+  quarantine(ref: SegmentRef, reason: string): Promise<string>
   /** Calls `onSealed` after segments were sealed. Only a hint: calls may be late, merged or missing. Returns a function that stops the watch. */
   watch(onSealed: () => void): Promise<() => void>
 }

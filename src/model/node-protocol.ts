@@ -13,6 +13,7 @@ import { Timestamp } from './timestamp.ts'
  *   GET  /internal/v1/committed-seqs       ?node_id= → 200 CommittedSeqs
  *   POST /internal/v1/heartbeat            Heartbeat   → 204
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
+ *   POST /internal/v1/commits/lookup       CommitLookup → 200 CommitsFound
  *   GET  /internal/v1/destinations/{id}    → 200 AssignableDestination (`destination.ts`), 404
  */
 export const Register = z.strictObject({
@@ -97,3 +98,10 @@ export const CommitsRecorded = z.object({
   new: z.int(),
 })
 export type CommitsRecorded = z.infer<typeof CommitsRecorded>
+
+/** Asks which of these commits are recorded: a segment may reappear on a node after its commit. */
+export const CommitLookup = z.strictObject({ ids: z.array(z.string()).min(1).max(100) })
+export type CommitLookup = z.infer<typeof CommitLookup>
+
+export const CommitsFound = z.object({ commits: z.array(z.object({ id: z.string(), records: z.int().min(0) })) })
+export type CommitsFound = z.infer<typeof CommitsFound>

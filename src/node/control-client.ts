@@ -3,7 +3,7 @@ import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { AssignableDestination } from '#model/destination.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
-import { CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
+import { CommitsFound, CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
 import { CommittedSeqs, type SnapshotRequest } from '#model/snapshot-sections.ts'
 
 /** A call to control failed. `status` is 0 if control could not be reached. */
@@ -71,6 +71,11 @@ export class ControlClient {
   /** Returns what delivery needs to write to a destination of any account. */
   async fetchDestination(id: string, signal: AbortSignal): Promise<AssignableDestination> {
     return this.#json(AssignableDestination, 'GET', `destinations/${id}`, { signal })
+  }
+
+  /** Returns those of the commits that are durable in the store. */
+  async findCommits(ids: readonly string[], signal: AbortSignal): Promise<CommitsFound['commits']> {
+    return (await this.#json(CommitsFound, 'POST', 'commits/lookup', { body: { ids }, signal })).commits
   }
 
   async leaseUnits(body: LeaseRequest, signal: AbortSignal): Promise<Leases> {

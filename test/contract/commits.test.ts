@@ -63,6 +63,24 @@ describe('GET /v1/endpoints/{id}/commits', () => {
   })
 })
 
+describe('POST /internal/v1/commits/lookup', () => {
+  test('200 returns those of the commits that are recorded', async () => {
+    const { node, commits } = await delivered(2)
+    const [, commit] = commits
+    if (commit === undefined) throw new Error('no commit')
+    expect(await node.call('POST', 'commits/lookup', { ids: ['unknown', commit.id] })).toMatchObject({
+      status: 200,
+      body: { commits: [{ id: commit.id, records: commit.records }] },
+    })
+  })
+
+  test('422 without ids, and for too many', async () => {
+    const node = await TestNode.register(control(), 'loc')
+    for (const ids of [[], Array.from({ length: 101 }, String)])
+      expect(await node.call('POST', 'commits/lookup', { ids })).toMatchObject({ status: 422 })
+  })
+})
+
 describe('POST /internal/v1/commits', () => {
   test('200 reports a repeated batch as durable and not new', async () => {
     const { account, node, commits, path } = await delivered(3)

@@ -33,6 +33,7 @@ describe('the node token', () => {
     ['GET', 'committed-seqs?node_id=x'],
     ['POST', 'heartbeat'],
     ['POST', 'commits'],
+    ['POST', 'commits/lookup'],
     ['GET', 'destinations/x'],
   ])('401 without it: %s %s', async (method, path) => {
     const account = await control().newAccount()

@@ -15,7 +15,7 @@ import type { Scope } from '#model/api-key.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { segmentLimits } from '#model/limits.ts'
-import { CommitBatch, Heartbeat } from '#model/node-protocol.ts'
+import { CommitBatch, CommitLookup, type CommitsFound, Heartbeat } from '#model/node-protocol.ts'
 import { decodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
 import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
 import { SnapshotRequest } from '#model/snapshot-sections.ts'
@@ -102,7 +102,9 @@ export class ControlStandIn implements AsyncDisposable {
       } else if (url.pathname === '/internal/v1/jobs/lease') {
         response.end(JSON.stringify({ units: [], held: [], more: false }))
       } else if (url.pathname === '/internal/v1/commits' && this.refusesCommits) response.writeHead(503).end()
-      else if (url.pathname === '/internal/v1/commits') {
+      else if (url.pathname === '/internal/v1/commits/lookup') {
+        response.end(JSON.stringify({ commits: this.#find(CommitLookup.parse(JSON.parse(body)).ids) }))
+      } else if (url.pathname === '/internal/v1/commits') {
         const { commits } = CommitBatch.parse(JSON.parse(body))
         this.commits.push(...commits)
         response.end(JSON.stringify({ recorded: commits.map(({ id }) => id), new: commits.length }))
@@ -137,6 +139,10 @@ export class ControlStandIn implements AsyncDisposable {
   publish(snapshot: Snapshot): void {
     this.#snapshot = snapshot
     for (const [response, wanted] of this.#waiting) this.#send(response, wanted)
+  }
+
+  #find(ids: readonly string[]): CommitsFound['commits'] {
+    return this.commits.filter(({ id }) => ids.includes(id)).map(({ id, records }) => ({ id, records }))
   }
 
   #send(response: ServerResponse, { kinds }: SnapshotRequest): void {

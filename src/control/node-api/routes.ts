@@ -3,7 +3,15 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { AssignableDestination } from '#model/destination.ts'
 import { Id } from '#model/id.ts'
-import { CommitBatch, CommitsRecorded, Heartbeat, Register, Registered } from '#model/node-protocol.ts'
+import {
+  CommitBatch,
+  CommitLookup,
+  CommitsFound,
+  CommitsRecorded,
+  Heartbeat,
+  Register,
+  Registered,
+} from '#model/node-protocol.ts'
 import { CommittedSeqs, SnapshotRequest } from '#model/snapshot-sections.ts'
 import { controlLimits } from '../limits.ts'
 import { ById, Empty } from '../routes/parameters.ts'
@@ -65,6 +73,12 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
         schema: { body: CommitBatch, response: { 200: CommitsRecorded } },
       },
       (request) => commits.record(request.body.commits),
+    )
+
+    app.post(
+      '/commits/lookup',
+      { config: { scope: 'node' }, schema: { body: CommitLookup, response: { 200: CommitsFound } } },
+      (request) => commits.find(request.body.ids),
     )
     done()
   }

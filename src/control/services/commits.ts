@@ -2,8 +2,8 @@ import type { z } from 'zod'
 import type { Clock } from '#lib/clock.ts'
 import type { Principal } from '#model/api-key.ts'
 import type { Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
-import type { CommitsRecorded } from '#model/node-protocol.ts'
-import { listCommits, recordCommit } from '#store/commits.ts'
+import type { CommitsFound, CommitsRecorded } from '#model/node-protocol.ts'
+import { findCommits, listCommits, recordCommit } from '#store/commits.ts'
 import { getEndpoint } from '#store/endpoints.ts'
 import { type Store, transact } from '#store/store.ts'
 
@@ -22,6 +22,11 @@ export function commitService({ store, clock }: CommitsOptions) {
       await getEndpoint(db, account_id, endpoint_id)
       const { items, next_cursor } = await listCommits(db, endpoint_id, query)
       return { items: [...items], next_cursor }
+    },
+
+    /** Returns those of the commits that are recorded. */
+    async find(ids: readonly string[]): Promise<CommitsFound> {
+      return { commits: await findCommits(store.db, ids) }
     },
 
     /**

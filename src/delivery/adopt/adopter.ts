@@ -1,58 +1,50 @@
 /**
- * Stage 2 of a delivery, for segments that existed at the start: finds out whether an earlier run delivered the segment.
+ * Stage 2 of a delivery, for segments that may have been delivered before: finds out whether they were, and how.
  *
  * Owns: which marker counts. Does not own: what happens to its commit.
- * Law: the bucket belongs to the customer. A marker counts only if this node would have written it.
+ * Law: a commit never changes. A segment whose commit control has recorded, or whose marker this node has written, is not delivered again,
+ * whatever is bound to the endpoint by now. The bucket belongs to the customer: a marker counts only if it carries this node's signature.
  */
 import { objectKey } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { unlessReadDenied } from '../bucket.ts'
 import { decodeMarker } from '../commit/marker.ts'
-import type { DeliveryRun, DeliveryTarget, SegmentFacts } from '../delivery-run.ts'
+import type { MarkerSeal } from '../commit/marker-seal.ts'
+import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
 import type { BoundDestination } from '../destination-retry.ts'
-import type { Endpoints } from '../endpoints.ts'
 import { findForeignArtifact } from './foreign-artifact.ts'
+import type { KnownCommit, KnownCommits } from './known-commits.ts'
+
+export type AdopterOptions = { readonly knownCommits: KnownCommits; readonly seal: MarkerSeal }
 
 export class Adopter {
-  readonly #endpoints: Endpoints
+  readonly #options: AdopterOptions
 
-  constructor({ endpoints }: { readonly endpoints: Endpoints }) {
-    this.#endpoints = endpoints
+  constructor(options: AdopterOptions) {
+    this.#options = options
+  }
+
+  /** Returns the commit that control has recorded. Its marker may be gone: the customer may have removed it, so it is not written again. */
+  findRecorded({ id }: SegmentFacts, run: DeliveryRun): Promise<KnownCommit | undefined> {
+    return this.#options.knownCommits.find(id, run)
   }
 
   /**
    * Returns the commit of the segment's marker in the bucket. Returns undefined if no marker counts or the role may not read. The segment is
    * then delivered again, under the same keys.
    */
-  async find(
-    facts: SegmentFacts,
+  async findMarker(
+    { id, name, walBytes }: SegmentFacts,
     { target, bucket }: BoundDestination,
     { signal }: DeliveryRun,
   ): Promise<SegmentCommit | undefined> {
-    const key = objectKey(target.prefix, facts.name, { type: 'marker' })
+    const key = objectKey(target.prefix, name, { type: 'marker' })
     const body = await bucket.request('read', (store) => unlessReadDenied(() => store.get(key, signal), undefined))
-    const found = body === undefined ? undefined : decodeMarker(key, body)
-    if (found === undefined || !this.#isOwn(found, facts, target)) return undefined
-    const { id, bucket: name, region } = target
-    return { ...found, wal_bytes: facts.walBytes, destination: { id, bucket: name, region } }
-  }
-
-  /** Control receives the rest of the marker and removes files according to it. So each fact that this node knows must match. */
-  #isOwn(found: SegmentCommit, { id, name, records, recordsDamaged, sealedAt }: SegmentFacts, target: DeliveryTarget): boolean {
-    const { endpointId, nodeId, log, seq } = name
-    const views = new Set(this.#endpoints.find(endpointId)?.views.map(({ view_id }) => view_id))
-    const named = [...found.views, ...Object.values(found.artifacts)].flatMap(({ view_id }) => view_id ?? [])
-    return (
-      found.id === id &&
-      found.endpoint_id === endpointId &&
-      found.node_id === nodeId &&
-      found.log === log &&
-      found.seq === seq &&
-      // Delivered before it was damaged, the segment had more records.
-      (found.records === records || (recordsDamaged > 0 && found.records > records)) &&
-      found.sealed_at === sealedAt &&
-      findForeignArtifact(found, name, target) === undefined &&
-      named.every((id) => views.has(id))
-    )
+    if (body === undefined || !this.#options.seal.isOwn(body)) return undefined
+    const found = decodeMarker(key, body)
+    // Also a marker of its own counts only where it was written: buckets are copied.
+    if (found?.id !== id || findForeignArtifact(found, name, target) !== undefined) return undefined
+    const { id: destinationId, bucket: bucketName, region } = target
+    return { ...found, wal_bytes: walBytes, destination: { id: destinationId, bucket: bucketName, region } }
   }
 }

@@ -10,6 +10,7 @@ import { Endpoints } from '../endpoints.ts'
 import type { CommitSink, FinishedSegment } from './commit-sink.ts'
 import { Committer } from './committer.ts'
 import { ArtifactsMissing, decodeMarker } from './marker.ts'
+import { MarkerSeal } from './marker-seal.ts'
 import { markerSink } from './marker-sink.ts'
 
 const facts: SegmentFacts = {
@@ -26,6 +27,8 @@ const target = {
 }
 const parquet = { key: objectKey('p', facts.name, { type: 'parquet' }), bytes: 10, rows: 3, sha256: 'ab' }
 const markerKey = objectKey('p', facts.name, { type: 'marker' })
+
+const seal = new MarkerSeal('a key')
 
 /** Creates a committer with a bucket of two maps, and a second sink that records its arguments. */
 function furnished() {
@@ -58,9 +61,9 @@ function furnished() {
   const abort = new AbortController()
   const run: DeliveryRun = {
     segment: { logName: facts.name.endpointId, incarnation: 'abcdefghij', seq: 7 },
-    ...{ recovered: false, turn: turn.promise, report: () => undefined, signal: abort.signal },
+    ...{ mayBeCommitted: false, turn: turn.promise, report: () => undefined, signal: abort.signal },
   }
-  const committer = new Committer({ sinks: [markerSink, last], endpoints, clock: new ManualClock() })
+  const committer = new Committer({ sinks: [markerSink(seal), last], seal, endpoints, clock: new ManualClock() })
   const outage = { onOver: () => undefined as unknown }
   const bucket: Bucket = {
     async request(access, send) {

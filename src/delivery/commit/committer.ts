@@ -12,10 +12,12 @@ import type { BoundDestination } from '../destination-retry.ts'
 import type { Endpoints } from '../endpoints.ts'
 import type { CommitSink } from './commit-sink.ts'
 import { encodeMarker, withMarker } from './marker.ts'
+import type { MarkerSeal } from './marker-seal.ts'
 
 export type CommitterOptions = {
   /** Called in this order. */
   readonly sinks: readonly CommitSink[]
+  readonly seal: MarkerSeal
   readonly endpoints: Endpoints
   readonly clock: Clock
 }
@@ -30,6 +32,8 @@ export type Uploaded = {
 
 export class Committer {
   readonly #options: CommitterOptions
+  /** By the uploaded files: a commit that is tried again has the same content, whichever attempt reached the bucket. */
+  readonly #described = new WeakMap<ArtifactFiles, SegmentCommit>()
 
   constructor(options: CommitterOptions) {
     this.#options = options
@@ -41,9 +45,9 @@ export class Committer {
     await this.#waitForTurn(run)
     const bound = this.#options.endpoints.find(facts.name.endpointId)?.destination ?? target
     if (!isSameLocation(bound, target)) throw new Error('the destination was changed while the segment waited')
-    const unmarked = this.#describe(facts, uploaded, destination)
-    const key = objectKey(target.prefix, facts.name, { type: 'marker' })
-    await this.#record(withMarker(unmarked, key, encodeMarker(unmarked)), facts, destination, false, run)
+    const commit = this.#described.get(uploaded.artifacts) ?? this.#describe(facts, uploaded, destination)
+    this.#described.set(uploaded.artifacts, commit)
+    await this.#record(commit, facts, destination, false, run)
   }
 
   /** Records a segment that an earlier run delivered. */
@@ -72,8 +76,8 @@ export class Committer {
     { artifacts, views, startedAt }: Uploaded,
     { target }: BoundDestination,
   ): SegmentCommit {
-    const { clock } = this.#options
-    return {
+    const { clock, seal } = this.#options
+    const unmarked: SegmentCommit = {
       id,
       endpoint_id: name.endpointId,
       node_id: name.nodeId,
@@ -89,5 +93,7 @@ export class Committer {
       artifacts,
       views: [...views],
     }
+    const key = objectKey(target.prefix, name, { type: 'marker' })
+    return withMarker(unmarked, key, encodeMarker(unmarked, seal))
   }
 }

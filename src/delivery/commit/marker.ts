@@ -12,13 +12,17 @@ import type { Bucket } from '../bucket.ts'
 import { TransientError } from '../transient-error.ts'
 import { metadataOf } from '../upload/put-artifact.ts'
 import { allExist } from './all-exist.ts'
+import type { MarkerSeal } from './marker-seal.ts'
 
 /** A marker has a few kilobytes, or some hundred with many views and long messages. A larger object is not a marker. */
 export const markerBytesMax = 4 * 1024 * 1024
 
-export function encodeMarker(commit: SegmentCommit): Uint8Array {
+/** With a seal, the marker carries a signature. */
+export function encodeMarker(commit: SegmentCommit, seal?: MarkerSeal): Uint8Array {
   const { manifest: _, ...artifacts } = commit.artifacts
-  return Buffer.from(`${JSON.stringify({ ...commit, artifacts }, null, 1)}\n`)
+  const content = { ...commit, artifacts }
+  const signed = seal === undefined ? content : { ...content, signature: seal.sign(content) }
+  return Buffer.from(`${JSON.stringify(signed, null, 1)}\n`)
 }
 
 /** Returns the commit of a marker in the bucket, or undefined if the object is not a marker. */

@@ -1,0 +1,41 @@
+/**
+ * Which segments may have been delivered before: those that an earlier run left, and those that came back, for example with a restored
+ * volume or a copy from a backup.
+ *
+ * Owns: telling them from new segments, without asking anyone. Does not own: finding out what happened to them (adopt/).
+ * Law: a segment counts as new only if its seq is greater than every seq that this process has seen in its log before. The first of a log that
+ * this process sees are not new. So a delivery asks for a commit only at a start, and where something is odd.
+ */
+import type { QueuedSegment } from './log-queue.ts'
+
+export class ReturningSegments {
+  readonly #ids = new Set<string>()
+  readonly #highestSeqs = new Map<string, number>()
+  #present: ReadonlySet<string> = new Set()
+
+  /** Takes the segments of a scan, by log. Returns their ids. */
+  update(found: ReadonlyMap<string, readonly QueuedSegment[]>): ReadonlySet<string> {
+    const present = new Set<string>()
+    for (const [logName, segments] of found) {
+      const highest = this.#highestSeqs.get(logName)
+      let seen = highest ?? -1
+      for (const { id, seq } of segments) {
+        present.add(id)
+        seen = Math.max(seen, seq)
+        if (!this.#present.has(id) && (highest === undefined || seq <= highest)) this.#ids.add(id)
+      }
+      if (seen >= 0) this.#highestSeqs.set(logName, seen)
+    }
+    for (const id of this.#ids) if (!present.has(id)) this.#ids.delete(id)
+    this.#present = present
+    return present
+  }
+
+  add(id: string): void {
+    this.#ids.add(id)
+  }
+
+  has(id: string): boolean {
+    return this.#ids.has(id)
+  }
+}
