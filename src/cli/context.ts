@@ -2,6 +2,7 @@ import type { Writable } from 'node:stream'
 import type { CommandContext } from '@stricli/core'
 import type { Config } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
+import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 
 /** The `this` of every command: the interface to the process that runs it. */
@@ -22,4 +23,11 @@ export type CliContext = CommandContext & {
 /** Invalid arguments that only the command itself can detect. */
 export class UsageError extends UserError {
   override readonly name = 'UsageError'
+}
+
+/** A reader such as `head` may close the pipe at any time: then the output ends early, without an error. */
+export function tolerateClosedPipe({ process: { stdout } }: CliContext): void {
+  stdout.on('error', (error) => {
+    if (errorCode(error) !== 'EPIPE') throw error
+  })
 }

@@ -10,7 +10,7 @@ import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { type SegmentScan, scanSegment } from '#wal/segment-scan.ts'
-import type { CliContext } from './context.ts'
+import { type CliContext, tolerateClosedPipe } from './context.ts'
 import { isoMicros, writeRecords } from './records.ts'
 
 const BUFFER_BYTES = 4 * 1024 * 1024
@@ -24,14 +24,8 @@ export function checkSegment(this: CliContext, _flags: object, path: string): Pr
   return readSegment(this, path, (scan) => check(scan, path, this.process.stdout, this.process.stderr))
 }
 
-async function readSegment(
-  { process: { stdout } }: CliContext,
-  path: string,
-  read: (scan: SegmentScan) => Promise<void>,
-): Promise<void> {
-  stdout.on('error', (error) => {
-    if (errorCode(error) !== 'EPIPE') throw error
-  })
+async function readSegment(context: CliContext, path: string, read: (scan: SegmentScan) => Promise<void>): Promise<void> {
+  tolerateClosedPipe(context)
   let scan: SegmentScan | undefined
   try {
     scan = await scanSegment(systemFiles, path)

@@ -49,8 +49,10 @@ export class BlockedFile implements Service {
     return this.#writes.start()
   }
 
-  stop(): Promise<void> {
-    return this.#writes.stop()
+  /** Removes the file: a process that does not run is blocked by nothing. */
+  async stop(): Promise<void> {
+    await this.#writes.stop()
+    await this.#options.files.remove(this.#options.path).catch(() => undefined)
   }
 
   async #write(): Promise<void> {

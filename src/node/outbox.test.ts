@@ -88,7 +88,7 @@ describe('Outbox', () => {
       await until('the other commits', () => recorded.length === 31)
       expect(recorded).toContain(aCommit({ seq: 1 }).id)
       await until('the reason', () => outbox.reasonOf(refused.endpoint_id) !== null)
-      expect(outbox.reasonOf(refused.endpoint_id)).toBe(`control refused commit ${refused.id}: no`)
+      expect(outbox.reasonOf(refused.endpoint_id)).toBe(`control did not record commit ${refused.id}: no`)
       expect(others.map(({ endpoint_id }) => outbox.reasonOf(endpoint_id)).filter((reason) => reason !== null)).toEqual([])
       isRefused = false
       await until('the reason to be gone', () => outbox.reasonOf(refused.endpoint_id) === null)

@@ -175,7 +175,7 @@ export class Outbox implements Service {
     // Any failure may have been caused by one of the commits. Sending each of them alone finds it.
     if (others.length > 0) for (const { queue, entries } of shares) queue.suspect(entries.length)
     else if (isRefusal || status === 500) {
-      first?.queue.hold(first.entry, `control refused commit ${first.entry.id}: ${errorMessage(error)}`)
+      first?.queue.hold(first.entry, `control did not record commit ${first.entry.id}: ${errorMessage(error)}`)
     }
     if (isRefusal) {
       this.#outage.reset()

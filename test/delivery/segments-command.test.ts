@@ -186,6 +186,7 @@ describe('segments discard', () => {
       'frames are damaged; at least 2 records are lost',
     )
     const before = await files(node, log)
+    expect((await segments(node, 'export', second.name)).out.match(/\n/g)).toHaveLength(1)
     const dry = await segments(node, 'discard', second.name)
     expect([dry.code, dry.out, dry.err]).toEqual([1, expect.stringContaining(second.name), expect.stringContaining('--yes')])
     expect(await segments(node, 'discard', first.name, '--yes')).toMatchObject({ code: 1 })

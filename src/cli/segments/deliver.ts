@@ -15,7 +15,7 @@ import { Id } from '#model/id.ts'
 import { ControlClient, ControlError } from '#node/control-client.ts'
 import { type CliContext, UsageError } from '../context.ts'
 import { Progress } from '../progress.ts'
-import { formatBytes } from './format.ts'
+import { countSegments, formatBytes } from './format.ts'
 import { deliveryIsDown, type NodeSegment, readNodeSegments } from './node-segments.ts'
 import { readOwners } from './owners.ts'
 
@@ -40,7 +40,7 @@ export async function deliverLog(this: CliContext, { destination: id }: DeliverF
   await writeAssignment(systemFiles, config.paths.assignments, log, assignment)
   const { bucket, prefix } = assignment.destination
   this.process.stdout.write(
-    `${log}: ${waiting.length} segments (${sizeOf(waiting)}) go to bucket ${bucket}, prefix ${prefix === '' ? '(none)' : prefix}\n`,
+    `${log}: ${countSegments(waiting.length)} (${sizeOf(waiting)}) to bucket ${bucket}, prefix ${prefix === '' ? '(none)' : prefix}\n`,
   )
   await showProgress(this, config, log, waiting.length)
 }
@@ -58,7 +58,7 @@ async function showProgress(context: CliContext, config: Config, log: string, to
       )
       return
     }
-    progress.show(total - Math.min(total, left.length), `${left.length} segments left`)
+    progress.show(total - Math.min(total, left.length), `${countSegments(left.length)} left`)
     if (left.length === 0) break
     if (reason !== told) process.stdout.write(`  ${reason}\n`)
     told = reason

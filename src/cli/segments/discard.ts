@@ -11,7 +11,7 @@ import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { scanSegment } from '#wal/segment-scan.ts'
 import type { CliContext } from '../context.ts'
-import { formatBytes } from './format.ts'
+import { countSegments, formatBytes } from './format.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
 import { unowned } from './owners.ts'
@@ -37,10 +37,10 @@ export async function discardSegments(this: CliContext, { yes }: DiscardFlags, .
     const count = records === null ? `${await countIntact(path)} records that can be read` : `${records} records`
     stdout.write(`${name}  ${state}  ${count}, ${formatBytes(bytes)}\n`)
   }
-  if (!yes) throw new UserError('nothing was removed. The records above are lost for ever if you repeat the command with --yes')
+  if (!yes) throw new UserError('nothing was removed; to remove these segments for good, repeat the command with --yes')
   const nodeId = await readOrCreateNodeId(config.paths)
   for (const segment of chosen) await discard(segment, config, nodeId)
-  stdout.write(`${chosen.length} segments discarded\n`)
+  stdout.write(`${countSegments(chosen.length)} discarded\n`)
 }
 
 function mayBeDiscarded({ state, owner }: NodeSegment): boolean {

@@ -14,9 +14,10 @@ import { createLogger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { scanSegment } from '#wal/segment-scan.ts'
-import type { CliContext } from '../context.ts'
+import { type CliContext, tolerateClosedPipe } from '../context.ts'
 import { Progress } from '../progress.ts'
 import { writeRecords } from '../records.ts'
+import { countSegments } from './format.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
 
@@ -26,12 +27,11 @@ export async function exportSegments(this: CliContext, { output }: ExportFlags, 
   const { stdout, stderr } = this.process
   const logger = createLogger('segments', 'silent')
   const { segments } = await readNodeSegments(await this.readConfig(), { clock: this.clock, logger })
-  const selected = selectSegments(segments, names)
+  const selected = withoutOriginals(selectSegments(segments, names))
   const to = output === '-' ? stdout : await create(output)
-  // A reader such as `head` may close the pipe. An error of a file is thrown when it is made durable.
-  to.on('error', (error) => {
-    if (output === '-' && errorCode(error) !== 'EPIPE') throw error
-  })
+  tolerateClosedPipe(this)
+  // An error of a file is thrown when it is made durable.
+  if (to !== stdout) to.on('error', () => undefined)
   const total = selected.reduce((sum, { bytes }) => sum + bytes, 0)
   const progress = new Progress({ output: stderr, label: 'exported', total })
   const isShown = 'isTTY' in stderr && stderr.isTTY === true
@@ -48,9 +48,15 @@ export async function exportSegments(this: CliContext, { output }: ExportFlags, 
   }
   if (isShown) progress.show(total, `${done.records} records`)
   if (output !== '-') await makeDurable(to, output)
-  stderr.write(`${done.records} records of ${selected.length} segments, ${done.segments} of them complete\n`)
+  stderr.write(`${done.records} records of ${countSegments(selected.length)}, ${done.segments} of them complete\n`)
   for (const problem of problems) stderr.write(`  ${problem}\n`)
   if (problems.length > 0) this.process.exitCode = 1
+}
+
+/** Leaves out the originals of salvaged segments: every intact record of theirs is in the salvaged segment of the same name. */
+function withoutOriginals(segments: readonly NodeSegment[]): readonly NodeSegment[] {
+  const salvaged = new Set(segments.filter(({ state }) => state !== 'quarantined').map(({ name }) => name))
+  return segments.filter(({ name, state }) => state !== 'quarantined' || !salvaged.has(name))
 }
 
 /** Returns what is missing from the output. */

@@ -1,8 +1,8 @@
 /** `inlet segments list`: every segment on this node's disk, and why it is still there. */
 import { createLogger } from '#lib/telemetry.ts'
-import type { CliContext } from '../context.ts'
+import { type CliContext, tolerateClosedPipe } from '../context.ts'
 import { toTable } from '../table.ts'
-import { formatAge, formatBytes } from './format.ts'
+import { countSegments, formatAge, formatBytes } from './format.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
 
 export type ListFlags = { readonly json: boolean }
@@ -10,6 +10,7 @@ export type ListFlags = { readonly json: boolean }
 /** The exit code is 1 if something on the disk could not be read. */
 export async function listNodeSegments(this: CliContext, { json }: ListFlags): Promise<void> {
   const { stdout } = this.process
+  tolerateClosedPipe(this)
   const logger = createLogger('segments', 'silent')
   const { segments, problems } = await readNodeSegments(await this.readConfig(), { clock: this.clock, logger })
   if (json) stdout.write(`${JSON.stringify({ segments, problems, totals: totals(segments) }, null, 1)}\n`)
@@ -56,5 +57,5 @@ function describeTotals(segments: readonly NodeSegment[]): string {
   const { all, unowned, ...states } = totals(segments)
   const named = Object.entries({ ...states, 'without an owner': unowned }).filter(([, { segments: count }]) => count > 0)
   const parts = named.map(([name, { segments: count, bytes }]) => `${count} ${name} (${formatBytes(bytes)})`)
-  return `${all.segments} segments, ${formatBytes(all.bytes)}: ${parts.join(', ')}\n`
+  return `${countSegments(all.segments)}, ${formatBytes(all.bytes)}: ${parts.join(', ')}\n`
 }

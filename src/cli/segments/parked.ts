@@ -8,6 +8,7 @@ import { commitId } from '#model/commit.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { type CliContext, UsageError } from '../context.ts'
+import { countSegments } from './format.ts'
 import { selectSegments } from './names.ts'
 import { type NodeSegment, readNodeSegments } from './node-segments.ts'
 
@@ -18,7 +19,9 @@ export async function retryParkedSegments(this: CliContext, { all }: RetryFlags,
   const config = await this.readConfig()
   const parked = await selectParked(this, config, all ? undefined : names)
   for (const segment of parked) await unpark(segment, config)
-  this.process.stdout.write(`${countOf(parked)} will be converted again; a running delivery process begins at once\n`)
+  this.process.stdout.write(
+    `${countSegments(parked.length)} will be converted again; a running delivery process begins at once\n`,
+  )
 }
 
 export async function quarantineParkedSegments(this: CliContext, _flags: object, ...names: readonly string[]): Promise<void> {
@@ -52,8 +55,4 @@ async function selectParked(
 async function unpark({ incarnation, seq }: NodeSegment, { paths }: Config): Promise<void> {
   const id = commitId(await readOrCreateNodeId(paths), incarnation, seq)
   await systemFiles.remove(join(paths.crashLedger, `${id}.parked.json`))
-}
-
-function countOf(segments: readonly NodeSegment[]): string {
-  return segments.length === 1 ? '1 segment' : `${segments.length} segments`
 }
