@@ -59,6 +59,8 @@ export const FOOTER_BYTES = 96
 
 const HEADER_MAGIC = Buffer.from('INLETWAL', 'latin1')
 const FOOTER_MAGIC = Buffer.from('INLETEND', 'latin1')
+// Numbers, because a recovery looks for them at every byte behind damage.
+const [FOOTER_START, FOOTER_REST] = [FOOTER_MAGIC.readUInt32LE(0), FOOTER_MAGIC.readUInt32LE(4)]
 export const SEGMENT_VERSION = 3
 const LOG_NAME_BYTES_MAX = 64
 const logNamePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
@@ -168,7 +170,11 @@ export function decodeFooter(bytes: Buffer, offset: number, salt: Salt): FooterR
 
 /** Whether the bytes at `offset` start a footer rather than a frame. */
 export function startsFooter(bytes: Buffer, offset: number): boolean {
-  return bytes.byteLength - offset >= 8 && bytes.compare(FOOTER_MAGIC, 0, 8, offset, offset + 8) === 0
+  return (
+    bytes.byteLength - offset >= 8 &&
+    bytes.readUInt32LE(offset) === FOOTER_START &&
+    bytes.readUInt32LE(offset + 4) === FOOTER_REST
+  )
 }
 
 /**
