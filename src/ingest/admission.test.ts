@@ -106,6 +106,19 @@ describe('admission', () => {
     expect(admission.reasons()).toEqual([])
   })
 
+  test('says whether it rejects for want of room', async () => {
+    const { admission, state, check } = await setUp()
+    expect(admission.isDiskFull()).toBe(false)
+    state.walBytes = GiB + 1
+    expect(admission.isDiskFull()).toBe(true)
+    state.walBytes = 0
+    state.failure = 'io_error: the disk failed'
+    await check()
+    expect(admission.isDiskFull()).toBe(false)
+    state.failure = 'disk_full: the disk is full (ENOSPC)'
+    expect(admission.isDiskFull()).toBe(true)
+  })
+
   test('stops checking after stop', async () => {
     const { admission, timer } = await setUp()
     expect(timer()).toBeDefined()
