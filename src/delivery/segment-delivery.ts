@@ -39,6 +39,11 @@ export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
     readonly logger: Logger
   }
 
+/** Someone removed built files from the scratch space while they waited for their upload. */
+class BuiltFilesLost extends Error {
+  override readonly name = 'BuiltFilesLost'
+}
+
 export class SegmentDelivery {
   readonly #converter: Converter
   readonly #adopter: Adopter
@@ -66,13 +71,16 @@ export class SegmentDelivery {
 
   /** Throws only the signal's reason. After that, the delivery can be repeated. */
   async run(run: DeliveryRun): Promise<DeliveryOutcome> {
+    let current = run
     for (;;) {
       try {
-        await this.#run(run)
+        await this.#run(current)
         return 'committed'
       } catch (error) {
         if (error instanceof DeliveryEnded) return error.outcome
-        if (!(error instanceof SegmentSalvaged)) throw error
+        // An attempt may have put the marker although it failed, and a commit never changes.
+        if (error instanceof BuiltFilesLost) current = { ...run, mayBeCommitted: true }
+        else if (!(error instanceof SegmentSalvaged)) throw error
       }
     }
   }
@@ -124,9 +132,10 @@ export class SegmentDelivery {
 
   async #deliver(facts: SegmentFacts, built: BuiltArtifacts, startedAt: number, run: DeliveryRun): Promise<void> {
     let uploaded: { readonly target: DeliveryTarget; readonly artifacts: ArtifactFiles } | undefined
-    await this.#retry.run(facts, run, async (destination) => {
+    const isDelivered = await this.#retry.run(facts, run, async (destination) => {
       const { target } = destination
       if (uploaded === undefined || !isSameLocation(uploaded.target, target)) {
+        if (!(await built.isComplete())) return false
         uploaded = { target, artifacts: await this.#upload(facts, built, target, run) }
         run.report(null)
       }
@@ -137,7 +146,11 @@ export class SegmentDelivery {
         if (error instanceof ArtifactsMissing) uploaded = undefined
         throw error
       }
+      return true
     })
+    if (isDelivered) return
+    this.#logger.warn({ segment: facts.id }, 'built files were removed; building them again')
+    throw new BuiltFilesLost()
   }
 
   async #upload(

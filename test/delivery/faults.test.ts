@@ -49,6 +49,21 @@ test('a scratch folder that someone removed is made again', async () => {
   await until('the commit', () => node.commits.length === 1)
 })
 
+test('files that someone removed while they waited for their upload are built again', async () => {
+  const endpoint = anEndpointTo(aDestination())
+  await using node = await DeliveryNode.create(endpoint)
+  node.stores.fault = () => 'refused'
+  await node.start()
+  await node.sealAll([
+    [endpoint.id, '{"n":1}'],
+    [endpoint.id, '{"n":2}'],
+  ])
+  await until('attempts', () => node.stores.attempts > 2)
+  await rm(node.config.paths.scratch, { recursive: true })
+  node.stores.fault = () => undefined
+  await until('both commits', () => node.commits.length === 2)
+})
+
 test('a segment that fails is not parked while nothing else can be converted either', async () => {
   const [bad, good] = [anEndpointTo(aDestination('bad')), anEndpointTo(aDestination('good'))]
   await using node = await DeliveryNode.create(bad, good)

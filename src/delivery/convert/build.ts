@@ -6,9 +6,10 @@
  * Law: the records are loaded once for all files. If the build throws, it leaves no file behind.
  */
 import { Buffer } from 'node:buffer'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import { errorCode } from '#lib/files.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
@@ -42,6 +43,8 @@ export type BuiltArtifacts = {
   readonly views: readonly ViewOutcome[]
   /** Optional views that failed: they have an outcome with the error `view_failed`, and no files. */
   readonly failed: readonly FailedView<BoundView>[]
+  /** Whether all files are still there. */
+  isComplete(): Promise<boolean>
   /** Removes the files. */
   remove(): Promise<void>
 }
@@ -71,7 +74,9 @@ export async function buildArtifacts(options: BuildOptions): Promise<BuiltArtifa
   const directory = await mkdtemp(join(options.scratchDirectory, 'build-'))
   const remove = () => rm(directory, { recursive: true, force: true })
   try {
-    return { directory, ...(await build(directory, options)), remove }
+    const built = await build(directory, options)
+    const isComplete = async () => (await Promise.all(built.files.map(isThere))).every(Boolean)
+    return { directory, ...built, isComplete, remove }
   } catch (error) {
     await remove()
     options.signal.throwIfAborted()
@@ -79,7 +84,20 @@ export async function buildArtifacts(options: BuildOptions): Promise<BuiltArtifa
   }
 }
 
-async function build(directory: string, options: BuildOptions): Promise<Omit<BuiltArtifacts, 'directory' | 'remove'>> {
+async function isThere({ path }: BuiltFile): Promise<boolean> {
+  try {
+    await stat(path)
+    return true
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+async function build(
+  directory: string,
+  options: BuildOptions,
+): Promise<Omit<BuiltArtifacts, 'directory' | 'isComplete' | 'remove'>> {
   const { segment, outputFormats, signal, clock } = options
   const files: BuiltFile[] = []
   const rows = segment.footer.records
