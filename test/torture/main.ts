@@ -37,11 +37,7 @@ async function main(args: readonly string[]): Promise<number> {
 async function runRounds({ minutes, seed, kinds, round: only, keep }: Options): Promise<readonly Reported[]> {
   const state: RoundState = { phase: 'starting', rig: undefined, active: new Set(), faults: new Map() }
   const progress = new Progress(process.stdout, state)
-  // Processes of the round end with the harness, because it holds their channel; a stopped one must go on to notice.
-  process.once('SIGINT', () => {
-    void state.rig?.processes.close().finally(() => process.exit(130))
-    if (state.rig === undefined) process.exit(130)
-  })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void interrupt(state, progress))
   progress.print(`seed ${seed}; this run again: npm run torture -- --minutes ${minutes} --seed ${seed}`)
   const done: Reported[] = []
   const deadline = performance.now() + minutes * 60_000
@@ -58,6 +54,14 @@ async function runRounds({ minutes, seed, kinds, round: only, keep }: Options): 
     progress.stop()
   }
   return done
+}
+
+/** Ends the processes of the round, which may be stopped, and exits. */
+async function interrupt({ rig }: RoundState, progress: Progress): Promise<void> {
+  await rig?.processes.close()
+  progress.stop()
+  if (rig !== undefined) console.log(`interrupted; the directory of this round: ${rig.directory}`)
+  process.exit(130)
 }
 
 /** Runs a round in a directory of its own, which stays if there is a finding. */
