@@ -143,6 +143,25 @@ describe('segments deliver', () => {
     await until('the commit', () => node.commits.length === 1)
   })
 
+  test('a delivery process that ends in between delivers the rest at its next start, each segment once', async () => {
+    const log = newId()
+    const destination = aDestination()
+    await using node = await DeliveryNode.create()
+    node.control.destinations.set(destination.id, { account_id: newId(), destination })
+    await node.seal(log, '{"n":1}', '{"n":2}', '{"n":3}')
+    node.stores.fault = (key) => (key.includes('-000000000001') ? 'refused' : undefined)
+    await node.start()
+    const command = segments(node, 'deliver', log, '--destination', destination.id)
+    await until('the first commit', () => node.commits.length === 1)
+    await node.stop(AbortSignal.abort())
+    node.stores.fault = () => undefined
+    await node.start()
+    await until('the others', () => node.commits.length === 3)
+    expect((await command).code).toBe(0)
+    expect(node.commits.map(({ seq }) => seq)).toEqual([0, 1, 2])
+    expect(await files(node, log)).toEqual([])
+  })
+
   test('refuses what it cannot or must not deliver', async () => {
     const endpoint = anEndpointTo(aDestination())
     const [log, unknown] = [newId(), newId()]
