@@ -26,7 +26,8 @@ export async function* scanFrames(
   { salt, end, bufferBytesMax }: { readonly salt: Salt; readonly end: number; readonly bufferBytesMax: number },
 ): AsyncGenerator<Found, void> {
   for (let at = HEADER_BYTES; at < end; ) {
-    const run = readFrames(plainSource(file, at, end), { salt, offset: at, bufferBytesMax })
+    const bufferBytes = Math.min(bufferBytesMax, end - at + 1)
+    const run = readFrames(plainSource(file, at, end), { salt, offset: at, bufferBytesMax: bufferBytes })
     let step = await run.next()
     for (; step.done !== true; step = await run.next()) {
       yield { kind: 'frames', offset: at, frames: step.value }
@@ -51,7 +52,7 @@ const PREFIX_BYTES = 8
 
 /** Returns the offset of the first intact frame or footer at or after `from`, `end` if there is none. */
 async function findNextIntact(file: OpenFile, from: number, end: number, salt: Salt): Promise<number> {
-  const buffer = Buffer.allocUnsafe(SEARCH_BYTES + PREFIX_BYTES)
+  const buffer = Buffer.allocUnsafe(Math.min(SEARCH_BYTES, Math.max(end - from, 0)) + PREFIX_BYTES)
   for (let base = from; base < end; base += SEARCH_BYTES) {
     const got = await file.read(buffer.subarray(0, Math.min(buffer.byteLength, end - base)), base)
     const bytes = buffer.subarray(0, got)

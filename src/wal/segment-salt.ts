@@ -47,11 +47,10 @@ export function trustedSalt(key: SaltKey | undefined, segment: SegmentIdentity, 
   return computeSalt(key.secret, segment)
 }
 
-/** The key of the process that writes the log. */
+/** The key of the process that writes the log. It is read once, so that a file which is removed later changes nothing. */
 export class WrittenSaltKey {
   readonly #files: Files
   readonly #directory: string
-  #known: Promise<SaltKey | undefined> | undefined
   #ensured: Promise<SaltKey> | undefined
 
   constructor(files: Files, walDirectory: string) {
@@ -59,9 +58,9 @@ export class WrittenSaltKey {
     this.#directory = walDirectory
   }
 
-  /** Returns undefined if there was none when this process started, and none was created since. */
-  async find(): Promise<SaltKey | undefined> {
-    return this.#ensured === undefined ? await this.#read() : await this.ensure()
+  /** Returns the key, or undefined if it is missing or damaged, and not needed yet. */
+  find(): Promise<SaltKey | undefined> {
+    return this.#ensured ?? readSaltKey(this.#files, this.#directory)
   }
 
   /** Returns the key. Creates it if it is missing, damaged or unreadable. It is durable then. */
@@ -73,17 +72,9 @@ export class WrittenSaltKey {
     return this.#ensured
   }
 
-  #read(): Promise<SaltKey | undefined> {
-    this.#known ??= readSaltKey(this.#files, this.#directory).catch((error: unknown) => {
-      this.#known = undefined
-      throw error
-    })
-    return this.#known
-  }
-
   async #create(): Promise<SaltKey> {
     // An unreadable key must not stop every log. The salts that were computed with it are in the headers.
-    const known = await this.#read().catch(() => undefined)
+    const known = await readSaltKey(this.#files, this.#directory).catch(() => undefined)
     if (known !== undefined) return known
     const isReplacement = (await listSegments(this.#files, this.#directory)).length > 0
     const secret = randomBytes(SECRET_BYTES)
