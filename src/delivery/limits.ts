@@ -14,7 +14,7 @@ export const deliveryLimits = {
   /** How long one question to control whether a commit is recorded may take. */
   lookupTimeoutMs: 3_000,
   /** From the start of delivery, how long such questions wait for control. */
-  controlWaitMsMax: 30_000,
+  controlWaitMsMax: 10_000,
   /** A repeated failure is logged once per cause in this time. */
   warnIntervalMs: 60_000,
 } as const

@@ -25,6 +25,7 @@ export class KnownCommits {
   readonly #options: KnownCommitsOptions
   /** On the monotonic clock: until then, questions wait for control. */
   readonly #waitUntil: number
+  #isAway = false
 
   constructor(options: KnownCommitsOptions) {
     this.#options = options
@@ -41,12 +42,15 @@ export class KnownCommits {
         const either = AbortSignal.any([signal, AbortSignal.timeout(deliveryLimits.lookupTimeoutMs)])
         const [known] = await find([id], either)
         report(null)
+        this.#isAway = false
         return known
       } catch (error) {
         signal.throwIfAborted()
         const reason = errorMessage(error)
         if (clock.monotonic() >= this.#waitUntil) {
-          logger.warn({ segment: id, reason }, 'control not asked about a commit; its marker decides')
+          if (!this.#isAway) logger.warn({ reason }, 'control not asked about earlier commits; markers decide')
+          this.#isAway = true
+          report(null)
           return undefined
         }
         report(`waits to ask control whether the segment was delivered before: ${reason}`)
