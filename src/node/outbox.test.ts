@@ -107,6 +107,23 @@ describe('Outbox', () => {
     expect([sent.length, recorded.length]).toEqual([1, 50])
   })
 
+  test('after the commits of a failed batch were sent alone, others share requests again', async () => {
+    const refused = new Set<string>()
+    const { outbox, sent, recorded } = open((commits) => {
+      if (commits.some(({ id }) => refused.has(id))) throw new ControlError(422, 'no')
+      return all(commits)
+    })
+    const commits = Array.from({ length: 200 }, (_, seq) => aCommit({ seq, endpoint_id: newId() }))
+    for (const { id } of commits.slice(0, 20)) refused.add(id)
+    for (const commit of commits) await outbox.add(commit)
+    await outbox.start()
+    await until('the others', () => recorded.length === 180)
+    // The first batch fails, its 30 good commits are sent alone, and the rest in batches again.
+    expect(sent.filter((ids) => ids.some((id) => !refused.has(id)))).toHaveLength(1 + 30 + 3)
+    await outbox.stop(inTime())
+    expect(outbox.size).toBe(20)
+  })
+
   test('a stop does not wait for an endpoint that is held back', async () => {
     const { outbox } = open(() => {
       throw new ControlError(422, 'no')

@@ -118,7 +118,7 @@ export class Outbox implements Service {
   async #rest(): Promise<void> {
     const woken = new AbortController()
     this.#wake = () => woken.abort()
-    const waitMs = Math.min(restMsMax, ...this.#queues.values().map((queue) => queue.waitMs ?? restMsMax))
+    const waitMs = this.#queues.values().reduce((least, queue) => Math.min(least, queue.waitMs ?? least), restMsMax)
     await sleep(this.#options.clock, waitMs, AbortSignal.any([woken.signal, this.#stopping.signal]))
   }
 
