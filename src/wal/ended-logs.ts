@@ -46,6 +46,11 @@ export class EndedLogs {
     return [...this.#ended].flatMap(([logName, { goal }]) => (goal === 'closed' ? [logName] : []))
   }
 
+  /** The logs that were open when they ended. */
+  logs(): readonly (readonly [string, Log])[] {
+    return [...this.#ended].flatMap(([logName, { log }]) => (log === undefined ? [] : [[logName, log] as const]))
+  }
+
   /** Stops `log`, if one is open: it commits what it accepted and seals. Then calls `onStopped`, and marks the log as closed. Idempotent. */
   close(logName: string, log: Log | undefined, onStopped: () => void): void {
     this.#end(logName, log, 'closed', onStopped)

@@ -14,13 +14,14 @@ import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { reopenLog } from './closed-log.ts'
+import type { Appended, LogSettings } from './current-segment.ts'
 import { listLogs, type SegmentFile } from './directory.ts'
 import { DiskHealth, type WalHealth } from './disk-health.ts'
 import { DiskUsage } from './disk-usage.ts'
 import { EndedLogs } from './ended-logs.ts'
 import type { FrameInput } from './frame.ts'
 import { type WalLimits, walLimits } from './limits.ts'
-import { type Appended, Log, type LogSettings } from './log.ts'
+import { Log } from './log.ts'
 import { LogRecovery } from './log-recovery.ts'
 import { isLogName } from './segment-file.ts'
 import { computeSalt, WrittenSaltKey } from './segment-salt.ts'
@@ -161,7 +162,8 @@ export class Wal implements Service {
    */
   blocked(): readonly BlockedLog[] {
     const reasons = new Map([...this.#health.failures(), ...this.#recovery.blocked()])
-    for (const [logName, { problem }] of this.#logs) if (problem !== undefined) reasons.set(logName, problem)
+    for (const [logName, { problem }] of [...this.#logs, ...this.#ended.logs()])
+      if (problem !== undefined) reasons.set(logName, problem)
     return [...reasons].map(([logName, reason]) => ({ logName, reason }))
   }
 

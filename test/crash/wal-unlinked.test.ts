@@ -147,6 +147,7 @@ describe('on a disk that fails as well', () => {
       clock.advance(1_000)
     }
     expect(await segments.readLog('log')).toMatchObject({ isClosed: false, segments: [] })
+    expect(log.wal.blocked()).toEqual([{ logName: 'log', reason: expect.stringContaining('do not stop ingest') }])
     disk.fault = () => undefined
     clock.advance(1_000)
     await turns()
