@@ -87,7 +87,7 @@ function explainSegments({ node_id, blocked_by, parked_segments, quarantined_seg
   if (blocked_by !== null) parts.push(blocked_by)
   if (parked_segments + quarantined_segments > 0)
     parts.push(
-      'on the node, `inlet segments list` shows parked and quarantined ones: `inlet parked retry`, or `inlet segments export` and `discard`',
+      'on the node, `inlet segments list` shows parked and quarantined ones: `inlet segments retry`, or `inlet segments export` and `discard`',
     )
   return parts.join(': ')
 }
