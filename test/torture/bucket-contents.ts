@@ -68,11 +68,19 @@ export class BucketContents implements AsyncDisposable {
       }
       const kind = parseArtifactKind(text)
       let read: readonly RecordName[] | undefined
-      if (kind?.type === 'parquet') raw = read = await this.#raw(path)
+      const reading = async (rows: () => Promise<readonly RecordName[]>): Promise<readonly RecordName[]> => {
+        try {
+          return await rows()
+        } catch (error) {
+          problems.push(`${key}: cannot be read: ${String(error)}`)
+          return []
+        }
+      }
+      if (kind?.type === 'parquet') raw = read = await reading(() => this.#raw(path))
       if (kind?.type === 'view' || kind?.type === 'dlq') {
         const name = `${kind.name} v${kind.version}`
         const view = views.get(name) ?? { accepted: [], rejected: [] }
-        read = kind.type === 'view' ? await this.#typed(path) : deadLetters(path)
+        read = await reading(async () => (kind.type === 'view' ? await this.#typed(path) : deadLetters(path)))
         views.set(name, { ...view, [kind.type === 'view' ? 'accepted' : 'rejected']: read })
       }
       if (read !== undefined && read.length !== rows) problems.push(`${key}: ${read.length} rows instead of ${rows}`)

@@ -21,8 +21,8 @@ export type Fault =
       readonly forMs: number
     }
   | { readonly kind: 'clock'; readonly jumpMs: number; readonly forMs: number }
-  | { readonly kind: 'flip'; readonly state: 'open' | 'sealed'; readonly seed: number }
-  | { readonly kind: 'unlink'; readonly what: 'open segment' | 'scratch'; readonly seed: number }
+  | { readonly kind: 'flip'; readonly what: FlipTarget; readonly seed: number }
+  | { readonly kind: 'unlink'; readonly what: 'open segment' | 'scratch' | 'outbox entry'; readonly seed: number }
   | { readonly kind: 'settings'; readonly change: SettingsChange; readonly seed: number }
   | {
       readonly kind: 'restart'
@@ -42,6 +42,7 @@ export type Fault =
 
 export type FaultKind = Fault['kind']
 export type DiskPlace = 'log' | 'outbox' | 'ledger' | 'snapshots' | 'everything'
+export type FlipTarget = 'open segment' | 'sealed segment' | 'outbox entry'
 export type SettingsChange = 'age' | 'size' | 'view' | 'destination' | 'formats'
 
 export type Step = { readonly atMs: number; readonly fault: Fault }
@@ -114,9 +115,9 @@ function drawFault(kind: FaultKind, random: Random): Fault {
     case 'clock':
       return { kind, jumpMs: random.pick([-1, 1]) * random.pick([1_500, 90_000, 7_200_000, 172_800_000]), forMs }
     case 'flip':
-      return { kind, state: random.pick(['open', 'sealed', 'sealed']), seed }
+      return { kind, what: random.pick(['open segment', 'sealed segment', 'sealed segment', 'outbox entry']), seed }
     case 'unlink':
-      return { kind, what: random.pick(['open segment', 'scratch']), seed }
+      return { kind, what: random.pick(['open segment', 'scratch', 'outbox entry']), seed }
     case 'settings':
       return { kind, change: random.pick(['age', 'size', 'view', 'view', 'destination', 'formats']), seed }
     case 'restart':
@@ -162,9 +163,9 @@ export function describeFault(fault: Fault): string {
     case 'clock':
       return `clock ${fault.jumpMs > 0 ? '+' : '−'}${seconds(Math.abs(fault.jumpMs))} for ${seconds(fault.forMs)}`
     case 'flip':
-      return `flip a bit in an ${fault.state === 'open' ? 'open' : 'already sealed'} segment`
+      return `flip a bit in ${fault.what === 'sealed segment' ? 'a' : 'an'} ${fault.what}`
     case 'unlink':
-      return `unlink ${fault.what}`
+      return `unlink ${fault.what === 'scratch' ? 'the scratch files' : `an ${fault.what}`}`
     case 'settings':
       return `change ${fault.change}`
     case 'restart':

@@ -8,6 +8,7 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import { type Config, readConfig } from '../../../src/config.ts'
+import { coveredBy } from '../power/covered.ts'
 import { recordingFiles } from '../power/recording-files.ts'
 import { failingFiles } from './failing-files.ts'
 import { failingStores } from './failing-stores.ts'
@@ -47,10 +48,7 @@ async function start(from: Config) {
   }
 }
 
-/** Scratch files are never read after a crash, so a power loss need not touch them. */
 function files({ paths }: Config): Files {
   const { journal, graveyard } = settings
-  const covered = [paths.wal, paths.outbox, paths.crashLedger, paths.ingestSnapshot, paths.deliverySnapshot]
-  const covers = (path: string) => covered.some((start) => path.startsWith(start))
-  return failingFiles(recordingFiles(systemFiles, { journal, graveyard, covers }), steered)
+  return failingFiles(recordingFiles(systemFiles, { journal, graveyard, covers: coveredBy(paths.data) }), steered)
 }

@@ -1,23 +1,25 @@
 /**
- * Flips one bit in a segment file.
+ * Flips one bit in a segment file or in a commit that waits for control.
  *
  * Law: before the flip the ledger learns which requests it may cost: the one whose bytes it hits, and where it hits between two, both. A bit
- * outside of all frames costs nothing.
+ * in a commit costs nothing: it is made again from the marker.
  */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { recordsIn } from '../ledger.ts'
 import type { Fault } from '../plan.ts'
 import { Random } from '../random.ts'
 import type { Rig } from '../rig.ts'
-import { findSegments } from '../segments.ts'
+import { findSegments, findWaitingCommits } from '../segments.ts'
 import type { Heal } from './heal.ts'
 
-export function flip({ state, seed }: Extract<Fault, { kind: 'flip' }>, rig: Rig): Heal {
+const suffixes = { 'open segment': '.open', 'sealed segment': '.wal' } as const
+
+export function flip({ what, seed }: Extract<Fault, { kind: 'flip' }>, rig: Rig): Heal {
   const random = new Random(seed)
-  const suffix = state === 'open' ? '.open' : '.wal'
-  const candidates = findSegments(rig.wal).filter((path) => path.endsWith(suffix))
+  const candidates =
+    what === 'outbox entry' ? findWaitingCommits(rig.data) : findSegments(rig.wal).filter((path) => path.endsWith(suffixes[what]))
   if (candidates.length === 0) {
-    rig.note(`no ${state} segment to flip a bit in`)
+    rig.note(`no ${what} to flip a bit in`)
     return undefined
   }
   const path = random.pick(candidates)
@@ -25,7 +27,7 @@ export function flip({ state, seed }: Extract<Fault, { kind: 'flip' }>, rig: Rig
   if (bytes === undefined || bytes.length === 0) return undefined
   const offset = random.between(0, bytes.length - 1)
   const hit = requestsAt(bytes, offset)
-  rig.ledger.noteDamage(hit, { reason: `bit flip at byte ${offset} of ${path}`, isSealed: state === 'sealed' })
+  rig.ledger.noteDamage(hit, { reason: `bit flip at byte ${offset} of ${path}`, isSealed: what === 'sealed segment' })
   if (!flipBit(path, offset, (bytes[offset] ?? 0) ^ (1 << random.between(0, 7)))) return undefined
   rig.note(`flipped a bit at byte ${offset} of ${bytes.length} in ${path}, which may cost ${hit.length} requests`)
   return undefined

@@ -1,11 +1,11 @@
-/** Deletes files under live processes: an open segment, or what is in the scratch directory. */
+/** Deletes files under live processes: an open segment, a commit that waits for control, or what is in the scratch directory. */
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { markerPaths } from '../bucket-contents.ts'
 import type { Fault } from '../plan.ts'
 import { Random } from '../random.ts'
 import type { Rig } from '../rig.ts'
-import { findSegments } from '../segments.ts'
+import { findSegments, findWaitingCommits } from '../segments.ts'
 import type { Heal } from './heal.ts'
 
 /** Time for ingest to write the frames again. The next group commit notices, and the clients send all the time. */
@@ -16,6 +16,13 @@ export async function unlink({ what, seed }: Extract<Fault, { kind: 'unlink' }>,
     const scratch = join(rig.data, 'node/scratch')
     if (existsSync(scratch))
       for (const name of readdirSync(scratch)) rmSync(join(scratch, name), { recursive: true, force: true })
+    return undefined
+  }
+  if (what === 'outbox entry') {
+    const waiting = findWaitingCommits(rig.data)
+    const path = waiting.length === 0 ? undefined : new Random(seed).pick(waiting)
+    rig.note(path === undefined ? 'no commit waits for control' : `unlinked ${path}`)
+    if (path !== undefined) rmSync(path, { force: true })
     return undefined
   }
   // Only the process has the bytes now: a kill or a broken disk in this moment would lose them for good.

@@ -17,14 +17,19 @@ type DataChange = Op<'write'> | Op<'truncate'>
 
 export type Loss = { readonly names: number; readonly files: number; readonly sectors: number }
 
-export function losePower(directory: string, journals: readonly string[], random: Random): Loss {
+/** Only files in `directory` that `covers` accepts were journaled. Others may have the inode of a removed one. */
+export function losePower(
+  { directory, covers }: { readonly directory: string; readonly covers: (path: string) => boolean },
+  journals: readonly string[],
+  random: Random,
+): Loss {
   const entries = journals.flatMap(readJournal).toSorted((a, b) => a.at - b.at)
   const lost = losingChanges(pendingNames(entries), random)
   for (const change of lost.toSorted((a, b) => b.at - a.at)) undo(change)
   const data = pendingData(entries)
   let files = 0
   let sectors = 0
-  for (const path of filesBelow(directory)) {
+  for (const path of filesBelow(directory).filter(covers)) {
     const changes = data.get(lstatSync(path).ino)
     if (changes === undefined) continue
     sectors += loseData(path, changes, random)
