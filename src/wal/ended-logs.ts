@@ -73,9 +73,14 @@ export class EndedLogs {
     for (const [logName, ended] of this.#ended) if (ended.isStopped) await this.#finish(logName, ended)
   }
 
-  /** Stops the logs that are still being sealed. */
+  /** Stops the logs that are still being sealed, and waits for the marks that are being written. */
   async stop(signal: AbortSignal): Promise<void> {
-    await Promise.all([...this.#ended.values()].map(({ log }) => log?.stop(signal)))
+    const ended = [...this.#ended.values()]
+    await Promise.all(ended.map(({ log }) => log?.stop(signal)))
+    if (signal.aborted) return
+    const aborted = Promise.withResolvers<void>()
+    signal.addEventListener('abort', () => aborted.resolve(), { once: true })
+    await Promise.race([Promise.all(ended.map(({ settled }) => settled)), aborted.promise])
   }
 
   #end(logName: string, log: Log | undefined, goal: EndedLog['goal'], onStopped: () => void): void {

@@ -68,6 +68,13 @@ describe('a log that is closed', () => {
     expect(await state()).toBe('closed: ')
   })
 
+  test('is marked before a stop that follows at once has ended', async () => {
+    await append()
+    wal.close('log')
+    await wal.stop(new AbortController().signal)
+    expect(await state()).toBe('closed: sealed')
+  })
+
   test('is not closed while a segment waits for its recovery', async () => {
     await append()
     disk.fault = ({ kind, path }) => (kind === 'sync' && path.includes('/log/') ? { error: 'EIO' } : undefined)
