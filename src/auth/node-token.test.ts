@@ -28,5 +28,5 @@ test('concurrent callers get the same token and leave no temporary file', async 
 test('throws for a truncated token', async () => {
   const path = join(directory, 'node-token')
   writeFileSync(path, 'short\n')
-  await expect(readOrCreateNodeToken(path)).rejects.toThrow(/is not a valid node token/)
+  await expect(readOrCreateNodeToken(path)).rejects.toThrow(/is not a node token: it has fewer than 32 characters/)
 })
