@@ -48,7 +48,8 @@ const sqliteCodes: Readonly<Record<number, DatabaseErrorKind>> = {
 }
 const sqliteBusy = 5
 const sqliteLocked = 6
-const sqliteFull = 13
+/** NOMEM, READONLY, IOERR, FULL and CANTOPEN: the operator has to act, and then the same statement succeeds. */
+const sqliteUnavailable: ReadonlySet<number> = new Set([7, 8, 10, 13, 14])
 
 /** Classifies an error; undefined if it is none of these kinds. `unavailable` and `collision` are transient. */
 export function databaseErrorKind(error: unknown): DatabaseErrorKind | undefined {
@@ -56,7 +57,7 @@ export function databaseErrorKind(error: unknown): DatabaseErrorKind | undefined
   if (!(error instanceof Error)) return undefined
   if ('errcode' in error && typeof error.errcode === 'number') {
     const primary = error.errcode & 0xff
-    if (primary === sqliteFull) return 'unavailable'
+    if (sqliteUnavailable.has(primary)) return 'unavailable'
     return primary === sqliteBusy || primary === sqliteLocked ? 'collision' : sqliteCodes[error.errcode]
   }
   if ('code' in error && typeof error.code === 'string') {

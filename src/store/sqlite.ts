@@ -41,11 +41,35 @@ function openDatabase(path: string): SqliteDatabase {
 
 function prepareStatement(database: DatabaseSync, sql: string): SqliteStatement {
   const statement = database.prepare(sql)
+  // SQLite has already rolled back after some errors (full disk, I/O, memory). A rollback that then fails would hide the cause.
+  const isDone = () => sql === 'rollback' && !database.isTransaction
   return {
     reader: statement.columns().length > 0,
-    all: (parameters) => statement.all(...parameters.map(toInputValue)),
-    run: (parameters) => statement.run(...parameters.map(toInputValue)),
+    all: (parameters) => explained(() => statement.all(...parameters.map(toInputValue))),
+    run: (parameters) =>
+      isDone() ? { changes: 0, lastInsertRowid: 0 } : explained(() => statement.run(...parameters.map(toInputValue))),
     iterate: (parameters) => statement.iterate(...parameters.map(toInputValue)),
+  }
+}
+
+/** Primary codes (https://www.sqlite.org/rescode.html) that the operator has to act on, and what they mean. */
+const explanations: Readonly<Record<number, string>> = {
+  7: 'there is not enough memory for the database',
+  8: 'the database cannot be written to: make its file and its disk writable',
+  10: 'the disk of the database fails: check it',
+  13: 'the disk of the database is full: make room on it',
+  14: 'the file of the database cannot be opened: give this user the right to read and write it and its directory',
+}
+
+function explained<T>(run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    if (!(error instanceof Error && 'errcode' in error && typeof error.errcode === 'number')) throw error
+    const { errcode, message } = error
+    const explanation = explanations[errcode & 0xff]
+    if (explanation === undefined) throw error
+    throw Object.assign(new Error(`${explanation} (${message})`, { cause: error }), { errcode })
   }
 }
 

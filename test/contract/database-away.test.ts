@@ -1,9 +1,16 @@
 /** While the database is unavailable, clients get 503 with Retry-After, and never a 500. */
 import { connect, createServer, type Socket } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
+import fastify from 'fastify'
+import { sql } from 'kysely'
+import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
+import { handleErrors } from '#control/problem.ts'
+import { newId } from '#model/id.ts'
+import { insertAccount } from '#store/accounts.ts'
+import { transact } from '#store/store.ts'
 import { type Answer, newControl } from '../support/control.ts'
-import { newDatabase, postgresUrl } from '../support/databases.ts'
+import { newDatabase, newStore, postgresUrl } from '../support/databases.ts'
 import { until } from '../support/until.ts'
 
 const aDestination = { name: 'lake', bucket: 'lake', region: 'eu', role_arn: 'arn:aws:iam::123456789012:role/ingest' }
@@ -31,6 +38,28 @@ describe('SQLite that another process keeps locked', () => {
     expect(await account.post('/v1/destinations', aDestination)).toMatchObject({ status: 201 })
     expect(await account.post('/v1/endpoints', { region: 'loc' })).toMatchObject({ status: 201 })
   })
+})
+
+test('SQLite on a full disk: 503 for writes, the log names the disk, and writes continue once there is room', async () => {
+  await using store = await newStore('sqlite')
+  const lines: string[] = []
+  const app = fastify()
+  handleErrors(app, { baseUrl: '', logger: pino({}, { write: (line: string) => void lines.push(line) }) })
+  app.post('/', () =>
+    transact(store, async (db) => {
+      for (let written = 0; written < 10; written += 1)
+        await insertAccount(db, { id: newId(), name: 'x'.repeat(4096), external_id: newId() }, 0)
+      return {}
+    }),
+  )
+  await sql`pragma max_page_count = 1`.execute(store.db)
+  const answer = await app.inject({ method: 'POST', url: '/' })
+  expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '1' } })
+  expect(answer.json()).toMatchObject({ error: 'unavailable', retry: true })
+  expect(lines.join()).toContain('the disk of the database is full')
+  expect(lines.join()).not.toContain('cannot rollback')
+  await sql`pragma max_page_count = 1000000`.execute(store.db)
+  expect(await app.inject({ method: 'POST', url: '/' })).toMatchObject({ statusCode: 200 })
 })
 
 /** A proxy between control and Postgres that can be interrupted. */
