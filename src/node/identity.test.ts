@@ -25,11 +25,13 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true }))
 
 /** Writes the id of the node and that of the log; undefined leaves the file away. */
-async function given(own: string | undefined, owner: string | undefined): Promise<void> {
+async function given(own: string | undefined, owner: string | undefined, used?: string): Promise<void> {
   for (const [path, text] of [[paths().nodeId, own] as const, [paths().walNodeId, owner] as const]) {
     await mkdir(dirname(path), { recursive: true })
     if (text !== undefined) await writeFile(path, text)
   }
+  if (used === 'salt-key') await writeFile(join(directory, 'wal', used), 'key')
+  else if (used !== undefined) await mkdir(join(directory, 'wal', used))
 }
 
 describe('the id of a node', () => {
@@ -62,6 +64,59 @@ describe('refused with one sentence', () => {
     const error = await readOrCreateNodeId(paths()).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(UserError)
     for (const part of parts) expect((error as Error).message).toContain(part)
+  })
+})
+
+describe('a log that was written before, and has lost its id', () => {
+  const uses = ['salt-key', newId()]
+
+  test.each(uses)('is refused under a new id: %s', async (used) => {
+    await given(undefined, undefined, used)
+    const error = await readOrCreateNodeId(paths()).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(UserError)
+    for (const part of [
+      paths().nodeId,
+      paths().walNodeId,
+      'are missing',
+      'GET /v1/nodes',
+      '--adopt',
+      'as a new node',
+      'commits again',
+    ])
+      expect((error as Error).message).toContain(part)
+    await expect(readFile(paths().nodeId, 'utf8')).rejects.toThrow('ENOENT')
+  })
+
+  test('is refused under the id of this node, which may be another', async () => {
+    await given(a, undefined, 'salt-key')
+    await expect(readOrCreateNodeId(paths())).rejects.toThrow(
+      `node-id is missing. Start once with --adopt to continue as node ${a}`,
+    )
+  })
+
+  test.each(['', 'garbage'])('is refused with an id that is %j, without the advice to delete it', async (own) => {
+    await given(own, undefined, 'salt-key')
+    const error = await readOrCreateNodeId(paths()).catch((thrown: unknown) => thrown)
+    expect((error as Error).message).toContain('--adopt')
+    expect((error as Error).message).not.toContain('delete it')
+  })
+
+  test.each([undefined, '', 'garbage'])('is taken over as a new node by --adopt, with the id %j', async (own) => {
+    await given(own, undefined, 'salt-key')
+    await adoptWal(paths(), logger)
+    const id = await readOrCreateNodeId(paths())
+    expect(await readFile(paths().walNodeId, 'utf8')).toBe(`${id}\n`)
+  })
+
+  test('gets the id of this node by --adopt', async () => {
+    await given(a, undefined, 'salt-key')
+    await adoptWal(paths(), logger)
+    expect(await readOrCreateNodeId(paths())).toBe(a)
+  })
+
+  test('an empty directory of a mounted file system was not written before', async () => {
+    await given(undefined, undefined, 'lost+found')
+    expect(await readOrCreateNodeId(paths())).toMatch(/^[0-9a-f-]{36}$/)
   })
 })
 

@@ -3,9 +3,9 @@
  *
  * Owns: `node/id`, and the copy of the id in the WAL directory. Does not own: the registration with control.
  * Law: the id and the log belong together. A log is never used under another id than the one that its segments were written under: its
- * delivered segments would not be recognised, and would be committed a second time.
+ * delivered segments would not be recognised, and would be committed a second time. So a log that was used never gets an id silently.
  */
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { systemFiles, writeDurably } from '#lib/files.ts'
 import { readOrCreate, readTrimmed } from '#lib/read-or-create.ts'
@@ -23,11 +23,14 @@ export type IdentityPaths = {
 export type AdoptPaths = IdentityPaths & { readonly ingestLock: string; readonly deliveryLock: string }
 
 /** Returns the id of this node. The first process to call this creates it. Throws UserError if the log belongs to another node. */
-export async function readOrCreateNodeId({ nodeId, walNodeId }: IdentityPaths): Promise<string> {
-  // Read in this order: another process that creates both begins with the id of the node.
-  const owner = await readId(walNodeId, 'to take the log over under the id of this node')
-  const own = await readId(nodeId, owner === undefined ? undefined : `to continue as node ${owner}, which the log belongs to`)
+export async function readOrCreateNodeId(paths: IdentityPaths): Promise<string> {
+  const { nodeId, walNodeId } = paths
   const log = dirname(walNodeId)
+  const isUsed = await isLogUsed(paths)
+  // Read after that, because a log of this node has its id before anything else, and in this order: another process that creates both
+  // begins with the id of the node.
+  const owner = await readId(walNodeId, 'start once with --adopt to take the log over under the id of this node')
+  const own = await readId(nodeId, adoptingInstead(paths, owner, isUsed))
   if (own === undefined && owner !== undefined) {
     throw new UserError(
       `this node has lost its id: ${nodeId} is missing, and the log in ${log} belongs to node ${owner}. Start once with --adopt to continue as that node, or move the log away to start as a new one`,
@@ -38,6 +41,14 @@ export async function readOrCreateNodeId({ nodeId, walNodeId }: IdentityPaths): 
       `the log in ${log} belongs to node ${owner}, but this node is ${own} (${nodeId}). Start once with --adopt to continue as node ${owner}, or move the log back to that node`,
     )
   }
+  if (isUsed && owner === undefined) {
+    const lost = own === undefined ? `${nodeId} and ${walNodeId} are missing` : `${walNodeId} is missing`
+    const remedy = adoptingInstead(paths, own, isUsed)
+    const capitalized = remedy.charAt(0).toUpperCase() + remedy.slice(1)
+    throw new UserError(
+      `the log in ${log} was written before, and it is not known by which node: ${lost}. ${capitalized}, or move the log away to start without it`,
+    )
+  }
   const id = await readOrCreate(nodeId, newId)
   // Created before the log has a segment, so a log of this node always has its id.
   await readOrCreate(walNodeId, () => id)
@@ -45,10 +56,11 @@ export async function readOrCreateNodeId({ nodeId, walNodeId }: IdentityPaths): 
 }
 
 /**
- * Makes this node the one that its log belongs to. A log without a readable id gets the id of this node. Does nothing if the two agree.
- * Throws LockHeldError while ingest or delivery run.
+ * Makes this node the one that its log belongs to. A log without a readable id gets the id of this node, or a new one if that is lost as
+ * well. Does nothing if the two agree. Throws LockHeldError while ingest or delivery run.
  */
-export async function adoptWal({ nodeId, walNodeId, ingestLock, deliveryLock }: AdoptPaths, logger: Logger): Promise<void> {
+export async function adoptWal(paths: AdoptPaths, logger: Logger): Promise<void> {
+  const { nodeId, walNodeId, ingestLock, deliveryLock } = paths
   using _ingest = lockExclusively(ingestLock)
   using _delivery = lockExclusively(deliveryLock)
   const [own, owner] = [await readTrimmed(nodeId), await readTrimmed(walNodeId)]
@@ -56,20 +68,40 @@ export async function adoptWal({ nodeId, walNodeId, ingestLock, deliveryLock }: 
     if (own === owner) return
     await writeDurably(systemFiles, nodeId, Buffer.from(`${owner}\n`))
     logger.warn({ before: own ?? null, now: owner }, 'log adopted: the node continues under the id that the log belongs to')
-  } else if (owner !== undefined && Id.safeParse(own).success) {
-    await writeDurably(systemFiles, walNodeId, Buffer.from(`${own}\n`))
-    logger.warn({ now: own }, 'log adopted: its id could not be read, and it continues under the id of this node')
+    return
   }
+  if (owner === undefined && !(await isLogUsed(paths))) return
+  const isNew = !Id.safeParse(own).success
+  const id = isNew ? newId() : own
+  if (isNew) await writeDurably(systemFiles, nodeId, Buffer.from(`${id}\n`))
+  await writeDurably(systemFiles, walNodeId, Buffer.from(`${id}\n`))
+  const taken = isNew
+    ? 'log adopted: both ids were lost, and it continues as a new node; segments of it that were committed before are committed again'
+    : 'log adopted: its id could not be read, and it continues under the id of this node'
+  logger.warn({ now: id }, taken)
 }
 
-/** Throws UserError if there is something else in the file. `adopting` says what --adopt would do. */
-async function readId(path: string, adopting: string | undefined): Promise<string | undefined> {
+/** Whether the log's directory has more than its id, which is written first: a log without its id then has lost it. */
+async function isLogUsed({ walNodeId }: IdentityPaths): Promise<boolean> {
+  const entries = await systemFiles.list(dirname(walNodeId))
+  return entries.some(({ name }) => name !== basename(walNodeId) && !name.endsWith('.tmp') && !isOfFileSystem(name))
+}
+
+/** Not written by Inlet: the root of a file system may have these. */
+function isOfFileSystem(name: string): boolean {
+  return name.startsWith('.') || name === 'lost+found'
+}
+
+/** Says what to do about an id that is lost. `known` is the other one of the two. */
+function adoptingInstead({ nodeId }: IdentityPaths, known: string | undefined, isUsed: boolean): string {
+  if (known !== undefined) return `start once with --adopt to continue as node ${known}`
+  if (!isUsed) return 'delete it to start as a new node'
+  return `write the id of that node into ${nodeId} (GET /v1/nodes lists it) and start once with --adopt; or start with --adopt alone to take the log over as a new node, which commits again what that node had committed`
+}
+
+/** Throws UserError if there is something else in the file. */
+async function readId(path: string, remedy: string): Promise<string | undefined> {
   const text = await readTrimmed(path)
   if (text === undefined || Id.safeParse(text).success) return text
-  const wrong = text === '' ? 'is empty' : 'is not the id of a node'
-  const remedy =
-    adopting === undefined
-      ? 'restore it, or delete it to start as a new node'
-      : `restore it, or start once with --adopt ${adopting}`
-  throw new UserError(`${path} ${wrong}: ${remedy}`)
+  throw new UserError(`${path} ${text === '' ? 'is empty' : 'is not the id of a node'}: restore it, or ${remedy}`)
 }

@@ -12,6 +12,7 @@ import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
+import { readOrCreateNodeId } from '#node/identity.ts'
 import { Wal } from '#wal/wal.ts'
 import { FaultyStores } from './faulty-stores.ts'
 import { anEndpoint, aSnapshot, ControlStandIn, nodeToken } from './ingest-node.ts'
@@ -100,6 +101,8 @@ export class DeliveryNode implements AsyncDisposable {
     // Smaller than any frame, so the next frame opens a new segment.
     segmentBytes = 1,
   ): Promise<void> {
+    // As at a start of ingest: a log has its id before anything else.
+    await readOrCreateNodeId(this.config.paths)
     const wal = new Wal({
       directory: this.config.paths.wal,
       files: systemFiles,

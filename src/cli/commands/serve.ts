@@ -11,7 +11,7 @@ const adopt = {
       kind: 'boolean',
       default: false,
       withNegated: false,
-      brief: 'continue as the node that the log in the data directory belongs to',
+      brief: 'continue as the node that the log in the data directory belongs to, or as a new one if no id is left',
     },
   },
 } as const
