@@ -81,6 +81,10 @@ test.each([
   const [entry = ''] = await entriesWith(node, endpoint.id)
   await writeFile(entry, damage(await readFile(entry)))
   const markers = node.stores.done.filter((key) => key.includes('/commits/'))
+  // A request that was read before the damage would be accepted.
+  await until('the entry to be set aside', async () =>
+    (await readdir(node.config.paths.outbox)).some((name) => name.endsWith('.damaged')),
+  )
   node.control.refusesCommits = false
   await until('the commit', () => node.commits.length === 1)
   expect(node.commits[0]).toMatchObject({ seq: 0, records: 1 })
