@@ -91,6 +91,8 @@ const forcedDeletion = {
       parked_segments: 1,
       quarantined_segments: 0,
       bytes: 25_165_824,
+      is_current: false,
+      note: `delivery of the node is silent since ${at}: its disk may hold other segments than these`,
     },
   ],
 }

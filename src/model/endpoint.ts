@@ -87,6 +87,11 @@ export const ForcedDeletion = z.object({
         parked_segments: z.int().min(0),
         quarantined_segments: z.int().min(0),
         bytes: z.int().min(0),
+        is_current: z.boolean().meta({
+          description:
+            'whether the counts are complete: the node reports, and had closed the log when it did. If false, 0 does not mean nothing',
+        }),
+        note: z.string().nullable().meta({ description: 'why the counts may be wrong; null if `is_current`' }),
       }),
     )
     .meta({ description: 'every node that is not known to hold nothing of the endpoint; the segments stay on its disk' }),

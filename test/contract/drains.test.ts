@@ -134,7 +134,10 @@ describe('DELETE /v1/endpoints/{id}?force=true', () => {
       status: 200,
       body: {
         abandoned: [
-          { node_id: lost.id, region, reported_at: expect.stringMatching(/Z$/), ...held, sealed_segments: 2, bytes: 900 },
+          {
+            ...{ node_id: lost.id, region, reported_at: expect.stringMatching(/Z$/), ...held, sealed_segments: 2, bytes: 900 },
+            ...{ is_current: false, note: expect.stringMatching(/still open at .*Z: data that the node accepted since/) },
+          },
         ],
       },
     })
@@ -156,6 +159,25 @@ describe('DELETE /v1/endpoints/{id}?force=true', () => {
     expect((await node.snapshot()).endpoints).toEqual([])
     const unused = await made(account)
     expect(await account.delete(`/v1/endpoints/${unused.id}?force=true`)).toMatchObject({ status: 200, body: { abandoned: [] } })
+  })
+
+  test('200 says of each node whether its report is complete, so that 0 is not read as nothing', async () => {
+    await using own = await newControl()
+    const owner = await own.newAccount()
+    const { id, region } = await made(owner)
+    const node = await TestNode.register(own, region)
+    await node.heartbeat({}, { lag: [closedLag(id)] })
+    own.clock.advance(3_600_000)
+    const account = await signIn(own, owner)
+    const reporting = await TestNode.register(own, region)
+    await reporting.heartbeat({}, { lag: [aLag(id, { undelivered_segments: 2, closed: true })] })
+    const { body } = await account.delete(`/v1/endpoints/${id}?force=true`)
+    const byNode = (one: { node_id: string }) => (one.node_id === node.id ? 0 : 1)
+    const silent = expect.stringMatching(/silent since .*Z: its disk may hold other/)
+    expect(body.abandoned.toSorted((a: never, b: never) => byNode(a) - byNode(b))).toMatchObject([
+      { node_id: node.id, sealed_segments: 0, is_current: false, note: silent },
+      { node_id: reporting.id, sealed_segments: 2, is_current: true, note: null },
+    ])
   })
 
   test('422 for anything but true and false', async () => {

@@ -1,10 +1,26 @@
 /** What the reports of nodes say, for status and drains alike. */
 import type { EndpointLag } from '#model/node-protocol.ts'
-import type { ProcessFacts } from '#store/nodes.ts'
+import type { NodeFacts, ProcessFacts } from '#store/nodes.ts'
 import { nodeHealthySeconds } from '../limits.ts'
 
 export function hasRecentHeartbeat(process: ProcessFacts | null, nowMs: number): boolean {
   return process !== null && nowMs - Date.parse(process.last_seen_at) <= nodeHealthySeconds * 1000
+}
+
+/** Says whether a report can be all that a node holds of an endpoint. Only a closed log gets no more data after the report. */
+export function judgeReport(
+  { delivery }: Pick<NodeFacts, 'delivery'>,
+  lag: EndpointLag | undefined,
+  nowMs: number,
+): { readonly is_current: boolean; readonly note: string | null } {
+  if (delivery === null)
+    return { is_current: false, note: 'delivery of the node has never reported: what its disk holds is not known' }
+  const at = delivery.last_seen_at
+  if (!hasRecentHeartbeat(delivery, nowMs))
+    return { is_current: false, note: `delivery of the node is silent since ${at}: its disk may hold other segments than these` }
+  if (lag?.closed !== true)
+    return { is_current: false, note: `the log was still open at ${at}: data that the node accepted since then is not counted` }
+  return { is_current: true, note: null }
 }
 
 export function countSegments(lag: EndpointLag): number {

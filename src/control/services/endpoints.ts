@@ -18,6 +18,7 @@ import {
 } from '#store/endpoints.ts'
 import type { Store } from '#store/store.ts'
 import type { Observation, Provisioner } from '../provisioning/provisioner.ts'
+import { judgeReport } from '../provisioning/reports.ts'
 import type { ApplyChange } from './changes.ts'
 import { effectiveSettings } from './effective-settings.ts'
 
@@ -131,6 +132,7 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
         parked_segments: lag?.parked_segments ?? 0,
         quarantined_segments: lag?.quarantined_segments ?? 0,
         bytes: lag?.undelivered_bytes ?? 0,
+        ...judgeReport(node, lag, clock.now()),
       }))
       logger.warn({ endpoint_id: id, abandoned }, 'endpoint deleted by force')
       return { abandoned }
