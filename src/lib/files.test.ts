@@ -64,6 +64,13 @@ describe('names', () => {
     await files.remove(absent)
   })
 
+  test('a removal that fails gives the error of the removal itself', async () => {
+    const path = join(directory, 'file')
+    await writeDurably(files, path, Buffer.from('x'))
+    await expect(files.remove(join(path, 'below'))).rejects.toMatchObject({ code: 'ENOTDIR', syscall: 'unlink' })
+    await expect(files.remove(directory)).rejects.toMatchObject({ syscall: 'unlink' })
+  })
+
   test('creates directories with their parents', async () => {
     const path = join(directory, 'a', 'b', 'c')
     await files.makeDirectory(path)

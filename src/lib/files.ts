@@ -119,7 +119,10 @@ export const systemFiles: Files = {
   },
   rename: (from, to) => fs.promises.rename(from, to),
   link: (from, to) => fs.promises.link(from, to),
-  remove: (path) => fs.promises.rm(path, { force: true }),
+  async remove(path) {
+    // Not rm: after a failed unlink it lists the path, and reports the error of that.
+    await unlessMissing(fs.promises.unlink(path))
+  },
   async removeDirectory(path) {
     await unlessMissing(fs.promises.rmdir(path))
     forgetDirectory(path)
