@@ -13,7 +13,8 @@ import { parseSegmentName } from './segment-file.ts'
 
 /** Creates the directory if need be. Returns false, and writes nothing, while a segment is not sealed. Idempotent. */
 export async function closeLog(files: Files, logDirectory: string): Promise<boolean> {
-  const names = (await files.list(logDirectory)).map(({ name }) => name)
+  // Only files are segments, as for recovery and delivery: a directory of such a name is never sealed, and holds nothing.
+  const names = (await files.list(logDirectory)).filter(({ kind }) => kind === 'file').map(({ name }) => name)
   if (names.some(isUnsealed)) return false
   if (!names.includes(closedName)) await writeDurably(files, join(logDirectory, closedName), Buffer.from('closed\n'))
   return true

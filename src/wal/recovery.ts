@@ -40,7 +40,12 @@ export type RecoveredLog = {
 /** Recovers one log's directory. Throws only if the directory cannot be read. */
 export async function recoverLog(options: RecoveryOptions, directory: string, logName: string): Promise<RecoveredLog> {
   const { files, logger } = options
-  const names = (await files.list(directory)).filter(({ kind }) => kind === 'file').map(({ name }) => name)
+  const entries = await files.list(directory)
+  const names = entries.filter(({ kind }) => kind === 'file').map(({ name }) => name)
+  for (const { kind, name } of entries) {
+    if (kind === 'file' || parseSegmentName(name) === undefined) continue
+    logger.warn({ path: join(directory, name), kind }, 'named like a segment but not a file: ignored')
+  }
   const highWater = await readHighWater(files, directory)
   if (highWater === 'damaged') logger.error({ log: logName }, 'high-water file damaged, seq continues from file names')
   let lastSeq = typeof highWater === 'number' ? highWater : -1

@@ -44,6 +44,13 @@ describe('a log that is closed', () => {
     expect(await state()).toBe('closed: ')
   })
 
+  test('is not held by a directory that is named like a segment', async () => {
+    for (const suffix of ['open', 'poisoned']) await files.makeDirectory(`${directory}/log/000000000001-abcdefghij.${suffix}`)
+    wal.close('log')
+    await turns()
+    expect(await state()).toBe('closed: ')
+  })
+
   test('is not marked before its last group is durable', async () => {
     await append()
     const last = append()
