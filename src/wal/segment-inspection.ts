@@ -141,7 +141,8 @@ class Scan {
   }
 
   lostRecords(isSealed: boolean): number {
-    if (this.footer === undefined) return isSealed ? Math.max(this.#holes, 0) : this.#provenHoles
+    // A sealed file had a frame at least, even if nothing is left of it.
+    if (this.footer === undefined) return isSealed ? Math.max(this.#holes, this.tally.frames === 0 ? 1 : 0) : this.#provenHoles
     return Math.max(this.footer.records + this.footer.damagedRecords - this.tally.records, 0)
   }
 

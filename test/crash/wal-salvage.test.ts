@@ -113,6 +113,12 @@ describe('nothing is left to deliver', () => {
     expect(await segments.salvage(sealed)).toMatchObject({ outcome: 'quarantined', recordsLost: 8 })
   })
 
+  test.each([0, 10, HEADER_BYTES])('if the file is cut to %i bytes: at least one record is lost', async (bytes) => {
+    await replace(original.subarray(0, bytes))
+    expect(await segments.salvage(sealed)).toMatchObject({ outcome: 'quarantined', recordsLost: 1 })
+    expect(await note()).toMatchObject({ records_lost: 1 })
+  })
+
   test('if the file belongs to another name', async () => {
     await seal('other')
     const other = (await segments.list()).find(({ logName }) => logName === 'other')

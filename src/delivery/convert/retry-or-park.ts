@@ -57,7 +57,7 @@ export async function retryOrPark<T>(
     })
     if (salvaged.outcome === 'intact') return
     if (salvaged.outcome === 'unreadable') return await park(error.message)
-    logger.error({ segment: id, endpoint: logName, ...salvaged }, 'damaged segment salvaged')
+    logger.error({ segment: id, endpoint: logName, ...salvaged }, `damaged segment ${salvaged.outcome}`)
     if (salvaged.outcome === 'quarantined') throw new DeliveryEnded('quarantined')
     await sleep(clock, delay.next(), signal)
     throw new SegmentSalvaged()
