@@ -5,6 +5,8 @@ import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { runCli } from '../support/cli.ts'
 import { aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
+import { aSnapshot } from '../support/ingest-node.ts'
+import { snapshotLines } from '../support/snapshot-lines.ts'
 import { until } from '../support/until.ts'
 
 const segments = (node: DeliveryNode, ...args: readonly string[]) => runCli(['segments', ...args], { config: node.config })
@@ -160,6 +162,21 @@ describe('segments deliver', () => {
     expect((await command).code).toBe(0)
     expect(node.commits.map(({ seq }) => seq)).toEqual([0, 1, 2])
     expect(await files(node, log)).toEqual([])
+  })
+
+  test('goes by the newer configuration if delivery was down when the endpoint was deleted', async () => {
+    const endpoint = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create(endpoint)
+    await node.sealAll([[endpoint.id, '{"n":1}']])
+    const { deliverySnapshot, ingestSnapshot } = node.config.paths
+    await writeFile(deliverySnapshot, snapshotLines(aSnapshot({ epoch: 5, endpoints: [endpoint] })))
+    await writeFile(ingestSnapshot, snapshotLines(aSnapshot({ epoch: 4, endpoints: [] })))
+    expect((await listed(node)).segments).toMatchObject([{ owner: endpoint.id }])
+    const refused = await segments(node, 'deliver', endpoint.id, '--destination', newId())
+    expect(refused.err).toContain('If the endpoint is deleted, start ingest or delivery')
+    await writeFile(ingestSnapshot, snapshotLines(aSnapshot({ epoch: 6, endpoints: [] })))
+    expect((await listed(node)).segments).toMatchObject([{ owner: expect.stringContaining('not in the configuration') }])
+    expect(await segments(node, 'discard', endpoint.id, '--yes')).toMatchObject({ code: 0 })
   })
 
   test('refuses what it cannot or must not deliver', async () => {

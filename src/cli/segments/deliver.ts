@@ -33,7 +33,7 @@ export async function deliverLog(this: CliContext, { destination: id }: DeliverF
   const { endpoint } = (await readOwners(config, systemFiles, createLogger('segments', 'silent')))(log)
   if (endpoint != null && endpoint.destination !== null) {
     throw new UserError(
-      `${log}: its endpoint delivers to destination ${endpoint.destination.id}; to deliver elsewhere, give the endpoint another destination`,
+      `${log}: according to the configuration that this node has, its endpoint delivers to destination ${endpoint.destination.id}; to deliver elsewhere, give the endpoint another destination. If the endpoint is deleted, start ingest or delivery, so that the node learns of it, and repeat the command`,
     )
   }
   const assignment = await fetchDestination(config, id)

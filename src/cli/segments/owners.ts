@@ -2,7 +2,7 @@ import type { Config } from '#config.ts'
 import { readAssignments } from '#delivery/assignments.ts'
 import type { Files } from '#lib/files.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import { SnapshotFile } from '#node/snapshot-file.ts'
 import { SnapshotSections } from '#node/snapshot-sections.ts'
 
@@ -17,12 +17,12 @@ export type Owner = {
   readonly isAssigned: boolean
 }
 
-/** Returns a function that finds the owner of a log, according to the last configuration that delivery stored on this disk. */
+/** Returns a function that finds the owner of a log, according to the newest configuration that a process stored on this disk. */
 export async function readOwners({ paths }: Config, files: Files, logger: Logger): Promise<(log: string) => Owner> {
-  const sections = new SnapshotSections(['endpoints'])
-  const updates = await new SnapshotFile({ path: paths.deliverySnapshot, files, logger }).load()
-  for (const update of updates) sections.apply(update)
-  const endpoints = sections.current?.endpoints
+  // An endpoint may be deleted while one of the two processes is down: that one's file still has it.
+  const stored = [await readStored(paths.deliverySnapshot, files, logger), await readStored(paths.ingestSnapshot, files, logger)]
+  const [newest] = stored.filter((snapshot) => snapshot !== undefined).sort((a, b) => b.epoch - a.epoch)
+  const endpoints = newest?.endpoints
   const byId = new Map(endpoints?.map((endpoint) => [endpoint.id, endpoint]))
   const assignments = await readAssignments(files, paths.assignments)
   return (log) => {
@@ -33,4 +33,10 @@ export async function readOwners({ paths }: Config, files: Files, logger: Logger
     if (assigned !== undefined) return { text: `none: to be delivered to destination ${assigned.destination.id}`, ...rest }
     return { text: endpoints === undefined ? 'none: this node has no configuration yet' : unowned, ...rest }
   }
+}
+
+async function readStored(path: string, files: Files, logger: Logger): Promise<Snapshot | undefined> {
+  const sections = new SnapshotSections(['endpoints'])
+  for (const update of await new SnapshotFile({ path, files, logger }).load()) sections.apply(update)
+  return sections.current
 }
