@@ -69,8 +69,8 @@ function blockedBy(held: HeldLog, { isOwned, blockedBy }: LogProgress): string |
   if (!isOwned && !isEmpty(held)) return 'no endpoint owns this log: see inlet segments'
   if (blockedBy !== null) return blockedBy
   if (held.stuckBy !== null) return held.stuckBy
-  if (parked !== undefined) return `${held.parked.length} segments are parked: ${parked.reason}`
-  return held.quarantined === 0 ? null : `${held.quarantined} segments are quarantined: see inlet segments`
+  if (parked !== undefined) return `${countAre(held.parked.length)} parked: ${parked.reason}`
+  return held.quarantined === 0 ? null : `${countAre(held.quarantined)} quarantined: see inlet segments`
 }
 
 function explainOpenBeforeSealed(segments: readonly Segment[]): string | null {
@@ -78,4 +78,8 @@ function explainOpenBeforeSealed(segments: readonly Segment[]): string | null {
   const stuck = segments[open]
   if (stuck === undefined || !segments.slice(open).some(({ state }) => state === 'sealed')) return null
   return `segment ${stuck.logName}/${stuck.seq}-${stuck.incarnation} is not sealed, and later segments wait for it`
+}
+
+function countAre(count: number): string {
+  return count === 1 ? '1 segment is' : `${count} segments are`
 }

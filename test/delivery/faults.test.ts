@@ -79,7 +79,7 @@ test('a segment that fails is not parked while nothing else can be converted eit
   await rm(node.config.paths.scratch)
   await until('the good one', () => node.commits.length === 1)
   await until('the bad one', () => node.lag(bad.id)?.parked_segments === 1)
-  expect(node.lag(bad.id)?.blocked_by).toMatch(/1 segments are parked: .*envelope/)
+  expect(node.lag(bad.id)?.blocked_by).toMatch(/^1 segment is parked: .*envelope/)
 })
 
 test('parked segments are tried again at each start, and when the operator says so', async () => {

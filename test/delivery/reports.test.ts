@@ -38,7 +38,7 @@ test('a log that only has an open or a quarantined segment is reported', async (
   await until('both', () => node.lag(open.id) !== undefined && node.lag(damaged.id) !== undefined)
   expect(node.lag(open.id)).toMatchObject({ ...none, open_segments: 1, undelivered_bytes: 500, blocked_by: null })
   expect(node.lag(damaged.id)).toMatchObject({ ...none, quarantined_segments: 1, undelivered_bytes: 600 })
-  expect(node.lag(damaged.id)?.blocked_by).toMatch(/1 segments are quarantined/)
+  expect(node.lag(damaged.id)?.blocked_by).toMatch(/^1 segment is quarantined/)
 })
 
 test('a log that no endpoint owns is reported, and says so', async () => {

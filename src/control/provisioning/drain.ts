@@ -85,9 +85,9 @@ function explainHold({ draining_epoch }: Draining, node: NodeHistory, lag: NodeL
 function explainSegments({ node_id, blocked_by, parked_segments, quarantined_segments }: NodeLag, held: string): string {
   const parts = [`node ${node_id} holds ${held}`]
   if (blocked_by !== null) parts.push(blocked_by)
-  if (parked_segments + quarantined_segments > 0)
-    parts.push(
-      'on the node, `inlet segments list` shows parked and quarantined ones: `inlet segments retry`, or `inlet segments export` and `discard`',
-    )
+  if (parked_segments > 0)
+    parts.push('on the node, `inlet segments list` shows parked ones: `inlet segments retry`, or `export` and `discard`')
+  if (quarantined_segments > 0)
+    parts.push('on the node, `inlet segments list` shows quarantined ones: `inlet segments export` and `discard`')
   return parts.join(': ')
 }
