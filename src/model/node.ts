@@ -48,7 +48,10 @@ export const NodeLog = SegmentTotals.extend({
   owner: LogOwner,
   oldest_sealed_at: Timestamp.nullable(),
   blocked_by: z.string().nullable().meta({ description: 'why delivery is blocked' }),
-  append_blocked_by: z.string().nullable().meta({ description: 'why ingest cannot append to the log' }),
+  append_blocked_by: z
+    .string()
+    .nullable()
+    .meta({ description: 'why ingest cannot append to the log, or which file that it cannot recover holds back delivery' }),
   closed: z.boolean().meta({ description: 'ingest refuses further data, because the endpoint drains' }),
 })
 export type NodeLog = z.infer<typeof NodeLog>

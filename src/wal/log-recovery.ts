@@ -97,7 +97,10 @@ export class LogRecovery {
       .catch((error: unknown) => {
         if (!this.#unreadable.has(logName)) this.#options.logger.error({ err: error, log: logName }, 'log directory unreadable')
         const code = errorCode(error) ?? errorMessage(error)
-        this.#unreadable.set(logName, `the directory ${logName} of the WAL cannot be read (${code}): make it readable`)
+        this.#unreadable.set(
+          logName,
+          `new data is refused: the directory ${logName} of the WAL cannot be read (${code}): make it readable`,
+        )
         throw error
       })
       .finally(() => this.#recovering.delete(logName))

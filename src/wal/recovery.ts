@@ -160,13 +160,15 @@ class OtherVersionError extends Error {
 
 /** Says what is wrong and what to do, without the path of the directory: owners of endpoints see it. */
 function problemOf(error: unknown, { logName, path }: Orphan): string {
-  const file = `${logName}/${basename(path)}`
+  const file = `later data is stored, but its delivery waits for ${logName}/${basename(path)}, which`
+  const moveOut =
+    'move it out of the WAL and keep it: later data is then delivered without its records, which `inlet segment cat` prints once the file can be read'
   if (error instanceof OtherVersionError) {
-    return `${file} was written by another version of Inlet: start that version, or move the file out of the WAL to deliver later data without it`
+    return `${file} was written by another version of Inlet: start that version, or ${moveOut}`
   }
   const code = errorCode(error) ?? errorMessage(error)
   if (isDiskFull(error)) return `${file} cannot be recovered (${code}): make room on the disk`
-  return `${file} cannot be recovered (${code}): make it readable and writable, or move it out of the WAL to deliver later data without it`
+  return `${file} cannot be recovered (${code}): make it readable and writable, or ${moveOut}`
 }
 
 function closeOnce(file: OpenFile): () => Promise<void> {

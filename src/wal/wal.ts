@@ -161,7 +161,8 @@ export class Wal implements Service {
    * delivery of what came later. Appends go on, if the log's directory can be read.
    */
   blocked(): readonly BlockedLog[] {
-    const reasons = new Map([...this.#health.failures(), ...this.#recovery.blocked()])
+    const refused = [...this.#health.failures()].map(([logName, reason]) => [logName, `new data is refused: ${reason}`] as const)
+    const reasons = new Map([...refused, ...this.#recovery.blocked()])
     for (const [logName, { problem }] of [...this.#logs, ...this.#ended.logs()])
       if (problem !== undefined) reasons.set(logName, problem)
     return [...reasons].map(([logName, reason]) => ({ logName, reason }))

@@ -297,7 +297,7 @@ describe('the status of an endpoint', () => {
     await node.heartbeat({ blocked: [{ endpoint_id: endpoint.id, reason }] })
     expect(await read()).toMatchObject({
       status: 'degraded',
-      status_reasons: [`node ${node.id} cannot append to the log: ${reason}`],
+      status_reasons: [`node ${node.id}: ${reason}`],
       dns_ipv4: ['127.0.0.1'],
     })
     expect(await account.get('/v1/endpoints?status=degraded')).toMatchObject({ body: { items: [{ id: endpoint.id }] } })

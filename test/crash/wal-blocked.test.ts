@@ -49,7 +49,9 @@ describe('an open file that cannot be recovered', () => {
         {
           logName: 'log',
           reason: expect.stringMatching(
-            new RegExp(`^log/000000000000-\\w+\\.(open|poisoned) cannot be recovered \\(${error}\\): make it`),
+            new RegExp(
+              `^later data is stored, but its delivery waits for log/000000000000-\\w+\\.(open|poisoned), which cannot be recovered \\(${error}\\): make it`,
+            ),
           ),
         },
       ])
@@ -149,7 +151,7 @@ describe('writes that fail', () => {
     expect(wal.health().healthy).toBe(true)
     expect(await append('other', 'b')).toBe(0)
     await upkeep(5)
-    expect(wal.blocked()).toEqual([{ logName: 'log', reason: 'the disk failed (EIO)' }])
+    expect(wal.blocked()).toEqual([{ logName: 'log', reason: 'new data is refused: the disk failed (EIO)' }])
     await upkeep(30)
     expect(wal.blocked()).toEqual([])
   })

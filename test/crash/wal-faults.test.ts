@@ -152,7 +152,7 @@ describe('an fdatasync that fails', () => {
     await append('before')
     fail('sync', '.open', { error: 'EIO' })
     await expect(append('lost')).rejects.toMatchObject({ reason: 'io_error' })
-    expect(wal.blocked()).toEqual([{ logName: 'log', reason: 'the disk failed (EIO)' }])
+    expect(wal.blocked()).toEqual([{ logName: 'log', reason: 'new data is refused: the disk failed (EIO)' }])
     const operations = counting()
     expect(await append('after')).toBe(1)
     expect(wal.blocked()).toEqual([])

@@ -102,7 +102,7 @@ describe('what nodes hold', () => {
 
   test('degrades the endpoint if ingest cannot append to its log; the node stays healthy', () => {
     const blocked = [{ node_id: node.id, endpoint_id, reason: '7-abc.open: EIO' }]
-    expect(reasonsOf({}, { blocked })).toEqual([`node ${node.id} cannot append to the log: 7-abc.open: EIO`])
+    expect(reasonsOf({}, { blocked })).toEqual([`node ${node.id}: 7-abc.open: EIO`])
     expect(reasonsOf({}, { blocked: [{ ...blocked[0], node_id: newId() } as (typeof blocked)[0]] })).toEqual([])
     const paused = computeStatus(anEndpoint({ desired_state: 'paused' }), [node], { ...none, blocked }, now)
     expect(paused).toMatchObject({ status: 'paused', reasons: ['the endpoint is paused', expect.stringContaining('EIO')] })

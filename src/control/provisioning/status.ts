@@ -16,7 +16,7 @@ export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons
 /** What nodes report about one endpoint. */
 export type Reports = {
   readonly lags: readonly NodeLag[]
-  /** Logs that ingest cannot append to. */
+  /** Logs that ingest cannot append to, or that wait for a file it cannot recover: the reason says which. */
   readonly blocked: readonly NodeBlockedLog[]
   /** What fills the disk of a node, by its id, in words for the owner of the endpoint. */
   readonly diskCauses: ReadonlyMap<string, string>
@@ -30,7 +30,7 @@ export function computeStatus(
 ): ComputedStatus {
   const blockedReasons = blocked
     .filter(({ node_id }) => nodes.some(({ id }) => id === node_id))
-    .map(({ node_id, reason }) => `node ${node_id} cannot append to the log: ${reason}`)
+    .map(({ node_id, reason }) => `node ${node_id}: ${reason}`)
   if (endpoint.desired_state === 'draining')
     return { status: 'draining', reasons: ['the endpoint is being deleted', ...blockedReasons] }
   const held = [...blockedReasons, ...new Set(lags.flatMap((lag) => listLagReasons(lag, nowMs)))]
