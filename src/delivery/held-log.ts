@@ -40,9 +40,18 @@ export function heldLog({ logName, isClosed, segments }: LogListing, parked: rea
   }
 }
 
-/** A log of which nothing is known, because its directory cannot be read or does not exist. */
-export function unlistedLog(logName: string, stuckBy: string | null): HeldLog {
-  return { logName, isClosed: false, open: 0, sealed: 0, parked: [], quarantined: 0, bytes: 0, stuckBy }
+/** A log without a directory. */
+export function missingLog(logName: string): HeldLog {
+  return { logName, isClosed: false, open: 0, sealed: 0, parked: [], quarantined: 0, bytes: 0, stuckBy: null }
+}
+
+/** A log whose directory cannot be read: it has at least a directory, and is taken to hold what it held when it was last read. */
+export function unreadableLog(logName: string, reason: string, last: HeldLog | undefined): HeldLog {
+  const stuckBy =
+    last === undefined
+      ? `its log cannot be listed, so its segments are not counted: ${reason}`
+      : `its log cannot be listed, so its counts are old: ${reason}`
+  return { ...(last ?? missingLog(logName)), isClosed: false, stuckBy }
 }
 
 export function isEmpty({ open, sealed, quarantined, stuckBy }: HeldLog): boolean {

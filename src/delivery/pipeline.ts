@@ -9,7 +9,7 @@ import type { EndpointLag } from '#model/node-protocol.ts'
 import type { ParkedSegments } from './crash-ledger.ts'
 import type { DeliveryOutcome, DeliveryRun } from './delivery-run.ts'
 import type { Endpoints } from './endpoints.ts'
-import { type HeldLog, heldLog, isEmpty, toLag, unlistedLog } from './held-log.ts'
+import { type HeldLog, heldLog, isEmpty, missingLog, toLag, unreadableLog } from './held-log.ts'
 import { deliveryLimits } from './limits.ts'
 import { LogQueue, type QueuedSegment } from './log-queue.ts'
 import { ReturningSegments } from './returning-segments.ts'
@@ -58,6 +58,8 @@ export class Pipeline implements Service {
   readonly #returning = new ReturningSegments()
   /** As of the last scan. */
   #held: readonly HeldLog[] = []
+  /** What each log held when its directory could be read last. */
+  readonly #lastRead = new Map<string, HeldLog>()
   #scannedEpoch = -1
   #problem: string | null = null
   #endRest: () => void = () => undefined
@@ -186,21 +188,24 @@ export class Pipeline implements Service {
     }
 
     const held: HeldLog[] = [...failed].map(([logName, error]) =>
-      unlistedLog(logName, `its log cannot be listed: ${errorMessage(error)}`),
+      unreadableLog(logName, errorMessage(error), this.#lastRead.get(logName)),
     )
     for (const [logName, listing] of listed) {
       const ofLog = found.get(logName) ?? []
       const isUndelivered = ({ id, state }: QueuedSegment) => state === 'sealed' && !this.#committed.has(id) && !isReported(id)
       const undelivered = ofLog.filter(isUndelivered)
       const parkedHere = undelivered.flatMap(({ id }) => parked.get(id) ?? [])
-      held.push(heldLog(listing, parkedHere))
+      const read = heldLog(listing, parkedHere)
+      held.push(read)
+      this.#lastRead.set(logName, read)
       const waiting = sealedBeforeOpen(ofLog).filter((segment) => isUndelivered(segment) && !parked.has(segment.id))
       await this.#update(logName, waiting, undelivered[0])
     }
     for (const logName of this.#queues.keys()) {
       if (!listed.has(logName) && !failed.has(logName)) await this.#update(logName, [], undefined)
     }
-    const drained = draining.filter((id) => !listed.has(id) && !failed.has(id)).map((id) => unlistedLog(id, null))
+    const drained = draining.filter((id) => !listed.has(id) && !failed.has(id)).map((id) => missingLog(id))
+    for (const logName of this.#lastRead.keys()) if (!listed.has(logName) && !failed.has(logName)) this.#lastRead.delete(logName)
     this.#held = [...held.filter((each) => !isEmpty(each) || draining.includes(each.logName)), ...drained]
     this.#scannedEpoch = epoch
   }

@@ -97,7 +97,32 @@ test('a log whose directory cannot be read says so, and does not stop the others
   }
   await node.start()
   await until('the other', () => node.commits.length === 1)
-  await until('the reason', () => node.lag(unreadable.id)?.blocked_by === 'its log cannot be listed: EIO: scandir')
+  await until(
+    'the reason',
+    () => node.lag(unreadable.id)?.blocked_by === 'its log cannot be listed, so its segments are not counted: EIO: scandir',
+  )
   isBroken = false
   await until('both', () => node.commits.length === 2)
+})
+
+test('a log whose directory cannot be read any more keeps its counts', async () => {
+  const endpoint = anEndpointTo(aDestination())
+  await using node = await DeliveryNode.create(endpoint)
+  await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
+  await writeFile(segmentFile(node, endpoint.id, 0, 'open'), Buffer.alloc(500))
+  let isBroken = false
+  node.files = {
+    ...systemFiles,
+    list: (path) =>
+      isBroken && path.endsWith(endpoint.id)
+        ? Promise.reject(Object.assign(new Error('EACCES: scandir'), { code: 'EACCES' }))
+        : systemFiles.list(path),
+  }
+  await node.start()
+  await until('the counts', () => node.lag(endpoint.id)?.undelivered_segments === 2)
+  const before = node.lag(endpoint.id)
+  isBroken = true
+  const reason = 'its log cannot be listed, so its counts are old: EACCES: scandir'
+  await until('the reason', () => node.lag(endpoint.id)?.blocked_by === reason)
+  expect(node.lag(endpoint.id)).toEqual({ ...before, blocked_by: reason })
 })
