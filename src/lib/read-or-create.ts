@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { link, readFile, unlink, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorCode, systemFiles } from './files.ts'
+import { UserError } from './user-error.ts'
 
 /**
  * Returns the text of a file. Creates the file with the text from `generate` if it is missing. Only its owner can read it.
@@ -21,6 +22,9 @@ export async function readTrimmed(path: string): Promise<string | undefined> {
     return (await readFile(path, 'utf8')).trim()
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined
+    // The error of the system does not have the path.
+    if (errorCode(error) === 'EISDIR')
+      throw new UserError(`${path} is a directory, but has to be a file: move it away, and restore the file if there was one`)
     throw error
   }
 }

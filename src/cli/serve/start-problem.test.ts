@@ -53,6 +53,15 @@ test('a data directory that cannot be created', async () => {
   )
 })
 
+test('a file where a directory has to be, and the other way round', async () => {
+  const file = join(directory, 'outbox')
+  await writeFile(file, '')
+  const error = await systemFiles.makeDirectory(file).catch((thrown: unknown) => thrown)
+  expect(startProblem(error)).toBe(`${file} cannot be used (EEXIST): it is a file, but has to be a directory; move it away`)
+  const token = await readOrCreateNodeToken(directory).catch((thrown: unknown) => thrown)
+  expect(startProblem(token)).toContain(`${directory} is a directory, but has to be a file: move it away`)
+})
+
 test.each([
   ['EACCES', 'give this user the right to write there'],
   ['EROFS', 'mount the file system writable'],

@@ -9,6 +9,7 @@ const remedies: Readonly<Record<string, string>> = {
   ENOSPC: 'make room on the disk',
   EDQUOT: 'make room on the disk, or raise the quota',
   ENOTDIR: 'a directory on the way is a file; move it away, or set INLET_DATA_DIR',
+  EISDIR: 'it is a directory, but has to be a file; move it away',
   EIO: 'the disk fails; check it, or set INLET_DATA_DIR to another one',
   EMFILE: 'raise the limit of open files (ulimit -n)',
 }
@@ -19,7 +20,8 @@ export function startProblem(error: unknown): string | undefined {
   const code = errorCode(error)
   if (!(error instanceof Error) || code === undefined) return undefined
   if ('syscall' in error && (error.syscall === 'listen' || error.syscall === 'bind')) return listenProblem(code, error)
-  const remedy = remedies[code]
+  const isFileInTheWay = code === 'EEXIST' && 'syscall' in error && error.syscall === 'mkdir'
+  const remedy = isFileInTheWay ? 'it is a file, but has to be a directory; move it away' : remedies[code]
   if (remedy === undefined) return undefined
   const path = 'path' in error && typeof error.path === 'string' ? error.path : 'a file of this installation'
   return `${path} cannot be used (${code}): ${remedy}`
