@@ -3,13 +3,14 @@ import { ingestLimits } from './limits.ts'
 
 export type Address = { readonly host: string; readonly port: number }
 
-/** Resolves once the server listens. Rejects if the address cannot be used. */
-export async function listen(server: Server, address: Address): Promise<void> {
+/** Resolves once the server listens. Rejects if the address cannot be used; the error names the setting of the address. */
+export async function listen(server: Server, address: Address, setting: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  server.once('error', reject)
+  const fail = (error: Error) => reject(Object.assign(error, { setting }))
+  server.once('error', fail)
   server.listen({ ...address, backlog: ingestLimits.listenBacklog }, resolve)
   await promise
-  server.off('error', reject)
+  server.off('error', fail)
 }
 
 /** Returns the address that a server listens at, with the actual port if the configured one is 0. */

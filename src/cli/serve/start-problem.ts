@@ -28,10 +28,9 @@ export function startProblem(error: unknown): string | undefined {
 }
 
 function listenProblem(code: string, error: object): string {
-  const { address, port } = { address: '', port: '', ...error }
+  const { address, port, setting } = { address: '', port: '', setting: 'INLET_CONTROL_LISTEN', ...error }
   const where = port === '' ? String(address) : `${address}:${port}`
-  const options = 'INLET_CONTROL_LISTEN, INLET_INGEST_LISTEN or INLET_MQTT_LISTEN'
-  if (code === 'EADDRINUSE') return `${where} is in use by another process: stop it, or listen elsewhere with ${options}`
-  if (code === 'EACCES') return `this user may not listen on ${where}: use a port above 1023 with ${options}`
-  return `cannot listen on ${where} (${code}): set another address with ${options}`
+  if (code === 'EADDRINUSE') return `${where} is in use by another process: stop it, or listen elsewhere with ${setting}`
+  if (code === 'EACCES') return `this user may not listen on ${where}: use a port above 1023 with ${setting}`
+  return `cannot listen on ${where} (${code}): set another address with ${setting}`
 }

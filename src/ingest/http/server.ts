@@ -73,7 +73,7 @@ export class HttpServer implements Service {
   }
 
   async start(): Promise<void> {
-    await listen(this.#server, this.#options.listen)
+    await listen(this.#server, this.#options.listen, 'INLET_INGEST_LISTEN')
     await this.#rateChecks.start()
   }
 

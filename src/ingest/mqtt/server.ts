@@ -38,7 +38,8 @@ export class MqttServer implements Service {
   }
 
   async start(): Promise<void> {
-    if (this.#server !== undefined && this.#options.listen !== null) await listen(this.#server, this.#options.listen)
+    if (this.#server !== undefined && this.#options.listen !== null)
+      await listen(this.#server, this.#options.listen, 'INLET_MQTT_LISTEN')
     await this.#options.sessions.start()
   }
 
