@@ -441,7 +441,10 @@ describe('reporting', () => {
     expect(await post(node, '1', { query: `?endpoint=${endpoint.id}` })).toMatchObject({ status: 202 })
     await expect
       .poll(() => node.control.heartbeats.at(-1), { timeout: 5_000 })
-      .toMatchObject({ healthy: true, blocked: [{ endpoint_id: broken.id, reason: 'the disk failed (EIO)' }] })
+      .toMatchObject({
+        healthy: true,
+        blocked: [{ endpoint_id: broken.id, reason: 'new data is refused: the disk failed (EIO)' }],
+      })
     expect((await fetch(`${node.url}/readyz`)).status).toBe(200)
     expect(await post(node, '1', { query: `?endpoint=${endpoint.id}` })).toMatchObject({ status: 202 })
   })
