@@ -42,6 +42,8 @@ class Sender {
           this.acknowledged.push(n)
           this.seqs.add(body.segment_seq)
         } else this.rejected.push(status)
+        // A steady load: at full speed it would take the processors from the processes that restart.
+        await new Promise((resolve) => setTimeout(resolve, 2))
       } catch (error) {
         this.rejected.push(String(error))
         await new Promise((resolve) => setTimeout(resolve, 10))
