@@ -12,7 +12,7 @@ import { runs } from '../support/thorough.ts'
 const control = useControl()
 
 const seed = process.env['INLET_TEST_SEED']
-const options = { numRuns: runs(6, 50), ...(seed === undefined ? {} : { seed: Number(seed) }) }
+const options = { numRuns: runs(4, 50), ...(seed === undefined ? {} : { seed: Number(seed) }) }
 
 type Schema = { readonly $ref?: string; readonly properties?: Record<string, unknown>; readonly anyOf?: readonly Schema[] }
 type Operation = {

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb, readWithHyparquet } from '../support/parquet.ts'
-import { runs } from '../support/thorough.ts'
+import { isThorough, runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const bucket = 'bucket'
@@ -273,7 +273,7 @@ describeWith('processes', 'the life of a job', () => {
     expect(byN(await readWithDuckDb(lab.files('views/numbers/v2')))).toEqual(live)
   })
 
-  test('an object that is missing or changed fails its segment, and the job reports why', async () => {
+  test.runIf(isThorough)('an object that is missing or changed fails its segment, and the job reports why', async () => {
     await using installation = await Installation.create()
     await installation.start('start')
     const lab = await Lab.create(installation, 3, ['parquet', 'parquet_views'])
