@@ -49,7 +49,7 @@ describe('the key', () => {
       await append('a')
       const before = await readSaltKey(files, directory)
       if (how === 'missing') await files.remove(keyPath)
-      if (how === 'damaged') disk.damage(keyPath, (bytes) => bytes.fill(0x31, 3, 4))
+      if (how === 'damaged') disk.damage(keyPath, (bytes) => bytes.set([(bytes[3] ?? 0) ^ 1], 3))
       if (how === 'unreadable') {
         disk.fault = ({ kind, path }) => (kind === 'read' && path === keyPath ? { error: 'EIO' } : undefined)
       }
