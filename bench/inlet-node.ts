@@ -37,6 +37,7 @@ export async function startInlet(directory: string, mqttPort?: number): Promise<
       {
         id: newId(),
         account_id: accountId,
+        account_suspended: false,
         ingest_host: '127.0.0.1:8081',
         desired_state: 'active',
         segment_bytes: segmentLimits.bytesDefault,

@@ -7,6 +7,7 @@ export const errorTable = {
   bad_request: { status: 400, title: 'Bad Request', retry: false },
   unauthorized: { status: 401, title: 'Unauthorized', retry: false },
   forbidden: { status: 403, title: 'Forbidden', retry: false },
+  account_suspended: { status: 403, title: 'Forbidden', retry: false },
   not_found: { status: 404, title: 'Not Found', retry: false },
   method_not_allowed: { status: 405, title: 'Method Not Allowed', retry: false },
   not_acceptable: { status: 406, title: 'Not Acceptable', retry: false },

@@ -20,6 +20,7 @@ import { compileView } from '#views/compile.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
+import { Accounts } from './services/accounts.ts'
 import { bindingService } from './services/bindings.ts'
 import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
 import { announceChanges } from './services/changes.ts'
@@ -94,6 +95,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
   const applyChange = announceChanges(store, feed)
   const tokens = new Tokens({ store, applyChange, feed, clock, logger, issuer: baseUrl })
+  const accounts = new Accounts({ store, applyChange, feed, clock, logger })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   const snapshots = new Snapshots({ store, feed, readPublicKeys, clock, issuer: baseUrl, baseDomain: config.baseDomain })
   const provisioner = new Provisioner({ store, clock, hosts })
@@ -111,6 +113,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       verifyToken: (token) => tokens.verify(token),
       isNodeToken: (token) => secretsEqual(token, nodeToken),
       isOperatorToken: (token) => secretsEqual(token, operatorToken),
+      isSuspended: (account_id) => accounts.isSuspended(account_id),
     },
     notReadyReasons: async () =>
       stopping
@@ -126,6 +129,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     requestTimeoutMs: config.requestTimeoutSeconds * 1000,
     trustedProxies: config.trustProxy?.split(',').map((part) => part.trim()) ?? [],
     services: {
+      accounts,
       tokens,
       keys: keyService({ store, applyChange, clock, logger }),
       destinations: destinationService({

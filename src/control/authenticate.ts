@@ -37,6 +37,7 @@ export type Credentials = {
   readonly isNodeToken: (token: string) => boolean
   /** Compares in constant time. */
   readonly isOperatorToken: (token: string) => boolean
+  readonly isSuspended: (account_id: string) => boolean
 }
 
 const sufficient: Record<'admin' | 'metrics' | 'any', readonly Scope[]> = {
@@ -74,11 +75,22 @@ export function authenticate(app: FastifyInstance, credentials: Credentials): vo
         if (!request.principal.scopes.some((held) => sufficient[scope].includes(held))) {
           throw new AppError('forbidden', `this operation needs a token with scope ${sufficient[scope].join(' or ')}`)
         }
+        if (mayChange(request.method, scope) && credentials.isSuspended(request.principal.account_id)) throw accountSuspended()
         return
       default:
         unreachable(scope)
     }
   })
+}
+
+/** Whether an operation may change anything. Those that accept any token only read, even if they are a POST. */
+export function mayChange(method: string, scope: RouteScope): boolean {
+  return scope === 'admin' && method !== 'GET' && method !== 'HEAD'
+}
+
+function accountSuspended(): AppError {
+  const message = 'the account is suspended: it can be read, but not changed; ask the operator of this installation'
+  return new AppError('account_suspended', message)
 }
 
 /** A credential of an account is not enough, whatever its scopes: what it opens spans all accounts. */

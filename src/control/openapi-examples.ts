@@ -4,6 +4,7 @@
  * Law: the service would accept or return each of them. The contract tests check them against the schemas.
  */
 import { AppError, type ErrorCode, errorTable, type Problem, toProblem } from '#errors.ts'
+import type { RouteScope } from './authenticate.ts'
 import { bucketPolicy, trustPolicy } from './services/destination-policies.ts'
 
 const at = '2026-11-20T08:15:30.123Z'
@@ -148,6 +149,14 @@ const key = {
   revoked_at: null,
 }
 
+const account = { id: ids.account, name: 'acme', status: 'active', created_at: at }
+const first_key = {
+  ...key,
+  name: 'first key',
+  scopes: ['ingest', 'metrics', 'admin'],
+  api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY',
+}
+
 const segment = 'dt=2026-11-20/4f8c1f0e-k3v9x2m7q1-000000000042'
 const commit = {
   id: `${ids.node}-k3v9x2m7q1-000000000042`,
@@ -232,6 +241,10 @@ export const examples: Readonly<Record<string, Example>> = {
     request: { api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY', scope: 'admin', ttl: '15m' },
     response: { access_token: 'eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.…', token_type: 'Bearer', expires_in: 900 },
   },
+  createAccount: { request: { name: 'acme' }, response: { ...account, first_key } },
+  listAccounts: { response: page(account) },
+  getAccount: { response: account },
+  changeAccount: { request: { status: 'suspended' }, response: { ...account, status: 'suspended' } },
   createKey: {
     request: { name: 'warehouse loader', scopes: ['ingest', 'metrics'] },
     response: { ...key, api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY' },
@@ -368,19 +381,22 @@ export const examples: Readonly<Record<string, Example>> = {
 type Content = Record<string, { schema?: unknown; example?: unknown; examples?: Record<string, { readonly $ref: string }> }>
 export type DescribedOperation = {
   readonly operationId: string
+  readonly 'x-scope': RouteScope
   readonly requestBody?: { readonly content: Content }
   readonly responses: Readonly<Record<string, { readonly content?: Content }>>
 }
 
 /** Adds the examples to an operation of the OpenAPI description. */
-export function addExamples({ operationId, requestBody, responses }: DescribedOperation): void {
+export function addExamples({ operationId, requestBody, responses }: DescribedOperation, isChange: boolean): void {
   const { request, response } = examples[operationId] ?? {}
   for (const media of Object.values(requestBody?.content ?? {})) media.example = request
   for (const [status, { content = {} }] of Object.entries(responses)) {
     for (const media of Object.values(content)) {
       if (Number(status) < 400) media.example = response
-      else
-        media.examples = Object.fromEntries(codesOf(Number(status), operationId).map((code) => [code, { $ref: reference(code) }]))
+      else {
+        const codes = codesOf(Number(status)).filter((code) => canReturn[code]?.({ operationId, isChange }) ?? true)
+        media.examples = Object.fromEntries(codes.map((code) => [code, { $ref: reference(code) }]))
+      }
     }
   }
 }
@@ -399,6 +415,7 @@ export function problemExamples(baseUrl: string): Readonly<Record<string, { read
 const details: Partial<Record<ErrorCode, string>> = {
   unauthorized: 'send the header Authorization: Bearer <access token>',
   forbidden: 'this operation needs a token with scope admin',
+  account_suspended: 'the account is suspended: it can be read, but not changed; ask the operator of this installation',
   not_found: 'no such endpoint',
   conflict: 'destination name already exists',
   view_already_attached: 'the view is already attached to this endpoint',
@@ -409,11 +426,16 @@ const details: Partial<Record<ErrorCode, string>> = {
 
 const errorCodes = Object.keys(errorTable) as ErrorCode[]
 
-/** Only attaching a view can fail because it is already attached. */
-function codesOf(status: number, operationId: string): readonly ErrorCode[] {
-  return errorCodes.filter(
-    (code) => errorTable[code].status === status && (code !== 'view_already_attached' || operationId === 'attachView'),
-  )
+type Operation = { readonly operationId: string; readonly isChange: boolean }
+
+/** For codes that not every operation with their status can return. */
+const canReturn: Partial<Record<ErrorCode, (operation: Operation) => boolean>> = {
+  account_suspended: ({ isChange }) => isChange,
+  view_already_attached: ({ operationId }) => operationId === 'attachView',
+}
+
+function codesOf(status: number): readonly ErrorCode[] {
+  return errorCodes.filter((code) => errorTable[code].status === status)
 }
 
 function reference(code: ErrorCode): string {

@@ -9,6 +9,7 @@ import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { errorTable } from '#errors.ts'
+import { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
 import { ApiKey } from '#model/api-key.ts'
 import { AttachView, Binding } from '#model/binding.ts'
 import { Commit } from '#model/commit.ts'
@@ -29,7 +30,7 @@ import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#mod
 import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
-import type { RouteScope } from './authenticate.ts'
+import { mayChange, type RouteScope } from './authenticate.ts'
 import { addExamples, type DescribedOperation, problemExamples } from './openapi-examples.ts'
 import { problemContentType } from './problem.ts'
 import { serveReferencePage } from './reference-page.ts'
@@ -69,16 +70,20 @@ export function problem(description: string) {
 
 const components = {
   AccessToken,
+  Account,
   ApiKey,
   AttachView,
   Backfill,
   Binding,
   BucketPolicy,
+  ChangeAccount,
   ChangeDestination,
   ChangeEndpoint,
   ChangeView,
   Column,
   Commit,
+  CreateAccount,
+  CreatedAccount,
   CreateDestination,
   CreateEndpoint,
   CreateView,
@@ -119,18 +124,22 @@ const registry = z.globalRegistry
 for (const [id, schema] of Object.entries(components)) registry.add(schema, { ...registry.get(schema), id })
 
 type Described = {
+  readonly method?: string | readonly string[] | undefined
   readonly config?: { readonly scope?: RouteScope | undefined } | undefined
   readonly schema?: FastifySchema | undefined
 }
 
 /** The error responses that follow from a route's shape. */
-function impliedProblems({ config, schema }: Described): Readonly<Record<number, ReturnType<typeof problem>>> {
+function impliedProblems({ method, config, schema }: Described): Readonly<Record<number, ReturnType<typeof problem>>> {
   const scope = config?.scope
+  const isChange = mayChange([method].flat()[0] ?? '', scope ?? 'admin')
   const validated = schema?.body !== undefined || schema?.querystring !== undefined
   return {
     ...(scope === 'public' ? {} : { 401: problem('the access token is missing or not valid') }),
     ...(scope === 'operator' ? { 403: problem('the token is a credential of an account') } : {}),
-    ...(scope === 'admin' || scope === 'metrics' ? { 403: problem(`the access token lacks the scope ${scope}`) } : {}),
+    ...(scope === 'admin' || scope === 'metrics'
+      ? { 403: problem(`the access token lacks the scope ${scope}${isChange ? ', or the account is suspended' : ''}`) }
+      : {}),
     ...(schema?.params === undefined ? {} : { 404: problem('the account has no such resource') }),
     406: problem('the client does not accept application/json'),
     ...(schema?.body === undefined
@@ -200,7 +209,10 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
 
 function withExamples(description: OpenApiObject, baseUrl: string): OpenApiObject {
   const paths = (description.paths ?? {}) as Record<string, Record<string, DescribedOperation>>
-  for (const operations of Object.values(paths)) for (const operation of Object.values(operations)) addExamples(operation)
+  for (const operations of Object.values(paths)) {
+    for (const [method, operation] of Object.entries(operations))
+      addExamples(operation, mayChange(method.toUpperCase(), operation['x-scope']))
+  }
   return { ...description, components: { ...description.components, examples: problemExamples(baseUrl) } } as OpenApiObject
 }
 

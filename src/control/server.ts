@@ -18,6 +18,7 @@ import { nodeJobRoutes } from './node-api/jobs.ts'
 import { nodeApiRoutes } from './node-api/routes.ts'
 import { describe } from './openapi.ts'
 import { handleErrors, respondToClientError, sendProblem, toAppError, validatorCompiler } from './problem.ts'
+import { accountRoutes } from './routes/accounts.ts'
 import { bindingRoutes } from './routes/bindings.ts'
 import { destinationRoutes } from './routes/destinations.ts'
 import { endpointRoutes } from './routes/endpoints.ts'
@@ -28,6 +29,7 @@ import { nodeRoutes } from './routes/nodes.ts'
 import { type Downloads, objectRoutes } from './routes/objects.ts'
 import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
 import { viewRoutes } from './routes/views.ts'
+import type { Accounts } from './services/accounts.ts'
 import type { Bindings } from './services/bindings.ts'
 import type { Commits } from './services/commits.ts'
 import type { Destinations } from './services/destinations.ts'
@@ -68,6 +70,7 @@ export type ServerOptions = {
 }
 
 type Services = {
+  readonly accounts: Accounts
   readonly tokens: Tokens
   readonly keys: Keys
   readonly destinations: Destinations
@@ -157,6 +160,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
     })
     await api.register(async (byOperator) => {
       byOperator.addHook('onRequest', byOperator.rateLimit({ max: requestsPerMinute, keyGenerator: () => 'operator' }))
+      await byOperator.register(accountRoutes(services.accounts))
       await byOperator.register(nodeRoutes(services.inventory))
     })
   }

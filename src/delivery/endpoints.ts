@@ -55,6 +55,7 @@ export class Endpoints {
 /** What is known of an endpoint that this node has no configuration of: its records are kept as they are. */
 const unowned = {
   ingest_host: null,
+  account_suspended: false,
   desired_state: 'draining' as const,
   segment_bytes: segmentLimits.bytesDefault,
   segment_max_age_seconds: segmentLimits.maxAgeSecondsDefault,

@@ -22,11 +22,13 @@ export class EndpointTable {
   /** `.<region>.<base domain>` of every known host. An unknown label under one of these is an unknown endpoint. */
   readonly #domains = new Set<string>()
   readonly #byAccount = new Map<string, SnapshotEndpoint[]>()
+  readonly #suspendedAccounts = new Set<string>()
 
   constructor({ region, endpoints }: Pick<Snapshot, 'region' | 'endpoints'>) {
     this.#region = region
     for (const endpoint of endpoints) {
       this.#byId.set(endpoint.id, endpoint)
+      if (endpoint.account_suspended) this.#suspendedAccounts.add(endpoint.account_id)
       const host = endpoint.ingest_host?.toLowerCase() ?? ''
       const domain = host.slice(host.indexOf('.'))
       if (domain.startsWith(`.${region}.`)) {
@@ -42,6 +44,9 @@ export class EndpointTable {
 
   /** Throws Rejection. */
   resolve(principal: Principal, route: Route): SnapshotEndpoint {
+    if (this.#suspendedAccounts.size > 0 && this.#suspendedAccounts.has(principal.account_id)) {
+      throw new Rejection('account_suspended', 'the account of the key is suspended; ask the operator of this installation')
+    }
     const { host, query } = route
     const reached = this.#domains.size === 0 || host === undefined ? undefined : this.#atHost(host)
     const named = query === '' ? undefined : this.#named(query)

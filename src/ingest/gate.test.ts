@@ -48,6 +48,13 @@ describe('open', () => {
     expect([open('paused'), open('draining')]).toEqual(['endpoint_paused', 'unknown_endpoint'])
   })
 
+  test('rejects every sender of a suspended account before it looks for the endpoint', () => {
+    const suspended = aGate({ endpoints: [{ ...endpoint, account_suspended: true }] })
+    for (const query of ['', `endpoint=${endpoint.id}`, 'endpoint=none'])
+      expect(outcomeOf(() => suspended.open(principal, { ...route, query }))).toBe('account_suspended')
+    expect(outcomeOf(() => suspended.open({ ...principal, account_id: 'other' }, route))).toBe('invalid_route')
+  })
+
   test('rejects every sender until the first configuration', () => {
     expect(outcomeOf(() => aGate().open(principal, route))).toBe('not_configured')
     expect(aGate().notReadyReasons()).toEqual(['no configuration yet'])

@@ -6,6 +6,8 @@
 export type Outcome =
   /** The key or token lacks the scope, or belongs to another account. */
   | 'forbidden'
+  /** The operator suspended the sender's account. */
+  | 'account_suspended'
   | 'unknown_endpoint'
   /** The sender did not name an endpoint although there are several, or named one incorrectly. */
   | 'invalid_route'

@@ -36,6 +36,8 @@ export const BindingSection = z.object({
 export const EndpointSection = z.object({
   id: Id,
   account_id: Id,
+  /** The node refuses data for it, whatever its desired state, and delivers what it has. */
+  account_suspended: z.boolean(),
   label: z.string(),
   desired_state: DesiredState,
   segment_bytes: z.int(),

@@ -30,6 +30,8 @@ export type NewEndpoint = EndpointSettings & {
 /** An endpoint without its status, which is computed from facts. */
 export type StoredEndpoint = NewEndpoint & {
   readonly account_id: string
+  /** Nodes refuse data for it, whatever its desired state. */
+  readonly account_suspended: boolean
   readonly desired_state: DesiredState
   /** The epoch of the change that started draining; null unless it is draining. */
   readonly draining_epoch: number | null
@@ -80,18 +82,18 @@ export async function getEndpoint(db: Db, account_id: string, id: string): Promi
   return endpoint
 }
 
-/** Returns one page, newest first, optionally of one desired state. */
+/** Returns one page, newest first, optionally of some desired states. */
 export async function listEndpoints(
   db: Db,
   account_id: string,
   page: PageQuery,
-  desired_state?: DesiredState,
+  desired_states?: readonly DesiredState[],
 ): Promise<Page<StoredEndpoint>> {
   let count = db.selectFrom('endpoints').where('account_id', '=', account_id).where('deleted_at', 'is', null)
   let read = select(db).where('endpoints.account_id', '=', account_id)
-  if (desired_state !== undefined) {
-    count = count.where('desired_state', '=', desired_state)
-    read = read.where('endpoints.desired_state', '=', desired_state)
+  if (desired_states !== undefined) {
+    count = count.where('desired_state', 'in', desired_states)
+    read = read.where('endpoints.desired_state', 'in', desired_states)
   }
   return readPage(
     page,
@@ -104,28 +106,30 @@ export async function listEndpoints(
 /** The fields that the status is computed from. */
 export type EndpointFacts = Pick<
   StoredEndpoint,
-  'id' | 'region' | 'desired_state' | 'created_at' | 'since_epoch' | 'destination_status'
+  'id' | 'region' | 'account_suspended' | 'desired_state' | 'created_at' | 'since_epoch' | 'destination_status'
 >
 
 /** Returns the active endpoints of an account, newest first, to filter them by computed status. */
 export async function listEndpointFacts(db: Db, account_id: string): Promise<readonly EndpointFacts[]> {
   const rows = await db
     .selectFrom('endpoints')
+    .innerJoin('accounts', 'accounts.id', 'endpoints.account_id')
     .leftJoin('destinations', (join) =>
       join
         .onRef('destinations.account_id', '=', 'endpoints.account_id')
         .onRef('destinations.id', '=', 'endpoints.destination_id'),
     )
     .select(['endpoints.id', 'endpoints.region', 'endpoints.created_at', 'endpoints.since_epoch'])
-    .select('destinations.status as destination_status')
+    .select(['destinations.status as destination_status', 'accounts.status as account_status'])
     .where('endpoints.account_id', '=', account_id)
     .where('endpoints.desired_state', '=', 'active')
     .where('endpoints.deleted_at', 'is', null)
     .orderBy('endpoints.created_at', 'desc')
     .orderBy('endpoints.id')
     .execute()
-  return rows.map((row) => ({
+  return rows.map(({ account_status, ...row }) => ({
     ...row,
+    account_suspended: account_status === 'suspended',
     desired_state: 'active',
     destination_status: row.destination_status as DestinationStatus | null,
     created_at: toTime(row.created_at),
@@ -255,18 +259,25 @@ export async function removeDrainingEndpoint(db: ChangeTx, id: string, now: numb
 function select(db: Db) {
   return db
     .selectFrom('endpoints')
+    .innerJoin('accounts', 'accounts.id', 'endpoints.account_id')
     .leftJoin('destinations', 'destinations.id', 'endpoints.destination_id')
     .selectAll('endpoints')
     .select(['destinations.name as destination_name', 'destinations.status as destination_status'])
+    .select('accounts.status as account_status')
     .where('endpoints.deleted_at', 'is', null)
 }
 
-type Row = Database['endpoints'] & { destination_name: string | null; destination_status: string | null }
+type Row = Database['endpoints'] & {
+  destination_name: string | null
+  destination_status: string | null
+  account_status: string
+}
 
 export function toStoredEndpoint(row: Row): StoredEndpoint {
   return {
     id: row.id,
     account_id: row.account_id,
+    account_suspended: row.account_status === 'suspended',
     region: row.region,
     label: row.label,
     desired_state: row.desired_state as DesiredState,

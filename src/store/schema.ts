@@ -9,7 +9,7 @@ export type Database = {
   /** `version` is a random id of the last change. */
   epoch: { id: number; value: number; version: string }
   snapshot_sections: { region: string; section: string; version: string }
-  accounts: { id: string; name: string; external_id: string; created_at: number }
+  accounts: { id: string; name: string; external_id: string; status: string; created_at: number }
   api_keys: {
     id: string
     account_id: string

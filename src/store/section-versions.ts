@@ -65,6 +65,18 @@ export async function touchEndpointsOfDestination(db: ChangeTx, account_id: stri
   )
 }
 
+export async function touchEndpointsOfAccount(db: ChangeTx, account_id: string): Promise<void> {
+  await touch(
+    db,
+    db
+      .selectFrom('endpoints')
+      .select(['region', sectionName('endpoints', shard('id')), runningVersion.as('version')])
+      .distinct()
+      .where('account_id', '=', account_id)
+      .where('deleted_at', 'is', null),
+  )
+}
+
 export async function touchKey(db: ChangeTx, account_id: string, id: string): Promise<void> {
   await touch(
     db,

@@ -69,7 +69,7 @@ export async function listRegionEndpoints(
     .selectAll('endpoints')
     .select(['destinations.name as destination_name', 'destinations.status as destination_status'])
     .select(['destinations.bucket', 'destinations.prefix', 'destinations.region as bucket_region', 'destinations.role_arn'])
-    .select(['destinations.kms_key_arn', 'destinations.path_style', 'accounts.external_id'])
+    .select(['destinations.kms_key_arn', 'destinations.path_style', 'accounts.external_id', 'accounts.status as account_status'])
     .where('endpoints.region', '=', region)
     .where('endpoints.deleted_at', 'is', null)
     .where(shard('endpoints.id'), 'in', shards)

@@ -1,6 +1,6 @@
-/** Accounts are isolated: an id of another account returns 404 in every operation of the API. */
+/** Accounts that the operator creates are isolated: an id of another account returns 404 in every operation of the API. */
 import { describe, expect, test } from 'vitest'
-import { newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { createAccount, newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -9,7 +9,7 @@ const definition = { columns: [{ name: 'event', type: 'VARCHAR', path: '$.event'
 const role_arn = 'arn:aws:iam::123456789012:role/ingest'
 
 async function furnished() {
-  const account = await control().newAccount()
+  const account = await createAccount(control().call)
   const region = newRegion()
   const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket: 'lake', region: 'eu', role_arn })
   const { body: view } = await account.post('/v1/views', { name: 'events', definition })
@@ -55,8 +55,8 @@ describe('isolation of accounts', () => {
     const { body: description } = await control().call('GET', '/openapi/openapi.json')
     const walked = new Set<string>()
     for (const [template, methods] of Object.entries<Operations>(description.paths)) {
-      // The operator's operations span all accounts, and reject their credentials (nodes.test.ts).
-      if (!template.includes('{') || template.startsWith('/v1/nodes')) continue
+      // The operator's operations span all accounts, and reject their credentials (operator-accounts.test.ts, nodes.test.ts).
+      if (!template.includes('{') || /^\/v1\/(accounts|nodes)\b/.test(template)) continue
       for (const [method, { operationId }] of Object.entries(methods)) {
         const path = template.replace(/\{(\w+)\}/g, (_, parameter) => idOf(theirs, template, parameter))
         const body = method === 'post' || method === 'patch' ? (bodies[operationId]?.(mine) ?? {}) : undefined
@@ -75,7 +75,8 @@ describe('isolation of accounts', () => {
     const others = all.map(({ operationId }) => operationId).filter((operationId) => !walked.has(operationId))
     // These have no id in their path. The tests below cover them.
     expect(others.toSorted()).toEqual([
-      ...['createDestination', 'createEndpoint', 'createKey', 'createView', 'exchangeToken'],
+      ...['changeAccount', 'createAccount', 'createDestination', 'createEndpoint', 'createKey', 'createView', 'exchangeToken'],
+      ...['getAccount', 'listAccounts'],
       ...[
         'listDestinations',
         'listEndpoints',

@@ -90,6 +90,7 @@ async function furnished() {
       string[]
     >,
     byFolder: {
+      accounts: [account.account_id],
       destinations: [spare],
       views: [draft, view],
       endpoints: [endpoint],

@@ -187,6 +187,25 @@ describe('the endpoint', () => {
     expect(await post(node, '1', { ...as('d'), query: `?endpoint=${deleted.id}` })).toMatchObject({ status: 404 })
   })
 
+  test('403 while its account is suspended, whatever the request names; other accounts are not affected', async () => {
+    const suspended = [first, second].map((one) => ({ ...one, account_suspended: true }))
+    await using node = await IngestNode.start({ snapshot: many })
+    expect(await post(node, '1', { query: `?endpoint=${first.id}` })).toMatchObject({ status: 202 })
+    await node.publish(aSnapshot({ epoch: 2, endpoints: [...suspended, foreign], keys }))
+    for (const query of [`?endpoint=${first.id}`, `?endpoint=${foreign.id}`, '', '?endpoint=x']) {
+      const sent = await post(node, '1', { query })
+      expect(sent).toMatchObject({
+        status: 403,
+        body: { error: 'account_suspended', detail: expect.stringContaining('operator') },
+      })
+      expect(sent.body['retry']).toBeUndefined()
+    }
+    expect(await post(node, '1', as('b'))).toMatchObject({ status: 202 })
+    await node.publish(aSnapshot({ epoch: 3, endpoints: [first, second, foreign], keys }))
+    expect(await post(node, '1', { query: `?endpoint=${first.id}` })).toMatchObject({ status: 202 })
+    expect(await node.stored(first.id)).toHaveLength(2)
+  })
+
   test('503 while it is paused', async () => {
     await using node = await IngestNode.start({ snapshot: many })
     const sent = await post(node, '1', as('c'))

@@ -191,6 +191,11 @@ describe('0x05, 0x87 not authorized', () => {
   })
 })
 
+describe('0x05, 0x8A banned', () => {
+  const suspended = mqttEndpoint({ account_suspended: true })
+  outcome('the account is suspended', { 4: 5, 5: 0x8a }, {}, aSnapshot({ endpoints: [suspended] }))
+})
+
 describe('0x03, 0x88, 0x89 and 0x97 try again later', () => {
   outcome('the endpoint is paused', { 4: 3, 5: 0x88 }, {}, aSnapshot({ endpoints: [mqttEndpoint({ desired_state: 'paused' })] }))
 
@@ -378,6 +383,7 @@ describe('an endpoint that stops accepting MQTT', () => {
     ['disabled', { mqtt_config: { ...mqttSettings, enabled: false } }],
     ['without mqtt_config', { mqtt_config: null }],
     ['deleted', { desired_state: 'draining' }],
+    ['of a suspended account', { account_suspended: true, account_id: accountId('b') }],
   ] as const)('%s: its connections end with 0x98, those of other endpoints stay', async (_, change) => {
     const other = mqttEndpoint()
     await using node = await start(aSnapshot({ endpoints: [endpoint, other] }))

@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest'
-import { findFirstAccount } from '#store/accounts.ts'
+import { newId } from '#model/id.ts'
+import {
+  findFirstAccount,
+  getAccount,
+  insertAccount,
+  listAccounts,
+  listSuspendedAccountIds,
+  updateAccount,
+} from '#store/accounts.ts'
 import { findApiKeyByHash, insertApiKey, listApiKeys, listApiKeysRevokedSince, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange, currentEpoch } from '#store/epoch.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/signing-keys.ts'
@@ -7,12 +15,48 @@ import { describeDatabases, newStore } from '../support/databases.ts'
 import { aKey, anAccount, iso, t0 } from './fixtures.ts'
 
 describeDatabases('accounts', (kind) => {
-  test('the first account is the oldest', async () => {
+  test('the first account stays the first, even if the clock is set back', async () => {
     await using store = await newStore(kind)
     expect(await findFirstAccount(store.db)).toBeUndefined()
-    await anAccount(store, t0 + 5)
     const first = await anAccount(store, t0)
-    expect(await findFirstAccount(store.db)).toMatchObject({ id: first, name: 'test', created_at: iso(t0) })
+    const second = await anAccount(store, t0 - 5)
+    expect(await findFirstAccount(store.db)).toMatchObject({ id: first, status: 'active', created_at: iso(t0) })
+    expect(await getAccount(store.db, second)).toMatchObject({ created_at: iso(t0 + 1) })
+  })
+
+  test('a list is newest first', async () => {
+    await using store = await newStore(kind)
+    const [first, second, third] = [await anAccount(store), await anAccount(store), await anAccount(store)]
+    const page = async (offset: number) => {
+      const { items, ...rest } = await listAccounts(store.db, { limit: 2, offset })
+      return { ids: items.map(({ id }) => id), ...rest }
+    }
+    expect(await page(0)).toEqual({ ids: [third, second], total: 3, limit: 2, offset: 0, next_offset: 2 })
+    expect(await page(2)).toEqual({ ids: [first], total: 3, limit: 2, offset: 2, next_offset: null })
+  })
+
+  test('a name belongs to one account', async () => {
+    await using store = await newStore(kind)
+    const [one, two] = [await anAccount(store), await anAccount(store)]
+    const rename = (id: string, name: string) => applyChange(store, (db) => updateAccount(db, id, { name }))
+    expect(await rename(one, 'acme')).toMatchObject({ id: one, name: 'acme', status: 'active' })
+    const conflict = expect.objectContaining({ code: 'conflict', message: 'another account has this name' })
+    await expect(rename(two, 'acme')).rejects.toThrow(conflict)
+    await expect(insertAccount(store.db, { id: newId(), name: 'acme', external_id: 'x' }, t0)).rejects.toThrow(conflict)
+    expect(await rename(one, 'acme')).toMatchObject({ name: 'acme' })
+    await expect(rename(newId(), 'none')).rejects.toThrow(expect.objectContaining({ code: 'not_found' }))
+  })
+
+  test('suspending and resuming keep everything else', async () => {
+    await using store = await newStore(kind)
+    const [one, two] = [await anAccount(store), await anAccount(store)]
+    const before = await getAccount(store.db, one)
+    const set = (status: 'active' | 'suspended') => applyChange(store, (db) => updateAccount(db, one, { status }))
+    for (const _ of ['first', 'again']) expect(await set('suspended')).toEqual({ ...before, status: 'suspended' })
+    expect(await listSuspendedAccountIds(store.db)).toEqual([one])
+    expect(await getAccount(store.db, two)).toMatchObject({ status: 'active' })
+    expect(await set('active')).toEqual(before)
+    expect(await listSuspendedAccountIds(store.db)).toEqual([])
   })
 })
 

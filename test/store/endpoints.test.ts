@@ -24,6 +24,7 @@ describeDatabases('endpoints', (kind) => {
       ...input,
       account_id: account,
       draining_epoch: null,
+      account_suspended: false,
       desired_state: 'active',
       destination_name: destination.name,
       destination_status: 'pending',

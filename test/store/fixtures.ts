@@ -16,7 +16,7 @@ export const t0 = Date.parse('2026-11-20T08:00:00.000Z')
 export const iso = (epochMs: number) => new Date(epochMs).toISOString()
 
 export async function anAccount(store: Store, now = t0): Promise<string> {
-  return (await insertAccount(store.db, { id: newId(), name: 'test', external_id: newExternalId() }, now)).id
+  return (await insertAccount(store.db, { id: newId(), name: `test ${newLabel(12)}`, external_id: newExternalId() }, now)).id
 }
 
 export function aKey(account_id: string) {

@@ -211,7 +211,7 @@ describeDatabases('query plans', (kind) => {
       const paged: readonly [string, (db: Tx) => Promise<unknown>, string][] = [
         ['destinations', (db) => listDestinations(db, account, page), 'destinations_by_account'],
         ['endpoints', (db) => listEndpoints(db, account, page), 'endpoints_by_account'],
-        ['endpoints', (db) => listEndpoints(db, account, page, 'paused'), 'endpoints_by_state'],
+        ['endpoints', (db) => listEndpoints(db, account, page, ['paused']), 'endpoints_by_state'],
         ['endpoints', (db) => listDrainingEndpoints(db, t0, 100), 'endpoints_draining'],
         ['api_keys', (db) => listApiKeyPage(db, account, page), 'api_keys_by_account'],
         ['views', (db) => listViews(db, account, {}, page), 'views_by_account'],

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { newId } from '#model/id.ts'
+import { updateAccount } from '#store/accounts.ts'
 import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { detachBinding } from '#store/bindings.ts'
 import { listCommittedSeqs, recordCommit } from '#store/commits.ts'
@@ -109,6 +110,22 @@ describeDatabases('sections of a region', (kind) => {
     })
   })
 
+  test('say of an endpoint whether its account is suspended, and keep the keys of the account', async () => {
+    await using store = await newStore(kind)
+    const [one, two] = [await anAccount(store), await anAccount(store)]
+    for (const account of [one, two]) await applyChange(store, (db) => insertApiKey(db, aKey(account), t0))
+    const [suspended, active] = [await aStoredEndpoint(store, one), await aStoredEndpoint(store, two)]
+    await applyChange(store, (db) => updateAccount(db, one, { status: 'suspended' }))
+    const endpoints = await endpointsOf(store.db, 'loc')
+    expect(new Map(endpoints.map(({ id, account_suspended }) => [id, account_suspended]))).toEqual(
+      new Map([
+        [suspended.id, true],
+        [active.id, false],
+      ]),
+    )
+    expect((await keysOf(store.db, 'loc')).keys).toHaveLength(2)
+  })
+
   test('listCommittedSeqs returns the highest committed seq of each endpoint on the node', async () => {
     await using store = await newStore(kind)
     const { id } = await aStoredEndpoint(store, await anAccount(store))
@@ -151,6 +168,12 @@ describeDatabases('versions of sections', (kind) => {
     expect(await touched('fra', () => applyChange(store, (db) => revokeApiKey(db, account, second.id, t0)))).toEqual([
       `keys/${shardOf(second.id)}`,
     ])
+
+    const status = (to: 'active' | 'suspended') => () => applyChange(store, (db) => updateAccount(db, account, { status: to }))
+    expect(await touched('fra', status('suspended'))).toEqual([endpointSection])
+    expect(await touched('fra', status('suspended'))).toEqual([])
+    expect(await touched('loc', status('active'))).toEqual([`endpoints/${shardOf(first.id)}`])
+    expect(await touched('fra', () => applyChange(store, (db) => updateAccount(db, account, { name: 'acme' })))).toEqual([])
 
     const destination = await aStoredDestination(store, account)
     const bind = { destination_id: destination.id }

@@ -143,17 +143,31 @@ async function newAccount(store: Store, clock: Clock, call: Call, held: readonly
   const key_id = newId()
   const { secret, prefix, hash } = newApiKey()
   await applyChange(store, async (db) => {
-    await insertAccount(db, { id: account_id, name: 'test', external_id: newExternalId() }, clock.now())
+    await insertAccount(db, { id: account_id, name: `test ${account_id}`, external_id: newExternalId() }, clock.now())
     await insertApiKey(db, { id: key_id, account_id, name: 'test', prefix, hash, scopes: held }, clock.now())
   })
+  return accountOf(call, { account_id, key_id, api_key: secret }, held)
+}
+
+/** Creates an account as an operator does. */
+export async function createAccount(call: Call, name = `created ${newId()}`): Promise<TestAccount> {
+  const { body } = await clientOf(call, operatorToken).post('/v1/accounts', { name })
+  const { id: key_id, api_key } = body.first_key
+  return accountOf(call, { account_id: body.id, key_id, api_key }, scopes)
+}
+
+type Credentials = Pick<TestAccount, 'account_id' | 'key_id' | 'api_key'>
+
+async function accountOf(call: Call, credentials: Credentials, held: readonly Scope[]): Promise<TestAccount> {
+  const { api_key } = credentials
   const tokens = new Map<string, string>()
   for (const scope of held) {
-    const { body } = await call('POST', '/v1/token/exchange', { api_key: secret, scope, ttl: '1h' })
+    const { body } = await call('POST', '/v1/token/exchange', { api_key, scope, ttl: '1h' })
     tokens.set(scope, body.access_token)
   }
   const as = (scope: Scope | 'nobody') =>
     clientOf(call, scope === 'nobody' ? undefined : must(tokens.get(scope), `token ${scope}`))
-  return { ...(held.includes('admin') ? as('admin') : as('nobody')), account_id, key_id, api_key: secret, as }
+  return { ...(held.includes('admin') ? as('admin') : as('nobody')), ...credentials, as }
 }
 
 export function clientOf(call: Call, token: string | undefined): ApiClient {

@@ -45,6 +45,7 @@ export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndp
   return {
     id: newId(),
     account_id: accountId('a'),
+    account_suspended: false,
     ingest_host: '127.0.0.1:8081',
     desired_state: 'active',
     segment_bytes: segmentLimits.bytesDefault,

@@ -13,7 +13,8 @@ const now = Date.parse('2026-11-20T08:00:00.000Z')
 const ago = (seconds: number) => isoTimestamp(now - seconds * 1000)
 
 const anEndpoint = (more: Partial<EndpointFacts> = {}): EndpointFacts => ({
-  ...{ region: 'loc', desired_state: 'active', created_at: ago(600), since_epoch: 5, destination_status: 'valid' },
+  ...{ region: 'loc', account_suspended: false, desired_state: 'active', created_at: ago(600), since_epoch: 5 },
+  destination_status: 'valid',
   ...more,
 })
 
@@ -56,6 +57,9 @@ describe('computeStatus', () => {
     ['paused', anEndpoint({ desired_state: 'paused' }), [aNode()]],
     ['paused', anEndpoint({ desired_state: 'paused' }), []],
     ['draining', anEndpoint({ desired_state: 'draining' }), [aNode()]],
+    ['paused', anEndpoint({ account_suspended: true }), [aNode()]],
+    ['paused', anEndpoint({ account_suspended: true }), []],
+    ['draining', anEndpoint({ account_suspended: true, desired_state: 'draining' }), [aNode()]],
   ])('%s, row %#', (status, endpoint, nodes) => {
     expect(statusOf(endpoint, nodes)).toBe(status)
   })

@@ -34,6 +34,8 @@ export function computeStatus(
   if (endpoint.desired_state === 'draining')
     return { status: 'draining', reasons: ['the endpoint is being deleted', ...blockedReasons] }
   const held = [...blockedReasons, ...new Set(lags.flatMap((lag) => listLagReasons(lag, nowMs)))]
+  if (endpoint.account_suspended)
+    return { status: 'paused', reasons: ['the account is suspended: ask the operator of this installation', ...held] }
   if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['the endpoint is paused', ...held] }
   const serving = servingNodes(endpoint, nodes, nowMs)
   const explain = (node: NodeFacts) => explainNode(node, diskCauses.get(node.id), nowMs)

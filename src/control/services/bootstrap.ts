@@ -3,7 +3,8 @@
  *
  * Law: all or nothing, in one transaction. If the database already has an account, only the operator's key is added.
  */
-import { apiKeyOf, hashApiKey, newApiKey, newExternalId } from '#auth/secrets.ts'
+import { newAccount } from '#auth/new-account.ts'
+import { apiKeyOf, hashApiKey, newApiKey } from '#auth/secrets.ts'
 import type { Clock } from '#lib/clock.ts'
 import { scopes } from '#model/api-key.ts'
 import type { Definition } from '#model/definition.ts'
@@ -12,7 +13,7 @@ import { MqttConfig } from '#model/endpoint.ts'
 import { newId, newLabel } from '#model/id.ts'
 import { CreateView } from '#model/view.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
-import { findFirstAccount, insertAccount } from '#store/accounts.ts'
+import { findFirstAccount, insertAccountWithKey } from '#store/accounts.ts'
 import { findApiKeyByHash, insertApiKey } from '#store/api-keys.ts'
 import { insertBinding } from '#store/bindings.ts'
 import { claimValidation, insertDestination, recordValidation } from '#store/destinations.ts'
@@ -90,8 +91,7 @@ async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapp
   const { applyChange, compile, clock, region, hosts } = options
   await compile(definition)
   const created = {
-    account: { id: newId(), name: 'default', external_id: newExternalId() },
-    key: options.apiKey === null ? newApiKey() : apiKeyOf(options.apiKey),
+    ...newAccount('default', options.apiKey === null ? newApiKey() : apiKeyOf(options.apiKey)),
     destination: options.hasLocalBucket ? { ...destination, id: newId() } : undefined,
     endpoint: { id: newId(), region, label: newLabel(endpointLabelChars) },
   }
@@ -102,10 +102,8 @@ async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapp
     // Another process may have created the account. The lock on the epoch makes the second process wait.
     if ((await findFirstAccount(db)) !== undefined) return false
     const now = clock.now()
-    await insertAccount(db, created.account, now)
+    await insertAccountWithKey(db, { ...created, key: { ...created.key, name: actor } }, now)
     const account_id = created.account.id
-    const { prefix, hash } = created.key
-    await insertApiKey(db, { id: newId(), account_id, name: actor, prefix, hash, scopes }, now)
     if (created.destination !== undefined && error !== undefined) {
       await insertDestination(db, account_id, created.destination, now)
       const { revision } = await claimValidation(db, account_id, created.destination.id, now)
@@ -126,7 +124,7 @@ async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapp
   if (!isFirst) return bootstrap(options)
   return {
     account_id: created.account.id,
-    api_key: options.apiKey === null ? created.key.secret : null,
+    api_key: options.apiKey === null ? created.secret : null,
     endpoint_id: created.endpoint.id,
     ingest_host: ingestHost(created.endpoint, [], hosts),
   }

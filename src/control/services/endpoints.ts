@@ -2,9 +2,10 @@ import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
-import type { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
+import type { ChangeEndpoint, CreateEndpoint, DesiredState, Endpoint, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
 import { newId, newLabel } from '#model/id.ts'
 import { type Page, type PageQuery, toPage } from '#model/page.ts'
+import { getAccount } from '#store/accounts.ts'
 import {
   drainEndpoint,
   getEndpoint,
@@ -40,6 +41,13 @@ export type Endpoints = ReturnType<typeof endpointService>
 export function endpointService({ applyChange, clock, logger, provisioner, store }: EndpointsOptions) {
   async function setState(account_id: string, id: string, state: 'active' | 'paused'): Promise<Endpoint> {
     return toEndpoint(await applyChange((db) => setDesiredState(db, account_id, id, state)))
+  }
+
+  /** Returns the desired states whose endpoints have the status. */
+  async function desiredStatesOf(account_id: string, status: 'paused' | 'draining'): Promise<readonly DesiredState[]> {
+    if (status === 'draining') return ['draining']
+    const account = await getAccount(store.db, account_id)
+    return account.status === 'suspended' ? ['active', 'paused'] : ['paused']
   }
 
   async function toEndpoint(stored: StoredEndpoint): Promise<Endpoint> {
@@ -85,7 +93,8 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
 
     async list({ account_id }: Principal, { status, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
       if (status === 'all' || status === 'paused' || status === 'draining') {
-        const page = await listEndpoints(store.db, account_id, { limit, offset }, status === 'all' ? undefined : status)
+        const states = status === 'all' ? undefined : await desiredStatesOf(account_id, status)
+        const page = await listEndpoints(store.db, account_id, { limit, offset }, states)
         return { ...page, items: await toEndpoints(page.items) }
       }
       const { ids, observation } = await provisioner.listIdsWithStatus(account_id, status)

@@ -16,6 +16,7 @@ const extraHeaders: Partial<Record<ErrorCode, readonly string[]>> = {
 
 const codes: Readonly<Record<Outcome, ErrorCode>> = {
   forbidden: 'forbidden',
+  account_suspended: 'account_suspended',
   unknown_endpoint: 'not_found',
   invalid_route: 'validation_error',
   endpoint_paused: 'unavailable',

@@ -15,6 +15,7 @@ export const reasons = {
   not_authorized: { code: 0x87, connack: 0x05 },
   server_unavailable: { code: 0x88, connack: 0x03 },
   server_busy: { code: 0x89, connack: 0x03 },
+  banned: { code: 0x8a, connack: 0x05 },
   server_shutting_down: { code: 0x8b, connack: 0x03 },
   bad_authentication_method: { code: 0x8c, connack: 0x05 },
   keep_alive_timeout: { code: 0x8d, connack: undefined },
@@ -43,6 +44,7 @@ export class MqttError extends Error {
 
 const reasonOf: Readonly<Record<Outcome, Reason>> = {
   forbidden: 'not_authorized',
+  account_suspended: 'banned',
   unknown_endpoint: 'not_authorized',
   invalid_route: 'not_authorized',
   endpoint_paused: 'server_unavailable',

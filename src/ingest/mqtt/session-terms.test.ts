@@ -12,6 +12,7 @@ const endpoint: SnapshotEndpoint = {
   id: 'b0000000-0000-4000-8000-000000000001',
   account_id: 'account',
   ingest_host: '127.0.0.1:8081',
+  account_suspended: false,
   desired_state: 'active',
   segment_bytes: 1,
   segment_max_age_seconds: 1,

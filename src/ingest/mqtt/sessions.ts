@@ -91,16 +91,11 @@ export class Sessions {
 
   /** Ends the sessions of endpoints that no longer accept MQTT. Other changes apply to the next CONNECT. */
   apply(endpoints: readonly SnapshotEndpoint[]): void {
-    const accepting = new Set(
-      endpoints
-        .filter(({ desired_state, mqtt_config }) => desired_state === 'active' && mqtt_config?.enabled === true)
-        .map(({ id }) => id),
-    )
+    const known = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]))
     for (const [endpointId, sessions] of this.#open) {
-      if (accepting.has(endpointId)) continue
-      for (const session of sessions.values()) {
-        session.end('administrative_action', 'the endpoint is paused or deleted, or its MQTT disabled')
-      }
+      const reason = endReason(known.get(endpointId))
+      if (reason === undefined) continue
+      for (const session of sessions.values()) session.end('administrative_action', reason)
     }
   }
 
@@ -163,4 +158,11 @@ export class Sessions {
     // Notices a full disk before a client sends.
     this.#backpressure.check()
   }
+}
+
+/** Returns why the endpoint accepts MQTT no longer; undefined if it does. */
+function endReason(endpoint: SnapshotEndpoint | undefined): string | undefined {
+  if (endpoint?.account_suspended === true) return 'the account is suspended; ask the operator of this installation'
+  if (endpoint?.desired_state === 'active' && endpoint.mqtt_config?.enabled === true) return undefined
+  return 'the endpoint is paused or deleted, or its MQTT disabled'
 }

@@ -1,0 +1,75 @@
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
+import { PageQuery, pageOf } from '#model/page.ts'
+import { problem } from '../openapi.ts'
+import type { Accounts } from '../services/accounts.ts'
+import { ById } from './parameters.ts'
+import { resource } from './resource.ts'
+
+const notFound = problem('there is no such account')
+const conflict = problem('another account has this name')
+
+/** The operator's view of the accounts. */
+export function accountRoutes(accounts: Accounts): FastifyPluginCallbackZod {
+  return resource('Accounts', (app) => {
+    app.post(
+      '/accounts',
+      {
+        config: { scope: 'operator' },
+        schema: {
+          operationId: 'createAccount',
+          summary: 'Create an account and its first API key; only this response contains the secret',
+          body: CreateAccount,
+          response: { 201: CreatedAccount, 409: conflict },
+        },
+      },
+      (request, reply) => {
+        reply.header('cache-control', 'no-store')
+        return accounts.create(request.body)
+      },
+    )
+
+    app.get(
+      '/accounts',
+      {
+        config: { scope: 'operator' },
+        schema: {
+          operationId: 'listAccounts',
+          summary: 'List accounts, newest first',
+          querystring: PageQuery,
+          response: { 200: pageOf(Account) },
+        },
+      },
+      (request) => accounts.list(request.query),
+    )
+
+    app.get(
+      '/accounts/:id',
+      {
+        config: { scope: 'operator' },
+        schema: {
+          operationId: 'getAccount',
+          summary: 'Get an account',
+          params: ById,
+          response: { 200: Account, 404: notFound },
+        },
+      },
+      (request) => accounts.get(request.params.id),
+    )
+
+    app.patch(
+      '/accounts/:id',
+      {
+        config: { scope: 'operator' },
+        schema: {
+          operationId: 'changeAccount',
+          summary: 'Rename, suspend or resume an account',
+          params: ById,
+          body: ChangeAccount,
+          response: { 200: Account, 404: notFound, 409: conflict },
+        },
+      },
+      (request) => accounts.change(request.params.id, request.body),
+    )
+  })
+}

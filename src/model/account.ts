@@ -1,0 +1,30 @@
+import { z } from 'zod'
+import { CreatedApiKey } from './api-key.ts'
+import { Id } from './id.ts'
+import { lineOfText } from './text.ts'
+import { Timestamp } from './timestamp.ts'
+
+export const AccountStatus = z.enum(['active', 'suspended'])
+export type AccountStatus = z.infer<typeof AccountStatus>
+
+/** An account as the operator sees it. */
+export const Account = z.object({
+  id: Id,
+  name: z.string().meta({ description: 'unique in the installation' }),
+  status: AccountStatus.meta({
+    description: 'suspended: its data is refused and its configuration cannot be changed; what it has is kept and can be read',
+  }),
+  created_at: Timestamp,
+})
+export type Account = z.infer<typeof Account>
+
+const Name = lineOfText(128).trim().min(1)
+
+export const CreateAccount = z.strictObject({ name: Name })
+export type CreateAccount = z.infer<typeof CreateAccount>
+
+export const ChangeAccount = z.strictObject({ name: Name.optional(), status: AccountStatus.optional() })
+export type ChangeAccount = z.infer<typeof ChangeAccount>
+
+export const CreatedAccount = Account.extend({ first_key: CreatedApiKey.meta({ description: 'has every scope' }) })
+export type CreatedAccount = z.infer<typeof CreatedAccount>
