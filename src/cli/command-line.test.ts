@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { runCli } from '../../test/support/cli.ts'
 
-const commands = ['start', 'control', 'node', 'demo', 'keys', 'segment', 'segments', 'commits']
+const commands = ['start', 'control', 'node', 'demo', 'accounts', 'keys', 'segment', 'segments', 'commits']
 
 describe('help', () => {
   test.each([[[]], [['help']], [['--help']], [['-h']]])('%j lists the commands', async (args) => {

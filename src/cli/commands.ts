@@ -5,6 +5,7 @@
  * Declarations must import nothing large: they are loaded for every command.
  */
 import { buildRouteMap } from '@stricli/core'
+import { accountsCommands } from './commands/accounts.ts'
 import { commitsCommands } from './commands/commits.ts'
 import { demoCommand } from './commands/demo.ts'
 import { keysCommands } from './commands/keys.ts'
@@ -20,6 +21,7 @@ export const commands = buildRouteMap({
     ingest: ingestCommand,
     delivery: deliveryCommand,
     demo: demoCommand,
+    accounts: accountsCommands,
     keys: keysCommands,
     segment: segmentCommands,
     segments: segmentsCommands,

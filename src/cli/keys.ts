@@ -1,19 +1,19 @@
-/** `inlet keys`: manages API keys of the first account, directly in the database, so that it works while control is down. */
+/** `inlet keys`: manages API keys of an account, directly in the database, so that it works while control is down. */
 import { newApiKey } from '#auth/secrets.ts'
-import { UserError } from '#lib/user-error.ts'
 import { CreateApiKey } from '#model/api-key.ts'
 import { newId } from '#model/id.ts'
-import { findFirstAccount } from '#store/accounts.ts'
+import { getAccount } from '#store/accounts.ts'
 import { insertApiKey, listApiKeys, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
 import type { Store } from '#store/store.ts'
 import { type CliContext, UsageError } from './context.ts'
-import { openMigratedStore } from './store.ts'
+import { getFirstAccount, openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
 
-export type CreateKeyFlags = { readonly name: string; readonly scope: readonly string[] }
+export type KeyFlags = { readonly account?: string }
+export type CreateKeyFlags = KeyFlags & { readonly name: string; readonly scope: readonly string[] }
 
-export async function createKey(this: CliContext, { name, scope }: CreateKeyFlags): Promise<void> {
+export async function createKey(this: CliContext, { name, scope, account }: CreateKeyFlags): Promise<void> {
   const parsed = CreateApiKey.safeParse({ name, scopes: scope })
   if (!parsed.success) {
     throw new UsageError(
@@ -21,7 +21,7 @@ export async function createKey(this: CliContext, { name, scope }: CreateKeyFlag
     )
   }
   await using store = await openMigratedStore(this)
-  const account_id = await getFirstAccountId(store)
+  const account_id = await findAccountId(store, account)
   const { secret, prefix, hash } = newApiKey()
   const key = { id: newId(), account_id, ...parsed.data, prefix, hash }
   await applyChange(store, (db) => insertApiKey(db, key, this.clock.now()))
@@ -30,9 +30,9 @@ export async function createKey(this: CliContext, { name, scope }: CreateKeyFlag
   )
 }
 
-export async function listKeys(this: CliContext): Promise<void> {
+export async function listKeys(this: CliContext, { account }: KeyFlags): Promise<void> {
   await using store = await openMigratedStore(this)
-  const keys = await listApiKeys(store.db, await getFirstAccountId(store))
+  const keys = await listApiKeys(store.db, await findAccountId(store, account))
   const rows = keys.map(({ id, prefix, name, scopes, created_at, revoked_at }) => [
     ...[id, `${prefix}…`, name, scopes.join(','), created_at],
     revoked_at ?? '-',
@@ -41,17 +41,14 @@ export async function listKeys(this: CliContext): Promise<void> {
   this.process.stdout.write(keys.length === 0 ? 'There are no keys.\n' : table)
 }
 
-export async function revokeKey(this: CliContext, _flags: object, id: string): Promise<void> {
+export async function revokeKey(this: CliContext, { account }: KeyFlags, id: string): Promise<void> {
   await using store = await openMigratedStore(this)
-  const account_id = await getFirstAccountId(store)
+  const account_id = await findAccountId(store, account)
   const { name, revoked_at } = await applyChange(store, (db) => revokeApiKey(db, account_id, id, this.clock.now()))
   this.process.stdout.write(`The key "${name}" was revoked at ${revoked_at}. Tokens issued for it expire within 15 minutes.\n`)
 }
 
-async function getFirstAccountId(store: Store): Promise<string> {
-  const account = await findFirstAccount(store.db)
-  if (account === undefined) {
-    throw new UserError('there is no account yet: start the control process once to create it (npm start)')
-  }
+async function findAccountId(store: Store, id: string | undefined): Promise<string> {
+  const account = id === undefined ? await getFirstAccount(store) : await getAccount(store.db, id)
   return account.id
 }

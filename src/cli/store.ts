@@ -1,3 +1,6 @@
+import { UserError } from '#lib/user-error.ts'
+import type { Account } from '#model/account.ts'
+import { findFirstAccount } from '#store/accounts.ts'
 import { migrate } from '#store/migrate.ts'
 import { openStore, type Store } from '#store/store.ts'
 import type { CliContext } from './context.ts'
@@ -13,4 +16,11 @@ export async function openMigratedStore(context: CliContext): Promise<Store & As
     throw error
   }
   return { ...store, [Symbol.asyncDispose]: () => store.close() }
+}
+
+/** Returns the account that the first start created. Throws UserError. */
+export async function getFirstAccount(store: Store): Promise<Account> {
+  const account = await findFirstAccount(store.db)
+  if (account !== undefined) return account
+  throw new UserError('there is no account yet: start the control process once to create it (npm start)')
 }

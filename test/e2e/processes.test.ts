@@ -198,23 +198,32 @@ describeWith('processes', 'without control', () => {
 })
 
 describeWith('processes', 'one data directory', () => {
-  test('a revoked key stops at the node with the next epoch', async () => {
+  test('a revoked key and a suspended account stop at the node with the next epoch', async () => {
     await using installation = await Installation.create()
     await installation.start('start')
     const { id } = await installation.endpoint({ bucket })
-    const keys = async (...args: readonly string[]) =>
-      (await run(process.execPath, [program, 'keys', ...args], { env: { INLET_DATA_DIR: installation.directory } })).stdout
-    const made = await keys('create', '--name', 'device', '--scope', 'ingest')
+    const inlet = async (...args: readonly string[]) =>
+      (await run(process.execPath, [program, ...args], { env: { INLET_DATA_DIR: installation.directory } })).stdout
+    const made = await inlet('keys', 'create', '--name', 'device', '--scope', 'ingest')
     const key = /ing_live_\w{32}/.exec(made)?.[0] ?? ''
     const keyId = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(made)?.[0] ?? ''
     const post = async () => (await installation.ingest(id, '{"n":1}', { 'x-api-key': key })).status
     await until('the key to work', async () => (await post()) === 202)
-    await keys('revoke', keyId)
+    await inlet('keys', 'revoke', keyId)
     const revokedAt = performance.now()
     await until('the key to be rejected', async () => (await post()) === 401, 30_000)
     // Usually within two seconds. The promise is 30.
     expect(performance.now() - revokedAt).toBeLessThan(30_000)
-    expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
+    const last = await installation.ingest(id, '{"n":2}')
+    expect(last.status).toBe(202)
+
+    const account = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(await inlet('accounts', 'list'))?.[0] ?? ''
+    await inlet('accounts', 'suspend', account)
+    await until('data to be refused', async () => (await installation.ingest(id, '{"n":3}')).status === 403, 30_000)
+    expect(await installation.ingest(id, '{"n":3}')).toMatchObject({ body: { error: 'account_suspended' } })
+    await installation.committed(id, [last.body.segment_seq])
+    await inlet('accounts', 'resume', account)
+    await until('data to be accepted', async () => (await installation.ingest(id, '{"n":4}')).status === 202, 30_000)
   })
 
   test('a second installation refuses to start', async () => {

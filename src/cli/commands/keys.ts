@@ -1,8 +1,16 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
-import type { CreateKeyFlags } from '../keys.ts'
+import type { CreateKeyFlags, KeyFlags } from '../keys.ts'
 
 const keys = () => import('../keys.ts')
+
+const account = {
+  kind: 'parsed',
+  parse: String,
+  optional: true,
+  brief: 'id of the account; the first account if not set',
+  placeholder: 'ID',
+} as const
 
 export const keysCommands = buildRouteMap({
   routes: {
@@ -19,18 +27,20 @@ export const keysCommands = buildRouteMap({
             placeholder: 'SCOPE',
             proposeCompletions: (partial) => ['ingest', 'metrics', 'admin'].filter((scope) => scope.startsWith(partial)),
           },
+          account,
         },
       },
       docs: { brief: 'create a key and print it once' },
     }),
-    list: buildCommand<object, [], CliContext>({
+    list: buildCommand<KeyFlags, [], CliContext>({
       loader: async () => (await keys()).listKeys,
-      parameters: {},
+      parameters: { flags: { account } },
       docs: { brief: 'list keys' },
     }),
-    revoke: buildCommand<object, [id: string], CliContext>({
+    revoke: buildCommand<KeyFlags, [id: string], CliContext>({
       loader: async () => (await keys()).revokeKey,
       parameters: {
+        flags: { account },
         positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'id of the key', placeholder: 'ID' }] },
       },
       docs: { brief: 'revoke a key: nodes reject it within seconds' },
@@ -38,6 +48,6 @@ export const keysCommands = buildRouteMap({
   },
   docs: {
     brief: 'manage API keys',
-    fullDescription: 'Manages the API keys of the first account, directly in the database: control does not have to run.',
+    fullDescription: 'Manages the API keys of an account, directly in the database: control does not have to run.',
   },
 })

@@ -1,0 +1,65 @@
+/** `inlet accounts`: manages accounts, directly in the database, so that it works while control is down. */
+import { newAccount } from '#auth/new-account.ts'
+import { type Account, type ChangeAccount, CreateAccount } from '#model/account.ts'
+import { pageLimits } from '#model/limits.ts'
+import { insertAccountWithKey, listAccounts, updateAccount } from '#store/accounts.ts'
+import { applyChange } from '#store/epoch.ts'
+import { type CliContext, UsageError } from './context.ts'
+import { getFirstAccount, openMigratedStore } from './store.ts'
+import { toTable } from './table.ts'
+
+export type NameFlags = { readonly name: string }
+
+export async function createAccount(this: CliContext, flags: NameFlags): Promise<void> {
+  const { name } = parseName(flags)
+  await using store = await openMigratedStore(this)
+  // The first start creates the first account, which is the operator's own.
+  await getFirstAccount(store)
+  const { secret, ...created } = newAccount(name)
+  const { account } = await applyChange(store, (db) => insertAccountWithKey(db, created, this.clock.now()))
+  this.process.stdout.write(
+    `${secret}\n\nThis is the first key of the account "${account.name}", with every scope. Save it now: it is not shown again.\n` +
+      `The id of the account is ${account.id}.\n`,
+  )
+}
+
+export async function listAllAccounts(this: CliContext): Promise<void> {
+  await using store = await openMigratedStore(this)
+  const accounts: Account[] = []
+  for (let offset: number | null = 0; offset !== null; ) {
+    const page = await listAccounts(store.db, { limit: pageLimits.max, offset })
+    accounts.push(...page.items)
+    offset = page.next_offset
+  }
+  const rows = accounts.map(({ id, name, status, created_at }) => [id, name, status, created_at])
+  const table = toTable([['ID', 'NAME', 'STATUS', 'CREATED'], ...rows])
+  this.process.stdout.write(accounts.length === 0 ? 'There are no accounts.\n' : table)
+}
+
+export async function renameAccount(this: CliContext, flags: NameFlags, id: string): Promise<void> {
+  const { name } = await change(this, id, parseName(flags))
+  this.process.stdout.write(`The account ${id} is now named "${name}".\n`)
+}
+
+export async function suspendAccount(this: CliContext, _flags: object, id: string): Promise<void> {
+  const { name } = await change(this, id, { status: 'suspended' })
+  this.process.stdout.write(
+    `The account "${name}" is suspended. Nodes refuse its data within seconds, and still deliver what they acknowledged.\n`,
+  )
+}
+
+export async function resumeAccount(this: CliContext, _flags: object, id: string): Promise<void> {
+  const { name } = await change(this, id, { status: 'active' })
+  this.process.stdout.write(`The account "${name}" is active. Nodes accept its data within seconds.\n`)
+}
+
+async function change(context: CliContext, id: string, changes: ChangeAccount): Promise<Account> {
+  await using store = await openMigratedStore(context)
+  return await applyChange(store, (db) => updateAccount(db, id, changes))
+}
+
+function parseName(flags: NameFlags): CreateAccount {
+  const parsed = CreateAccount.safeParse(flags)
+  if (parsed.success) return parsed.data
+  throw new UsageError(parsed.error.issues.map(({ message }) => `--name: ${message}`).join('\n'))
+}

@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest'
+import { hashApiKey } from '#auth/secrets.ts'
+import { readConfig } from '#config.ts'
+import { apiKeyPattern } from '#model/api-key.ts'
+import { getAccount, listAccounts } from '#store/accounts.ts'
+import { findApiKeyByHash } from '#store/api-keys.ts'
+import { currentEpoch } from '#store/epoch.ts'
+import { runCli } from '../support/cli.ts'
+import { describeDatabases, newDatabase, newStore } from '../support/databases.ts'
+import { anAccount } from './fixtures.ts'
+
+function inlet(url: string, ...args: string[]) {
+  return runCli(args, { config: readConfig({ INLET_DATABASE_URL: url }) })
+}
+
+describeDatabases('inlet accounts', (kind) => {
+  test('create stores an account with a first key, and prints the key', async () => {
+    await using store = await newStore(kind)
+    const first = await anAccount(store)
+    const { code, out } = await inlet(store.url, 'accounts', 'create', '--name', 'acme')
+    const secret = out.split('\n')[0] ?? ''
+    expect([code, secret]).toEqual([0, expect.stringMatching(apiKeyPattern)])
+    const key = await findApiKeyByHash(store.db, hashApiKey(secret))
+    expect(key).toMatchObject({ name: 'first key', scopes: ['ingest', 'metrics', 'admin'] })
+    expect(key?.account_id).not.toBe(first)
+    expect(await getAccount(store.db, key?.account_id ?? '')).toMatchObject({ name: 'acme', status: 'active' })
+    expect(out).toContain(key?.account_id)
+  })
+
+  test('list prints every account, over all pages', async () => {
+    await using store = await newStore(kind)
+    const ids = []
+    for (let made = 0; made < 201; made += 1) ids.push(await anAccount(store))
+    const { out } = await inlet(store.url, 'accounts', 'list')
+    const [head, ...rows] = out.trimEnd().split('\n')
+    expect(head).toMatch(/^ID +NAME +STATUS +CREATED$/)
+    expect(rows.map((row) => row.split(' ')[0])).toEqual(ids.reverse())
+  })
+
+  test('suspend, resume and rename change an account, and nodes see it', async () => {
+    await using store = await newStore(kind)
+    const id = await anAccount(store)
+    expect(await inlet(store.url, 'accounts', 'rename', id, '--name', 'acme')).toMatchObject({
+      code: 0,
+      out: `The account ${id} is now named "acme".\n`,
+    })
+    const suspended = await inlet(store.url, 'accounts', 'suspend', id)
+    expect(suspended).toMatchObject({ code: 0, out: expect.stringContaining('The account "acme" is suspended.') })
+    expect(await getAccount(store.db, id)).toMatchObject({ name: 'acme', status: 'suspended' })
+    expect((await inlet(store.url, 'accounts', 'list')).out).toMatch(new RegExp(`^${id}  acme  suspended  `, 'm'))
+    expect(await inlet(store.url, 'accounts', 'resume', id)).toMatchObject({ code: 0 })
+    expect(await getAccount(store.db, id)).toMatchObject({ status: 'active' })
+    expect(await currentEpoch(store.db)).toBe(3)
+  })
+
+  test('explains what cannot be done, and changes nothing', async () => {
+    await using store = await newStore(kind)
+    await anAccount(store)
+    await inlet(store.url, 'accounts', 'create', '--name', 'acme')
+    const before = await listAccounts(store.db, { limit: 50, offset: 0 })
+    expect(await inlet(store.url, 'accounts', 'create', '--name', 'acme')).toMatchObject({
+      ...{ code: 1, out: '', err: 'another account has this name\n' },
+    })
+    expect(await inlet(store.url, 'accounts', 'suspend', 'nobody')).toMatchObject({ code: 1, err: 'no such account\n' })
+    expect(await inlet(store.url, 'accounts', 'create', '--name', ' ')).toMatchObject({
+      ...{ code: 2, err: expect.stringContaining('--name: ') },
+    })
+    expect(await listAccounts(store.db, { limit: 50, offset: 0 })).toEqual(before)
+  })
+
+  test('create waits for the first start, which creates the first account', async () => {
+    await using database = await newDatabase(kind)
+    const { code, err } = await inlet(database.url, 'accounts', 'create', '--name', 'acme')
+    expect([code, err]).toEqual([1, expect.stringContaining('no account yet')])
+    expect(await inlet(database.url, 'accounts', 'list')).toMatchObject({ code: 0, out: 'There are no accounts.\n' })
+  })
+
+  test('inlet keys --account manages the keys of one account', async () => {
+    await using store = await newStore(kind)
+    const [, second] = [await anAccount(store), await anAccount(store)]
+    const created = await inlet(store.url, 'keys', 'create', '--account', second, '--name', 'ci', '--scope', 'ingest')
+    const key = await findApiKeyByHash(store.db, hashApiKey(created.out.split('\n')[0] ?? ''))
+    expect(key?.account_id).toBe(second)
+    const id = key?.id ?? ''
+    expect((await inlet(store.url, 'keys', 'list', '--account', second)).out).toContain(id)
+    expect((await inlet(store.url, 'keys', 'list')).out).toBe('There are no keys.\n')
+    expect(await inlet(store.url, 'keys', 'revoke', id)).toMatchObject({ code: 1, err: 'no such API key\n' })
+    expect(await inlet(store.url, 'keys', 'revoke', id, '--account', second)).toMatchObject({ code: 0 })
+    expect(await inlet(store.url, 'keys', 'list', '--account', 'nobody')).toMatchObject({ code: 1, err: 'no such account\n' })
+  })
+})
