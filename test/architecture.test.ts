@@ -12,6 +12,7 @@ const source = join(root, 'src')
 const mayImport: Record<string, readonly string[]> = {
   lib: [],
   model: ['lib'],
+  pages: ['lib'],
   auth: ['model', 'lib'],
   objects: ['model', 'lib'],
   store: ['model', 'lib'],
@@ -21,15 +22,16 @@ const mayImport: Record<string, readonly string[]> = {
   preview: ['records', 'views', 'duckdb', 'model', 'lib'],
   wal: ['lib'],
   node: ['auth', 'model', 'lib'],
-  ingest: ['auth', 'node', 'wal', 'model', 'lib'],
+  ingest: ['auth', 'node', 'pages', 'wal', 'model', 'lib'],
   delivery: ['node', 'objects', 'records', 'views', 'wal', 'model', 'lib'],
-  control: ['auth', 'objects', 'preview', 'store', 'views', 'model', 'lib'],
+  control: ['auth', 'objects', 'pages', 'preview', 'store', 'views', 'model', 'lib'],
   cli: ['auth', 'delivery', 'duckdb', 'node', 'objects', 'store', 'wal', 'model', 'lib'],
 }
 
 /** Files of `src` itself, and the folders that may import them. `app.ts` files compose, and may see the configuration. */
 const rootFiles: Record<string, (importer: string) => boolean> = {
   'errors.ts': (importer) => !importer.startsWith('lib/') && !importer.startsWith('wal/'),
+  'error-texts.ts': (importer) => importer.startsWith('pages/'),
   'config.ts': (importer) => importer === 'main.ts' || importer.endsWith('/app.ts') || importer.startsWith('cli/'),
   'main.ts': () => false,
 }

@@ -27,6 +27,7 @@ import { jobRoutes } from './routes/jobs.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { type Downloads, objectRoutes } from './routes/objects.ts'
+import { pageRoutes } from './routes/pages.ts'
 import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
 import { viewRoutes } from './routes/views.ts'
 import type { Accounts } from './services/accounts.ts'
@@ -137,6 +138,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   measure(app, metrics)
   await describe(app, baseUrl)
   await app.register(healthRoutes({ notReadyReasons: options.notReadyReasons, metrics, metricsToken }))
+  await app.register(pageRoutes(baseUrl))
   await app.register(jwksRoutes(services.tokens))
   await app.register(objectRoutes(options.downloads))
   await app.register(managementApi(options), { prefix: '/v1' })

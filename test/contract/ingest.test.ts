@@ -1,5 +1,5 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
-import { json } from 'node:stream/consumers'
+import { json, text as streamText } from 'node:stream/consumers'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { newSigningKey, publicKeys, signAccessToken } from '#auth/access-tokens.ts'
@@ -466,5 +466,52 @@ describe('reporting', () => {
       })
     expect((await fetch(`${node.url}/readyz`)).status).toBe(200)
     expect(await post(node, '1', { query: `?endpoint=${endpoint.id}` })).toMatchObject({ status: 202 })
+  })
+})
+
+describe('pages', () => {
+  const get = (node: IngestNode, path: string, headers: Record<string, string> = {}, method = 'GET') =>
+    fetch(node.url + path, { method, headers })
+
+  test('/ says what this is and where to send', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const page = await get(node, '/', { accept: 'text/html' })
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
+    const text = await page.text()
+    expect(text).toContain(`${node.url}/v1/ingest`)
+    expect(text).toContain(`${node.url.replace('http', 'ws')}/mqtt`)
+    const proxied = await (await get(node, '/', { 'x-forwarded-proto': 'https' })).text()
+    expect(proxied).toContain(`${node.url.replace('http', 'https')}/v1/ingest`)
+    const json = await get(node, '/', { accept: 'application/json' })
+    expect(await json.json()).toMatchObject({ send: { method: 'POST', path: '/v1/ingest' }, mqtt: '/mqtt' })
+  })
+
+  test('/errors/<code> explains the error of a response', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const { body } = await post(node, '', {})
+    const page = await get(node, new URL(String(body['type'])).pathname)
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('validation_error')])
+    expect((await get(node, '/errors')).status).toBe(200)
+    expect((await get(node, '/errors/none')).status).toBe(404)
+  })
+
+  test('405 for data sent to a page, naming the right address', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const sent = await get(node, '/', {}, 'POST')
+    expect([sent.status, sent.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+    expect(await sent.json()).toMatchObject({ detail: expect.stringContaining('POST /v1/ingest') })
+    const head = await get(node, '/', {}, 'HEAD')
+    expect([head.status, Number(head.headers.get('content-length')) > 500, await head.text()]).toEqual([200, true, ''])
+  })
+
+  test('a Host header cannot add markup to the page', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+    request(`${node.url}/`, { headers: { host: '"><script>' }, agent: false })
+      .on('response', resolve)
+      .on('error', reject)
+      .end()
+    expect(await streamText(await promise)).not.toContain('<script>')
   })
 })

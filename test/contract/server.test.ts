@@ -33,14 +33,19 @@ async function authorized(account: TestAccount): Promise<Record<string, string>>
 }
 
 describe('unrouted requests', () => {
-  test.each(['/', '/v1', '/v1/nothing', '/v2/endpoints', '/internal/v1/other', '/v1/%zz', `/v1/views/${'x'.repeat(500)}`])(
-    '404 at %s',
-    async (path) => {
-      const answer = await control().call('GET', path)
-      expect(answer).toMatchObject({ status: 404, body: { error: 'not_found', status: 404, title: 'Not Found' } })
-      expect(answer.headers.get('content-type')).toBe(problemType)
-    },
-  )
+  test.each([
+    '/errors/none',
+    '/v1',
+    '/v1/nothing',
+    '/v2/endpoints',
+    '/internal/v1/other',
+    '/v1/%zz',
+    `/v1/views/${'x'.repeat(500)}`,
+  ])('404 at %s', async (path) => {
+    const answer = await control().call('GET', path)
+    expect(answer).toMatchObject({ status: 404, body: { error: 'not_found', status: 404, title: 'Not Found' } })
+    expect(answer.headers.get('content-type')).toBe(problemType)
+  })
 
   test('405 with Allow for a method that the path does not support', async () => {
     const answer = await control().call('PUT', '/v1/destinations')
@@ -63,6 +68,37 @@ describe('unrouted requests', () => {
     ]) {
       expect(await accepting(accept)).toMatchObject({ status: 200 })
     }
+  })
+})
+
+describe('pages', () => {
+  const get = (path: string, accept: string) => fetch(control().url + path, { headers: { accept }, redirect: 'manual' })
+
+  test('/ leads to the reference, and lists the addresses for a client that wants JSON', async () => {
+    const page = await get('/', 'text/html')
+    expect([page.status, page.headers.get('location')]).toEqual([302, 'openapi/'])
+    const json = await get('/', 'application/json')
+    expect(json.headers.get('content-type')).toContain('application/json')
+    const addresses = (await json.json()) as Record<string, string>
+    for (const name of ['description', 'reference', 'errors']) {
+      const { pathname } = new URL(addresses[name] ?? '')
+      expect((await get(pathname, '*/*')).status, name).toBe(200)
+    }
+  })
+
+  test('the type of an error is the address of its page', async () => {
+    const { body } = await control().call('GET', '/v1/endpoints')
+    const { origin, pathname } = new URL(body.type)
+    expect([origin, pathname]).toEqual(['http://inlet.test', '/errors/unauthorized'])
+    const page = await get(pathname, 'text/html')
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-[^']+';/)
+    expect(await page.text()).toContain('What to do')
+    expect(await (await get(`${pathname}?from=log`, 'application/json')).json()).toMatchObject({
+      error: 'unauthorized',
+      status: 401,
+    })
+    expect((await get('/errors', 'text/html')).status).toBe(200)
   })
 })
 

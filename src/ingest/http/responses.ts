@@ -1,6 +1,7 @@
 /** Responses of the HTTP server, written with prepared heads. */
 import type { ServerResponse } from 'node:http'
 import { AppError, type ErrorCode, errorTable, toProblem } from '#errors.ts'
+import type { WebPage } from '#pages/html.ts'
 import type { Outcome, Rejection } from '../rejection.ts'
 
 /** Headers that RFC 9110 requires beside the problem body. */
@@ -44,6 +45,12 @@ export function sendJson(response: ServerResponse, status: number, body: string,
 
 export function sendText(response: ServerResponse, contentType: string, body: string): void {
   response.writeHead(200, ['Content-Type', contentType, 'Content-Length', String(Buffer.byteLength(body))])
+  response.end(body)
+}
+
+export function sendPage(response: ServerResponse, { headers, body }: WebPage, close: boolean): void {
+  const length = { 'content-length': Buffer.byteLength(body) }
+  response.writeHead(200, { ...headers, ...length, ...(close ? { connection: 'close' } : {}) })
   response.end(body)
 }
 

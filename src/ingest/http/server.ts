@@ -23,7 +23,8 @@ import { Exchange, type ExchangeContext } from './exchange.ts'
 import { targetOf } from './head.ts'
 import { httpLimits } from './limits.ts'
 import { isOperatorPath, type OperatorOptions, operatorProblem, sendOperatorResponse } from './operator-routes.ts'
-import { rawProblem, requestError } from './responses.ts'
+import { findPage } from './pages.ts'
+import { rawProblem, requestError, sendPage } from './responses.ts'
 import type { UpgradeRoute } from './upgrade-route.ts'
 
 export type HttpServerOptions = {
@@ -172,15 +173,24 @@ export class HttpServer implements Service {
       else exchange.reject(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
     } else if (path === this.#options.upgrade.path) {
       exchange.reject(new AppError('bad_request', this.#options.upgrade.hint))
-    } else if (!isOperatorPath(path)) {
-      exchange.reject(new AppError('not_found', 'this path does not exist; send events with POST /v1/ingest'))
-    } else if (method !== 'GET' && method !== 'HEAD') {
+    } else if (!isOperatorPath(path)) this.#respondWithPage(path, exchange, request, response)
+    else if (!isRead(method)) {
       exchange.reject(new AppError('method_not_allowed', `request ${path} with GET`), { allow: 'GET, HEAD' })
     } else {
       const problem = operatorProblem(path, request, this.#operatorOptions)
       if (problem === undefined) sendOperatorResponse(path, response, this.#isDraining, this.#operatorOptions)
       else exchange.reject(problem)
     }
+  }
+
+  #respondWithPage(path: string, exchange: Exchange, request: IncomingMessage, response: ServerResponse): void {
+    const page = findPage(path, request, this.#options.exchange.baseUrl)
+    if (page === undefined) {
+      exchange.reject(new AppError('not_found', 'this path does not exist; send events with POST /v1/ingest'))
+    } else if (!isRead(request.method)) {
+      const detail = `${path} is a page to read; send events with POST /v1/ingest`
+      exchange.reject(new AppError('method_not_allowed', detail), { allow: 'GET, HEAD' })
+    } else sendPage(response, page, this.#isDraining)
   }
 
   #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
@@ -226,6 +236,10 @@ export class HttpServer implements Service {
       else if (!connection.isBusy) connection.socket.destroy()
     }
   }
+}
+
+function isRead(method: string | undefined): boolean {
+  return method === 'GET' || method === 'HEAD'
 }
 
 function secureServer(certificate: Certificate, settings: ServerOptions): Server {

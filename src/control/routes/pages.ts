@@ -1,0 +1,29 @@
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { AppError } from '#errors.ts'
+import { findErrorPage } from '#pages/errors.ts'
+import { jsonPage, prefersJson } from '#pages/html.ts'
+
+/** What people see who open the address of control, or the `type` of an error. */
+export function pageRoutes(baseUrl: string): FastifyPluginCallbackZod {
+  const overview = jsonPage({
+    service: 'inlet control',
+    management_api: `${baseUrl}/v1`,
+    description: `${baseUrl}/openapi/openapi.json`,
+    reference: `${baseUrl}/openapi/`,
+    errors: `${baseUrl}/errors`,
+  })
+  return (app, _options, done) => {
+    app.get('/', { config: { scope: 'public' } }, async ({ headers }, reply) => {
+      // Relative, so that it works behind a proxy that adds a path.
+      if (!prefersJson(headers.accept)) return reply.header('vary', 'accept').redirect('openapi/')
+      return reply.headers(overview.headers).send(overview.body)
+    })
+    for (const path of ['/errors', '/errors/:code'])
+      app.get(path, { config: { scope: 'public' } }, async ({ url, headers }, reply) => {
+        const page = findErrorPage(url.replace(/\?.*$/s, ''), headers.accept)
+        if (page === undefined) throw new AppError('not_found', 'there is no such error; GET /errors lists all of them')
+        return reply.headers(page.headers).send(page.body)
+      })
+    done()
+  }
+}
