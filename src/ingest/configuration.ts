@@ -43,7 +43,8 @@ export class Configuration {
       else
         wal.configure(id, {
           segmentBytes: segment_bytes,
-          segmentMaxAgeMs: segment_max_age_seconds * 1000,
+          // A paused endpoint gets no more data, so nothing is gained by keeping its segment open.
+          segmentMaxAgeMs: desired_state === 'paused' ? 0 : segment_max_age_seconds * 1000,
           seqAbove: committed_seq,
         })
     }

@@ -248,6 +248,8 @@ export class CurrentSegment {
 
   #sealed(writer: SegmentWriter, bytes: number): void {
     const { logName, incarnation, onSealed } = this.#options
+    // New settings may have set another timer while the segment was being sealed.
+    this.#segment?.cancelTimer()
     this.#segment = undefined
     this.#isDue = false
     onSealed(
