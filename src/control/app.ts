@@ -37,6 +37,7 @@ import { jobService } from './services/jobs.ts'
 import { keyService } from './services/keys.ts'
 import { nodeService } from './services/nodes.ts'
 import { Previews } from './services/previews.ts'
+import { createSettlements } from './services/settlements.ts'
 import { Snapshots } from './services/snapshots.ts'
 import { Suggestions } from './services/suggestions.ts'
 import { Tokens } from './services/tokens.ts'
@@ -160,6 +161,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     tokens,
     createHousekeeping({ store, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, clock, logger }),
+    createSettlements({ store, applyChange, clock, logger }),
     previewWorkers,
     feed,
   ]

@@ -41,6 +41,17 @@ export const signingKeyLimits = {
   activationSeconds: 120,
 } as const
 
+export const settlementLimits = {
+  /** How often detached bindings are checked. */
+  checkMs: 2_000,
+  /** A node may be writing a segment that it began to seal before a binding was detached, and its clock may be behind by so much. */
+  graceMs: 60_000,
+  /** What a node that is silent for this long holds no longer counts. If it comes back, backfills cover its segments. */
+  silentMs: 7 * 86_400_000,
+  /** Bindings settled in one change. */
+  batchMax: 500,
+} as const
+
 export const drainLimits = {
   /** Draining endpoints read at once. */
   pageEndpointsMax: 1_000,

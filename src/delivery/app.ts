@@ -20,6 +20,7 @@ import { KnownCommits } from './adopt/known-commits.ts'
 import { Assignments } from './assignments.ts'
 import { MarkerSeal } from './commit/marker-seal.ts'
 import { markerSink } from './commit/marker-sink.ts'
+import { ConfigurationCheck } from './convert/configuration-check.ts'
 import { CrashLedger, ParkedSegments } from './crash-ledger.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
 import { Endpoints } from './endpoints.ts'
@@ -107,6 +108,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     knownCommits: new KnownCommits({ find: (ids, signal) => control.findCommits(ids, signal), clock, logger }),
     sinks: [markerSink(seal), { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
     endpoints,
+    configuration: new ConfigurationCheck({ isCurrent: (signal) => feed.isCurrent(signal), endpoints, clock, logger }),
     clock,
     logger,
   })

@@ -15,6 +15,8 @@ export const deliveryLimits = {
   lookupTimeoutMs: 3_000,
   /** From the start of delivery, how long such questions wait for control. */
   controlWaitMsMax: 10_000,
+  /** How long a conversion waits to learn of changes that were made before its segment was sealed. */
+  configurationWaitMsMax: 2_000,
   /** A repeated failure is logged once per cause in this time. */
   warnIntervalMs: 60_000,
 } as const

@@ -91,6 +91,11 @@ export const qualityLimits = {
 
 export const dlqLimits = { filesMax: 1_000, downloadSeconds: 3_600 } as const
 
+export const bindingLimits = {
+  /** Detached views of an endpoint that its nodes may still need for segments that were sealed before. */
+  unsettledMax: 100,
+} as const
+
 /** Backfills and re-drives. */
 export const jobLimits = {
   /** Unfinished jobs of an account. */

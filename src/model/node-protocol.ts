@@ -10,6 +10,7 @@ import { Timestamp } from './timestamp.ts'
  *   POST /internal/v1/register             Register    → 200 Registered
  *   POST /internal/v1/snapshot             SnapshotRequest → 200 sections, one JSON document per line (`snapshot-sections.ts`),
  *                                          or 204 if nothing changed within `wait_ms`
+ *   POST /internal/v1/snapshot/check       SnapshotCheck → 200 SnapshotChecked
  *   GET  /internal/v1/committed-seqs       ?node_id= → 200 CommittedSeqs
  *   POST /internal/v1/heartbeat            Heartbeat   → 204
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.

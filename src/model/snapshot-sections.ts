@@ -26,10 +26,13 @@ export function sectionKindOf(name: string): SectionKind | undefined {
   return SectionKind.options.find((known) => known === kind)
 }
 
+/** A binding that is active, or that a segment on a node may still need: it applies to segments that were sealed in its time. */
 export const BindingSection = z.object({
   binding_id: Id,
   view_id: Id,
   is_required: z.boolean(),
+  activated_at: Timestamp,
+  deactivated_at: Timestamp.nullable(),
   canary_start_ts: Timestamp.nullable(),
 })
 
@@ -97,6 +100,19 @@ export const SnapshotRequest = z.strictObject({
   wait_ms: z.int().min(0).max(60_000),
 })
 export type SnapshotRequest = z.infer<typeof SnapshotRequest>
+
+/** Asks whether a process has the newest sections of these kinds. */
+export const SnapshotCheck = z.strictObject({
+  node_id: Id,
+  kinds: z.array(SectionKind).min(1),
+  /** As of `section-digest.ts`. */
+  digest: z.string().max(sectionVersionCharsMax),
+})
+export type SnapshotCheck = z.infer<typeof SnapshotCheck>
+
+/** Whether it had every change that was made before the question. */
+export const SnapshotChecked = z.object({ is_current: z.boolean() })
+export type SnapshotChecked = z.infer<typeof SnapshotChecked>
 
 /** The highest committed seq of each endpoint on one node. */
 export const CommittedSeqs = z.object({ seqs: z.record(Id, z.int().min(0)) })

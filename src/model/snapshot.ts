@@ -13,7 +13,7 @@ export type BoundView = z.infer<typeof BindingSection> & {
 export type SnapshotEndpoint = Omit<z.infer<typeof EndpointSection>, 'label' | 'bindings'> & {
   /** `<label>.<region>.<base domain>`; null if endpoints have no hosts of their own. */
   ingest_host: string | null
-  /** Oldest binding first. Empty in a process that does not fetch views. */
+  /** Oldest binding first, also detached ones that segments on nodes may need. Empty in a process that does not fetch views. */
   views: BoundView[]
   /** The highest seq of this node with a commit, as of the start of the process; -1 for none. */
   committed_seq: number

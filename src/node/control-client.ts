@@ -4,7 +4,7 @@ import type { SegmentCommit } from '#model/commit.ts'
 import { AssignableDestination } from '#model/destination.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
 import { CommitsFound, CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
-import { CommittedSeqs, type SnapshotRequest } from '#model/snapshot-sections.ts'
+import { CommittedSeqs, type SnapshotCheck, SnapshotChecked, type SnapshotRequest } from '#model/snapshot-sections.ts'
 
 /** A call to control failed. `status` is 0 if control could not be reached. */
 export class ControlError extends Error {
@@ -52,6 +52,11 @@ export class ControlClient {
   async fetchSnapshot(request: SnapshotRequest, signal: AbortSignal): Promise<Uint8Array | undefined> {
     const response = await this.#call('POST', 'snapshot', { body: request, signal, waitMs: request.wait_ms })
     return response.status === 204 ? undefined : response.bytes()
+  }
+
+  /** Returns whether the sections of a process are the newest. */
+  async checkSnapshot(body: SnapshotCheck, signal: AbortSignal): Promise<boolean> {
+    return (await this.#json(SnapshotChecked, 'POST', 'snapshot/check', { body, signal })).is_current
   }
 
   /** Returns the highest committed seq of each endpoint on this node. */

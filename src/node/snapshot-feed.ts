@@ -42,6 +42,9 @@ export class SnapshotFeed implements Service {
   readonly #stopping = new AbortController()
   readonly #file: SnapshotFile
   #sections: SnapshotSections
+  /** Identifies what subscribers have seen. */
+  #publishedDigest = ''
+  #endBackoff: () => void = () => undefined
   #polling: Promise<void> = Promise.resolve()
 
   constructor(options: SnapshotFeedOptions) {
@@ -52,6 +55,14 @@ export class SnapshotFeed implements Service {
 
   current(): Snapshot | undefined {
     return this.#sections.current
+  }
+
+  /** Asks control whether subscribers have every change that was made until now. If not, fetches them without waiting for a back-off. */
+  async isCurrent(signal: AbortSignal): Promise<boolean> {
+    const { client, nodeId, kinds } = this.#options
+    const isCurrent = await client.checkSnapshot({ node_id: nodeId, kinds: [...kinds], digest: this.#publishedDigest }, signal)
+    if (!isCurrent) this.#endBackoff()
+    return isCurrent
   }
 
   /** Calls the listener at once if there is a snapshot, and then with each new one. Returns a function that unsubscribes. */
@@ -93,7 +104,9 @@ export class SnapshotFeed implements Service {
         const delayMs = backoff.next()
         if (backoff.attempts === failuresBeforeWarning)
           logger.warn({ reason: errorMessage(error) }, 'snapshot refresh failed; using the last snapshot')
-        await sleep(clock, delayMs, signal)
+        const ended = new AbortController()
+        this.#endBackoff = () => ended.abort()
+        await sleep(clock, delayMs, AbortSignal.any([signal, ended.signal]))
       }
     }
   }
@@ -127,8 +140,10 @@ export class SnapshotFeed implements Service {
   }
 
   #publish(): void {
-    const { current } = this.#sections
-    if (current !== undefined) for (const listener of this.#listeners) listener(current)
+    const { current, digest } = this.#sections
+    if (current === undefined) return
+    for (const listener of this.#listeners) listener(current)
+    this.#publishedDigest = digest
   }
 
   async #load(): Promise<void> {

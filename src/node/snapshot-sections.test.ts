@@ -44,7 +44,8 @@ describe('SnapshotSections', () => {
   test('rejects an update without the definition of a bound view, and changes nothing', () => {
     const { sections, snapshot } = started()
     const [endpoint] = snapshot.endpoints
-    const bindings = [{ binding_id: newId(), view_id: newId(), is_required: false, canary_start_ts: null }]
+    const active = { activated_at: '2026-11-20T08:00:00.000Z', deactivated_at: null, canary_start_ts: null }
+    const bindings = [{ binding_id: newId(), view_id: newId(), is_required: false, ...active }]
     const { ingest_host: _host, views: _views, committed_seq: _seq, ...rest } = endpoint ?? anEndpoint()
     const broken: SnapshotUpdate = {
       sections: [{ kind: 'endpoints', name: 'endpoints/00', version: 'x', endpoints: [{ ...rest, label: 'abc', bindings }] }],

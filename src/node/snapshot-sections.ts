@@ -5,6 +5,7 @@
  * Law: an update is applied completely or not at all. An endpoint is published only with the definition of each view bound to it.
  */
 import type { Definition } from '#model/definition.ts'
+import { digestSections } from '#model/section-digest.ts'
 import type { BoundView, Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import { type CommittedSeqs, Section, type SectionKind, SectionsEnd } from '#model/snapshot-sections.ts'
 
@@ -38,6 +39,11 @@ export class SnapshotSections {
   /** Returns the version of each section by name, to send to control. */
   versions(): Record<string, string> {
     return Object.fromEntries([...this.#sections.values()].map(({ name, version }) => [name, version]))
+  }
+
+  /** Identifies the sections with their versions. */
+  get digest(): string {
+    return digestSections(this.#sections.values())
   }
 
   /** Throws, and changes nothing, if the update is inconsistent with the current sections. */

@@ -1,12 +1,13 @@
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { AttachView, Binding } from '#model/binding.ts'
+import { bindingLimits } from '#model/limits.ts'
 import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
 import { getEndpoint } from './endpoints.ts'
 import type { ChangeTx } from './epoch.ts'
 import type { Database } from './schema.ts'
-import { touchEndpoint, touchViewUnlessBound } from './section-versions.ts'
+import { runningEpoch, touchEndpoint, touchViewUnlessNeeded } from './section-versions.ts'
 import type { Db } from './store.ts'
 import { findView } from './views.ts'
 
@@ -14,13 +15,14 @@ export type NewBinding = AttachView & { readonly id: string; readonly endpoint_i
 
 /**
  * Attaches a view.
- * Throws not_found for the endpoint, conflict if it is draining, validation_error if the view is missing or not published, and
- * view_already_attached.
+ * Throws not_found for the endpoint, conflict if it is draining or nodes still need too many detached views of it, validation_error if the
+ * view is missing or not published, and view_already_attached.
  */
 export async function insertBinding(db: ChangeTx, account_id: string, binding: NewBinding, now: number): Promise<Binding> {
   const { id, endpoint_id, view_id, is_required, activated_by, canary_start_ts } = binding
   const { desired_state, region } = await getEndpoint(db, account_id, endpoint_id)
   if (desired_state === 'draining') throw new AppError('conflict', 'the endpoint is being deleted')
+  await refuseIfUnsettled(db, endpoint_id)
   // Locks the row: a concurrent archive either finishes first or sees the new binding.
   const view = await db
     .updateTable('views')
@@ -37,8 +39,9 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
     activated_at: now,
     deactivated_at: null,
     canary_start_ts: fromTimeOrNull(canary_start_ts),
+    unsettled_epoch: null,
   }
-  await touchViewUnlessBound(db, view_id, region)
+  await touchViewUnlessNeeded(db, view_id, region)
   await translateErrors(db.insertInto('bindings').values(row).execute(), {
     unique: new AppError('view_already_attached', 'the view is already attached to this endpoint'),
   })
@@ -57,7 +60,20 @@ export async function listBindings(db: Db, account_id: string, endpoint_id: stri
   return rows.map(toBinding)
 }
 
-/** Detaches a view. Throws not_found, also if it is already detached. */
+/** Returns those of the endpoints that have a view attached. */
+export async function findEndpointsWithViews(db: Db, endpoint_ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (endpoint_ids.length === 0) return new Set()
+  const rows = await db
+    .selectFrom('bindings')
+    .select('endpoint_id')
+    .distinct()
+    .where('endpoint_id', 'in', endpoint_ids)
+    .where('deactivated_at', 'is', null)
+    .execute()
+  return new Set(rows.map(({ endpoint_id }) => endpoint_id))
+}
+
+/** Detaches a view. It still applies to segments that were sealed before. Throws not_found, also if it is already detached. */
 export async function detachBinding(
   db: ChangeTx,
   account_id: string,
@@ -67,17 +83,30 @@ export async function detachBinding(
 ): Promise<void> {
   const detached = await db
     .updateTable('bindings')
-    .set({ deactivated_at: now })
+    .set({ deactivated_at: now, unsettled_epoch: runningEpoch })
     .where('account_id', '=', account_id)
     .where('endpoint_id', '=', endpoint_id)
     .where('id', '=', id)
     .where('deactivated_at', 'is', null)
-    .returning('view_id')
+    .returning('id')
     .executeTakeFirst()
   if (detached === undefined) throw new AppError('not_found', 'no such active binding')
-  const { region } = await getEndpoint(db, account_id, endpoint_id)
-  await touchViewUnlessBound(db, detached.view_id, region)
   await touchEndpoint(db, endpoint_id)
+}
+
+/** Bounds what nodes are sent: each detached view stays in their configuration until it is settled. */
+async function refuseIfUnsettled(db: Db, endpoint_id: string): Promise<void> {
+  const { unsettled } = await db
+    .selectFrom('bindings')
+    .select(({ fn }) => fn.countAll<number>().as('unsettled'))
+    .where('endpoint_id', '=', endpoint_id)
+    .where('unsettled_epoch', 'is not', null)
+    .executeTakeFirstOrThrow()
+  if (unsettled < bindingLimits.unsettledMax) return
+  throw new AppError(
+    'conflict',
+    `nodes may still need ${unsettled} detached views of this endpoint, for segments that were sealed before: wait until these are delivered; a node that is silent must be started (the operator sees it in GET /v1/nodes)`,
+  )
 }
 
 async function explainNotAttachable(db: Db, account_id: string, view_id: string): Promise<AppError> {

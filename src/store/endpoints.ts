@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { DestinationStatus } from '#model/destination.ts'
 import type { DesiredState, MqttConfig, OutputFormat } from '#model/endpoint.ts'
@@ -7,7 +8,7 @@ import { translateErrors } from './database-error.ts'
 import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
-import { touchEndpoint, touchKeysUnlessServed, touchViewUnlessBound } from './section-versions.ts'
+import { isNeededByNodes, touchEndpoint, touchKeysUnlessServed, touchViewUnlessNeeded } from './section-versions.ts'
 import type { Db } from './store.ts'
 
 /** Settings chosen by the owner. Null means the default, which the caller fills in. A null `mqtt_config` disables MQTT. */
@@ -245,14 +246,14 @@ export async function removeDrainingEndpoint(db: ChangeTx, id: string, now: numb
   if (removed === undefined) return false
   const detached = await db
     .updateTable('bindings')
-    .set({ deactivated_at: now })
+    .set({ deactivated_at: sql<number>`coalesce(deactivated_at, ${now})`, unsettled_epoch: null })
     .where('endpoint_id', '=', id)
-    .where('deactivated_at', 'is', null)
+    .where(isNeededByNodes)
     .returning('view_id')
     .execute()
   await touchEndpoint(db, id)
   await touchKeysUnlessServed(db, removed.account_id, removed.region)
-  for (const { view_id } of detached) await touchViewUnlessBound(db, view_id, removed.region)
+  for (const { view_id } of detached) await touchViewUnlessNeeded(db, view_id, removed.region)
   return true
 }
 

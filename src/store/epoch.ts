@@ -6,6 +6,7 @@
  * within a change are never stale, and two changes cannot deadlock.
  */
 import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
 import { must } from '#lib/assert.ts'
 import { type Db, type Store, type Tx, transact } from './store.ts'
 
@@ -26,6 +27,11 @@ async function incrementEpoch(db: Tx): Promise<number> {
     .returning('value')
     .executeTakeFirst()
   return must(row, 'the row of the epoch').value
+}
+
+/** Resolves when every change that was running has ended. SQLite runs one transaction at a time, so every read waits for them. */
+export async function awaitRunningChanges({ db, dialect }: Store): Promise<void> {
+  if (dialect === 'postgres') await sql`select value from epoch for share`.execute(db)
 }
 
 export async function currentEpoch(db: Db): Promise<number> {

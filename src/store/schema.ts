@@ -86,6 +86,8 @@ export type Database = {
     activated_by: string
     deactivated_at: number | null
     canary_start_ts: number | null
+    /** The epoch of the change that detached it, while a node may hold a segment that was sealed before; null otherwise. */
+    unsettled_epoch: number | null
   }
   nodes: {
     id: string
@@ -139,6 +141,8 @@ export type Database = {
     bucket: string
     region: string
     artifacts: string
+    /** Ids of the views that were applied to the whole segment. Null in commits from before they were recorded. */
+    applied_views: string | null
   }
   commit_heads: { endpoint_id: string; uploaded_at: number }
   committed_seqs: { node_id: string; endpoint_id: string; seq: number }

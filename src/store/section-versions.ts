@@ -2,7 +2,7 @@
  * The versions of snapshot sections, by region.
  *
  * Law: a transaction that changes the content of a section also gives the section the version of the running change. Keys belong
- * to the regions in which their account has an endpoint. Views belong to the regions in which they are bound.
+ * to the regions in which their account has an endpoint. Views belong to the regions whose nodes need a binding of them.
  */
 import { type Expression, type OnConflictBuilder, type RawBuilder, sql } from 'kysely'
 import type { SectionKind } from '#model/snapshot-sections.ts'
@@ -15,6 +15,12 @@ const everyRegion = '*'
 
 /** Indexes use this expression, so it has no parameters. */
 export const shard = (column: string): RawBuilder<string> => sql<string>`substr(${sql.ref(column)}, 35, 2)`
+
+/** Whether a binding is in the section of its endpoint: it is active, or a node may hold a segment that was sealed before it was detached. */
+export const isNeededByNodes = sql<boolean>`(bindings.deactivated_at is null or bindings.unsettled_epoch is not null)`
+
+/** For `unsettled_epoch`: the epoch of the running change. */
+export const runningEpoch = sql<number>`(select value from epoch)`
 
 /** By region, then by section. */
 export type SectionVersions = ReadonlyMap<string, ReadonlyMap<string, string>>
@@ -110,18 +116,18 @@ export async function touchKeysUnlessServed(db: ChangeTx, account_id: string, re
   )
 }
 
-/** Adds a view's definition to a region, or removes it. Call while no endpoint there has the view bound. */
-export async function touchViewUnlessBound(db: ChangeTx, view_id: string, region: string): Promise<void> {
-  const bound = await db
+/** Adds a view's definition to a region, or removes it. Call while no node there needs a binding of the view. */
+export async function touchViewUnlessNeeded(db: ChangeTx, view_id: string, region: string): Promise<void> {
+  const needed = await db
     .selectFrom('bindings')
     .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
     .select('bindings.id')
     .where('bindings.view_id', '=', view_id)
-    .where('bindings.deactivated_at', 'is', null)
+    .where(isNeededByNodes)
     .where('endpoints.region', '=', region)
     .limit(1)
     .executeTakeFirst()
-  if (bound !== undefined) return
+  if (needed !== undefined) return
   await db
     .insertInto('snapshot_sections')
     .values({ region, section: `views/${view_id.slice(-2)}`, version: runningVersion })
@@ -129,17 +135,18 @@ export async function touchViewUnlessBound(db: ChangeTx, view_id: string, region
     .execute()
 }
 
-/** Touches the endpoints and regions of a view that is being archived. Call while it is still bound. */
+/** Touches the endpoints of a view that is being archived. Call while it is still attached. Nodes keep its definition until it is settled. */
 export async function touchBoundEndpoints(db: ChangeTx, view_id: string): Promise<void> {
-  const bound = db
-    .selectFrom('bindings')
-    .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
-    .where('bindings.view_id', '=', view_id)
-    .where('bindings.deactivated_at', 'is', null)
-    .select('endpoints.region')
-    .distinct()
-  await touch(db, bound.select([sectionName('endpoints', shard('endpoints.id')), runningVersion.as('version')]))
-  await touch(db, bound.select([sectionName('views', shardOf(view_id)), runningVersion.as('version')]))
+  await touch(
+    db,
+    db
+      .selectFrom('bindings')
+      .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
+      .where('bindings.view_id', '=', view_id)
+      .where('bindings.deactivated_at', 'is', null)
+      .select(['endpoints.region', sectionName('endpoints', shard('endpoints.id')), runningVersion.as('version')])
+      .distinct(),
+  )
 }
 
 const shardOf = (id: string) => sql<string>`cast(${id.slice(-2)} as text)`

@@ -10,7 +10,7 @@ import type { DestinationTarget } from '#model/destination.ts'
 import type { BindingSection, KeySection, RevokedKeySection, ViewSection } from '#model/snapshot-sections.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { type StoredEndpoint, toStoredEndpoint } from './endpoints.ts'
-import { shard } from './section-versions.ts'
+import { isNeededByNodes, shard } from './section-versions.ts'
 import type { Db } from './store.ts'
 
 type Binding = z.infer<typeof BindingSection>
@@ -18,7 +18,7 @@ type Binding = z.infer<typeof BindingSection>
 /** An endpoint with everything that a node needs to serve it. */
 export type RegionEndpoint = StoredEndpoint & {
   readonly destination: DestinationTarget | null
-  /** The active bindings, oldest first. */
+  /** The bindings that nodes need, oldest first. */
   readonly bindings: readonly Binding[]
 }
 
@@ -75,7 +75,7 @@ export async function listRegionEndpoints(
     .where(shard('endpoints.id'), 'in', shards)
     .orderBy('endpoints.id')
     .execute()
-  const bindings = await listActiveBindings(db, region, shards)
+  const bindings = await listNeededBindings(db, region, shards)
   return groupByShard(
     rows,
     ({ id }) => id,
@@ -84,7 +84,7 @@ export async function listRegionEndpoints(
   )
 }
 
-/** Returns the view versions that are bound in the region. */
+/** Returns the view versions whose bindings nodes of the region need. */
 export async function listRegionViews(
   db: Db,
   region: string,
@@ -100,7 +100,7 @@ export async function listRegionViews(
           .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
           .select('bindings.id')
           .whereRef('bindings.view_id', '=', 'views.id')
-          .where('bindings.deactivated_at', 'is', null)
+          .where(isNeededByNodes)
           .where('endpoints.region', '=', region),
       ),
     )
@@ -114,24 +114,30 @@ export async function listRegionViews(
   )
 }
 
-async function listActiveBindings(db: Db, region: string, shards: readonly string[]): Promise<ReadonlyMap<string, Binding[]>> {
+async function listNeededBindings(db: Db, region: string, shards: readonly string[]): Promise<ReadonlyMap<string, Binding[]>> {
   const rows = await db
     .selectFrom('endpoints')
     .innerJoin('bindings', 'bindings.endpoint_id', 'endpoints.id')
     .select(['bindings.endpoint_id', 'bindings.id as binding_id', 'bindings.view_id'])
-    .select(['bindings.is_required', 'bindings.canary_start_ts'])
+    .select(['bindings.is_required', 'bindings.activated_at', 'bindings.deactivated_at', 'bindings.canary_start_ts'])
     .where('endpoints.region', '=', region)
     .where('endpoints.deleted_at', 'is', null)
     .where(shard('endpoints.id'), 'in', shards)
-    .where('bindings.deactivated_at', 'is', null)
+    .where(isNeededByNodes)
     .orderBy('bindings.activated_at')
     .orderBy('bindings.id')
     .execute()
   const byEndpoint = new Map<string, Binding[]>()
-  for (const { endpoint_id, is_required, canary_start_ts, ...row } of rows) {
+  for (const { endpoint_id, ...row } of rows) {
     const bindings = byEndpoint.get(endpoint_id) ?? []
     byEndpoint.set(endpoint_id, bindings)
-    bindings.push({ ...row, is_required: is_required === 1, canary_start_ts: toTimeOrNull(canary_start_ts) })
+    bindings.push({
+      ...row,
+      is_required: row.is_required === 1,
+      activated_at: toTime(row.activated_at),
+      deactivated_at: toTimeOrNull(row.deactivated_at),
+      canary_start_ts: toTimeOrNull(row.canary_start_ts),
+    })
   }
   return byEndpoint
 }

@@ -14,7 +14,7 @@ import type { ChangeTx } from './epoch.ts'
 import { storeLimits } from './limits.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
-import { touchBoundEndpoints } from './section-versions.ts'
+import { runningEpoch, touchBoundEndpoints } from './section-versions.ts'
 import type { Db, Tx } from './store.ts'
 
 const notFound = () => new AppError('not_found', 'no such view')
@@ -232,7 +232,7 @@ export async function archiveView(db: ChangeTx, account_id: string, id: string, 
   await touchBoundEndpoints(db, id)
   await db
     .updateTable('bindings')
-    .set({ deactivated_at: now })
+    .set({ deactivated_at: now, unsettled_epoch: runningEpoch })
     .where('view_id', '=', id)
     .where('deactivated_at', 'is', null)
     .execute()

@@ -156,6 +156,8 @@ describe('POST /internal/v1/snapshot', () => {
             version: 1,
             definition,
             is_required: true,
+            activated_at: binding.activated_at,
+            deactivated_at: null,
             canary_start_ts: null,
           },
         ],
@@ -194,6 +196,25 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await changed()).toEqual([`endpoints/${endpoint.id.slice(-2)}`])
     const { body: key } = await account.post('/v1/keys', { name: 'k', scopes: ['ingest'] })
     expect(await changed()).toEqual([`keys/${key.id.slice(-2)}`])
+  })
+
+  test('a process learns whether it has the newest sections of its kinds', async () => {
+    const account = await control().newAccount()
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    const { body: endpoint } = await account.post('/v1/endpoints', { region })
+    expect(await node.isCurrent()).toBe(false)
+    await node.snapshot()
+    expect(await node.isCurrent()).toBe(true)
+    await account.post('/v1/endpoints', { region: newRegion() })
+    expect(await node.isCurrent()).toBe(true)
+    await account.post(`/v1/endpoints/${endpoint.id}/pause`)
+    expect(await node.isCurrent()).toBe(false)
+    await node.snapshot()
+    expect(await node.isCurrent()).toBe(true)
+    expect(await node.call('POST', 'snapshot/check', {})).toMatchObject({ status: 422 })
+    const unknown = { node_id: newId(), kinds: ['views'], digest: '' }
+    expect(await node.call('POST', 'snapshot/check', unknown)).toMatchObject({ status: 404 })
   })
 
   test('a process receives the kinds that it requests', async () => {
@@ -306,6 +327,7 @@ describe('the epoch', () => {
     let endpointId = ''
     let bindingId = ''
     const endpoint = async () => (await node.snapshot()).endpoints.find(({ id }) => id === endpointId)
+    const attached = async () => (await endpoint())?.views.filter(({ deactivated_at }) => deactivated_at === null).length
     const changes: readonly [string, () => Promise<unknown>, () => Promise<unknown>, unknown][] = [
       [
         'endpoint created',
@@ -346,22 +368,12 @@ describe('the epoch', () => {
       [
         'view attached',
         async () => (bindingId = (await owner.post(`/v1/endpoints/${endpointId}/views`, { view_id: view.id })).body.id),
-        async () => (await endpoint())?.views.length,
+        attached,
         1,
       ],
-      [
-        'view detached',
-        () => owner.delete(`/v1/endpoints/${endpointId}/views/${bindingId}`),
-        async () => (await endpoint())?.views.length,
-        0,
-      ],
-      [
-        'view attached again',
-        () => owner.post(`/v1/endpoints/${endpointId}/views`, { view_id: view.id }),
-        async () => (await endpoint())?.views.length,
-        1,
-      ],
-      ['view archived', () => owner.post(`/v1/views/${view.id}/archive`), async () => (await endpoint())?.views.length, 0],
+      ['view detached', () => owner.delete(`/v1/endpoints/${endpointId}/views/${bindingId}`), attached, 0],
+      ['view attached again', () => owner.post(`/v1/endpoints/${endpointId}/views`, { view_id: view.id }), attached, 1],
+      ['view archived', () => owner.post(`/v1/views/${view.id}/archive`), attached, 0],
     ]
     for (const [what, change, read, expected] of changes) {
       await change()

@@ -7,6 +7,7 @@ import { newId } from '#model/id.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { runCli } from '../support/cli.ts'
 import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
+import { readMarkers } from '../support/markers.ts'
 import { until } from '../support/until.ts'
 
 const brokenView = { definition: { columns: [{ name: 'n', type: 'NO_SUCH_TYPE', path: '$.n' }] } }
@@ -255,6 +256,9 @@ describe('the bound destination', () => {
   })
 })
 
+const markersOf = ({ config }: DeliveryNode, endpointId: string) =>
+  readMarkers(join(config.paths.buckets, 'bucket'), '', endpointId)
+
 describe('views', () => {
   test('a required view that fails as a whole blocks the log until it is detached', async () => {
     const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'] })
@@ -264,8 +268,36 @@ describe('views', () => {
     await node.start()
     await until('the reason', () => node.lag(endpoint.id)?.blocked_by?.includes('the required view numbers v1 failed') === true)
     expect(node.commits).toEqual([])
-    node.configure({ ...endpoint, views: [] })
+    node.configure({ ...endpoint, views: [{ ...view, deactivated_at: '2999-01-01T00:00:00.000Z' }] })
     await until('both commits', () => node.commits.length === 2)
+    for (const { views } of node.commits) expect(views).toMatchObject([{ errors: { view_failed: expect.any(Number) } }])
+  })
+
+  test('while control is away, a view applies to the segments that were sealed in its time, as far as the node knows', async () => {
+    const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet_views', 'parquet'] })
+    const [detached, canary] = [aBoundView({ name: 'detached' }), aBoundView({ name: 'canary' })]
+    await using node = await DeliveryNode.create(endpoint)
+    await node.start()
+    await node.seal(endpoint.id, '{"n":1}')
+    await until('the first commit', () => node.commits.length === 1)
+    const since = new Date().toISOString()
+    node.configure({
+      ...endpoint,
+      views: [
+        { ...detached, deactivated_at: since },
+        { ...canary, canary_start_ts: since },
+      ],
+    })
+    await node.seal(endpoint.id, '{"n":2}')
+    await until('the second commit', () => node.commits.length === 2)
+    node.control.isAway = true
+    await node.seal(endpoint.id, '{"n":3}')
+    await until('the markers', () => markersOf(node, endpoint.id).length === 3)
+    expect(markersOf(node, endpoint.id).map(({ views }) => views.map(({ view_name }) => view_name))).toEqual([
+      [],
+      ['canary'],
+      ['canary'],
+    ])
   })
 
   test('an optional view that fails is left out and counted, and its records are delivered as raw Parquet even if that format is off', async () => {

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
+import { bindingLimits } from '#model/limits.ts'
 import { detachBinding, insertBinding, listBindings } from '#store/bindings.ts'
 import { applyChange } from '#store/epoch.ts'
 import { transact } from '#store/store.ts'
+import { listUnsettledBindings, settleBindings } from '#store/unsettled-bindings.ts'
 import { archiveView, insertView } from '#store/views.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { anAccount, aPublishedView, aStoredEndpoint, attach, aView, iso, t0 } from './fixtures.ts'
@@ -75,5 +77,21 @@ describeDatabases('bindings', (kind) => {
     await applyChange(store, (db) => detachBinding(db, account, endpoint.id, id, t0))
     await expect(applyChange(store, (db) => detachBinding(db, account, endpoint.id, id, t0))).rejects.toThrow(code('not_found'))
     expect(await listBindings(store.db, other, endpoint.id)).toEqual([])
+  })
+
+  test('attaching is refused while too many detached views are not settled', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const [view, endpoint] = [await aPublishedView(store, account), await aStoredEndpoint(store, account)]
+    for (let count = 0; count < bindingLimits.unsettledMax; count += 1) {
+      const { id } = await attach(store, account, endpoint.id, view.id)
+      await applyChange(store, (db) => detachBinding(db, account, endpoint.id, id, t0))
+    }
+    await expect(attach(store, account, endpoint.id, view.id)).rejects.toThrow(code('conflict'))
+    await attach(store, account, (await aStoredEndpoint(store, account)).id, view.id)
+    const unsettled = await listUnsettledBindings(store.db, t0 + 1)
+    expect(unsettled).toHaveLength(bindingLimits.unsettledMax)
+    await applyChange(store, (db) => settleBindings(db, unsettled.slice(0, 1)))
+    await attach(store, account, endpoint.id, view.id)
   })
 })

@@ -13,6 +13,7 @@ import { listSectionVersions, versionsFor } from '#store/section-versions.ts'
 import { insertSigningKey, listSigningKeys } from '#store/signing-keys.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/snapshot-sections.ts'
 import { type Db, readConsistently, type Store, transact } from '#store/store.ts'
+import { listUnsettledBindings, settleBindings, type UnsettledBinding } from '#store/unsettled-bindings.ts'
 import { archiveView } from '#store/views.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { aCommit, aKey, anAccount, aPublishedView, aStoredDestination, aStoredEndpoint, attach, iso, t0 } from './fixtures.ts'
@@ -63,18 +64,19 @@ describeDatabases('sections of a region', (kind) => {
     const detached = await attach(store, account, endpoint.id, gone.id, t0 + 2)
     await applyChange(store, (db) => detachBinding(db, account, endpoint.id, detached.id, t0 + 3))
     const { id, bucket, prefix, region, role_arn, external_id, kms_key_arn, path_style } = destination
-    const bound = { is_required: false, canary_start_ts: null }
+    const bound = { is_required: false, deactivated_at: null, canary_start_ts: null }
     expect(await endpointsOf(store.db, 'loc')).toEqual([
       {
         ...endpoint,
         destination: { id, bucket, prefix, region, role_arn, external_id, kms_key_arn, path_style },
         bindings: [
-          { ...bound, binding_id: early.id, view_id: first.id },
-          { ...bound, binding_id: late.id, view_id: second.id },
+          { ...bound, binding_id: early.id, view_id: first.id, activated_at: iso(t0 + 1) },
+          { ...bound, binding_id: detached.id, view_id: gone.id, activated_at: iso(t0 + 2), deactivated_at: iso(t0 + 3) },
+          { ...bound, binding_id: late.id, view_id: second.id, activated_at: iso(t0 + 9) },
         ],
       },
     ])
-    const definitions = [first, second].map(({ id, name, version, definition }) => ({ id, name, version, definition }))
+    const definitions = [first, second, gone].map(({ id, name, version, definition }) => ({ id, name, version, definition }))
     expect((await viewsOf(store.db, 'loc')).toSorted((a, b) => a.id.localeCompare(b.id))).toEqual(
       definitions.toSorted((a, b) => a.id.localeCompare(b.id)),
     )
@@ -194,7 +196,14 @@ describeDatabases('versions of sections', (kind) => {
     const sibling = await aStoredEndpoint(store, account, { region: 'fra' })
     expect(await touched('fra', () => attach(store, account, sibling.id, view.id))).toEqual([`endpoints/${shardOf(sibling.id)}`])
     expect(await touched('fra', () => applyChange(store, (db) => archiveView(db, account, view.id, t0)))).toEqual(
-      [...new Set([endpointSection, `endpoints/${shardOf(sibling.id)}`, viewSection])].toSorted(),
+      [...new Set([endpointSection, `endpoints/${shardOf(sibling.id)}`])].toSorted(),
+    )
+    const [one, two] = await listUnsettledBindings(store.db, t0 + 1)
+    const settle = (...bindings: UnsettledBinding[]) =>
+      touched('fra', () => applyChange(store, (db) => settleBindings(db, bindings)))
+    expect(await settle(must(one, 'a binding'))).toEqual([`endpoints/${shardOf(must(one, 'a binding').endpoint_id)}`])
+    expect(await settle(must(two, 'a binding'))).toEqual(
+      [...new Set([`endpoints/${shardOf(must(two, 'a binding').endpoint_id)}`, viewSection])].toSorted(),
     )
 
     const drain = () => applyChange(store, (db, epoch) => drainEndpoint(db, account, first.id, { epoch, now: t0 }))
@@ -309,6 +318,7 @@ async function randomChange(
       if (number % 3 === 0) await applyChange(store, (db) => archiveView(db, endpoint.account_id, view.id, t0))
       else if (number % 3 === 1)
         await applyChange(store, (db) => detachBinding(db, endpoint.account_id, endpoint.id, binding.id, t0))
+      else await applyChange(store, async (db) => settleBindings(db, (await listUnsettledBindings(db, t0 + 1)).slice(0, 2)))
       return
     }
     case 8: {

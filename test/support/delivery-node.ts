@@ -44,6 +44,8 @@ export function aBoundView(change: Partial<BoundView> = {}): BoundView {
     version: 1,
     definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] },
     is_required: false,
+    activated_at: '2000-01-01T00:00:00.000Z',
+    deactivated_at: null,
     canary_start_ts: null,
     ...change,
   }

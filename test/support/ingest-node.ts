@@ -17,8 +17,10 @@ import { newId } from '#model/id.ts'
 import { segmentLimits } from '#model/limits.ts'
 import { CommitBatch, CommitLookup, type CommitsFound, Heartbeat } from '#model/node-protocol.ts'
 import { decodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
+import { digestSections } from '#model/section-digest.ts'
 import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
-import { SnapshotRequest } from '#model/snapshot-sections.ts'
+import { SnapshotCheck, SnapshotRequest } from '#model/snapshot-sections.ts'
+import { parseUpdates } from '#node/snapshot-sections.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 
 import { snapshotLines } from './snapshot-lines.ts'
@@ -80,6 +82,8 @@ export class ControlStandIn implements AsyncDisposable {
   readonly commits: SegmentCommit[] = []
   /** By id. */
   readonly destinations = new Map<string, unknown>()
+  /** Whether it closes every connection without a response. */
+  isAway = false
   /** Whether it rejects commits. */
   refusesCommits = false
   #snapshot: Snapshot | undefined
@@ -90,7 +94,8 @@ export class ControlStandIn implements AsyncDisposable {
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const body = Buffer.concat(chunks).toString()
-      if (request.headers.authorization !== `Bearer ${nodeToken}`) response.writeHead(401).end()
+      if (this.isAway) request.socket.destroy()
+      else if (request.headers.authorization !== `Bearer ${nodeToken}`) response.writeHead(401).end()
       else if (url.pathname === '/internal/v1/register') {
         this.registered.push(JSON.parse(body))
         response.end(JSON.stringify({ epoch: this.#snapshot?.epoch ?? 0 }))
@@ -109,6 +114,8 @@ export class ControlStandIn implements AsyncDisposable {
         const { commits } = CommitBatch.parse(JSON.parse(body))
         this.commits.push(...commits)
         response.end(JSON.stringify({ recorded: commits.map(({ id }) => id), new: commits.length }))
+      } else if (url.pathname === '/internal/v1/snapshot/check') {
+        response.end(JSON.stringify({ is_current: this.#isCurrent(SnapshotCheck.parse(JSON.parse(body))) }))
       } else if (url.pathname === '/internal/v1/committed-seqs') {
         const seqs = this.#snapshot?.endpoints.flatMap(({ id, committed_seq }) =>
           committed_seq < 0 ? [] : [[id, committed_seq]],
@@ -140,6 +147,11 @@ export class ControlStandIn implements AsyncDisposable {
   publish(snapshot: Snapshot): void {
     this.#snapshot = snapshot
     for (const [response, wanted] of this.#waiting) this.#send(response, wanted)
+  }
+
+  #isCurrent({ kinds, digest }: SnapshotCheck): boolean {
+    if (this.#snapshot === undefined) return false
+    return parseUpdates(snapshotLines(this.#snapshot, kinds)).some(({ sections }) => digestSections(sections) === digest)
   }
 
   #find(ids: readonly string[]): CommitsFound['commits'] {

@@ -6,11 +6,13 @@ export type Marker = {
   readonly id: string
   readonly seq: number
   readonly log: string
+  readonly sealed_at: string
   readonly records: number
   readonly artifacts: Readonly<
     Record<string, { readonly key: string; readonly bytes: number; readonly rows: number; readonly sha256: string }>
   >
   readonly views: readonly {
+    readonly view_id: string
     readonly view_name: string
     readonly processed: number
     readonly accepted: number

@@ -51,6 +51,14 @@ export class TestNode {
     return this.call('POST', 'snapshot', { node_id: this.id, epoch: current?.epoch ?? -1, kinds, have, wait_ms: waitMs })
   }
 
+  /** Asks control whether it has the newest sections. */
+  async isCurrent(): Promise<boolean> {
+    const check = { node_id: this.id, kinds: everyKind, digest: this.#sections.digest }
+    const { status, body } = await this.call('POST', 'snapshot/check', check)
+    expect(status).toBe(200)
+    return body.is_current
+  }
+
   /** Waits for sections that differ and merges them. */
   async update(waitMs = 0): Promise<SnapshotUpdate | undefined> {
     const { status, body } = await this.askSnapshot(waitMs)

@@ -12,7 +12,7 @@ import {
   Register,
   Registered,
 } from '#model/node-protocol.ts'
-import { CommittedSeqs, SnapshotRequest } from '#model/snapshot-sections.ts'
+import { CommittedSeqs, SnapshotCheck, SnapshotChecked, SnapshotRequest } from '#model/snapshot-sections.ts'
 import { controlLimits } from '../limits.ts'
 import { ById, Empty } from '../routes/parameters.ts'
 import type { Commits } from '../services/commits.ts'
@@ -39,6 +39,12 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
       // Streamed: the lines are shared by many nodes, and a copy for each of them would be large.
       return reply.header('content-type', 'application/x-ndjson').header('content-length', bytes).send(Readable.from(lines))
     })
+
+    app.post(
+      '/snapshot/check',
+      { config: { scope: 'node' }, schema: { body: SnapshotCheck, response: { 200: SnapshotChecked } } },
+      async (request) => ({ is_current: await snapshots.isCurrent(request.body) }),
+    )
 
     app.get(
       '/committed-seqs',

@@ -8,15 +8,17 @@
  */
 import type { Clock } from '#lib/clock.ts'
 import { Semaphore } from '#lib/semaphore.ts'
+import { digestSections } from '#model/section-digest.ts'
 import {
   type CommittedSeqs,
   type SectionKind,
   type SectionsEnd,
+  type SnapshotCheck,
   type SnapshotRequest,
   sectionKindOf,
 } from '#model/snapshot-sections.ts'
 import { listCommittedSeqs } from '#store/commits.ts'
-import { currentEpoch } from '#store/epoch.ts'
+import { awaitRunningChanges, currentEpoch } from '#store/epoch.ts'
 import { getNodeRegion, recordSnapshotSent } from '#store/nodes.ts'
 import { listSectionVersions, type SectionVersions, versionsFor } from '#store/section-versions.ts'
 import { readConsistently, type Store } from '#store/store.ts'
@@ -40,6 +42,8 @@ type Versions = ReadonlyMap<string, string>
 type Offer = {
   readonly versions: Versions
   readonly sections: readonly { readonly name: string; readonly kind: SectionKind | undefined; readonly version: string }[]
+  /** Computes the digest of the sections of these kinds once. */
+  readonly digest: (kinds: readonly SectionKind[]) => string
 }
 
 type Known = { readonly epoch: number; readonly versions: SectionVersions }
@@ -90,6 +94,15 @@ export class Snapshots {
     return lines
   }
 
+  /** Returns whether a process had every change that was made before this call, including those that were running. */
+  async isCurrent({ node_id, kinds, digest }: SnapshotCheck): Promise<boolean> {
+    const { store, feed } = this.#options
+    const region = await getNodeRegion(store.db, node_id)
+    await awaitRunningChanges(store)
+    await feed.refresh()
+    return this.#offer(region).digest(kinds) === digest
+  }
+
   async committedSeqs(node_id: string): Promise<CommittedSeqs> {
     const { db } = this.#options.store
     await getNodeRegion(db, node_id)
@@ -131,7 +144,8 @@ export class Snapshots {
   #offerOf(region: string, before?: Offer): Offer {
     const versions = versionsFor(region, this.#known.versions)
     if (before !== undefined && isSame(before.versions, versions)) return before
-    return { versions, sections: this.#toSections(region, versions) }
+    const sections = this.#toSections(region, versions)
+    return { versions, sections, digest: memoizeDigest(sections) }
   }
 
   #toSections(region: string, versions: Versions): Offer['sections'] {
@@ -147,6 +161,17 @@ function compare({ kinds, have }: SnapshotRequest, sections: Offer['sections']):
   const changed = sections.filter(({ name, kind, version }) => kinds.some((wanted) => wanted === kind) && have[name] !== version)
   const names = new Set(sections.map(({ name }) => name))
   return { changed: changed.map(({ name }) => name), removed: Object.keys(have).filter((name) => !names.has(name)) }
+}
+
+function memoizeDigest(sections: Offer['sections']): Offer['digest'] {
+  const digests = new Map<string, string>()
+  return (kinds) => {
+    const wanted = kinds.toSorted().join()
+    const digest =
+      digests.get(wanted) ?? digestSections(sections.filter(({ kind }) => kind !== undefined && kinds.includes(kind)))
+    digests.set(wanted, digest)
+    return digest
+  }
 }
 
 function hasDifference(request: SnapshotRequest, { sections }: Offer): boolean {

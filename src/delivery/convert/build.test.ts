@@ -50,6 +50,8 @@ const view = (name: string, columns: readonly Column[], more: Partial<BoundView>
   version: 2,
   definition: { columns: [...columns] },
   is_required: false,
+  activated_at: '2000-01-01T00:00:00.000Z',
+  deactivated_at: null,
   canary_start_ts: null,
   ...more,
 })

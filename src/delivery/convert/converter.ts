@@ -7,16 +7,19 @@
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
+import { settlesBefore } from '#lib/settles-before.ts'
 import { commitId } from '#model/commit.ts'
 import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
-import type { BoundView, SnapshotEndpoint } from '#model/snapshot.ts'
+import type { BoundView } from '#model/snapshot.ts'
 import type { CrashLedger } from '../crash-ledger.ts'
 import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
 import type { DestinationBackoff } from '../destination-backoff.ts'
 import type { Endpoints } from '../endpoints.ts'
 import type { SegmentRef } from '../segments.ts'
 import { NotConfiguredError } from '../transient-error.ts'
+import { viewsAt } from './bound-views.ts'
 import { type BuiltArtifacts, buildArtifacts } from './build.ts'
+import type { ConfigurationCheck } from './configuration-check.ts'
 import { probeConversion } from './conversion-probe.ts'
 import { type RetryOrParkOptions, retryOrPark } from './retry-or-park.ts'
 
@@ -30,6 +33,7 @@ export type ConverterOptions = RetryOrParkOptions & {
   readonly crashes: CrashLedger
   readonly backoff: DestinationBackoff
   readonly endpoints: Endpoints
+  readonly configuration: ConfigurationCheck
   readonly clock: Clock
 }
 
@@ -62,7 +66,7 @@ export class Converter {
       const outage = destinationId === undefined ? undefined : backoff.find(destinationId)
       if (outage === undefined) return
       run.report(outage.reason)
-      const isFirst = await isTurnBefore(run.turn, AbortSignal.any([run.signal, updated, outage.over]))
+      const isFirst = await settlesBefore(run.turn, AbortSignal.any([run.signal, updated, outage.over]))
       if (isFirst) return
     }
   }
@@ -95,7 +99,8 @@ export class Converter {
   }
 
   async #convert({ id, name, sealedAt }: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
-    const { builds, crashes, endpoints } = this.#options
+    const { builds, crashes, endpoints, configuration } = this.#options
+    await configuration.waitUntilCurrent(run)
     // A suspect is converted alone, and right after something else, so that another crash is certainly caused by it.
     const isSuspect = crashes.isSuspect(id)
     using _permit = await builds.acquire(isSuspect ? builds.capacity : 1, run.signal)
@@ -106,7 +111,7 @@ export class Converter {
       if (endpoint === undefined) throw new NotConfiguredError('the configuration of this node does not have the endpoint yet')
       if (endpoint.destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
       const formats = endpoint.output_formats
-      const views = formats.includes('parquet_views') ? viewsFor(endpoint, sealedAt) : []
+      const views = formats.includes('parquet_views') ? viewsAt(endpoint.views, sealedAt) : []
       const keepsRecords = keepRecords(formats)
       if (!keepsRecords && views.length === 0) return await this.#build([...formats, 'parquet'], views, run)
       const built = await this.#build(formats, views, run)
@@ -141,20 +146,4 @@ export class Converter {
       await reader.close()
     }
   }
-}
-
-/** Waits for the turn or the signal's abort. Returns whether the turn was first. */
-async function isTurnBefore(turn: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
-  if (signal.aborted) return false
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const onAbort = () => resolve(false)
-  signal.addEventListener('abort', onAbort, { once: true })
-  void turn.then(() => resolve(true))
-  const isFirst = await promise
-  signal.removeEventListener('abort', onAbort)
-  return isFirst
-}
-
-function viewsFor({ views }: SnapshotEndpoint, sealedAt: string): readonly BoundView[] {
-  return views.filter(({ canary_start_ts }) => canary_start_ts === null || canary_start_ts <= sealedAt)
 }

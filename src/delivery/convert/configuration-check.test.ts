@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { Endpoints } from '../endpoints.ts'
+import { deliveryLimits } from '../limits.ts'
+import { ConfigurationCheck } from './configuration-check.ts'
+
+/** Each wait ends at once, and takes as long as it should on this clock. */
+function furnished(isCurrent: (call: number) => Promise<boolean>) {
+  let now = 0
+  let calls = 0
+  const clock = {
+    ...systemClock,
+    monotonic: () => now,
+    setTimer: (callback: () => void, delayMs: number) => {
+      now += delayMs
+      return systemClock.setTimer(callback, 0)
+    },
+  }
+  const reported: (string | null)[] = []
+  const stop = new AbortController()
+  const run = { signal: stop.signal, report: (reason: string | null) => reported.push(reason) }
+  const check = new ConfigurationCheck({
+    isCurrent: () => isCurrent(++calls),
+    endpoints: new Endpoints(),
+    clock,
+    logger: createLogger('delivery', 'silent'),
+  })
+  const wait = () => check.waitUntilCurrent(run)
+  const pass = (ms: number) => {
+    now += ms
+  }
+  return { wait, pass, reported, stop, elapsed: () => now, calls: () => calls }
+}
+const away = () => Promise.reject(new Error('control is away'))
+
+test('waits until control confirms the configuration', async () => {
+  const { wait, calls, reported } = furnished(async (call) => call === 3)
+  await wait()
+  expect(calls()).toBe(3)
+  expect(reported.at(-1)).toBeNull()
+})
+
+test('waits for a control that is starting; later, waits once, and goes on with what it knows', async () => {
+  const { wait, pass, elapsed, calls } = furnished(away)
+  await wait()
+  expect(elapsed()).toBeGreaterThanOrEqual(deliveryLimits.controlWaitMsMax)
+  const [before, asked] = [elapsed(), calls()]
+  await wait()
+  expect(elapsed()).toBe(before)
+  expect(calls() - asked).toBeLessThanOrEqual(1)
+
+  const { wait: waitLater, pass: passLater, elapsed: later } = furnished((call) => (call === 1 ? Promise.resolve(true) : away()))
+  await waitLater()
+  passLater(deliveryLimits.controlWaitMsMax)
+  await waitLater()
+  expect(later() - deliveryLimits.controlWaitMsMax).toBeLessThan(3 * deliveryLimits.configurationWaitMsMax)
+  pass(1)
+})
+
+test('waits again once control is back', async () => {
+  let isAway = true
+  const { wait, calls } = furnished(async (call) => (isAway ? away() : call % 2 === 0))
+  await wait()
+  isAway = false
+  await wait()
+  await new Promise(setImmediate)
+  const asked = calls()
+  await wait()
+  expect(calls()).toBeGreaterThan(asked)
+})
+
+test('many segments share one question, and none relies on one that was sent before', async () => {
+  const answers: ((isCurrent: boolean) => void)[] = []
+  const { wait, calls } = furnished(() => new Promise((resolve) => answers.push(resolve)))
+  const first = wait()
+  await new Promise(setImmediate)
+  const others = [wait(), wait(), wait()]
+  answers[0]?.(true)
+  await first
+  await new Promise(setImmediate)
+  expect(calls()).toBe(2)
+  answers[1]?.(true)
+  await Promise.all(others)
+  expect(calls()).toBe(2)
+})
+
+test('a stop ends the wait at once', async () => {
+  const { wait, stop } = furnished(() => new Promise(() => undefined))
+  const waiting = wait()
+  await new Promise(setImmediate)
+  stop.abort(new Error('stopped'))
+  await expect(waiting).rejects.toThrow('stopped')
+})
