@@ -4,7 +4,7 @@
  * Law: a segment has one output per view version: the live one, or one addition.
  */
 import type { ArtifactFiles } from '#model/commit.ts'
-import { fromJson, toTime } from './columns.ts'
+import { fromJson, fromJsonOrNull, toTime } from './columns.ts'
 import { insertDlqFiles } from './dlq-files.ts'
 import type { Db, Tx } from './store.ts'
 
@@ -19,6 +19,8 @@ export type StoredCommit = {
   readonly destination: { readonly id: string; readonly bucket: string; readonly region: string }
   /** Includes the artifacts of additions. */
   readonly artifacts: ArtifactFiles
+  /** View versions that were applied when it was delivered, even without files, and did not fail. */
+  readonly applied: readonly string[]
   /** View versions that have an addition, even one without files. */
   readonly added: readonly string[]
 }
@@ -36,6 +38,7 @@ export async function findCommit(db: Db, id: string): Promise<StoredCommit | und
       fromJson<ArtifactFiles>(row.artifacts),
       ...additions.map(({ artifacts }) => fromJson<ArtifactFiles>(artifacts)),
     ),
+    applied: fromJsonOrNull<string[]>(row.applied_views) ?? [],
     added: additions.map(({ view_id }) => view_id),
   }
 }

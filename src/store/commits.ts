@@ -1,7 +1,7 @@
 /**
  * Delivered segments.
  *
- * Owns: recording a segment once, with its DLQ files and counters, even if it is reported several times.
+ * Owns: recording a segment once, with its DLQ files, counters and units of jobs, even if it is reported several times.
  * Law: `uploaded_at` increases strictly within an endpoint, in the order in which commits become visible. Pages by `before`
  * therefore neither repeat nor skip a commit. A restored commit gets its old time, which is in the past.
  */
@@ -10,6 +10,7 @@ import type { ArtifactFiles, Commit, CommitsQuery, SegmentCommit } from '#model/
 import { fromJson, fromTime, toTime } from './columns.ts'
 import { listAddedArtifacts } from './commit-additions.ts'
 import { insertDlqFiles } from './dlq-files.ts'
+import { addToJobs } from './late-segments.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 import { addViewOutcomes } from './view-counters.ts'
@@ -35,16 +36,19 @@ export async function restoreCommit(db: Tx, commit: SegmentCommit, committedAt: 
 
 async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): Promise<'new' | 'known'> {
   const { id, endpoint_id, node_id, log, seq, records, records_damaged, wal_bytes, duration_ms, destination } = commit
+  const sealedAt = fromTime(commit.sealed_at)
+  const applied = commit.views.filter(({ errors }) => !('view_failed' in errors)).map(({ view_id }) => view_id)
   const inserted = await db
     .insertInto('commits')
     .values({
       ...{ id, endpoint_id, node_id, log, seq, records, records_damaged, wal_bytes, duration_ms },
-      sealed_at: fromTime(commit.sealed_at),
+      sealed_at: sealedAt,
       uploaded_at: uploadedAt,
       destination_id: destination.id,
       bucket: destination.bucket,
       region: destination.region,
       artifacts: JSON.stringify(commit.artifacts),
+      applied_views: JSON.stringify(applied),
     })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .returning('id')
@@ -53,6 +57,7 @@ async function insertCommit(db: Tx, commit: SegmentCommit, uploadedAt: number): 
   await raiseCommittedSeq(db, commit)
   await insertDlqFiles(db, commit, uploadedAt)
   await addViewOutcomes(db, endpoint_id, commit.views, uploadedAt)
+  await addToJobs(db, { id, endpoint_id, sealedAt, applied })
   return 'new'
 }
 
@@ -136,6 +141,11 @@ async function findFreeUploadedAt(db: Tx, endpoint_id: string, committedAt: numb
     .executeTakeFirstOrThrow()
   await raiseHead(db, endpoint_id, uploaded_at + 1)
   return uploaded_at + 1
+}
+
+/** Waits for commits of the endpoint that are being recorded, and makes later ones wait, until the transaction ends. */
+export async function lockCommits(db: Tx, endpoint_id: string): Promise<void> {
+  await raiseHead(db, endpoint_id, 0)
 }
 
 async function raiseHead(db: Tx, endpoint_id: string, uploaded_at: number): Promise<void> {

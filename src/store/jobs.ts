@@ -9,6 +9,7 @@ import type { Job, JobDetail, JobKind, JobStatus, JobsQuery } from '#model/job.t
 import { jobLimits } from '#model/limits.ts'
 import type { Page } from '#model/page.ts'
 import { fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
+import { lockCommits } from './commits.ts'
 import { translateErrors } from './database-error.ts'
 import { leaseLimits } from './limits.ts'
 import { readPage } from './page.ts'
@@ -35,12 +36,14 @@ export type NewJob = {
 }
 
 /**
- * Inserts a job with its units: the segments of the range that are committed now. A job without units succeeds at once.
+ * Inserts a job with its units: the segments of the range that are committed now. A job without units succeeds at once. Segments that were
+ * sealed before and are committed later are added then (late-segments.ts).
  * Throws conflict if an unfinished job could create the same artifacts or the account has too many jobs, and validation_error for
  * too many segments.
  */
 export async function insertJob(db: Tx, account_id: string, job: NewJob, now: number): Promise<Job> {
   const { id, kind, view_id, from_view_id, endpoint_id, region, created_by } = job
+  await lockCommits(db, endpoint_id)
   const { active } = await db
     .selectFrom('jobs')
     .select(({ fn }) => fn.countAll<number>().as('active'))

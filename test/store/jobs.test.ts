@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import type { ArtifactFiles } from '#model/commit.ts'
+import type { ArtifactFiles, ViewOutcome } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
+import type { Job } from '#model/job.ts'
 import { findCommit, insertAddition } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { findLatestRejectingVersion, listDlqFiles } from '#store/dlq-files.ts'
@@ -10,7 +11,7 @@ import { leaseLimits } from '#store/limits.ts'
 import { type Store, transact } from '#store/store.ts'
 import { insertVersion, publishView } from '#store/views.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
-import { aCommit, aJob, anAccount, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+import { aCommit, aJob, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
 
 async function furnished(store: Store, segments = 4) {
   const account = await anAccount(store)
@@ -37,6 +38,58 @@ describeDatabases('jobs', (kind) => {
     expect(job.segments.total).toBe(2)
     const units = await transact(store, (db) => listAvailableUnits(db, job.id, t0))
     expect(units.map(({ commit_id }) => commit_id)).toEqual([commits[1]?.id, commits[2]?.id])
+  })
+
+  test('a segment that was sealed before the job and is committed after it is added, and a finished job runs again', async () => {
+    await using store = await newStore(kind)
+    const { account, endpoint, view, start } = await furnished(store, 0)
+    const job = await start({ from: iso(t0 - 5_000) })
+    expect(job).toMatchObject({ status: 'succeeded', segments: { total: 0 } })
+    const late = (seq: number, sealedAt: number, views: readonly ViewOutcome[] = []) =>
+      transact(store, (db) => recordCommit(db, aCommit(endpoint.id, seq, { sealed_at: iso(sealedAt), views: [...views] }), t0))
+    await late(0, t0)
+    await late(1, t0 - 5_001)
+    await late(2, t0 - 1, [anOutcome(view.id)])
+    expect(await getJob(store.db, account, job.id)).toEqual(job)
+    await late(3, t0 - 1, [anOutcome(view.id, { errors: { view_failed: 1 } })])
+    await late(4, t0 - 5_000)
+    await late(4, t0 - 5_000)
+    const running = { status: 'running', finished_at: null, segments: { total: 2 } }
+    expect(await getJob(store.db, account, job.id)).toMatchObject(running)
+    expect(await transact(store, (db) => listAvailableUnits(db, job.id, t0))).toHaveLength(2)
+    await transact(store, (db) => setJobStatus(db, account, job.id, 'canceled', t0))
+    await late(5, t0 - 1)
+    expect(await getJob(store.db, account, job.id)).toMatchObject({ status: 'canceled', segments: { total: 2 } })
+  })
+
+  test('of several jobs of a view, a late segment goes to the unfinished one, or else to the latest', async () => {
+    await using store = await newStore(kind)
+    const { account, endpoint, start } = await furnished(store, 0)
+    const late = (seq: number) =>
+      transact(store, (db) => recordCommit(db, aCommit(endpoint.id, seq, { sealed_at: iso(t0 - 1) }), t0))
+    const totals = (...jobs: readonly Job[]) =>
+      Promise.all(jobs.map(async ({ id }) => (await getJob(store.db, account, id)).segments.total))
+    const first = await start()
+    await late(0)
+    await expect(start()).rejects.toMatchObject({ code: 'conflict' })
+    const [unit] = await transact(store, (db) => listAvailableUnits(db, first.id, t0))
+    await transact(store, async (db) => {
+      await lockJob(db, first.id)
+      if (unit !== undefined) await finishUnit(db, unit, { status: 'done', outcome }, t0)
+    })
+    const second = await start()
+    await late(1)
+    expect(await totals(first, second)).toEqual([1, 2])
+  })
+
+  test('a segment that a view was applied to without any file has an output; one that it failed on has none', async () => {
+    await using store = await newStore(kind)
+    const { endpoint, view } = await furnished(store, 0)
+    const failing = newId()
+    const views = [anOutcome(view.id), anOutcome(failing, { errors: { view_failed: 1 } })]
+    const commit = aCommit(endpoint.id, 0, { views })
+    await transact(store, (db) => recordCommit(db, commit, t0))
+    expect(await findCommit(store.db, commit.id)).toMatchObject({ applied: [view.id] })
   })
 
   test('concurrent callers start one job', async () => {

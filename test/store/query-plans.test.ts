@@ -3,7 +3,7 @@ import { CompiledQuery, type KyselyPlugin, type PluginTransformQueryArgs, sql } 
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { listApiKeyPage } from '#store/api-keys.ts'
-import { listBindings } from '#store/bindings.ts'
+import { findEndpointsWithViews, listBindings } from '#store/bindings.ts'
 import { findCommit, listAddedArtifacts } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDestinations } from '#store/destinations.ts'
@@ -11,11 +11,13 @@ import { listDlqFiles } from '#store/dlq-files.ts'
 import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
 import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobsFinishedBefore } from '#store/jobs.ts'
+import { addToJobs } from '#store/late-segments.ts'
 import { listBlockedLogs, listBlockedLogsOfAccount, listDegradingLags, listLags } from '#store/node-reports.ts'
 import { listNodesOnceIn, registerNode } from '#store/nodes.ts'
 import { listRawParquet } from '#store/raw-parquet.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/snapshot-sections.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
+import { listUnsettledBindings } from '#store/unsettled-bindings.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import { getViewQuality, removeViewQualityBefore } from '#store/view-quality.ts'
 import { getView, listViews } from '#store/views.ts'
@@ -253,6 +255,9 @@ describeDatabases('query plans', (kind) => {
         ['job_units', (db) => listLeasedUnits(db, newId())],
         ['job_units', (db) => listJobReasons(db, job)],
         ['jobs', (db) => removeJobsFinishedBefore(db, t0)],
+        ['jobs', (db) => addToJobs(db, { id: newId(), endpoint_id: endpoint, sealedAt: t0 - 1, applied: [] })],
+        ['bindings', (db) => findEndpointsWithViews(db, [endpoint])],
+        ['bindings', (db) => listUnsettledBindings(db, t0)],
       ]
       for (const [table, work] of found) expect(await plansOf(store, work)).not.toMatch(wholeTable(kind, table))
     } finally {

@@ -11,11 +11,12 @@ type Source =
  * Law: a segment never gets a second output of a view version, because both could contain the same rows.
  */
 export function chooseSource(
-  { artifacts, added }: Pick<StoredCommit, 'artifacts' | 'added'>,
+  { artifacts, applied, added }: Pick<StoredCommit, 'artifacts' | 'applied' | 'added'>,
   { view_id, from_view_id }: { readonly view_id: string; readonly from_view_id: string | null },
 ): Source {
   const all = Object.entries(artifacts)
-  if (added.includes(view_id) || all.some(([, artifact]) => artifact.view_id === view_id)) {
+  const hasFiles = all.some(([, artifact]) => artifact.view_id === view_id)
+  if (hasFiles || applied.includes(view_id) || added.includes(view_id)) {
     return { status: 'skipped', reason: 'the segment already has an output of this view version' }
   }
   if (from_view_id !== null) {

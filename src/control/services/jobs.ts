@@ -19,7 +19,7 @@ export type Jobs = ReturnType<typeof jobService>
 /**
  * Creates backfills and re-drives and changes their status. Nodes run them (`job-leases.ts`).
  *
- * Law: a job covers the segments that are committed when it is created. Bindings cover later ones.
+ * Law: a job covers the segments that were sealed before it was created. Bindings cover later ones.
  */
 export function jobService({ clock, store }: JobsOptions) {
   function insert(
