@@ -373,7 +373,7 @@ export const examples: Readonly<Record<string, Example>> = {
   pauseJob: { response: { ...job, status: 'paused' } },
   resumeJob: { response: job },
   cancelJob: { response: { ...job, status: 'canceled', finished_at: at } },
-  attachView: { request: { view_id: ids.view, is_required: false }, response: binding },
+  attachView: { request: { view_id: ids.view, is_required: false }, response: { ...binding, warnings: [] } },
   listBindings: { response: { items: [binding] } },
   detachView: {},
 }

@@ -25,3 +25,13 @@ export const Binding = z.object({
   status: BindingStatus,
 })
 export type Binding = z.infer<typeof Binding>
+
+/** The response to an attachment. */
+export const AttachedView = Binding.extend({
+  warnings: z.array(z.string()).meta({ description: 'why the view may not do what was meant; usually empty' }),
+})
+export type AttachedView = z.infer<typeof AttachedView>
+
+/** The warning, and the status reason of the endpoint, where views are attached that no output format asks for. */
+export const viewsWriteNothing =
+  'output_formats leaves out parquet_views, so attached views write nothing: add it with PATCH /v1/endpoints/{id}, or detach them'

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { isoTimestamp } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
-import { useControl } from '../support/control.ts'
+import { newRegion, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
+import { TestNode } from '../support/test-node.ts'
+import { until } from '../support/until.ts'
 
 const control = useControl()
 
@@ -73,6 +77,26 @@ describe('POST /v1/endpoints/{endpoint_id}/views', () => {
     }
   })
 
+  test('201 warns if no output format asks for views, and the status says so without being degraded', async () => {
+    const { account, view } = await attachable()
+    const region = newRegion()
+    const { body: endpoint } = await account.post('/v1/endpoints', { region, output_formats: ['parquet'] })
+    const node = await TestNode.register(control(), region)
+    await node.heartbeat()
+    const reasons = async () => (await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons
+    const before = await reasons()
+    const path = `/v1/endpoints/${endpoint.id}/views`
+    const { body: binding } = await account.post(path, { view_id: view.id })
+    const warning = expect.stringContaining('leaves out parquet_views')
+    expect(binding.warnings).toEqual([warning])
+    const { status } = (await account.get(`/v1/endpoints/${endpoint.id}`)).body
+    expect(await reasons()).toEqual([...before, warning])
+    await account.patch(`/v1/endpoints/${endpoint.id}`, { output_formats: ['parquet', 'parquet_views'] })
+    expect((await account.get(`/v1/endpoints/${endpoint.id}`)).body).toMatchObject({ status, status_reasons: before })
+    await account.delete(`${path}/${binding.id}`)
+    expect(await account.post(path, { view_id: view.id })).toMatchObject({ status: 201, body: { warnings: [] } })
+  })
+
   test('401, 403, 404', async () => {
     const { account, view, path } = await attachable()
     expect(await account.as('nobody').post(path, { view_id: view.id })).toMatchObject({ status: 401 })
@@ -117,6 +141,38 @@ describe('DELETE /v1/endpoints/{endpoint_id}/views/{binding_id}', () => {
     expect(await account.delete(`${path}/${binding.id}`)).toMatchObject({ status: 204 })
     expect(await account.delete(`${path}/${binding.id}`)).toMatchObject({ status: 404 })
     expect(await account.get(`/v1/views/${view.id}`)).toMatchObject({ body: { status: 'published', endpoints: [] } })
+  })
+
+  test('nodes keep the binding until all have reported that they hold no segment from before', async () => {
+    const { account, view } = await attachable()
+    const region = newRegion()
+    const { body: endpoint } = await account.post('/v1/endpoints', { region })
+    const path = `/v1/endpoints/${endpoint.id}/views`
+    const nodes = [await TestNode.register(control(), region), await TestNode.register(control(), region)] as const
+    for (const node of nodes) await node.heartbeat()
+    const { body: binding } = await account.post(path, { view_id: view.id })
+    await account.post(`/v1/views/${view.id}/archive`)
+    const [{ deactivated_at }] = (await account.get(path)).body.items
+    const viewsOf = async () => (await nodes[0].snapshot()).endpoints.find(({ id }) => id === endpoint.id)?.views
+    expect(await viewsOf()).toMatchObject([{ binding_id: binding.id, deactivated_at, definition }])
+
+    control().clock.advance(120_000)
+    const held = (oldest_sealed_at: string) => ({ lag: [aLag(endpoint.id, { oldest_sealed_at })] })
+    await nodes[0].heartbeat()
+    await nodes[1].heartbeat({}, held(isoTimestamp(Date.parse(deactivated_at) - 1)))
+    const other = await attachable()
+    const { body: sentinel } = await other.account.post(other.path, { view_id: other.view.id })
+    await other.account.delete(`${other.path}/${sentinel.id}`)
+    control().clock.advance(120_000)
+    // No node serves the region of the sentinel, so it is settled with the next check, which the other is not.
+    const unsettled = async () =>
+      control().store.db.selectFrom('bindings').select('id').where('unsettled_epoch', 'is not', null).execute()
+    await until('a check', async () => !(await unsettled()).some(({ id }) => id === sentinel.id))
+    expect(await viewsOf()).toHaveLength(1)
+
+    await nodes[1].heartbeat({}, held(deactivated_at))
+    await until('the settlement', async () => (await viewsOf())?.length === 0)
+    expect(await unsettled()).not.toContainEqual({ id: binding.id })
   })
 
   test('401, 403, 404 also under another endpoint', async () => {

@@ -5,7 +5,9 @@
  * DNS is static: the addresses of the serving nodes. Managed DNS and certificates would be added here as further facts.
  */
 import type { Clock } from '#lib/clock.ts'
+import { viewsWriteNothing } from '#model/binding.ts'
 import type { DeliveryLag, Endpoint, EndpointStatus } from '#model/endpoint.ts'
+import { findEndpointsWithViews } from '#store/bindings.ts'
 import { listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
 import {
   findLargestLag,
@@ -65,12 +67,14 @@ export class Provisioner {
     const holds = await this.listDrainHolds(
       endpoints.flatMap(({ draining_epoch, ...endpoint }) => (draining_epoch === null ? [] : [{ ...endpoint, draining_epoch }])),
     )
+    const idle = await this.#findIdleViews(endpoints)
     return new Map(
       endpoints.map((endpoint) => {
         const reports = { lags: lags.get(endpoint.id) ?? [], blocked: blocked.get(endpoint.id) ?? [] }
         const state = this.#computeState(endpoint, reports, observation)
         const reasons = listHoldReasons(holds.get(endpoint.id) ?? [])
-        return [endpoint.id, { ...state, status_reasons: [...state.status_reasons, ...reasons] }]
+        const notes = idle.has(endpoint.id) ? [viewsWriteNothing] : []
+        return [endpoint.id, { ...state, status_reasons: [...state.status_reasons, ...reasons, ...notes] }]
       }),
     )
   }
@@ -115,6 +119,15 @@ export class Provisioner {
       return computeStatus(endpoint, nodes.get(endpoint.region) ?? [], reports, nowMs).status === status
     })
     return { ids: matching.map(({ id }) => id), observation }
+  }
+
+  /** Returns the ids of endpoints with attached views that no output format asks for. Nothing is broken, so their status stays. */
+  #findIdleViews(endpoints: readonly StoredEndpoint[]): Promise<ReadonlySet<string>> {
+    const without = endpoints.filter(({ output_formats }) => output_formats?.includes('parquet_views') === false)
+    return findEndpointsWithViews(
+      this.#options.store.db,
+      without.map(({ id }) => id),
+    )
   }
 
   #computeState(endpoint: StoredEndpoint, reports: Omit<Reports, 'diskCauses'>, observation: Observation): EndpointState {

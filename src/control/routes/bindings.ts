@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { AttachView, Binding } from '#model/binding.ts'
+import { AttachedView, AttachView, Binding } from '#model/binding.ts'
 import { problem } from '../openapi.ts'
 import type { Bindings } from '../services/bindings.ts'
 import { ByBinding, ByEndpoint, Empty } from './parameters.ts'
@@ -18,7 +18,7 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
           params: ByEndpoint,
           body: AttachView,
           response: {
-            201: Binding,
+            201: AttachedView,
             409: problem('the view is attached to the endpoint already, or the endpoint is being deleted'),
           },
         },

@@ -1,12 +1,13 @@
 import type { Clock } from '#lib/clock.ts'
 import type { Principal } from '#model/api-key.ts'
-import type { AttachView, Binding } from '#model/binding.ts'
+import { type AttachedView, type AttachView, type Binding, viewsWriteNothing } from '#model/binding.ts'
 import { newId } from '#model/id.ts'
 import { detachBinding, insertBinding, listBindings } from '#store/bindings.ts'
 import { getEndpoint } from '#store/endpoints.ts'
 import type { Store } from '#store/store.ts'
 import { actorOf } from './actor.ts'
 import type { ApplyChange } from './changes.ts'
+import { effectiveSettings } from './effective-settings.ts'
 
 export type BindingsOptions = { readonly store: Store; readonly applyChange: ApplyChange; readonly clock: Clock }
 
@@ -14,9 +15,14 @@ export type Bindings = ReturnType<typeof bindingService>
 
 export function bindingService({ store, applyChange, clock }: BindingsOptions) {
   return {
-    attach(principal: Principal, endpoint_id: string, attachment: AttachView): Promise<Binding> {
+    attach(principal: Principal, endpoint_id: string, attachment: AttachView): Promise<AttachedView> {
+      const { account_id } = principal
       const binding = { ...attachment, id: newId(), endpoint_id, activated_by: actorOf(principal) }
-      return applyChange((db) => insertBinding(db, principal.account_id, binding, clock.now()))
+      return applyChange(async (db) => {
+        const attached = await insertBinding(db, account_id, binding, clock.now())
+        const { output_formats } = effectiveSettings(await getEndpoint(db, account_id, endpoint_id))
+        return { ...attached, warnings: output_formats.includes('parquet_views') ? [] : [viewsWriteNothing] }
+      })
     },
 
     async list({ account_id }: Principal, endpoint_id: string): Promise<{ items: Binding[] }> {
