@@ -72,6 +72,27 @@ function target({ importer, specifier }: Import): string | undefined {
   return undefined
 }
 
+/** Returns what a process has loaded once it runs these files: files of `src`, and third parties. Dynamic imports do not count. */
+function loadedBy(...entries: readonly string[]): {
+  readonly files: ReadonlySet<string>
+  readonly thirdParties: readonly string[]
+} {
+  const loaded = new Set<string>()
+  const thirdParties = new Set<string>()
+  const load = (file: string) => {
+    if (loaded.has(file)) return
+    loaded.add(file)
+    const text = readFileSync(join(source, file), 'utf8')
+    for (const [, specifier = ''] of text.matchAll(/^(?:import|export)\s+(?!type\b)(?:[^'"]*\sfrom\s+)?['"]([^'"]+)['"]/gm)) {
+      const path = target({ importer: file, specifier })
+      if (path !== undefined) load(path)
+      else if (!specifier.startsWith('node:')) thirdParties.add(specifier)
+    }
+  }
+  for (const entry of entries) load(entry)
+  return { files: loaded, thirdParties: [...thirdParties].toSorted() }
+}
+
 /** Which files of `src` import which, type-only imports included; with the files named, or grouped, as `nameOf` says. */
 function importGraph(nameOf: (path: string) => string): Graph {
   const graph = new Map<string, Set<string>>()
@@ -153,22 +174,10 @@ describe('the import table', () => {
   })
 
   test('the command line loads no command before it runs', () => {
-    const loaded = new Set<string>()
-    const thirdParties = new Set<string>()
-    const load = (file: string) => {
-      if (loaded.has(file)) return
-      loaded.add(file)
-      const text = readFileSync(join(source, file), 'utf8')
-      for (const [, specifier = ''] of text.matchAll(/^(?:import|export)\s+(?!type\b)(?:[^'"]*\sfrom\s+)?['"]([^'"]+)['"]/gm)) {
-        const path = target({ importer: file, specifier })
-        if (path !== undefined) load(path)
-        else if (!specifier.startsWith('node:')) thirdParties.add(specifier)
-      }
-    }
-    load('main.ts')
-    expect(loaded).toContain('cli/commands/keys.ts')
-    expect(loaded).not.toContain('cli/keys.ts')
-    expect([...thirdParties]).toEqual(['@stricli/core'])
+    const { files, thirdParties } = loadedBy('main.ts')
+    expect(files).toContain('cli/commands/keys.ts')
+    expect(files).not.toContain('cli/keys.ts')
+    expect(thirdParties).toEqual(['@stricli/core'])
   })
 
   test('routes never import the store', () => {
@@ -208,6 +217,43 @@ describe('the import table', () => {
 
   test('no file is longer than 500 lines', () => {
     expect(files.filter((name) => readFileSync(join(source, name), 'utf8').split('\n').length > 501)).toEqual([])
+  })
+})
+
+/** What an idle process takes grows with what it loads. Import a large library on demand if most installations do not need it. */
+describe('the third parties that an idle process loads', () => {
+  const everyProcess = ['main.ts', 'config.ts', 'cli/serve/processes.ts']
+  const common = ['@stricli/core', 'pino', 'zod']
+
+  test.each([
+    { process: 'the supervisor', app: 'cli/serve/supervise.ts', parties: [] },
+    { process: 'delivery', app: 'delivery/app.ts', parties: ['@node-rs/crc32'] },
+    {
+      process: 'ingest',
+      app: 'ingest/app.ts',
+      parties: ['@node-rs/crc32', 'jose', 'lru-cache', 'mqtt-packet', 'prom-client', 'ws'],
+    },
+    {
+      process: 'control on SQLite',
+      app: 'control/app.ts',
+      parties: [
+        '@fastify/accepts',
+        '@fastify/helmet',
+        '@fastify/rate-limit',
+        '@fastify/swagger',
+        '@fastify/swagger-ui',
+        'content-disposition',
+        'fastify',
+        'fastify-type-provider-zod',
+        'jose',
+        'kysely',
+        'lru-cache',
+        'prom-client',
+        'yaml',
+      ],
+    },
+  ])('$process', ({ app, parties }) => {
+    expect(loadedBy(...everyProcess, app).thirdParties).toEqual([...common, ...parties].toSorted())
   })
 })
 

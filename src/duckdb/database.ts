@@ -5,17 +5,7 @@
  * thread, and ending statements on timeout or abort. Does not own: the statements.
  * Law: a statement is interrupted repeatedly until it ends; `run` never settles while DuckDB is still working on it.
  */
-import {
-  BIGINT,
-  BOOLEAN,
-  type DuckDBAppender,
-  type DuckDBConnection,
-  DuckDBInstance,
-  DuckDBScalarFunction,
-  INTEGER,
-  SMALLINT,
-  VARCHAR,
-} from '@duckdb/node-api'
+import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { StorageFailure } from '#lib/storage-failure.ts'
@@ -54,11 +44,9 @@ export type RowAppender = Pick<
   | 'closeSync'
 >
 
-const argumentTypes = { SMALLINT, INTEGER, BIGINT, VARCHAR } as const
-
 export type RowFunction = {
   readonly name: string
-  readonly parameters: readonly (keyof typeof argumentTypes)[]
+  readonly parameters: readonly ('SMALLINT' | 'INTEGER' | 'BIGINT' | 'VARCHAR')[]
   /** Called for each row with access to its arguments by position: a number, bigint, string or null. */
   readonly decide: (argument: (position: number) => unknown) => boolean
 }
@@ -80,18 +68,24 @@ export class OutOfMemory extends Error {
 /** Interval between interrupts: DuckDB loses one that arrives between the steps of a statement. */
 const INTERRUPT_EVERY_MS = 5
 
+type Library = typeof import('@duckdb/node-api')
+
 export class Database {
+  readonly #library: Library
   readonly #instance: DuckDBInstance
   readonly #clock: Clock
   readonly #connections = new Set<Connection>()
 
-  private constructor(instance: DuckDBInstance, clock: Clock) {
+  private constructor(library: Library, instance: DuckDBInstance, clock: Clock) {
+    this.#library = library
     this.#instance = instance
     this.#clock = clock
   }
 
   static async open({ directories, spillDirectory, memoryBytes, clock = systemClock }: DatabaseOptions): Promise<Database> {
-    const instance = await DuckDBInstance.create(':memory:', {
+    // Loaded with the first database: an idle process needs neither the library nor its memory.
+    const library = await import('@duckdb/node-api')
+    const instance = await library.DuckDBInstance.create(':memory:', {
       // With one thread, rows keep their order without `preserve_insertion_order`, which would cost memory.
       threads: '1',
       preserve_insertion_order: 'false',
@@ -115,12 +109,12 @@ export class Database {
       instance.closeSync()
       throw error
     }
-    return new Database(instance, clock)
+    return new Database(library, instance, clock)
   }
 
   async connect(): Promise<Connection> {
     const closed = (): boolean => this.#connections.delete(connection)
-    const connection = new Connection(await this.#instance.connect(), this.#clock, closed)
+    const connection = new Connection(this.#library, await this.#instance.connect(), this.#clock, closed)
     this.#connections.add(connection)
     return connection
   }
@@ -134,11 +128,13 @@ export class Database {
 
 /** Runs one statement at a time. */
 export class Connection {
+  readonly #library: Library
   readonly #connection: DuckDBConnection
   readonly #clock: Clock
   readonly #closed: () => void
 
-  constructor(connection: DuckDBConnection, clock: Clock, closed: () => void) {
+  constructor(library: Library, connection: DuckDBConnection, clock: Clock, closed: () => void) {
+    this.#library = library
     this.#connection = connection
     this.#clock = clock
     this.#closed = closed
@@ -180,9 +176,10 @@ export class Connection {
    * in order, and never moves or repeats the call. An error that it throws fails the statement.
    */
   register({ name, parameters, decide }: RowFunction): void {
+    const { BOOLEAN, DuckDBScalarFunction } = this.#library
     const made = DuckDBScalarFunction.create({
       name,
-      parameterTypes: parameters.map((type) => argumentTypes[type]),
+      parameterTypes: parameters.map((type) => this.#library[type]),
       returnType: BOOLEAN,
       volatile: true,
       // Call it for NULL arguments too.

@@ -1,6 +1,6 @@
 /** Metrics of the node as a whole. Each protocol registers its own beside them. */
 import type { Registry } from 'prom-client'
-import { observableMetrics } from '#lib/telemetry.ts'
+import { observableMetrics } from '#lib/metrics.ts'
 import type { ConnectionBudget } from './connection-budget.ts'
 
 export type NodeReadings = {

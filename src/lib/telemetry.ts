@@ -1,5 +1,4 @@
 import { destination, type Logger, pino } from 'pino'
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import { MiB } from './bytes.ts'
 
 export type { Logger } from 'pino'
@@ -31,53 +30,4 @@ function stderrLines() {
   // Without a listener the first such line would end the process.
   lines.on('error', () => undefined)
   return lines
-}
-
-/** Creates a registry with Node's own metrics. */
-export function createMetrics(process: string): Registry {
-  const registry = new Registry()
-  registry.setDefaultLabels({ process })
-  collectDefaultMetrics({ register: registry })
-  return registry
-}
-
-/** Metrics whose values are read at each scrape, so that the code that counts uses plain numbers. */
-export function observableMetrics(registry: Registry) {
-  const registers = [registry]
-  return {
-    counter(name: string, help: string, read: () => number): void {
-      new Counter({
-        name,
-        help,
-        registers,
-        collect() {
-          this.reset()
-          this.inc(read())
-        },
-      })
-    },
-    /** One series per value of the label. */
-    counters(name: string, help: string, label: string, read: () => Iterable<readonly [string | number, number]>): void {
-      new Counter({
-        name,
-        help,
-        labelNames: [label],
-        registers,
-        collect() {
-          this.reset()
-          for (const [value, count] of read()) this.inc({ [label]: value }, count)
-        },
-      })
-    },
-    gauge(name: string, help: string, read: () => number): void {
-      new Gauge({
-        name,
-        help,
-        registers,
-        collect() {
-          this.set(read())
-        },
-      })
-    },
-  }
 }

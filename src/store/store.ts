@@ -5,11 +5,11 @@
  * deadlock.
  */
 import { setTimeout } from 'node:timers/promises'
-import { Kysely, type Transaction } from 'kysely'
+import { type Dialect, Kysely, type Transaction } from 'kysely'
 import { AppError } from '#errors.ts'
 import { databaseErrorKind, translateErrors } from './database-error.ts'
 import { storeLimits } from './limits.ts'
-import { type PostgresOptions, postgresDialect } from './postgres.ts'
+import type { PostgresOptions } from './postgres.ts'
 import type { Database } from './schema.ts'
 import { sqliteDialect } from './sqlite.ts'
 
@@ -24,11 +24,14 @@ export type StoreOptions = Partial<PostgresOptions>
 /** Opens `postgres://…`, or the SQLite file at a path. Connects at first use and creates the file's directory. */
 export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
   const dialect = /^postgres(ql)?:\/\//.test(url) ? 'postgres' : 'sqlite'
-  const db = new Kysely<Database>({
-    dialect:
-      dialect === 'postgres' ? postgresDialect(url, { onConnectionLost: () => undefined, ...options }) : sqliteDialect(url),
-  })
+  const db = new Kysely<Database>({ dialect: dialect === 'postgres' ? await openPostgres(url, options) : sqliteDialect(url) })
   return { db, dialect, close: () => db.destroy() }
+}
+
+/** Loads the Postgres client, which an installation on SQLite never needs. */
+async function openPostgres(url: string, options: StoreOptions): Promise<Dialect> {
+  const { postgresDialect } = await import('./postgres.ts')
+  return postgresDialect(url, { onConnectionLost: () => undefined, ...options })
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { observableMetrics } from '#lib/telemetry.ts'
+import { observableMetrics } from '#lib/metrics.ts'
 
 /** Counts on the hot path: plain numbers, turned into metrics when they are scraped. */
 export class HttpCounters {

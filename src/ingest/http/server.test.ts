@@ -1,7 +1,8 @@
 /** Outcomes of the append, as clients see them. Everything else about the server is tested with a real node in test/contract. */
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '#lib/clock.ts'
-import { createLogger, createMetrics } from '#lib/telemetry.ts'
+import { createMetrics } from '#lib/metrics.ts'
+import { createLogger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
 import type { FrameInput } from '#wal/frame.ts'

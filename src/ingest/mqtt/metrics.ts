@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { observableMetrics } from '#lib/telemetry.ts'
+import { observableMetrics } from '#lib/metrics.ts'
 import { sessionLimits } from './limits.ts'
 import type { Reason } from './reason.ts'
 
