@@ -1,13 +1,23 @@
 /** SQL that casts text to dates and times where DuckDB's own cast would return a wrong value. */
 
-/** A time with an offset at its end, such as +02, -05:30 or +00:00:15, and the characters that DuckDB skips after it. */
-const OFFSET = ':\\d\\d?(\\.\\d*)?[+-]\\d\\d(:?\\d\\d){0,2}:?[\\s\\v]*$'
+/** The characters that DuckDB skips after an offset. */
+const END = ':?[\\s\\v]*$'
+
+/** The part of a time before its offset. */
+const SECONDS = ':\\d\\d?(\\.\\d*)?'
+
+/** A time with an offset at its end, such as +02, -05:30 or +00:00:15. */
+const OFFSET = `${SECONDS}[+-]\\d\\d(:?\\d\\d){0,2}${END}`
+
+/** Offsets from -14:00 to +14:00. No clock on Earth is further from UTC, so that others are mistakes. */
+const REAL_OFFSET = '[+-]((0\\d|1[0-3])(:?[0-5]\\d){0,2}|14(:?00){0,2})'
+const UNREAL_OFFSET = `${SECONDS}[+-](1[5-9]|[2-9]\\d|14:?(0[1-9]|[1-9]\\d|00:?(0[1-9]|[1-9]\\d))|\\d\\d(:?\\d\\d)?:?[6-9]\\d)`
 
 /**
  * Letters that no time with a numeric offset contains. DuckDB's TIMESTAMPTZ also accepts zone names, but then reads the
  * texts of later rows in that zone: one record would shift the times of others.
  */
-const LETTERS = '[A-SU-Ya-z]'
+const LETTERS = 'A-SU-Ya-z'
 
 /** DuckDB's cast to TIME would drop the offset. */
 const OFFSET_OF_TIME = ':\\d\\d?(\\.\\d*)?\\s*[+-]'
@@ -15,7 +25,7 @@ const OFFSET_OF_TIME = ':\\d\\d?(\\.\\d*)?\\s*[+-]'
 export function instantFromText(text: string): string {
   const plain = `TRY_CAST(${text} AS TIMESTAMP)`
   // DuckDB's own cast drops an offset and returns another instant. The cast through TIMESTAMPTZ is correct but five times slower.
-  const nameless = `CASE WHEN NOT regexp_matches(${text}, '${LETTERS}') THEN ${text} END`
+  const nameless = `CASE WHEN regexp_matches(${text}, '^[^${LETTERS}]*${REAL_OFFSET}${END}') THEN ${text} END`
   const utc = `TRY_CAST(TRY_CAST(${nameless} AS TIMESTAMPTZ) AS TIMESTAMP)`
   return `CASE WHEN ends_with(${text}, 'Z') THEN ${plain} WHEN regexp_matches(${text}, '${OFFSET}') THEN ${utc} ELSE ${plain} END`
 }
@@ -29,9 +39,9 @@ export function isFiniteText(text: string): string {
   return `NOT regexp_matches(${text}, '(?i)inf')`
 }
 
-/** Returns a condition: the text of a list has no zone names and no infinite times. */
+/** Returns a condition: the text of a list has no zone names, no infinite times, and no offsets beyond 14 hours. */
 export function isZonelessText(text: string): string {
-  return `NOT regexp_matches(replace(${text}, 'NULL', ''), '${LETTERS}')`
+  return `NOT regexp_matches(replace(${text}, 'NULL', ''), '[${LETTERS}]|${UNREAL_OFFSET}')`
 }
 
 /** Returns a condition: the text of a list has no offsets and no 24:00. */
