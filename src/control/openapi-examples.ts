@@ -301,10 +301,17 @@ export const examples: Readonly<Record<string, Example>> = {
     },
     response: {
       success: false,
-      rows: [{ event_type: 'order', at: '2026-11-20 08:15:30', amount: 12.5 }],
+      rows: [{ event_type: 'order', at: '2026-11-20T08:15:30.000000Z', amount: 12.5 }],
       columns: [
         { name: 'event_type', type: 'VARCHAR', nullCount: 0, totalCount: 1, nullRate: 0, sampleValues: ['order'] },
-        { name: 'at', type: 'TIMESTAMP', nullCount: 0, totalCount: 1, nullRate: 0, sampleValues: ['2026-11-20 08:15:30'] },
+        {
+          name: 'at',
+          type: 'TIMESTAMP',
+          nullCount: 0,
+          totalCount: 1,
+          nullRate: 0,
+          sampleValues: ['2026-11-20T08:15:30.000000Z'],
+        },
         { name: 'amount', type: 'DOUBLE', nullCount: 0, totalCount: 1, nullRate: 0, sampleValues: [12.5] },
       ],
       rowCount: 1,

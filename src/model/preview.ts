@@ -41,11 +41,19 @@ export const PreviewColumn = z.object({
 })
 export type PreviewColumn = z.infer<typeof PreviewColumn>
 
+/** Not a zod record, which would drop a column with the name `__proto__`. */
+const Row: z.ZodType<Readonly<Record<string, unknown>>> = z.any().meta({
+  type: 'object',
+  additionalProperties: {},
+  description:
+    'by column name; BIGINT, UBIGINT, HUGEINT, UHUGEINT and DECIMAL are strings, times are ISO 8601 and instants end in `Z`, NaN and infinities are strings',
+})
+
 export const PreviewResult = z.object({
   success: z
     .boolean()
     .meta({ description: 'whether `errors` is empty: no sample went to the dead letter queue, and nothing else failed' }),
-  rows: z.array(z.record(z.string(), z.unknown())).meta({ description: 'rows of the accepted samples, in their order' }),
+  rows: z.array(Row).meta({ description: 'rows of the accepted samples, in their order' }),
   columns: z.array(PreviewColumn),
   rowCount: z.int(),
   compiledSql: z.string(),
@@ -54,3 +62,6 @@ export const PreviewResult = z.object({
   executionTimeMs: z.number(),
 })
 export type PreviewResult = z.infer<typeof PreviewResult>
+
+/** The result of a preview without its SQL and its execution time. */
+export type TriedView = Omit<PreviewResult, 'compiledSql' | 'executionTimeMs'>

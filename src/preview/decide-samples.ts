@@ -11,17 +11,17 @@ import { type Connection, Database, type StatementOptions, type Value } from '#d
 import { MiB } from '#lib/bytes.ts'
 import { previewLimits } from '#model/limits.ts'
 import type { PreviewIssue } from '#model/preview.ts'
-import { type ColumnType, descriptorOf } from '#model/types/column-type.ts'
+import type { ColumnType } from '#model/types/column-type.ts'
+import { jsonForm } from '#model/types/json-form.ts'
 import { dlqSql } from '#records/dlq.ts'
 import { cutToFit, fallBackIfOutOfMemory, type Piece, recordsSql } from '#records/pieces.ts'
 import { encodingOf, type LoadedSlice, LoadingSlice } from '#records/slice.ts'
 import { Sources } from '#records/sources.ts'
 import type { CompiledColumn, CompiledView, ViewRules } from '#views/compiled-view.ts'
-import { type Extraction, extractionSql, isDlq, undecidedSql, verdicts } from '#views/extraction.ts'
+import { type Extraction, extractionSql, isDlq, quotedText, undecidedSql, verdicts } from '#views/extraction.ts'
 
 /** Memory of DuckDB for one preview: as much as a conversion has by default. */
 const MEMORY_BYTES = 128 * MiB
-const FAILED_TEXT_CHARS_MAX = 200
 
 /** A sample to which the rules of the view were applied. */
 export type DecidedSample = {
@@ -123,10 +123,14 @@ class SampleDecider {
     const size = await this.#query(`SELECT coalesce(sum(${bytes}), 0) FROM extracted WHERE verdict_0 = ${verdicts.accepted}`)
     const resultBytes = this.#resultBytes + Number(size.rows[0]?.[0])
     if (resultBytes > previewLimits.resultBytesMax) throw new ResultTooLarge()
+    const failedText = (index: number): string => {
+      const [text, column] = [texts?.[index], this.#view.columns[index]]
+      return text === undefined || column === undefined ? 'CAST(NULL AS VARCHAR)' : quotedText(text, column)
+    }
     const columns = names.flatMap((value, index) => [
       `CASE WHEN verdict_0 = ${verdicts.accepted} THEN ${value} END`,
       `${value} IS NOT NULL`,
-      `CASE WHEN ${value} IS NULL THEN left(CAST(${texts?.[index] ?? 'NULL'} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX}) END`,
+      `CASE WHEN ${value} IS NULL THEN ${failedText(index)} END`,
     ])
     const { rows } = await this.#query(`SELECT record_index, verdict_0, ${columns.join(', ')} FROM extracted`)
     await this.#query(`INSERT INTO refused SELECT record_index, verdict_0, failed_0 FROM extracted WHERE ${isDlq('verdict_0')}`)
@@ -135,7 +139,7 @@ class SampleDecider {
       this.#decided.push({
         index: Number(index),
         verdict: Number(verdict),
-        values: this.#view.columns.map(({ type }, at) => toJson(cells[3 * at] ?? null, type)),
+        values: this.#view.columns.map(({ type }, at) => jsonForm(cells[3 * at] ?? null, type)),
         isFilled: names.map((_, at) => cells[3 * at + 1] === true),
         failedTexts: names.map((_, at) => (cells[3 * at + 2] ?? null) as string | null),
       })
@@ -177,11 +181,4 @@ function toIssue([index, column, code, message]: readonly Value[]): PreviewIssue
     code: String(code),
     message: String(message),
   }
-}
-
-function toJson(value: Value, type: ColumnType): Value {
-  const convert = descriptorOf(type.scalar).toJson
-  if (convert === undefined) return value
-  if (Array.isArray(value)) return value.map((item) => toJson(item, type))
-  return typeof value === 'string' ? convert(value) : value
 }

@@ -58,8 +58,10 @@ test('rejects a definition that does not compile with its paths', async () => {
 test('kills a runaway preview at the limit and frees its slot', async () => {
   workers = newWorkers(300)
   const results = await Promise.all(Array.from({ length: 4 }, () => workers.run(runaway, 'a', never)))
-  for (const { success, errors } of results)
+  for (const { success, errors, executionTimeMs } of results) {
     expect({ success, errors }).toMatchObject({ success: false, errors: [{ code: 'timeout' }] })
+    expect(executionTimeMs).toBeGreaterThanOrEqual(300)
+  }
   workers = newWorkers()
   expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
 })
@@ -81,7 +83,11 @@ test.skipIf(process.platform !== 'linux')('a process that dies costs its own pre
   const run = workers.run(runaway, 'a', never)
   await until('the process', () => children().length > 0)
   for (const pid of children()) process.kill(pid, 'SIGKILL')
-  expect(await run).toMatchObject({ success: false, errors: [{ code: 'view_failed' }] })
+  expect(await run).toMatchObject({
+    success: false,
+    errors: [{ code: 'view_failed' }],
+    executionTimeMs: expect.toSatisfy((elapsed) => elapsed > 0),
+  })
   expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
 })
 

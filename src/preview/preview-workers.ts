@@ -12,9 +12,9 @@ import { Semaphore } from '#lib/semaphore.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { previewLimits } from '#model/limits.ts'
-import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
+import type { DefinedPreview, PreviewIssue, PreviewResult } from '#model/preview.ts'
 import type { Suggestion } from '#model/suggestion.ts'
-import { failedPreview, timeoutIssue } from './failed-preview.ts'
+import { failedPreview, timeoutIssue, toMicroseconds } from './failed-preview.ts'
 import type { PreviewReply, PreviewRequest, PreviewTask, SampleSource } from './preview-protocol.ts'
 
 const workerLimits = {
@@ -31,6 +31,15 @@ const workerLimits = {
 export type PreviewWorkersOptions = { readonly clock: Clock; readonly logger: Logger; readonly timeoutMs?: number }
 
 type TimedOut = { readonly timedOutAfterMs: number }
+
+type TimedReply = { readonly reply: PreviewReply | TimedOut; readonly elapsedMs: number }
+
+const processFailed: PreviewIssue = {
+  sample_index: null,
+  column: null,
+  code: 'view_failed',
+  message: 'the preview process failed; try again',
+}
 
 type Idle = { readonly child: ChildProcess; readonly cancelTimer: () => void }
 
@@ -64,25 +73,20 @@ export class PreviewWorkers implements Service {
 
   /** Throws validation_error for a definition that does not compile, unavailable after waiting too long, and the signal's reason. */
   async run(preview: DefinedPreview, account: string, signal: AbortSignal): Promise<PreviewResult> {
-    const answer = await this.#ask({ preview }, account, signal)
-    if ('result' in answer) return answer.result
-    if ('timedOutAfterMs' in answer) return failedPreview(timeoutIssue(answer.timedOutAfterMs))
-    return failedPreview({
-      sample_index: null,
-      column: null,
-      code: 'view_failed',
-      message: 'the preview process failed; try again',
-    })
+    const { reply, elapsedMs } = await this.#ask({ preview }, account, signal)
+    if ('result' in reply) return reply.result
+    const error = 'timedOutAfterMs' in reply ? timeoutIssue(reply.timedOutAfterMs) : processFailed
+    return { ...failedPreview(error), compiledSql: '', executionTimeMs: toMicroseconds(elapsedMs) }
   }
 
   /** Throws validation_error for samples that cannot be read, unavailable after waiting too long, and the signal's reason. */
   async suggest(source: SampleSource, account: string, signal: AbortSignal): Promise<Suggestion> {
-    const answer = await this.#ask({ suggest: source }, account, signal)
-    if ('suggestion' in answer) return answer.suggestion
+    const { reply } = await this.#ask({ suggest: source }, account, signal)
+    if ('suggestion' in reply) return reply.suggestion
     throw new AppError('validation_error', 'reading the samples exceeded the limits: send fewer samples')
   }
 
-  async #ask(request: PreviewRequest, account: string, signal: AbortSignal): Promise<PreviewReply | TimedOut> {
+  async #ask(request: PreviewRequest, account: string, signal: AbortSignal): Promise<TimedReply> {
     const ended = AbortSignal.any([signal, this.#stopping.signal])
     const permit = await this.#permit(account, ended)
     const running = this.#runOn(this.#take(), request, ended).finally(() => permit[Symbol.dispose]())
@@ -115,8 +119,9 @@ export class PreviewWorkers implements Service {
     }
   }
 
-  async #runOn(child: ChildProcess, request: PreviewRequest, ended: AbortSignal): Promise<PreviewReply | TimedOut> {
+  async #runOn(child: ChildProcess, request: PreviewRequest, ended: AbortSignal): Promise<TimedReply> {
     const { clock, logger, timeoutMs = previewLimits.timeoutMs } = this.#options
+    const startedAt = clock.monotonic()
     const { promise, resolve, reject } = Promise.withResolvers<PreviewReply | TimedOut>()
     const onExit = () => resolve({ crashed: 'the process ended' })
     const onEnded = () => reject(ended.reason)
@@ -133,11 +138,10 @@ export class PreviewWorkers implements Service {
       child.once('message', () => {
         isReusable = true
       })
-      const answer = await promise
-      if ('rejected' in answer)
-        throw new AppError('validation_error', answer.rejected.message, { errors: answer.rejected.errors })
-      if ('crashed' in answer) logger.error({ reason: answer.crashed }, 'preview failed')
-      return answer
+      const reply = await promise
+      if ('rejected' in reply) throw new AppError('validation_error', reply.rejected.message, { errors: reply.rejected.errors })
+      if ('crashed' in reply) logger.error({ reason: reply.crashed }, 'preview failed')
+      return { reply, elapsedMs: clock.monotonic() - startedAt }
     } finally {
       cancelTimer()
       child.removeAllListeners('message')

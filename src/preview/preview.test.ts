@@ -32,15 +32,50 @@ describe('a preview', () => {
       { event: 'a', amount: 1.5, count: 3 },
     ])
     expect(result).toMatchObject({ success: true, rowCount: 3, warnings: [], errors: [] })
-    expect(result.rows[0]).toMatchObject({ event: 'a', amount: 1.5, count: 3, tags: [1, 2], at: '2026-11-20 08:00:00.5' })
+    expect(result.rows[0]).toMatchObject({ event: 'a', amount: 1.5, count: '3', tags: [1, 2], at: '2026-11-20T08:00:00.500000Z' })
     expect(result.rows[1]).toMatchObject({ event: 'b', amount: null, count: '9007199254740993', tags: null })
     expect(result.columns.slice(0, 4)).toEqual([
       { name: 'event', type: 'VARCHAR', nullCount: 0, totalCount: 3, nullRate: 0, sampleValues: ['a', 'b'] },
       { name: 'amount', type: 'DOUBLE', nullCount: 1, totalCount: 3, nullRate: 1 / 3, sampleValues: [1.5] },
-      { name: 'count', type: 'BIGINT', nullCount: 0, totalCount: 3, nullRate: 0, sampleValues: [3, '9007199254740993'] },
+      { name: 'count', type: 'BIGINT', nullCount: 0, totalCount: 3, nullRate: 0, sampleValues: ['3', '9007199254740993'] },
       { name: 'tags', type: 'INTEGER[]', nullCount: 2, totalCount: 3, nullRate: 2 / 3, sampleValues: [[1, 2]] },
     ])
     expect(result.executionTimeMs).toBeGreaterThan(0)
+  })
+
+  test.each([
+    ['BOOLEAN', true, true],
+    ['TINYINT', -7, -7],
+    ['UINTEGER', 4_294_967_295, 4_294_967_295],
+    ['BIGINT', 1, '1'],
+    ['UBIGINT', 1, '1'],
+    ['HUGEINT', 1, '1'],
+    ['UHUGEINT', 1, '1'],
+    ['DECIMAL(9,2)', 1, '1.00'],
+    ['FLOAT', 0.1, 0.1],
+    ['FLOAT', 16_777_217, 16_777_216],
+    ['FLOAT', '3.4028235e38', 3.4028235e38],
+    ['FLOAT', '1e-45', 1e-45],
+    ['FLOAT', '-0.0', 0],
+    ['FLOAT', 'inf', 'Infinity'],
+    ['DOUBLE', 0.1, 0.1],
+    ['DOUBLE', 'nan', 'NaN'],
+    ['VARCHAR', 1.5, '1.5'],
+    ['DATE', '12345-01-02', '+012345-01-02'],
+    ['DATE', '0044-03-15 (BC)', '-000043-03-15'],
+    ['TIME', '08:30:00.5', '08:30:00.5'],
+    ['TIMESTAMP', '2026-11-20', '2026-11-20T00:00:00.000000Z'],
+    ['TIMESTAMP', '2026-11-20T08:00:00.5+02:00', '2026-11-20T06:00:00.500000Z'],
+    ['TIMESTAMPTZ', '2026-11-20T08:00:00.5+02:00', '2026-11-20T06:00:00.500000Z'],
+    ['UUID', 'F81D4FAE7DEC11D0A76500A0C91E6BF6', 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'],
+    ['JSON', { a: [1] }, '{"a":[1]}'],
+    ['BIGINT[]', [1, null], ['1', null]],
+    ['FLOAT[]', [0.1, 'nan'], [0.1, 'NaN']],
+    ['TIMESTAMP[][]', [['2026-11-20T08:00:00Z']], [['2026-11-20T08:00:00.000000Z']]],
+  ])('shows %s %j in the form of the type', async (type, v, expected) => {
+    const { rows, columns } = await preview([column('v', type)], [{ v }])
+    expect(rows).toEqual([{ v: expected }])
+    expect(columns[0]?.sampleValues).toEqual([expected])
   })
 
   test('gives the reason for each sample that goes to the dead letter queue', async () => {
@@ -63,6 +98,15 @@ describe('a preview', () => {
     expect(result.warnings).toEqual([
       { sample_index: 1, column: 'n', code: 'cast_failed', message: expect.stringContaining('the value "many"') },
     ])
+  })
+
+  test('quotes a list of values as JSON, also in errors', async () => {
+    const column = (name: string) => ({ name, type: 'INTEGER[]', path: '$.l[*].n' })
+    const { errors, warnings } = await preview([column('w')], [{ l: [{ n: 1 }, { n: 'x' }] }, { l: [{ n: 1 }] }])
+    expect(errors).toEqual([])
+    expect(warnings[0]?.message).toContain(JSON.stringify('["1","x"]'))
+    const refused = await preview([{ ...column('e'), required: true }], [{ l: [{ n: 1 }, { n: 'x' }] }, { l: [{ n: 1 }] }])
+    expect(refused.errors[0]?.message).toContain(JSON.stringify('["1","x"]'))
   })
 
   test('warns once about a path that no sample has, also for lists and the envelope', async () => {
@@ -129,6 +173,7 @@ describe('a preview', () => {
     )
     expect(result).toMatchObject({ success: false, rows: [], errors: [{ sample_index: null, code: 'timeout' }] })
     expect(result.compiledSql).toMatch(/^SELECT/)
+    expect(result.executionTimeMs).toBeGreaterThanOrEqual(1)
   })
 
   test('reports rows that are too large for a response', async () => {

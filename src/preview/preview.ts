@@ -7,19 +7,16 @@
 import { StatementTimeout } from '#duckdb/database.ts'
 import { quoteIdentifier } from '#duckdb/quote.ts'
 import type { Clock } from '#lib/clock.ts'
-import type { DefinedPreview, PreviewIssue, PreviewResult } from '#model/preview.ts'
+import type { DefinedPreview, PreviewIssue, PreviewResult, TriedView } from '#model/preview.ts'
 import { compileView } from '#views/compile.ts'
 import type { CompiledView } from '#views/compiled-view.ts'
 import { extractionSql, verdicts } from '#views/extraction.ts'
 import { decideSamples, ResultTooLarge } from './decide-samples.ts'
-import { failedPreview, timeoutIssue } from './failed-preview.ts'
+import { failedPreview, timeoutIssue, toMicroseconds } from './failed-preview.ts'
 import { formatSql } from './format-sql.ts'
 import { columnStatistics, issue, warningsOf } from './preview-report.ts'
 
 export type PreviewOptions = { readonly clock: Clock; readonly timeoutMs: number }
-
-/** The result of a preview without its SQL and its execution time. */
-export type TriedView = Omit<PreviewResult, 'compiledSql' | 'executionTimeMs'>
 
 /** Throws AppError validation_error for a definition that does not compile. Later failures are in `errors`. */
 export async function previewView({ definition, samples }: DefinedPreview, options: PreviewOptions): Promise<PreviewResult> {
@@ -29,7 +26,7 @@ export async function previewView({ definition, samples }: DefinedPreview, optio
   const view = await compileView(definition)
   const compiledSql = formatSql(acceptedRowsSql(view))
   const tried = await tryView(view, samples, { clock, timeoutMs: timeoutMs - elapsedMs() }, timeoutMs)
-  return { ...tried, compiledSql, executionTimeMs: Math.round(elapsedMs() * 1000) / 1000 }
+  return { ...tried, compiledSql, executionTimeMs: toMicroseconds(elapsedMs()) }
 }
 
 /** Applies the view to the samples. `limitMs` is the time limit that an error names. */

@@ -230,11 +230,17 @@ function castNulls({ columns }: ViewRules, slots: readonly Slot[], mask: number)
   return bits.length === 0 ? 'CAST(0 AS BIGINT)' : bits.join(' + ')
 }
 
+/** SQL for the beginning of a text, from SQL for what was read at the column's path. A list that [*] made is quoted as JSON. */
+export function quotedText(text: string, { path }: Pick<CompiledColumn, 'path'>): string {
+  const printed = path.from === 'record' && path.hasEach ? `to_json(${text})` : text
+  return `left(CAST(${printed} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX})`
+}
+
 /** SQL for the beginning of the text whose cast failed, in rows with such a verdict. */
 function failedText({ columns }: ViewRules, view: number, slots: readonly Slot[]): string {
-  const cases = columns.flatMap(({ type, required, castFailures }, index) =>
-    (required || castFailures === 'dlq') && !acceptsAnyText(type)
-      ? [`WHEN ${castFailed(index)} THEN left(CAST(${slots[index]?.text} AS VARCHAR), ${FAILED_TEXT_CHARS_MAX})`]
+  const cases = columns.flatMap((column, index) =>
+    (column.required || column.castFailures === 'dlq') && !acceptsAnyText(column.type)
+      ? [`WHEN ${castFailed(index)} THEN ${quotedText(slots[index]?.text ?? '', column)}`]
       : [],
   )
   if (cases.length === 0) return 'CAST(NULL AS VARCHAR)'

@@ -1,7 +1,9 @@
 /** Edge values of every type in real Parquet, read by two independent readers. */
+import { dirname } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Database, type Value } from '#duckdb/database.ts'
+import { queryParquet } from '#duckdb/query-parquet.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { MiB } from '#lib/bytes.ts'
 import type { Column } from '#model/definition.ts'
@@ -266,6 +268,9 @@ describe('column names', () => {
     '1st',
     ' ',
     'x'.repeat(255),
+    'constructor',
+    'toString',
+    'hasOwnProperty',
   ]
   const names = [...words, ...ours, ...odd]
 
@@ -279,6 +284,20 @@ describe('column names', () => {
     const filters = [condition.slice(0, 20), condition.slice(20)].map((some) => ({ condition: some.join(' AND ') }))
     const { counts } = await decide({ columns, filters }, [record, '{"c0":1}'])
     expect(counts).toMatchObject({ accepted: 1, dropped: 1 })
+  })
+
+  test('of objects in JavaScript reach the Parquet file and the quality of the columns', async () => {
+    const odd = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf']
+    const columns = odd.map((name) => ({ name, type: 'BIGINT', path: `$.${name}` }))
+    const filters = [{ condition: `${odd[0]} = 0 AND "${odd[1]}" = 1` }]
+    const record = `{${odd.map((name, index) => `"${name}":${index}`).join()}, "toJSON": {"__proto__": 7}}`
+    const { rows, quality } = await decide({ columns, filters }, [record], [], async (path) => {
+      const { columns: names } = await queryParquet({ directories: [dirname(path)], sql: `SELECT * FROM ${quoteLiteral(path)}` })
+      expect(names).toEqual(odd)
+    })
+    expect(rows).toEqual([odd.map((_, index) => String(index))])
+    expect(quality.columns.map(({ name, min, max }) => [name, min, max])).toEqual(odd.map((name, n) => [name, `${n}`, `${n}`]))
+    expect(quality.unmapped.map(({ path }) => path)).toEqual(['$.toJSON'])
   })
 
   test('work for a hundred columns of all types', async () => {

@@ -72,6 +72,20 @@ describe('POST /v1/views/preview', () => {
     expect(answer).toMatchObject({ status: 200, body: { success: true, rowCount: 100 } })
   })
 
+  test.each(['json', 'yaml'])('200 with columns of any name, from %s', async (format) => {
+    const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf']
+    const columns = names.map((name) => ({ name, type: 'BIGINT', path: `$.${name}`, required: true }))
+    const filters = [{ condition: '__proto__ = 1 AND "constructor" = 2 AND toString = 3' }]
+    const answer = await preview(await control().newAccount(), {
+      definition: JSON.stringify({ columns, filters }),
+      format,
+      samples: ['{"__proto__":1,"constructor":2,"toString":3,"hasOwnProperty":4,"valueOf":5}', '{"__proto__":{"constructor":7}}'],
+    })
+    expect(answer).toMatchObject({ status: 200, body: { rowCount: 1, errors: [{ sample_index: 1, column: '__proto__' }] } })
+    expect(Object.entries(answer.body.rows[0])).toEqual(columns.map(({ name }, index) => [name, String(index + 1)]))
+    expect(answer.body.columns.map(({ name }: { name: string }) => name)).toEqual(columns.map(({ name }) => name))
+  })
+
   test('401', async () => {
     expect(await preview((await control().newAccount()).as('nobody'))).toMatchObject({ status: 401 })
   })

@@ -3,6 +3,7 @@
  *
  * To add a type, add an entry, its row to the table in docs/views.md, and its values to views/values-in-parquet.test.ts.
  */
+import { toIsoDate, toIsoInstant } from './iso-dates.ts'
 import { byBytes, dateOrder, exactOrder, floatOrder, instantOrder, textOrder, type ValueOrder } from './orders.ts'
 import { instantFromText, isFiniteText, isTimeOfDay, isZonelessText, timeOfDayFromText } from './text-casts.ts'
 
@@ -31,13 +32,15 @@ export type TypeDescriptor = {
   /** The type that values have in a filter. */
   readonly filteredAs?: 'TIMESTAMP'
 
+  readonly isNumber?: true
+
   /** Order of the values, for minimum and maximum. Types without an order have neither. */
   readonly order?: ValueOrder
-  /** The JSON value in a preview, from DuckDB's text. The text itself if not set. */
+  /** The JSON form of a value, from its text. If not set, the value as DuckDB's client returns it: integers beyond 32 bits and decimals are text. */
   readonly toJson?: (text: string) => string | number
 }
 
-const integer: TypeDescriptor = { order: exactOrder, toJson: numberIfExact }
+const integer: TypeDescriptor = { isNumber: true, order: exactOrder }
 // Parquet has no 128-bit integers, and DuckDB would write them as inexact doubles.
 const hugeInteger: TypeDescriptor = { ...integer, storedAs: { scalar: 'DECIMAL', decimal: { precision: 38, scale: 0 } } }
 const finite = (value: string): string => `CASE WHEN isfinite(${value}) THEN ${value} END`
@@ -54,11 +57,11 @@ export const descriptors = {
   UINTEGER: integer,
   UBIGINT: integer,
   UHUGEINT: hugeInteger,
-  FLOAT: { aliases: ['REAL'], order: floatOrder },
-  DOUBLE: { order: floatOrder },
-  DECIMAL: { aliases: ['NUMERIC'], defaultDecimal: { precision: 18, scale: 3 }, order: exactOrder },
+  FLOAT: { aliases: ['REAL'], isNumber: true, order: floatOrder, toJson: shortestFloat },
+  DOUBLE: { isNumber: true, order: floatOrder },
+  DECIMAL: { aliases: ['NUMERIC'], defaultDecimal: { precision: 18, scale: 3 }, isNumber: true, order: exactOrder },
   VARCHAR: { aliases: ['STRING', 'TEXT'], acceptsAnyText: true, fromText: (text) => text, order: textOrder },
-  DATE: { portable: finite, listGuard: isFiniteText, order: dateOrder },
+  DATE: { portable: finite, listGuard: isFiniteText, order: dateOrder, toJson: toIsoDate },
   TIME: {
     fromText: timeOfDayFromText,
     portable: (value) => `nullif(${value}, TIME '24:00:00')`,
@@ -72,6 +75,7 @@ export const descriptors = {
     listVia: 'TIMESTAMPTZ',
     listGuard: isZonelessText,
     order: instantOrder,
+    toJson: toIsoInstant,
   },
   TIMESTAMPTZ: {
     aliases: ['TIMESTAMP WITH TIME ZONE'],
@@ -80,6 +84,7 @@ export const descriptors = {
     listGuard: isZonelessText,
     filteredAs: 'TIMESTAMP',
     order: instantOrder,
+    toJson: toIsoInstant,
   },
   UUID: { order: byBytes },
   JSON: { readsJson: true, acceptsAnyText: true },
@@ -88,8 +93,10 @@ export const descriptors = {
 
 export type ScalarName = keyof typeof descriptors
 
-/** Returns a number if JavaScript represents it exactly. */
-function numberIfExact(text: string): number | string {
-  const number = Number(text)
-  return Number.isSafeInteger(number) ? number : text
+/** Returns the shortest decimal that reads back as the same 32-bit number. NaN and infinities stay text. */
+function shortestFloat(text: string): number | string {
+  const exact = Number(text)
+  if (!Number.isFinite(exact)) return text
+  const digits = [1, 2, 3, 4, 5, 6, 7, 8].find((count) => Math.fround(Number(exact.toPrecision(count))) === exact)
+  return Number(exact.toPrecision(digits ?? 9))
 }
