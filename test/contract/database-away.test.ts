@@ -48,7 +48,7 @@ test('SQLite on a full disk: 503 for writes, the log names the disk, and writes 
   app.post('/', () =>
     transact(store, async (db) => {
       for (let written = 0; written < 10; written += 1)
-        await insertAccount(db, { id: newId(), name: 'x'.repeat(4096), external_id: newId() }, 0)
+        await insertAccount(db, { id: newId(), name: newId() + 'x'.repeat(4096), external_id: newId() }, 0)
       return {}
     }),
   )

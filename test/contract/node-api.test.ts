@@ -140,7 +140,13 @@ describe('POST /internal/v1/snapshot', () => {
     const { id, bucket, prefix, region: bucketRegion, role_arn, external_id, kms_key_arn, path_style } = destination
     expect(snapshot.endpoints).toEqual([
       {
-        ...{ id: endpoint.id, account_id: account.account_id, ingest_host: null, desired_state: 'active' },
+        ...{
+          id: endpoint.id,
+          account_id: account.account_id,
+          account_suspended: false,
+          ingest_host: null,
+          desired_state: 'active',
+        },
         ...{
           segment_bytes: 67_108_864,
           segment_max_age_seconds: 2,
