@@ -24,11 +24,16 @@ ul { margin: 0; padding-left: 1.2rem }
 li { margin: .5rem 0 }
 a { color: var(--accent) }
 code, pre { font: .9em/1.6 ui-monospace, Menlo, Consolas, monospace; background: var(--box); border-radius: .35rem }
-code { padding: .1em .35em; overflow-wrap: anywhere }
+code { padding: .1em .35em; overflow-wrap: anywhere; box-decoration-break: clone; -webkit-box-decoration-break: clone }
 pre { padding: .9rem 1rem; overflow-x: auto; border: 1px solid var(--line) }
 pre code { padding: 0; background: none; overflow-wrap: normal }
-table { width: 100%; border-collapse: collapse }
+table { width: 100%; margin-top: 1.25rem; border-collapse: collapse }
 td { padding: .55rem .75rem .55rem 0; border-top: 1px solid var(--line); vertical-align: top }
+@media (max-width: 36rem) {
+  tr { display: block; padding: .55rem 0; border-top: 1px solid var(--line) }
+  td { padding: 0 .5rem 0 0; border: 0 }
+  td:last-child { display: block }
+}
 footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .9rem }
 `
 
