@@ -10,7 +10,6 @@ import { errorMessage } from '#lib/error-message.ts'
 import { Backoff } from '#lib/retry.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { DeliveryRun } from '../delivery-run.ts'
 import type { Endpoints } from '../endpoints.ts'
 import { deliveryLimits } from '../limits.ts'
 
@@ -29,6 +28,7 @@ export class ConfigurationCheck {
   /** On the monotonic clock. After a start, control may still be starting too, until it was reached once. */
   #startUntil: number
   #isAway = false
+  #isWarned = false
   #running: Promise<Answer> = Promise.resolve({ isCurrent: false, isAway: false, reason: '' })
   /** Begins when the running one has ended. */
   #next: Promise<Answer> | undefined
@@ -39,7 +39,7 @@ export class ConfigurationCheck {
   }
 
   /** Resolves when the configuration is the newest, or control is away. Throws only the signal's reason. */
-  async waitUntilCurrent({ signal, report }: Pick<DeliveryRun, 'signal' | 'report'>): Promise<void> {
+  async waitUntilCurrent(signal: AbortSignal): Promise<void> {
     const { endpoints, clock, logger } = this.#options
     if (this.#isAway) return void this.#ask()
     const until = Math.max(this.#startUntil, clock.monotonic() + deliveryLimits.configurationWaitMsMax)
@@ -50,13 +50,13 @@ export class ConfigurationCheck {
       await settlesBefore(asked, signal)
       signal.throwIfAborted()
       const { isCurrent, isAway, reason } = await asked
-      if (isCurrent) return report(null)
+      if (isCurrent) return
       if (clock.monotonic() >= until) {
         this.#isAway = isAway
-        logger.warn({ reason }, 'configuration not confirmed by control; using the last one')
-        return report(null)
+        if (!this.#isWarned) logger.warn({ reason }, 'configuration not confirmed by control; using the last one')
+        this.#isWarned = true
+        return
       }
-      report(`waits to ask control for the views of the endpoint: ${reason}`)
       await sleep(clock, delay.next(), AbortSignal.any([signal, updated]))
     }
   }
@@ -76,6 +76,7 @@ export class ConfigurationCheck {
       const isCurrent = await this.#options.isCurrent(AbortSignal.timeout(deliveryLimits.lookupTimeoutMs))
       this.#isAway = false
       this.#startUntil = 0
+      if (isCurrent) this.#isWarned = false
       return { isCurrent, isAway: false, reason: 'this node is fetching a newer configuration' }
     } catch (error) {
       return { isCurrent: false, isAway: true, reason: errorMessage(error) }

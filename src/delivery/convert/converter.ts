@@ -100,7 +100,7 @@ export class Converter {
 
   async #convert({ id, name, sealedAt }: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     const { builds, crashes, endpoints, configuration } = this.#options
-    await configuration.waitUntilCurrent(run)
+    await configuration.waitUntilCurrent(run.signal)
     // A suspect is converted alone, and right after something else, so that another crash is certainly caused by it.
     const isSuspect = crashes.isSuspect(id)
     using _permit = await builds.acquire(isSuspect ? builds.capacity : 1, run.signal)
