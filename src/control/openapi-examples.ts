@@ -185,8 +185,8 @@ const dlqFile = {
   download_url: 'https://inlet.example.com/objects/example-lake/raw/events/…?expires=1795168530&signature=…',
 }
 
-const counts = { processed: 1_000, accepted: 880, dropped: 103, dlq: 17 }
-const all_time = { processed: 52_000, accepted: 46_000, dropped: 5_900, dlq: 100 }
+const counts = { processed: 1_000, accepted: 880, dropped: 103, dlq: 17, failed: 0 }
+const all_time = { processed: 52_000, accepted: 46_000, dropped: 5_900, dlq: 100, failed: 0 }
 const rates = { error_rate_pct: 1.7, has_errors: true }
 const columnDetail = {
   columns: [
@@ -222,7 +222,7 @@ const job = {
   from: '2026-11-01T00:00:00.000Z',
   to: null,
   segments: { total: 1_440, done: 320, skipped: 4, failed: 0 },
-  counters: { processed: 320_000, accepted: 301_200, dropped: 18_700, dlq: 100 },
+  counters: { processed: 320_000, accepted: 301_200, dropped: 18_700, dlq: 100, failed: 0 },
   created_by: actor,
   created_at: at,
   started_at: at,

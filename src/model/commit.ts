@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Id } from './id.ts'
 import { pageLimits } from './limits.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
+import { isComplete } from './view-metrics.ts'
 import { ViewQuality } from './view-quality.ts'
 
 /** A file created from a segment, as stored in the bucket. `key` is the whole object key, prefix included. */
@@ -20,24 +21,28 @@ export type ArtifactFile = z.infer<typeof ArtifactFile>
 export const ArtifactFiles = z.record(z.string(), ArtifactFile)
 export type ArtifactFiles = z.infer<typeof ArtifactFiles>
 
-/** The outcome of one view version for one segment. Law: processed = accepted + dropped + dlq. */
-export const ViewOutcome = z.object({
-  view_id: Id,
-  view_name: z.string(),
-  view_version: z.int(),
-  processed: z.int().min(0),
-  accepted: z.int().min(0),
-  dropped: z.int().min(0),
-  dlq: z.int().min(0),
-  /** Values that became NULL because their cast failed. */
-  cast_nulls: z.int().min(0),
-  /** DLQ rows by code. An optional view that failed as a whole has `view_failed`. */
-  errors: z.record(z.string(), z.int().min(0)),
-  /** One message as an example, or null. */
-  last_error: z.object({ code: z.string(), message: z.string(), at: Timestamp }).nullable(),
-  /** Missing if the view failed as a whole, and in commits from older nodes. */
-  quality: ViewQuality.optional(),
-})
+/** The outcome of one view version for one segment. Law: processed = accepted + dropped + dlq + failed. */
+export const ViewOutcome = z
+  .object({
+    view_id: Id,
+    view_name: z.string(),
+    view_version: z.int(),
+    processed: z.int().min(0),
+    accepted: z.int().min(0),
+    dropped: z.int().min(0),
+    dlq: z.int().min(0),
+    /** All records, if the view failed on the segment as a whole; otherwise 0. */
+    failed: z.int().min(0),
+    /** Values that became NULL because their cast failed. */
+    cast_nulls: z.int().min(0),
+    /** DLQ rows by code, and failed records as `view_failed`. */
+    errors: z.record(z.string(), z.int().min(0)),
+    /** One message as an example, or null. */
+    last_error: z.object({ code: z.string(), message: z.string(), at: Timestamp }).nullable(),
+    /** Missing if the view failed as a whole, and in commits from older nodes. */
+    quality: ViewQuality.optional(),
+  })
+  .refine(isComplete, 'processed must be accepted + dropped + dlq + failed')
 export type ViewOutcome = z.infer<typeof ViewOutcome>
 
 /** A delivered segment, as its node reports it and as its marker stores it. */

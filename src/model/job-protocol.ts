@@ -66,8 +66,8 @@ const unitName = { lease_id: Id, job_id: Id, commit_id: z.string() }
 export const UnitReport = z.discriminatedUnion('outcome', [
   /** The artifacts and their marker are in the bucket. */
   z.strictObject({ ...unitName, outcome: z.literal('done'), artifacts: ArtifactFiles, view: ViewOutcome }),
-  /** A retry would fail too. */
-  z.strictObject({ ...unitName, outcome: z.literal('failed'), reason }),
+  /** A retry would fail too. `records` have no outcome because the view failed as a whole; 0 if something else failed. */
+  z.strictObject({ ...unitName, outcome: z.literal('failed'), reason, records: z.int().min(0) }),
   /** A retry may succeed. */
   z.strictObject({ ...unitName, outcome: z.literal('retry'), reason }),
   /** The process is stopping. */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Id } from './id.ts'
 import { PageQuery } from './page.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
+import { ViewCounts } from './view-metrics.ts'
 
 /**
  * - `backfill`: applies a view version to segments that were committed without it
@@ -45,9 +46,7 @@ export const Job = z.object({
   segments: z
     .object({ total: z.int(), done: z.int(), skipped: z.int(), failed: z.int() })
     .meta({ description: 'skipped: there was nothing to do or nothing to read; see `reasons`' }),
-  counters: z
-    .object({ processed: z.int(), accepted: z.int(), dropped: z.int(), dlq: z.int() })
-    .meta({ description: 'rows of this job alone; the metrics of the view count live delivery only' }),
+  counters: ViewCounts.meta({ description: 'rows of this job alone; the metrics of the view count live delivery only' }),
   created_by: z.string(),
   created_at: Timestamp,
   started_at: Timestamp.nullable().meta({ description: 'when a node leased the first segment' }),

@@ -4,18 +4,19 @@ import { qualityLimits } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
 import { JsonKind } from './view-quality.ts'
 
-/** Law: processed = accepted + dropped + dlq. `dropped` counts rows that a filter removed. */
+const described = (description: string) => ({ description })
+
+/** Law: processed = accepted + dropped + dlq + failed. */
 export const ViewCounts = z.object({
-  processed: z.int().min(0),
+  processed: z.int().min(0).meta(described('`accepted` + `dropped` + `dlq` + `failed`')),
   accepted: z.int().min(0),
-  dropped: z.int().min(0),
+  dropped: z.int().min(0).meta(described('rows that a filter removed')),
   dlq: z.int().min(0),
+  failed: z.int().min(0).meta(described('records of segments on which the view failed as a whole (`view_failed`)')),
 })
 export type ViewCounts = z.infer<typeof ViewCounts>
 
-const ErrorRate = z.number().meta({ description: 'share of DLQ rows in the processed rows of the last 24 hours, in per cent' })
-
-const described = (description: string) => ({ description })
+const ErrorRate = z.number().meta(described('share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent'))
 
 const ColumnWindow = z.object({
   values: z.int().meta(described('accepted rows that have a value in the column')),
@@ -100,24 +101,32 @@ export const ViewMetrics = z.object({
 })
 export type ViewMetrics = z.infer<typeof ViewMetrics>
 
-const zeroCounts: ViewCounts = { processed: 0, accepted: 0, dropped: 0, dlq: 0 }
+/** The counts of records whose conversion failed as a whole. */
+export function failedCounts(records: number): ViewCounts {
+  return { processed: records, accepted: 0, dropped: 0, dlq: 0, failed: records }
+}
+
+/** Whether every processed record is counted once. */
+export function isComplete({ processed, accepted, dropped, dlq, failed }: ViewCounts): boolean {
+  return processed === accepted + dropped + dlq + failed
+}
 
 export function sumCounts(counts: readonly ViewCounts[]): ViewCounts {
   return counts.reduce(
-    (sum, { processed, accepted, dropped, dlq }) => ({
+    (sum, { processed, accepted, dropped, dlq, failed }) => ({
       processed: sum.processed + processed,
       accepted: sum.accepted + accepted,
       dropped: sum.dropped + dropped,
       dlq: sum.dlq + dlq,
+      failed: sum.failed + failed,
     }),
-    zeroCounts,
+    failedCounts(0),
   )
 }
 
-/** Returns a share in per cent with two decimals. A view that failed as a whole processed nothing and counts as 100. */
-export function errorRatePct({ processed, dlq }: ViewCounts, errorCount: number): number {
-  if (processed === 0) return errorCount > 0 ? 100 : 0
-  return percentOf(dlq, processed)
+/** Returns a share in per cent with two decimals. */
+export function errorRatePct({ processed, dlq, failed }: ViewCounts): number {
+  return percentOf(dlq + failed, processed)
 }
 
 /** Returns a share in per cent with two decimals; 0 if the total is 0. */

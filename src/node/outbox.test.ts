@@ -159,6 +159,7 @@ describe('Outbox', () => {
       accepted: 0,
       dropped: 0,
       dlq: 0,
+      failed: 0,
       cast_nulls: 0,
     }
     const last_error = { code: 'view_failed', message: 'x'.repeat(3 * MiB), at: '2026-11-20T08:00:00.000Z' }

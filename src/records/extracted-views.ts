@@ -4,7 +4,7 @@ import type { CompiledView, NamedView } from '#views/compiled-view.ts'
 import { type Extraction, extractionSql } from '#views/extraction.ts'
 import type { Piece } from './pieces.ts'
 
-/** Law: processed = accepted + dropped + dlq. */
+/** Law: processed = accepted + dropped + dlq. A view that fails as a whole has no such counts. */
 export type RowCounts = {
   readonly processed: number
   readonly accepted: number

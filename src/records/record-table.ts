@@ -98,6 +98,11 @@ export class RecordTable {
     }
   }
 
+  /** Number of records that were appended. */
+  get recordCount(): number {
+    return this.#recordCount
+  }
+
   /** If true, call `flush` before appending the next record. */
   get isFull(): boolean {
     return this.#loading.isFull

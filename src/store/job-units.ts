@@ -5,7 +5,7 @@
  * The job's row is locked before a unit is changed, so that transactions cannot deadlock.
  */
 import { sql } from 'kysely'
-import type { ViewOutcome } from '#model/commit.ts'
+import { failedCounts, type ViewCounts } from '#model/view-metrics.ts'
 import { toStorableText } from './columns.ts'
 import { finishJob } from './jobs.ts'
 import { leaseLimits } from './limits.ts'
@@ -142,8 +142,9 @@ export async function findUnit(
 }
 
 export type UnitEnd =
-  | { readonly status: 'done'; readonly outcome: Pick<ViewOutcome, 'processed' | 'accepted' | 'dropped' | 'dlq'> }
-  | { readonly status: 'skipped' | 'failed'; readonly reason: string }
+  | { readonly status: 'done'; readonly outcome: ViewCounts }
+  /** `records`: those on which the view failed as a whole. */
+  | { readonly status: 'skipped' | 'failed'; readonly reason: string; readonly records?: number }
 
 /** Finishes a unit, counts it, and finishes the job after its last unit. The caller must have locked the job's row. */
 export async function finishUnit(
@@ -162,8 +163,7 @@ export async function finishUnit(
     .returning('commit_id')
     .executeTakeFirst()
   if (finished === undefined) return
-  const { processed, accepted, dropped, dlq } =
-    end.status === 'done' ? end.outcome : { processed: 0, accepted: 0, dropped: 0, dlq: 0 }
+  const { processed, accepted, dropped, dlq, failed } = end.status === 'done' ? end.outcome : failedCounts(end.records ?? 0)
   await db
     .updateTable('jobs')
     .set((row) => ({
@@ -172,6 +172,7 @@ export async function finishUnit(
       accepted: row('accepted', '+', accepted),
       dropped: row('dropped', '+', dropped),
       dlq: row('dlq', '+', dlq),
+      failed_records: row('failed_records', '+', failed),
       ...(end.status === 'failed' ? { last_error: reason } : {}),
     }))
     .where('id', '=', job_id)

@@ -52,7 +52,7 @@ export async function insertJob(db: Tx, account_id: string, job: NewJob, now: nu
     .executeTakeFirstOrThrow()
   const activeMax = jobLimits.activePerAccountMax
   if (active >= activeMax) throw new AppError('conflict', `the account has ${activeMax} unfinished jobs: cancel one, or wait`)
-  const none = { total: 0, done: 0, skipped: 0, failed: 0, processed: 0, accepted: 0, dropped: 0, dlq: 0 }
+  const none = { total: 0, done: 0, skipped: 0, failed: 0, processed: 0, accepted: 0, dropped: 0, dlq: 0, failed_records: 0 }
   const insert = db.insertInto('jobs').values({
     ...{ id, account_id, kind, status: 'running', view_id, from_view_id, endpoint_id, region, ...none, created_by },
     from_at: fromTimeOrNull(job.from),
@@ -219,7 +219,7 @@ type Row = Database['jobs'] & { view_name: string; view_version: number; from_ve
 
 function toJob(row: Row): Job {
   const { id, kind, status, view_id, view_name, view_version, from_version, endpoint_id, created_by, last_error } = row
-  const { total, done, skipped, failed, processed, accepted, dropped, dlq } = row
+  const { total, done, skipped, failed, processed, accepted, dropped, dlq, failed_records } = row
   return {
     ...{ id, view_id, view_name, view_version, from_version, endpoint_id, created_by, last_error },
     kind: kind as JobKind,
@@ -227,7 +227,7 @@ function toJob(row: Row): Job {
     from: toTimeOrNull(row.from_at),
     to: toTimeOrNull(row.to_at),
     segments: { total, done, skipped, failed },
-    counters: { processed, accepted, dropped, dlq },
+    counters: { processed, accepted, dropped, dlq, failed: failed_records },
     created_at: toTime(row.created_at),
     started_at: toTimeOrNull(row.started_at),
     finished_at: toTimeOrNull(row.finished_at),

@@ -167,6 +167,7 @@ export type Database = {
     accepted: number
     dropped: number
     dlq: number
+    failed: number
     cast_nulls: number
     errors: number
   }
@@ -177,6 +178,7 @@ export type Database = {
     accepted: number
     dropped: number
     dlq: number
+    failed: number
     cast_nulls: number
     errors: number
     last_error_at: number | null
@@ -211,6 +213,8 @@ export type Database = {
     accepted: number
     dropped: number
     dlq: number
+    /** Records of the failed units on which the view failed as a whole. */
+    failed_records: number
     created_by: string
     created_at: number
     started_at: number | null

@@ -12,7 +12,7 @@ import type { Db, Tx } from './store.ts'
 import { bucketStart, dayMs } from './view-buckets.ts'
 import { addViewQuality, removeViewQualityBefore } from './view-quality.ts'
 
-const counterColumns = ['processed', 'accepted', 'dropped', 'dlq', 'cast_nulls', 'errors'] as const
+const counterColumns = ['processed', 'accepted', 'dropped', 'dlq', 'failed', 'cast_nulls', 'errors'] as const
 
 /** Adds the outcomes of one new commit, made at `now` (epoch ms). */
 export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: readonly ViewOutcome[], now: number): Promise<void> {
@@ -70,9 +70,9 @@ export async function removeViewCountersBefore(db: Db, before: number): Promise<
 }
 
 function toCounts(endpoint_id: string, outcome: ViewOutcome) {
-  const { view_id, processed, accepted, dropped, dlq, cast_nulls } = outcome
+  const { view_id, processed, accepted, dropped, dlq, failed, cast_nulls } = outcome
   const errors = Object.values(outcome.errors).reduce((sum, count) => sum + count, 0)
-  return { view_id, endpoint_id, processed, accepted, dropped, dlq, cast_nulls, errors }
+  return { view_id, endpoint_id, processed, accepted, dropped, dlq, failed, cast_nulls, errors }
 }
 
 function toLastError({ last_error }: ViewOutcome) {
@@ -101,6 +101,7 @@ function sums(table: 'view_counters' | 'view_totals') {
     accepted: sum('accepted'),
     dropped: sum('dropped'),
     dlq: sum('dlq'),
+    failed: sum('failed'),
     cast_nulls: sum('cast_nulls'),
     errors: sum('errors'),
   }
@@ -117,7 +118,7 @@ function toMetrics(row: Row, recent: Counts | undefined): EndpointViewMetrics {
     endpoint_name: `${row.label}.${row.region}`,
     last_24h,
     all_time: sumCounts([row]),
-    error_rate_pct: errorRatePct(last_24h, errors),
+    error_rate_pct: errorRatePct(last_24h),
     has_errors: errors > 0,
     error_count_24h: errors,
     total_error_count: row.errors,
@@ -136,7 +137,7 @@ function aggregate(endpoints: readonly EndpointViewMetrics[]): ViewMetrics {
     aggregated: {
       last_24h,
       all_time: sumCounts(endpoints.map((endpoint) => endpoint.all_time)),
-      error_rate_pct: errorRatePct(last_24h, errors),
+      error_rate_pct: errorRatePct(last_24h),
       has_errors: errors > 0,
       total_error_count_24h: errors,
     },

@@ -130,7 +130,16 @@ describe('DELETE /v1/endpoints/{id}', () => {
     await account.post(`/v1/endpoints/${id}/views`, { view_id: view.id })
     const node = await TestNode.register(own, region)
     await node.snapshot()
-    const outcome = { view_id: view.id, view_name: 'events', view_version: 1, processed: 3, accepted: 3, dropped: 0, dlq: 0 }
+    const outcome = {
+      view_id: view.id,
+      view_name: 'events',
+      view_version: 1,
+      processed: 3,
+      accepted: 3,
+      dropped: 0,
+      dlq: 0,
+      failed: 0,
+    }
     const commit = aCommit(node.id, id, 0, { views: [{ ...outcome, cast_nulls: 0, errors: {}, last_error: null }] })
     await node.call('POST', 'commits', { commits: [commit] })
     expect(await account.delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 204 })

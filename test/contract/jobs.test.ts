@@ -72,14 +72,24 @@ function done(unit: any) {
   const file = (kind: string) => ({ key: `new/${kind}/${unit.commit.seq}`, bytes: 7, rows: 8, sha256: 'cd', ...ofView })
   const kind = `${name}/v${version}`
   const view: ViewOutcome = {
-    ...{ view_id: id, view_name: name, view_version: version, processed: 10, accepted: 8, dropped: 1, dlq: 1, cast_nulls: 0 },
+    ...{
+      view_id: id,
+      view_name: name,
+      view_version: version,
+      processed: 10,
+      accepted: 8,
+      dropped: 1,
+      dlq: 1,
+      failed: 0,
+      cast_nulls: 0,
+    },
     errors: { cast_failed: 1 },
     last_error: null,
   }
   return { outcome: 'done', artifacts: { [`views/${kind}`]: file('views'), [`dlq/${kind}`]: file('dlq') }, view }
 }
 
-const none = { processed: 0, accepted: 0, dropped: 0, dlq: 0 }
+const none = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 }
 
 describe('POST /v1/views/{id}/backfill', () => {
   test('202 with the job', async () => {
@@ -288,7 +298,7 @@ describe('the life cycle of a job', () => {
     expect(body).toMatchObject({
       status: 'running',
       segments: { total: 3, done: 1 },
-      counters: { processed: 10, accepted: 8, dropped: 1, dlq: 1 },
+      counters: { processed: 10, accepted: 8, dropped: 1, dlq: 1, failed: 0 },
     })
     expect(body.started_at).not.toBeNull()
     const { body: commits } = await account.get(`/v1/endpoints/${endpoint.id}/commits`)
@@ -351,10 +361,11 @@ describe('the life cycle of a job', () => {
     const { account, backfill, worker } = await furnished({ segments: 2 })
     const { body: job } = await backfill()
     const [bad, good] = (await worker.lease(8)).units
-    await worker.report(bad, { outcome: 'failed', reason: 'too large' })
+    await worker.report(bad, { outcome: 'failed', reason: 'too large', records: 10 })
     await worker.report(good, done(good))
     expect((await account.get(`/v1/jobs/${job.id}`)).body).toMatchObject({
       ...{ status: 'failed', last_error: 'too large', segments: { done: 1, failed: 1 } },
+      counters: { processed: 20, accepted: 8, dropped: 1, dlq: 1, failed: 10 },
       reasons: [{ outcome: 'failed', reason: 'too large', segments: 1 }],
     })
     await backfill()

@@ -22,7 +22,7 @@ async function furnished(on: TestControl = control(), columns: readonly object[]
   let seq = 0
   const report = async (endpoint_id: string, outcome: Partial<ViewOutcome>, others: readonly Partial<ViewOutcome>[] = []) => {
     seq += 1
-    const nothing = { processed: 0, accepted: 0, dropped: 0, dlq: 0, cast_nulls: 0, errors: {}, last_error: null }
+    const nothing = { processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0, cast_nulls: 0, errors: {}, last_error: null }
     const views = [outcome, ...others].map((each) => ({
       ...{ view_id: view.id, view_name: 'events', view_version: 1, ...nothing },
       ...each,
@@ -35,7 +35,9 @@ async function furnished(on: TestControl = control(), columns: readonly object[]
   return { account, view, first, second, report, path: `/v1/views/${view.id}/metrics` }
 }
 
-const counts = (processed: number, accepted: number, dropped: number, dlq: number) => ({ processed, accepted, dropped, dlq })
+const counts = (processed: number, accepted: number, dropped: number, dlq: number, failed = 0) => ({
+  ...{ processed, accepted, dropped, dlq, failed },
+})
 const lastError = { code: 'cast_failed', message: 'the value "x"', at: '2026-11-20T08:00:00.000Z' }
 
 describe('GET /v1/views/{id}/metrics', () => {
@@ -83,11 +85,15 @@ describe('GET /v1/views/{id}/metrics', () => {
     })
   })
 
-  test('200 reports a view that failed as a whole as an error', async () => {
+  test('200 counts the records of a view that failed as a whole as errors', async () => {
     const { account, first, report, path } = await furnished()
-    await report(first, { errors: { view_failed: 1 }, last_error: { ...lastError, code: 'view_failed' } })
+    const view_failed = { ...lastError, code: 'view_failed' }
+    await report(first, { ...counts(150, 0, 0, 0, 150), errors: { view_failed: 150 }, last_error: view_failed })
     expect(await account.get(path)).toMatchObject({
-      body: { endpoints: [{ error_rate_pct: 100, has_errors: true, last_error_code: 'view_failed' }] },
+      body: {
+        endpoints: [{ last_24h: counts(150, 0, 0, 0, 150), error_rate_pct: 100, last_error_code: 'view_failed' }],
+        aggregated: { all_time: counts(150, 0, 0, 0, 150), error_rate_pct: 100, has_errors: true },
+      },
     })
   })
 

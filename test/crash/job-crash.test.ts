@@ -75,7 +75,7 @@ describe('the delivery process dies', () => {
     const processed = kind === 'backfill' ? numbers.length : refused.length
     expect(await progress()).toMatchObject({
       ...{ status: 'succeeded', segments: { total: 1, done: 1 } },
-      counters: { processed, accepted: accepted.length, dropped: 0, dlq: processed - accepted.length },
+      counters: { processed, accepted: accepted.length, dropped: 0, dlq: processed - accepted.length, failed: 0 },
     })
     const rows = await readWithDuckDb(installation.artifacts(bucket, id, views))
     expect(rows.map(({ n }) => Number(n))).toEqual(accepted)

@@ -126,11 +126,12 @@ describe('a unit', () => {
     stores.fault = (key) => (key.endsWith('.json') ? 'refused' : undefined)
     expect(await runUnit(unit, options, never)).toMatchObject({ outcome: 'retry', reason: expect.stringContaining('SlowDown') })
     const broken = { ...view, definition: { columns: [{ name: 'n', type: 'NO_SUCH_TYPE', path: '$.n' }] } }
-    expect(await runUnit({ ...unit, view: broken }, options, never)).toMatchObject({ outcome: 'failed' })
+    expect(await runUnit({ ...unit, view: broken }, options, never)).toMatchObject({ outcome: 'failed', records: 10 })
     const gone = { ...unit.source, artifact: { ...unit.source.artifact, key: 'p/gone' } }
     expect(await runUnit({ ...unit, source: gone }, options, never)).toMatchObject({
       outcome: 'failed',
       reason: 'p/gone is no longer in the bucket',
+      records: 0,
     })
   })
 
@@ -222,7 +223,7 @@ describe('the worker', () => {
     await polls(2)
     expect(control.requests.at(-1)).toMatchObject({ max: 0, holding: units.slice(0, -1).map(({ lease_id }) => lease_id) })
     const [first] = units
-    running.get(first?.lease_id ?? '')?.({ outcome: 'failed', reason: 'why' })
+    running.get(first?.lease_id ?? '')?.({ outcome: 'failed', reason: 'why', records: 0 })
     await until('the last one', () => running.size === units.length)
     expect(control.reports).toMatchObject([{ lease_id: first?.lease_id, outcome: 'failed', reason: 'why' }])
     await worker.stop()

@@ -168,12 +168,12 @@ describeWith('processes', 'backfill', () => {
       const refused = byIndex(lab.dlq('dlq/numbers/v1'))
       expect(refused).toHaveLength(segments * 4)
       expect(byIndex(lab.dlq('dlq/numbers/v2'))).toEqual(refused.map((row) => ({ ...row, view_version: 2 })))
-      const counters = { processed: segments * 10, accepted: segments * 5, dropped: segments, dlq: segments * 4 }
+      const counters = { processed: segments * 10, accepted: segments * 5, dropped: segments, dlq: segments * 4, failed: 0 }
       expect(job.counters).toEqual(counters)
       const metrics = async (version: string) =>
         (await installation.ok('GET', `/v1/views/${version}/metrics`)).aggregated.all_time
       expect(await metrics(lab.first)).toEqual(counters)
-      expect(await metrics(same)).toEqual({ processed: 0, accepted: 0, dropped: 0, dlq: 0 })
+      expect(await metrics(same)).toEqual({ processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 })
       for (const commit of (await installation.ok('GET', `/v1/endpoints/${lab.endpointId}/commits`)).items) {
         expect(Object.keys(commit.artifacts)).toEqual(
           expect.arrayContaining(['views/numbers/v1', 'views/numbers/v2', 'dlq/numbers/v2']),
@@ -200,7 +200,7 @@ describeWith('processes', 'redrive', () => {
     const { id } = await lab.start('redrive', fixed)
     const job = await lab.untilFinished(id)
     expect(job).toMatchObject({ kind: 'redrive', from_version: 1, status: 'succeeded', segments: { done: segments } })
-    expect(job.counters).toEqual({ processed: segments * 4, accepted: segments, dropped: 0, dlq: segments * 3 })
+    expect(job.counters).toEqual({ processed: segments * 4, accepted: segments, dropped: 0, dlq: segments * 3, failed: 0 })
 
     const kind = 'numbers/v2/redrive-v1'
     const [raw] = [await readWithDuckDb(lab.files('parquet'), 'payload, ingested_at')]

@@ -47,7 +47,13 @@ test.concurrent('a preview agrees with delivery, and files of dead letters can b
   )
   expect(rows).toMatchObject(expected)
   const { aggregated } = await deployment().ok('GET', `/v1/views/${viewId}/metrics`)
-  expect(aggregated.all_time).toEqual({ processed: 5, accepted: preview.rowCount, dropped: 1, dlq: preview.errors.length })
+  expect(aggregated.all_time).toEqual({
+    processed: 5,
+    accepted: preview.rowCount,
+    dropped: 1,
+    dlq: preview.errors.length,
+    failed: 0,
+  })
 })
 
 test.concurrent('a paused endpoint rejects records, a resumed one accepts them', async () => {

@@ -104,6 +104,7 @@ export function anOutcome(view_id: string, change: Partial<ViewOutcome> = {}): V
     accepted: 6,
     dropped: 1,
     dlq: 3,
+    failed: 0,
     cast_nulls: 2,
     errors: { cast_failed: 2, missing_required: 1 },
     last_error: { code: 'cast_failed', message: 'no TIMESTAMP: "soon"', at: iso(t0) },

@@ -24,7 +24,7 @@ async function furnished(store: Store, segments = 4) {
 }
 
 const lease = () => ({ lease_id: newId(), node_id: newId(), incarnation: 'first' })
-const outcome = { processed: 10, accepted: 7, dropped: 2, dlq: 1 }
+const outcome = { processed: 10, accepted: 7, dropped: 2, dlq: 1, failed: 0 }
 const files = (view_id: string): ArtifactFiles => ({
   'views/events/v2': { key: 'v', bytes: 1, rows: 7, sha256: 'ab', view_id, view_version: 2 },
   'dlq/events/v2': { key: 'd', bytes: 1, rows: 1, sha256: 'ab', view_id, view_version: 2 },

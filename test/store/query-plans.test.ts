@@ -91,7 +91,7 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
   const rows = Array.from({ length: rowsPerAccount }, (_, index) => ({ id: newId(), at: t0 + 1 + index }))
   const destination = { account_id: account, bucket: 'lake', prefix: '', region: 'eu', role_arn: 'r', path_style: 0 }
   const numbers = { bytes: 1, rows: 1 }
-  const none = { processed: 1, accepted: 1, dropped: 0, dlq: 0, cast_nulls: 0, errors: 0 }
+  const none = { processed: 1, accepted: 1, dropped: 0, dlq: 0, failed: 0, cast_nulls: 0, errors: 0 }
   await transact(store, async (db) => {
     const commit = await db.selectFrom('commits').selectAll().where('endpoint_id', '=', endpoint).executeTakeFirstOrThrow()
     const like = await db.selectFrom('endpoints').selectAll().where('id', '=', endpoint).executeTakeFirstOrThrow()

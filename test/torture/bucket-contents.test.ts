@@ -38,7 +38,7 @@ async function putSegment(seq: number): Promise<string> {
   mkdirSync(join(buckets, 'lake', dirname(dlqKey)), { recursive: true })
   writeFileSync(join(buckets, 'lake', dlqKey), dlq)
   const destination = { id: endpointId, bucket: 'lake', region: 'local' }
-  const counts = { processed: 2, accepted: 0, dropped: 0, dlq: 2, cast_nulls: 0, errors: {}, last_error: null }
+  const counts = { processed: 2, accepted: 0, dropped: 0, dlq: 2, failed: 0, cast_nulls: 0, errors: {}, last_error: null }
   const artifacts = {
     parquet: { key, bytes: sizeOf(path), rows: 2, sha256: '' },
     'dlq/records/v1': { key: dlqKey, bytes: dlq.length, rows: 2, sha256: '' },

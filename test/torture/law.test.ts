@@ -9,7 +9,7 @@ const endpointId = '22222222-2222-4222-8222-222222222222'
 
 /** A segment that was delivered with a view: the last record is a dead letter. */
 function aSegment(seq: number, records: readonly string[]): Delivered {
-  const counts = { processed: records.length, accepted: records.length - 1, dropped: 0, dlq: 1 }
+  const counts = { processed: records.length, accepted: records.length - 1, dropped: 0, dlq: 1, failed: 0 }
   const view = { view_id: viewId, view_name: 'records', view_version: 1, ...counts, cast_nulls: 0, errors: {}, last_error: null }
   const file = { key: `parquet/${seq}`, bytes: 10, rows: records.length, sha256: '' }
   return {

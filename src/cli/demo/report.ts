@@ -80,9 +80,14 @@ async function describeDeadLetters(paths: readonly string[]): Promise<readonly s
 
 function describeCounters(viewName: string, commits: readonly SegmentCommit[]): readonly string[] {
   const outcomes = commits.flatMap(({ views }) => views)
-  const names = ['processed', 'accepted', 'dropped', 'dlq', 'cast_nulls'] as const
+  const names = ['processed', 'accepted', 'dropped', 'dlq', 'failed', 'cast_nulls'] as const
   const sums = names.map((name) => outcomes.reduce((sum, outcome) => sum + outcome[name], 0))
-  return ['Counters (processed = accepted + dropped + dlq)', '', formatTable(['view', ...names], [[viewName, ...sums]]), '']
+  return [
+    'Counters (processed = accepted + dropped + dlq + failed)',
+    '',
+    formatTable(['view', ...names], [[viewName, ...sums]]),
+    '',
+  ]
 }
 
 async function readMarkers(directory: string): Promise<readonly SegmentCommit[]> {

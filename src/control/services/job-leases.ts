@@ -144,7 +144,7 @@ export class JobLeases {
       }
       case 'failed':
         logger.warn({ job_id, commit_id, reason: report.reason }, 'job segment failed')
-        await finishUnit(db, report, { status: 'failed', reason: report.reason }, now)
+        await finishUnit(db, report, { status: 'failed', reason: report.reason, records: report.records }, now)
         break
       case 'retry':
         await recordJobError(db, job_id, report.reason)

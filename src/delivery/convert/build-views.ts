@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { BoundView } from '#model/snapshot.ts'
+import { failedCounts } from '#model/view-metrics.ts'
 import type { DecidedView, ExtractedViews } from '#records/extracted-views.ts'
 import type { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
@@ -67,7 +68,8 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
       fail(view, error)
     }
   }
-  return { files, views: [...outcomes, ...failed.map(({ view, error }) => failedOutcome(view, error, at()))], failed }
+  const failedOutcomes = failed.map(({ view, error }) => failedOutcome(view, table.recordCount, error, at()))
+  return { files, views: [...outcomes, ...failedOutcomes], failed }
 }
 
 async function buildView(
@@ -111,6 +113,7 @@ function outcomeOf({ view_id, name, version }: ViewToBuild, { counts, quality }:
     accepted,
     dropped,
     dlq,
+    failed: 0,
     cast_nulls: castNulls,
     errors: { ...errors },
     last_error: lastError === undefined ? null : { ...lastError, at },
@@ -118,17 +121,14 @@ function outcomeOf({ view_id, name, version }: ViewToBuild, { counts, quality }:
   }
 }
 
-function failedOutcome({ view_id, name, version }: ViewToBuild, error: unknown, at: string): ViewOutcome {
+function failedOutcome({ view_id, name, version }: ViewToBuild, records: number, error: unknown, at: string): ViewOutcome {
   return {
     view_id,
     view_name: name,
     view_version: version,
-    processed: 0,
-    accepted: 0,
-    dropped: 0,
-    dlq: 0,
+    ...failedCounts(records),
     cast_nulls: 0,
-    errors: { view_failed: 1 },
+    errors: { view_failed: records },
     last_error: { code: 'view_failed', message: firstLine(error), at },
   }
 }

@@ -194,6 +194,7 @@ describe('the files of a segment', () => {
       accepted: 2,
       dropped: 0,
       dlq: 2,
+      failed: 0,
       cast_nulls: 0,
       errors: { invalid_json: 1, missing_required: 1 },
       last_error: { code: 'invalid_json', message: 'the record is not valid JSON', at: expect.any(String) },
@@ -310,12 +311,12 @@ describe('views that fail', () => {
 
   test('an optional view is left out with an outcome, and the others are built', async () => {
     const broken = view('broken', [{ name: 'a', type: 'NO SUCH TYPE', path: '$' }])
-    const built = await build([frame('{"id":1}')], { views: [broken, ids] })
-    expect(kinds(built)).toEqual(['parquet: 1', 'views/ids/v2: 1'])
+    const built = await build([frame('{"id":1}\n{"id":2}')], { views: [broken, ids] })
+    expect(kinds(built)).toEqual(['parquet: 2', 'views/ids/v2: 2'])
     expect(built.failed.map(({ view: { name } }) => name)).toEqual(['broken'])
     expect(built.views.find(({ view_name }) => view_name === 'broken')).toMatchObject({
-      processed: 0,
-      errors: { view_failed: 1 },
+      ...{ processed: 2, accepted: 0, dropped: 0, dlq: 0, failed: 2 },
+      errors: { view_failed: 2 },
       last_error: { code: 'view_failed', message: 'the view definition cannot be compiled' },
     })
     await built.remove()

@@ -12,7 +12,7 @@ import { RecordTable } from '#records/record-table.ts'
 import { readStoredRecords, type StoredRecord } from '#records/stored-records.ts'
 import { scanSegment } from '#wal/segment-scan.ts'
 import { loadSegment } from '../convert/build.ts'
-import { buildViews } from '../convert/build-views.ts'
+import { buildViews, firstLine } from '../convert/build-views.ts'
 import { type BuiltFile, describeFile } from '../convert/built-file.ts'
 import { readDlqRows, withOriginalIndexes } from './dlq-rows.ts'
 import { jobWorkerLimits } from './limits.ts'
@@ -28,6 +28,17 @@ export type BuildUnitOptions = {
   readonly files: Files
   readonly clock: Clock
   readonly signal: AbortSignal
+}
+
+/** The view failed as a whole on the records of the unit. */
+export class UnitViewFailed extends Error {
+  override readonly name = 'UnitViewFailed'
+  readonly records: number
+
+  constructor(error: unknown, records: number) {
+    super(firstLine(error))
+    this.records = records
+  }
 }
 
 /** DuckDB's shares of the memory. As in a live build, it does not count all its allocations. A second instance reads Parquet. */
@@ -49,7 +60,7 @@ export async function buildUnit(
     const indexes = await load(table, options)
     const { id: view_id, ...rest } = unit.view
     const onFailure = (_: unknown, error: unknown): void => {
-      throw error
+      throw new UnitViewFailed(error, table.recordCount)
     }
     const at = () => isoTimestamp(clock.now())
     const { files, views } = await buildViews({ table, views: [{ view_id, ...rest }], directory, signal, at, onFailure })

@@ -23,7 +23,7 @@ import { firstLine } from '../convert/build-views.ts'
 import { type BuiltFile, describeFile } from '../convert/built-file.ts'
 import { isTransient, TransientError } from '../transient-error.ts'
 import { putArtifact } from '../upload/put-artifact.ts'
-import { buildUnit } from './build-unit.ts'
+import { buildUnit, UnitViewFailed } from './build-unit.ts'
 import { describeUnitMarker, encodeUnitMarker } from './unit-marker.ts'
 import { markerKindOf, segmentOf } from './unit-names.ts'
 
@@ -58,7 +58,8 @@ export async function runUnit(unit: Unit, options: UnitRunOptions, signal: Abort
   } catch (error) {
     signal.throwIfAborted()
     const reason = firstLine(error).slice(0, jobLimits.reasonCharsMax)
-    return { outcome: isTransient(error) ? 'retry' : 'failed', reason }
+    if (isTransient(error)) return { outcome: 'retry', reason }
+    return { outcome: 'failed', reason, records: error instanceof UnitViewFailed ? error.records : 0 }
   } finally {
     // A directory that stays is removed at the next start.
     if (directory !== undefined) await rm(directory, { recursive: true, force: true }).catch(() => undefined)
