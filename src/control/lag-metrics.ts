@@ -35,6 +35,12 @@ export function registerLagMetrics(registry: Registry, { readLags, clock, byEndp
       sum,
     ],
     ['parked_segments', 'sealed segments that cannot be converted', (lag: Lag) => lag.parked_segments, sum],
+    [
+      'logs_held_by_views',
+      'logs that a failing required view holds back',
+      (lag: Lag) => (lag.failing_view === null ? 0 : 1),
+      sum,
+    ],
     ['quarantined_segments', 'damaged files that were kept', (lag: Lag) => lag.quarantined_segments, sum],
     [
       'unowned_segments',

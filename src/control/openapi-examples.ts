@@ -356,6 +356,7 @@ export const examples: Readonly<Record<string, Example>> = {
           last_24h: counts,
           all_time,
           ...rates,
+          held_since: null,
           error_count_24h: 17,
           total_error_count: 100,
           last_error_at: at,

@@ -1,5 +1,6 @@
 import type { SegmentName } from '#model/artifact.ts'
 import type { DestinationTarget } from '#model/destination.ts'
+import type { FailingView } from '#model/node-protocol.ts'
 import type { SegmentRef } from './segments.ts'
 
 /** One segment on its way to its commit, as the pipeline starts it. */
@@ -9,8 +10,8 @@ export type DeliveryRun = {
   readonly mayBeCommitted: boolean
   /** Resolves when every earlier segment of the log is committed or parked. */
   readonly turn: Promise<unknown>
-  /** Reports what the segment waits for, or null once it continues. */
-  readonly report: (blockedBy: string | null) => void
+  /** Reports what the segment waits for, and the view if that is one, or null once it continues. */
+  readonly report: (blockedBy: string | null, failingView?: FailingView) => void
   readonly signal: AbortSignal
 }
 

@@ -4,7 +4,7 @@
  * Owns: which files count as what, and which of several reasons is reported. Does not own: the scan (pipeline.ts), the protocol.
  * Law: every segment file counts exactly once, whether or not it can be delivered, and whether or not an endpoint owns the log.
  */
-import type { EndpointLag } from '#model/node-protocol.ts'
+import type { EndpointLag, FailingView } from '#model/node-protocol.ts'
 import type { Parked } from './crash-ledger.ts'
 import type { LogListing, Segment } from './segments.ts'
 
@@ -23,6 +23,8 @@ export type LogProgress = {
   readonly isOwned: boolean
   /** Why a delivery, or the end of one, is blocked. */
   readonly blockedBy: string | null
+  /** The required view, if that is what blocks the delivery. */
+  readonly failingView: FailingView | null
   readonly oldestSealedAt: string | null
 }
 
@@ -68,6 +70,7 @@ export function toLag(held: HeldLog, progress: LogProgress): EndpointLag {
     undelivered_bytes: held.bytes,
     oldest_sealed_at: progress.oldestSealedAt,
     blocked_by: blockedBy(held, progress),
+    failing_view: progress.isOwned ? progress.failingView : null,
     closed: held.isClosed,
   }
 }

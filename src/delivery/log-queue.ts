@@ -1,4 +1,5 @@
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import type { FailingView } from '#model/node-protocol.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { Segment, SegmentRef, SegmentSource } from './segments.ts'
 
@@ -21,7 +22,7 @@ export type LogQueueOptions = {
   readonly clock: Clock
 }
 
-type Block = { readonly reason: string; readonly sinceMs: number }
+type Block = { readonly reason: string; readonly failingView: FailingView | null; readonly sinceMs: number }
 
 /**
  * Delivers the sealed segments of one log.
@@ -48,9 +49,9 @@ export class LogQueue {
     return this.#active.size === 0
   }
 
-  /** Why the first delivery that cannot continue is blocked; null if none is. */
-  get blockedBy(): string | null {
-    return this.#active.values().find((each) => each !== null)?.reason ?? null
+  /** What blocks the first delivery that cannot continue; null if none is blocked. */
+  get block(): Block | null {
+    return this.#active.values().find((each) => each !== null) ?? null
   }
 
   /** When the oldest uncommitted segment was sealed; null if there is none, or if its footer cannot be read. */
@@ -94,9 +95,9 @@ export class LogQueue {
     const { id } = segment
     const turn = this.#tail
     this.#active.set(id, null)
-    const report = (reason: string | null): void => {
+    const report = (reason: string | null, failingView: FailingView | null = null): void => {
       const sinceMs = this.#active.get(id)?.sinceMs ?? clock.monotonic()
-      this.#active.set(id, reason === null ? null : { reason, sinceMs })
+      this.#active.set(id, reason === null ? null : { reason, failingView, sinceMs })
     }
     const end = deliver(segment, { turn, report, signal })
       .catch((error: unknown) => {

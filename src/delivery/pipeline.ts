@@ -124,9 +124,11 @@ export class Pipeline implements Service {
     const { endpoints, reportingBlockedBy } = this.#options
     return this.#held.map((held) => {
       const queue = this.#queues.get(held.logName)
+      const block = queue?.block ?? null
       return toLag(held, {
         isOwned: endpoints.epoch < 0 || endpoints.find(held.logName) !== undefined,
-        blockedBy: queue?.blockedBy ?? reportingBlockedBy(held.logName),
+        blockedBy: block?.reason ?? reportingBlockedBy(held.logName),
+        failingView: block?.failingView ?? null,
         oldestSealedAt: queue?.oldestSealedAt ?? null,
       })
     })

@@ -30,6 +30,10 @@ export type Register = z.infer<typeof Register>
 
 export const Registered = z.object({ epoch: z.int() })
 
+/** A required view that fails and so holds a log. The reason is in `blocked_by`. `since` is when it began to fail. */
+export const FailingView = z.object({ view_id: Id, since: Timestamp })
+export type FailingView = z.infer<typeof FailingView>
+
 /**
  * What one node holds of a log, read from the files on its disk.
  *
@@ -50,6 +54,8 @@ export const EndpointLag = z.object({
   oldest_sealed_at: Timestamp.nullable(),
   /** Why delivery is blocked, for the owner of the endpoint; null if it is not. */
   blocked_by: z.string().nullable(),
+  /** The view, if delivery is blocked by one. */
+  failing_view: FailingView.nullable(),
   /** Whether ingest has durably refused further data for the log, because the endpoint drains. */
   closed: z.boolean(),
 })

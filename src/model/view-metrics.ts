@@ -16,7 +16,13 @@ export const ViewCounts = z.object({
 })
 export type ViewCounts = z.infer<typeof ViewCounts>
 
-const ErrorRate = z.number().meta(described('share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent'))
+const ErrorRate = z
+  .number()
+  .meta(
+    described(
+      'share of `dlq` and `failed` in `processed` of the last 24 hours, in per cent; 100 if nothing was processed because the view holds back the delivery',
+    ),
+  )
 
 const ColumnWindow = z.object({
   values: z.int().meta(described('accepted rows that have a value in the column')),
@@ -77,13 +83,16 @@ export const EndpointViewMetrics = z.object({
   last_24h: ViewCounts,
   all_time: ViewCounts,
   error_rate_pct: ErrorRate,
-  has_errors: z.boolean().meta({ description: 'whether an error occurred in the last 24 hours' }),
-  error_count_24h: z.int(),
+  has_errors: z.boolean().meta(described('whether an error occurred in the last 24 hours, or `held_since` is set')),
+  error_count_24h: z.int().meta(described('`dlq`, `failed`, and 1 each time that the view began to hold back the delivery')),
   total_error_count: z.int(),
   last_error_at: Timestamp.nullable(),
   last_error_code: z.string().nullable(),
   last_error_message: z.string().nullable(),
   last_updated_at: Timestamp,
+  held_since: Timestamp.nullable().meta(
+    described('since when the view, which is required, fails and holds back the delivery of the endpoint; null if it does not'),
+  ),
   ...detail,
 })
 export type EndpointViewMetrics = z.infer<typeof EndpointViewMetrics>
@@ -124,9 +133,9 @@ export function sumCounts(counts: readonly ViewCounts[]): ViewCounts {
   )
 }
 
-/** Returns a share in per cent with two decimals. */
-export function errorRatePct({ processed, dlq, failed }: ViewCounts): number {
-  return percentOf(dlq + failed, processed)
+/** Returns a share in per cent with two decimals; 100 if nothing was processed because the view holds the delivery. */
+export function errorRatePct({ processed, dlq, failed }: ViewCounts, isHeld: boolean): number {
+  return processed === 0 && isHeld ? 100 : percentOf(dlq + failed, processed)
 }
 
 /** Returns a share in per cent with two decimals; 0 if the total is 0. */

@@ -9,6 +9,7 @@ import { fromFlag, fromTimeOrNull, toStorableText, toTime, toTimeOrNull } from '
 import { storeLimits } from './limits.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
+import { addViewFailures } from './view-counters.ts'
 
 /** `reported_at` is the time of the last heartbeat of delivery, which had this row. */
 export type NodeLag = EndpointLag & { readonly node_id: string; readonly reported_at: string }
@@ -107,11 +108,19 @@ export function listBlockedLogsOfAccount(db: Db, account_id: string): Promise<re
     .execute()
 }
 
-/** Makes the rows of the node those of its report. Only rows that differ are written: most logs are idle between two reports. */
-export async function replaceLags(db: Tx, node_id: string, lags: readonly EndpointLag[]): Promise<void> {
+/**
+ * Makes the rows of the node those of its report. Only rows that differ are written: most logs are idle between two reports. A view
+ * that now fails on a log counts as an error.
+ */
+export async function replaceLags(db: Tx, node_id: string, lags: readonly EndpointLag[], now: number): Promise<void> {
   const reported = new Map(lags.map((lag) => [lag.endpoint_id, toLagRow(node_id, lag)]))
   const stored = await db.selectFrom('endpoint_lags').selectAll().where('node_id', '=', node_id).execute()
   const gone = stored.flatMap(({ endpoint_id }) => (reported.has(endpoint_id) ? [] : [endpoint_id]))
+  const failing = new Map(stored.map(({ endpoint_id, failing_view_id }) => [endpoint_id, failing_view_id]))
+  const failures = [...reported.values()].flatMap(({ endpoint_id, failing_view_id: view_id, blocked_by }) =>
+    view_id === null || failing.get(endpoint_id) === view_id ? [] : [{ endpoint_id, view_id, message: blocked_by ?? '' }],
+  )
+  for (const some of inChunks(failures)) await addViewFailures(db, some, now)
   for (const row of stored) if (isSame(row, reported.get(row.endpoint_id))) reported.delete(row.endpoint_id)
   for (const ids of inChunks(gone))
     await db.deleteFrom('endpoint_lags').where('node_id', '=', node_id).where('endpoint_id', 'in', ids).execute()
@@ -128,6 +137,8 @@ export async function replaceLags(db: Tx, node_id: string, lags: readonly Endpoi
           undelivered_bytes: ref('excluded.undelivered_bytes'),
           oldest_sealed_at: ref('excluded.oldest_sealed_at'),
           blocked_by: ref('excluded.blocked_by'),
+          failing_view_id: ref('excluded.failing_view_id'),
+          failing_since: ref('excluded.failing_since'),
           closed: ref('excluded.closed'),
         })),
       )
@@ -147,12 +158,14 @@ function isSame(stored: LagRow, reported: LagRow | undefined): boolean {
   return Object.entries(reported).every(([column, value]) => stored[column as keyof LagRow] === value)
 }
 
-function toLagRow(node_id: string, { closed, oldest_sealed_at, blocked_by, ...lag }: EndpointLag): LagRow {
+function toLagRow(node_id: string, { closed, oldest_sealed_at, blocked_by, failing_view, ...lag }: EndpointLag): LagRow {
   return {
     ...lag,
     node_id,
     oldest_sealed_at: fromTimeOrNull(oldest_sealed_at),
     blocked_by: blocked_by === null ? null : toStorableText(blocked_by),
+    failing_view_id: failing_view?.view_id ?? null,
+    failing_since: fromTimeOrNull(failing_view?.since ?? null),
     closed: fromFlag(closed),
   }
 }
@@ -167,10 +180,11 @@ function selectLags(db: Db) {
     .select('node_processes.last_seen_at as reported_at')
 }
 
-function toNodeLag(row: LagRow & { reported_at: number }): NodeLag {
+function toNodeLag({ failing_view_id, failing_since, ...row }: LagRow & { reported_at: number }): NodeLag {
   return {
     ...row,
     oldest_sealed_at: toTimeOrNull(row.oldest_sealed_at),
+    failing_view: failing_view_id === null ? null : { view_id: failing_view_id, since: toTime(failing_since ?? row.reported_at) },
     closed: row.closed === 1,
     reported_at: toTime(row.reported_at),
   }

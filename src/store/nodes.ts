@@ -62,7 +62,7 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
       conflict.columns(['node_id', 'process']).doUpdateSet(healthy ? { ...facts, healthy_at: now } : facts),
     )
   await translateErrors(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
-  if (heartbeat.process === 'delivery') await replaceLags(db, node_id, heartbeat.lag)
+  if (heartbeat.process === 'delivery') await replaceLags(db, node_id, heartbeat.lag, now)
   else await replaceBlockedLogs(db, node_id, heartbeat.blocked)
 }
 

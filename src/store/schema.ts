@@ -121,6 +121,9 @@ export type Database = {
     undelivered_bytes: number
     oldest_sealed_at: number | null
     blocked_by: string | null
+    /** The required view that holds the log, and since when. */
+    failing_view_id: string | null
+    failing_since: number | null
     closed: number
   }
   /** Logs that ingest of a node cannot append to. */

@@ -1,11 +1,12 @@
 /**
  * View metrics: sums in buckets of five minutes for the last day, and lifetime sums.
  *
- * Law: a commit is counted once, in the transaction that first records it.
+ * Law: a commit is counted once, in the transaction that first records it. Only `errors` also counts what has no commit yet: a required view
+ * that begins to hold a log.
  */
 import { sql } from 'kysely'
 import type { ViewOutcome } from '#model/commit.ts'
-import { type EndpointViewMetrics, errorRatePct, sumCounts, type ViewMetrics } from '#model/view-metrics.ts'
+import { type EndpointViewMetrics, errorRatePct, failedCounts, sumCounts, type ViewMetrics } from '#model/view-metrics.ts'
 import { fromTime, toStorableText, toTime, toTimeOrNull } from './columns.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
@@ -17,14 +18,37 @@ const counterColumns = ['processed', 'accepted', 'dropped', 'dlq', 'failed', 'ca
 /** Adds the outcomes of one new commit, made at `now` (epoch ms). */
 export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: readonly ViewOutcome[], now: number): Promise<void> {
   if (outcomes.length === 0) return
+  const added = outcomes.map((outcome) => ({ counts: toCounts(endpoint_id, outcome), lastError: outcome.last_error }))
+  await add(db, added, now)
+  await addViewQuality(db, endpoint_id, outcomes, now)
+}
+
+/** A required view that began to fail on a log. */
+export type ViewFailure = { readonly endpoint_id: string; readonly view_id: string; readonly message: string }
+
+/** Counts one error for each failure. The records count once their segment is committed. */
+export async function addViewFailures(db: Tx, failures: readonly ViewFailure[], now: number): Promise<void> {
+  const added = failures.map(({ endpoint_id, view_id, message }) => ({
+    counts: { view_id, endpoint_id, ...failedCounts(0), cast_nulls: 0, errors: 1 },
+    lastError: { code: 'view_failed', message, at: toTime(now) },
+  }))
+  await add(db, added, now)
+}
+
+type Added = {
+  readonly counts: Counts & { readonly view_id: string; readonly endpoint_id: string }
+  readonly lastError: ViewOutcome['last_error']
+}
+
+async function add(db: Tx, added: readonly Added[], now: number): Promise<void> {
   await db
     .insertInto('view_counters')
-    .values(outcomes.map((outcome) => ({ ...toCounts(endpoint_id, outcome), bucket_start: bucketStart(now) })))
+    .values(added.map(({ counts }) => ({ ...counts, bucket_start: bucketStart(now) })))
     .onConflict((conflict) => conflict.columns(['view_id', 'endpoint_id', 'bucket_start']).doUpdateSet(sums('view_counters')))
     .execute()
   await db
     .insertInto('view_totals')
-    .values(outcomes.map((outcome) => ({ ...toCounts(endpoint_id, outcome), ...toLastError(outcome), updated_at: now })))
+    .values(added.map(({ counts, lastError }) => ({ ...counts, ...toLastError(lastError), updated_at: now })))
     .onConflict((conflict) =>
       conflict.columns(['view_id', 'endpoint_id']).doUpdateSet({
         ...sums('view_totals'),
@@ -35,7 +59,6 @@ export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: rea
       }),
     )
     .execute()
-  await addViewQuality(db, endpoint_id, outcomes, now)
 }
 
 /** Returns metrics of one view version, by endpoint and in sum. The window is the 288 buckets up to now. The caller checks the view. */
@@ -58,8 +81,18 @@ export async function getViewMetrics(db: Db, account_id: string, view_id: string
     .orderBy('endpoints.created_at', 'desc')
     .orderBy('endpoints.id')
     .execute()
+  const held = await db
+    .selectFrom('endpoint_lags')
+    .select(({ fn }) => ['endpoint_id', fn.min('failing_since').as('since')])
+    .where('failing_view_id', '=', view_id)
+    .groupBy('endpoint_id')
+    .execute()
   const recentByEndpoint = new Map(recent.map((row) => [row.endpoint_id, row]))
-  return aggregate(rows.map((row) => toMetrics(row, recentByEndpoint.get(row.endpoint_id))))
+  const heldSince = new Map(held.map(({ endpoint_id, since }) => [endpoint_id, toTimeOrNull(since)]))
+  const endpoints = rows.map((row) =>
+    toMetrics(row, recentByEndpoint.get(row.endpoint_id), heldSince.get(row.endpoint_id) ?? null),
+  )
+  return aggregate(endpoints)
 }
 
 /** Removes buckets that began before `before` (epoch ms) and returns their number. Lifetime sums stay. */
@@ -75,7 +108,7 @@ function toCounts(endpoint_id: string, outcome: ViewOutcome) {
   return { view_id, endpoint_id, processed, accepted, dropped, dlq, failed, cast_nulls, errors }
 }
 
-function toLastError({ last_error }: ViewOutcome) {
+function toLastError(last_error: ViewOutcome['last_error']) {
   return {
     last_error_at: last_error === null ? null : fromTime(last_error.at),
     last_error_code: last_error === null ? null : toStorableText(last_error.code),
@@ -110,7 +143,7 @@ function sums(table: 'view_counters' | 'view_totals') {
 type Counts = Pick<Database['view_totals'], (typeof counterColumns)[number]>
 type Row = Database['view_totals'] & { label: string; region: string }
 
-function toMetrics(row: Row, recent: Counts | undefined): EndpointViewMetrics {
+function toMetrics(row: Row, recent: Counts | undefined, held_since: string | null): EndpointViewMetrics {
   const last_24h = sumCounts(recent === undefined ? [] : [recent])
   const errors = recent?.errors ?? 0
   return {
@@ -118,14 +151,15 @@ function toMetrics(row: Row, recent: Counts | undefined): EndpointViewMetrics {
     endpoint_name: `${row.label}.${row.region}`,
     last_24h,
     all_time: sumCounts([row]),
-    error_rate_pct: errorRatePct(last_24h),
-    has_errors: errors > 0,
+    error_rate_pct: errorRatePct(last_24h, held_since !== null),
+    has_errors: errors > 0 || held_since !== null,
     error_count_24h: errors,
     total_error_count: row.errors,
     last_error_at: toTimeOrNull(row.last_error_at),
     last_error_code: row.last_error_code,
     last_error_message: row.last_error_message,
     last_updated_at: toTime(row.updated_at),
+    held_since,
   }
 }
 
@@ -137,8 +171,11 @@ function aggregate(endpoints: readonly EndpointViewMetrics[]): ViewMetrics {
     aggregated: {
       last_24h,
       all_time: sumCounts(endpoints.map((endpoint) => endpoint.all_time)),
-      error_rate_pct: errorRatePct(last_24h),
-      has_errors: errors > 0,
+      error_rate_pct: errorRatePct(
+        last_24h,
+        endpoints.some(({ held_since }) => held_since !== null),
+      ),
+      has_errors: endpoints.some(({ has_errors }) => has_errors),
       total_error_count_24h: errors,
     },
   }

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { controlLimits } from '#control/limits.ts'
+import { newId } from '#model/id.ts'
 import { newControl, type TestAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
@@ -294,9 +295,11 @@ describe('health', () => {
     const account = await own.newAccount()
     const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc' })
     const node = await TestNode.register(own, 'loc')
-    await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 2, undelivered_bytes: 900 })] })
+    const failing_view = { view_id: newId(), since: '2026-11-20T08:00:00.000Z' }
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 2, undelivered_bytes: 900, failing_view })] })
     const asked = await own.call('GET', '/metrics', undefined, { authorization: `Bearer ${token}` })
     expect(asked.body).toContain('inlet_undelivered_bytes{process="control"} 900\n')
+    expect(asked.body).toContain('inlet_logs_held_by_views{process="control"} 1\n')
     expect(asked.body).toMatch(new RegExp(`inlet_endpoint_undelivered_segments\\{endpoint_id="${endpoint.id}",.*\\} 2\\n`))
     expect(await own.call('GET', '/metrics')).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
     expect(await own.call('GET', '/metrics', undefined, { authorization: 'Bearer another' })).toMatchObject({ status: 401 })

@@ -3,6 +3,7 @@ import type { ViewOutcome } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import type { ColumnQuality, ViewQuality } from '#model/view-quality.ts'
 import { newControl, newRegion, type TestControl, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -32,7 +33,7 @@ async function furnished(on: TestControl = control(), columns: readonly object[]
     for (let times = 0; times < 2; times += 1)
       expect(await node.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200 })
   }
-  return { account, view, first, second, report, path: `/v1/views/${view.id}/metrics` }
+  return { account, view, first, second, report, node, path: `/v1/views/${view.id}/metrics` }
 }
 
 const counts = (processed: number, accepted: number, dropped: number, dlq: number, failed = 0) => ({
@@ -95,6 +96,28 @@ describe('GET /v1/views/{id}/metrics', () => {
         aggregated: { all_time: counts(150, 0, 0, 0, 150), error_rate_pct: 100, has_errors: true },
       },
     })
+  })
+
+  test('200 shows a required view that holds its endpoint, and counts one error each time that it begins', async () => {
+    const { account, view, first, second, report, path, node } = await furnished()
+    await report(first, { ...counts(10, 10, 0, 0) })
+    const since = new Date(Date.now() - 60_000).toISOString()
+    const reason = 'the required view events v1 failed: too slow'
+    const failing = { blocked_by: reason, failing_view: { view_id: view.id, since } }
+    const held = { lag: [aLag(first, failing), aLag(second, failing)] }
+    for (let times = 0; times < 3; times += 1) await node.heartbeat({}, held)
+    const { body } = await account.get(path)
+    const of = (id: string) => body.endpoints.find(({ endpoint_id }: { endpoint_id: string }) => endpoint_id === id)
+    const error = { last_error_code: 'view_failed', last_error_message: reason, error_count_24h: 1, total_error_count: 1 }
+    const shown = { held_since: since, has_errors: true, ...error }
+    expect(of(first)).toMatchObject({ ...shown, error_rate_pct: 0, all_time: counts(10, 10, 0, 0) })
+    expect(of(second)).toMatchObject({ ...shown, error_rate_pct: 100, all_time: counts(0, 0, 0, 0) })
+    expect(body.aggregated).toMatchObject({ has_errors: true, total_error_count_24h: 2 })
+    const { body: endpoint } = await account.get(`/v1/endpoints/${first}`)
+    expect(endpoint).toMatchObject({ status: 'degraded', status_reasons: expect.arrayContaining([reason]) })
+    await node.heartbeat()
+    const over = { held_since: null, has_errors: true, error_rate_pct: 0, ...error }
+    expect((await account.get(path)).body.endpoints).toMatchObject([over, over])
   })
 
   test('200 drops a day after 24 hours, and keeps the all-time total', async () => {

@@ -241,6 +241,7 @@ describeDatabases('query plans', (kind) => {
         ['views', (db) => listViews(db, account, { name: 'events' }, page)],
         ['view_counters', (db) => getViewMetrics(db, account, view, t0)],
         ['view_totals', (db) => getViewMetrics(db, account, view, t0)],
+        ['endpoint_lags', (db) => getViewMetrics(db, account, view, t0)],
         ['view_quality', (db) => getViewQuality(db, view, endpoint, t0 + 2 * 86_400_000)],
         ['view_quality', (db) => removeViewQualityBefore(db, t0)],
         ['view_quality', (db) => recordCommit(db, commitWithQuality(endpoint, view), t0 + 120_000)],

@@ -49,6 +49,7 @@ describeDatabases('view metrics', (kind) => {
       ...{ error_rate_pct: 30, has_errors: true, error_count_24h: 6, total_error_count: 6 },
       ...{ last_error_at: iso(t0), last_error_code: 'cast_failed', last_error_message: 'no TIMESTAMP: "soon"' },
       last_updated_at: iso(t0 + minuteMs),
+      held_since: null,
     })
     expect(endpoints.find(({ endpoint_id }) => endpoint_id === second.id)).toMatchObject({
       ...{ error_rate_pct: 0, has_errors: false, error_count_24h: 0, total_error_count: 0 },

@@ -4,7 +4,7 @@ import type { EndpointLag } from '#model/node-protocol.ts'
 export function aLag(endpoint_id: string, more: Partial<EndpointLag> = {}): EndpointLag {
   return {
     ...{ endpoint_id, open_segments: 0, undelivered_segments: 1, parked_segments: 0, quarantined_segments: 0 },
-    ...{ undelivered_bytes: 9, oldest_sealed_at: null, blocked_by: null, closed: false },
+    ...{ undelivered_bytes: 9, oldest_sealed_at: null, blocked_by: null, failing_view: null, closed: false },
     ...more,
   }
 }
