@@ -9,6 +9,9 @@ export const deliveryLimits = {
   /** Delay between attempts for one segment, and for one destination that is backing off. */
   retryDelayMsMin: 200,
   retryDelayMsMax: 30_000,
+  /** After an attempt at a segment that a required view holds, at least so many times as long as the attempt took, up to a bound. */
+  heldRestFactor: 9,
+  heldRestMsMax: 600_000,
   /** A segment is parked after this many failed conversions, each followed by a successful one of something else. */
   contentFailuresMax: 2,
   /** How long one question to control whether a commit is recorded may take. */

@@ -260,17 +260,26 @@ const markersOf = ({ config }: DeliveryNode, endpointId: string) =>
   readMarkers(join(config.paths.buckets, 'bucket'), '', endpointId)
 
 describe('views', () => {
-  test('a required view that fails as a whole blocks the log until it is detached', async () => {
+  test('a required view that fails as a whole blocks the log, and no other, until it is detached', async () => {
     const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'] })
     const view = aBoundView({ ...brokenView, is_required: true })
-    await using node = await DeliveryNode.create({ ...endpoint, views: [view] })
+    const other = anEndpointTo(aDestination())
+    await using node = await DeliveryNode.create({ ...endpoint, views: [view] }, other)
     await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
     await node.start()
-    await until('the reason', () => node.lag(endpoint.id)?.blocked_by?.includes('the required view numbers v1 failed') === true)
-    expect(node.commits).toEqual([])
-    node.configure({ ...endpoint, views: [{ ...view, deactivated_at: '2999-01-01T00:00:00.000Z' }] })
-    await until('both commits', () => node.commits.length === 2)
-    for (const { views } of node.commits) expect(views).toMatchObject([{ errors: { view_failed: expect.any(Number) } }])
+    await until('the report', () => node.lag(endpoint.id)?.failing_view != null)
+    expect(node.lag(endpoint.id)).toMatchObject({
+      blocked_by: expect.stringContaining('the required view numbers v1 failed: the view definition cannot be compiled'),
+      failing_view: { view_id: view.view_id, since: expect.any(String) },
+    })
+    await node.seal(other.id, '{"n":1}')
+    await until('the commit of the other endpoint', () => node.commits.length === 1)
+    expect(node.lag(other.id)?.failing_view ?? null).toBeNull()
+    node.configure({ ...endpoint, views: [{ ...view, deactivated_at: '2999-01-01T00:00:00.000Z' }] }, other)
+    await until('all commits', () => node.commits.length === 3)
+    await until('the end of the report', () => (node.lag(endpoint.id)?.failing_view ?? null) === null)
+    const released = node.commits.filter(({ endpoint_id }) => endpoint_id === endpoint.id)
+    for (const { views } of released) expect(views).toMatchObject([{ failed: 1, errors: { view_failed: 1 } }])
   })
 
   test('while control is away, a view applies to the segments that were sealed in its time, as far as the node knows', async () => {

@@ -71,6 +71,7 @@ function build(frames: readonly Frame[], options: Partial<BuildOptions> = {}): P
     segment: {
       header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
       footer: { records, sealedAtMicros: 0, damagedRecords: 0 },
+      bytes: 0,
       frames: async function* () {
         for (const each of frames) yield [each]
       },
@@ -326,6 +327,7 @@ describe('views that fail', () => {
     const segment = {
       header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
       footer: { records: 1, sealedAtMicros: 0, damagedRecords: 0 },
+      bytes: 0,
       frames: async function* () {
         const [directory = ''] = await readdir(scratch)
         await mkdir(join(scratch, directory, 'ids-v2.parquet'))
@@ -380,6 +382,7 @@ describe('views that fail', () => {
     const damaged = {
       header: { logName: 'log', incarnation: 'abcdefghij', seq: 1 },
       footer: { records: 1, sealedAtMicros: 0, damagedRecords: 0 },
+      bytes: 0,
       content,
       frames: async function* () {
         yield [frame('{"id":1}')]

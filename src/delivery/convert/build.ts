@@ -12,19 +12,19 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorCode } from '#lib/files.ts'
 import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
-import type { OutputFormat } from '#model/endpoint.ts'
+import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { buildLimits } from '#records/limits.ts'
+import { buildLimits, statementTimeoutMs } from '#records/limits.ts'
 import { RecordTable } from '#records/record-table.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import type { OpenSegment } from '../segments.ts'
-import { TransientError } from '../transient-error.ts'
 import { buildViews, type FailedView, firstLine } from './build-views.ts'
 import { type BuiltFile, compressTo, describeFile } from './built-file.ts'
+import { CallerRetries } from './retry-or-park.ts'
 
 export type BuildOptions = {
-  readonly segment: Pick<OpenSegment, 'header' | 'footer' | 'frames' | 'content'>
+  readonly segment: Pick<OpenSegment, 'header' | 'footer' | 'bytes' | 'frames' | 'content'>
   readonly outputFormats: readonly OutputFormat[]
   /** The views that apply to this segment. */
   readonly views: readonly BoundView[]
@@ -49,17 +49,15 @@ export type BuiltArtifacts = {
   remove(): Promise<void>
 }
 
-/**
- * A required view failed on the segment as a whole. The segment must not be committed without that view, and parking the segment
- * would not help. It waits until the view or its binding changes.
- */
-export class RequiredViewFailed extends TransientError {
+/** A required view failed on the segment as a whole. The segment must not be committed without it: see view-holds.ts. */
+export class RequiredViewFailed extends CallerRetries {
   override readonly name = 'RequiredViewFailed'
   readonly view: BoundView
 
   constructor(view: BoundView, cause: unknown) {
     // Not set as the cause, because loggers would print the error's message twice, with all its lines.
-    super(`the required view ${view.name} v${view.version} failed: ${firstLine(cause)}`)
+    const advice = 'delivery waits until it succeeds or is detached'
+    super(`the required view ${view.name} v${view.version} failed: ${firstLine(cause)}; ${advice}`)
     this.view = view
   }
 }
@@ -114,20 +112,24 @@ async function build(
     directory,
     memoryBytes: Math.floor(options.memoryBytes * DUCKDB_SHARE),
     segmentSeq: segment.header.seq,
-    statementTimeoutMs: options.statementTimeoutMs ?? buildLimits.statementTimeoutMs,
+    statementTimeoutMs: options.statementTimeoutMs ?? statementTimeoutMs(segment.bytes),
     signal,
   })
   try {
     await loadSegment(table, segment.frames(buildLimits.readBytes))
-    for (const { kind, name, write } of recordFiles) {
-      const path = join(directory, name)
-      await write(table, path)
-      files.push({ kind, rows, ...(await describeFile(path, signal)) })
+    const writeRecords = async (recordFiles: readonly RecordFile[]): Promise<void> => {
+      for (const { kind, name, write } of recordFiles) {
+        const path = join(directory, name)
+        await write(table, path)
+        files.push({ kind, rows, ...(await describeFile(path, signal)) })
+      }
     }
+    await writeRecords(recordFiles)
     const onFailure = (view: BoundView, error: unknown): void => {
       if (view.is_required) throw new RequiredViewFailed(view, error)
     }
     const built = await buildViews({ table, views, directory, signal, at: () => isoTimestamp(clock.now()), onFailure })
+    if (built.failed.length > 0 && !keepRecords(outputFormats)) await writeRecords(recordFilesOf('parquet'))
     return { ...built, files: [...files, ...built.files] }
   } finally {
     table.close()

@@ -35,7 +35,7 @@ export async function probeConversion({ scratch, clock, signal }: ProbeOptions):
   }
 }
 
-function probeSegment(): Pick<OpenSegment, 'header' | 'footer' | 'frames' | 'content'> {
+function probeSegment(): Pick<OpenSegment, 'header' | 'footer' | 'bytes' | 'frames' | 'content'> {
   const frame: Frame = {
     layout: 'single',
     receivedAtMicros: 0,
@@ -46,6 +46,7 @@ function probeSegment(): Pick<OpenSegment, 'header' | 'footer' | 'frames' | 'con
   return {
     header: { logName: 'probe', incarnation: 'probe', seq: 0 },
     footer: { records: 1, sealedAtMicros: 0, damagedRecords: 0 },
+    bytes: 0,
     async *frames() {
       yield [frame]
     },

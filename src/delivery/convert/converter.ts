@@ -1,9 +1,10 @@
 /**
  * Stage 1 of a delivery: builds the files of a segment.
  *
- * Owns: which files an endpoint gets, one conversion's permit and crash record, when to wait before converting. Does not own: how a file
- * is built (build.ts), how a failure is handled (retry-or-park.ts).
- * Law: an attempt that fails leaves no files behind. Records are never dropped silently: if no view applies, they become raw Parquet.
+ * Owns: which files an endpoint gets, one conversion's permit and crash record, when to wait before converting, and the proof that a view
+ * failed by itself. Does not own: how a file is built (build.ts), how a failure is handled (retry-or-park.ts, view-holds.ts).
+ * Law: an attempt that fails leaves no files behind. Records are never dropped silently: if no view applies, they become raw Parquet. A view
+ * counts as failed only if the node converts something else right after.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
@@ -18,10 +19,12 @@ import type { Endpoints } from '../endpoints.ts'
 import type { SegmentRef } from '../segments.ts'
 import { NotConfiguredError } from '../transient-error.ts'
 import { viewsAt } from './bound-views.ts'
-import { type BuiltArtifacts, buildArtifacts } from './build.ts'
+import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './build.ts'
+import { firstLine } from './build-views.ts'
 import type { ConfigurationCheck } from './configuration-check.ts'
 import { probeConversion } from './conversion-probe.ts'
 import { type RetryOrParkOptions, retryOrPark } from './retry-or-park.ts'
+import { SlotWanted, ViewHolds } from './view-holds.ts'
 
 export type ConverterOptions = RetryOrParkOptions & {
   readonly nodeId: string
@@ -39,9 +42,11 @@ export type ConverterOptions = RetryOrParkOptions & {
 
 export class Converter {
   readonly #options: ConverterOptions
+  readonly #holds: ViewHolds
 
   constructor(options: ConverterOptions) {
     this.#options = options
+    this.#holds = new ViewHolds(options)
   }
 
   /** Throws DeliveryEnded or the signal's reason. */
@@ -73,10 +78,12 @@ export class Converter {
 
   /** The caller removes the files. Throws DeliveryEnded or the signal's reason. */
   async convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
-    return retryOrPark(this.#options, facts.id, run, {
-      attempt: () => this.#convert(facts, run),
-      proveHealth: () => this.#proveHealth(run),
-    })
+    return this.#holds.convert(facts.id, run, (priority) =>
+      retryOrPark(this.#options, facts.id, run, {
+        attempt: () => (priority === 'low' ? this.#convertIdly(facts, run) : this.#convert(facts, run)),
+        proveHealth: () => this.#proveHealth(run),
+      }),
+    )
   }
 
   async #readFacts(id: string, segment: SegmentRef): Promise<SegmentFacts> {
@@ -98,13 +105,50 @@ export class Converter {
     }
   }
 
-  async #convert({ id, name, sealedAt }: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
-    const { builds, crashes, endpoints, configuration } = this.#options
+  async #convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
+    const { builds, crashes, configuration } = this.#options
     await configuration.waitUntilCurrent(run.signal)
     // A suspect is converted alone, and right after something else, so that another crash is certainly caused by it.
-    const isSuspect = crashes.isSuspect(id)
+    const isSuspect = crashes.isSuspect(facts.id)
     using _permit = await builds.acquire(isSuspect ? builds.capacity : 1, run.signal)
     if (isSuspect) await this.#probe(run)
+    return await this.#buildProven(facts, run)
+  }
+
+  /** Converts in an idle slot. Throws SlotWanted if another segment wants it. */
+  async #convertIdly(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
+    using slot = await this.#options.builds.borrow(run.signal)
+    try {
+      return await this.#buildProven(facts, { ...run, signal: AbortSignal.any([run.signal, slot.wanted]) })
+    } catch (error) {
+      run.signal.throwIfAborted()
+      throw slot.wanted.aborted ? new SlotWanted('another segment wanted the slot') : error
+    }
+  }
+
+  async #buildProven(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
+    const { warnings } = this.#options
+    try {
+      const built = await this.#buildRecorded(facts, run)
+      if (built.failed.length === 0) return built
+      await this.#probe(run).catch(async (error: unknown) => {
+        await built.remove()
+        throw error
+      })
+      const endpoint = facts.name.endpointId
+      for (const { view, error } of built.failed) {
+        const fields = { segment: facts.id, endpoint, view: view.name, version: view.version, reason: firstLine(error) }
+        warnings.warn(`${endpoint} ${view.view_id}`, fields, 'optional view failed')
+      }
+      return built
+    } catch (error) {
+      if (error instanceof RequiredViewFailed) await this.#probe(run)
+      throw error
+    }
+  }
+
+  async #buildRecorded({ id, name, sealedAt }: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
+    const { crashes, endpoints } = this.#options
     await crashes.begin(id)
     try {
       const endpoint = endpoints.find(name.endpointId)
@@ -112,12 +156,8 @@ export class Converter {
       if (endpoint.destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
       const formats = endpoint.output_formats
       const views = formats.includes('parquet_views') ? viewsAt(endpoint.views, sealedAt) : []
-      const keepsRecords = keepRecords(formats)
-      if (!keepsRecords && views.length === 0) return await this.#build([...formats, 'parquet'], views, run)
-      const built = await this.#build(formats, views, run)
-      if (keepsRecords || built.failed.length === 0) return built
-      await built.remove()
-      return await this.#build([...formats, 'parquet'], views, run)
+      const hasOutput = keepRecords(formats) || views.length > 0
+      return await this.#build(hasOutput ? formats : [...formats, 'parquet'], views, run)
     } finally {
       await crashes.end(id)
     }

@@ -27,13 +27,21 @@ export type RetryOrParkOptions = {
   readonly logger: Logger
 }
 
+/** Thrown by an attempt whose caller decides about the next one. Such a failure is neither judged nor reported here. */
+export class CallerRetries extends Error {
+  override readonly name: string = 'CallerRetries'
+}
+
 export type Work<T> = {
   readonly attempt: () => Promise<T>
   /** Converts something else. Throws if that fails. */
   readonly proveHealth: () => Promise<void>
 }
 
-/** Throws DeliveryEnded if nothing is left to deliver now, SegmentSalvaged if its intact frames are, or the run's abort reason. */
+/**
+ * Throws DeliveryEnded if nothing is left to deliver now, SegmentSalvaged if its intact frames are, CallerRetries, or the run's abort
+ * reason.
+ */
 export async function retryOrPark<T>(
   { segments, crashes, endpoints, warnings, clock, logger }: RetryOrParkOptions,
   id: string,
@@ -80,6 +88,7 @@ export async function retryOrPark<T>(
       return result
     } catch (error) {
       signal.throwIfAborted()
+      if (error instanceof CallerRetries) throw error
       const cause = await judge(error).catch((failure: unknown) => failure)
       signal.throwIfAborted()
       if (cause instanceof DeliveryEnded || cause instanceof SegmentSalvaged) throw cause

@@ -53,7 +53,8 @@ export async function buildUnit(
     directory,
     memoryBytes: Math.floor(memoryBytes * TABLE_SHARE),
     segmentSeq: unit.commit.seq,
-    statementTimeoutMs: buildLimits.statementTimeoutMs,
+    // The source is compressed, so its size does not tell how long its records take.
+    statementTimeoutMs: buildLimits.statementTimeoutMsMax,
     signal,
   })
   try {
