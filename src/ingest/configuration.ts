@@ -38,13 +38,15 @@ export class Configuration {
   apply(snapshot: Snapshot): void {
     const { authenticator, wal, logger } = this.#options
     authenticator.update(snapshot)
-    for (const { id, desired_state, segment_bytes, segment_max_age_seconds, committed_seq } of snapshot.endpoints) {
+    for (const endpoint of snapshot.endpoints) {
+      const { id, desired_state, account_suspended, segment_bytes, segment_max_age_seconds, committed_seq } = endpoint
+      // An endpoint that gets no more data gains nothing by keeping its segment open.
+      const isRefused = desired_state === 'paused' || account_suspended
       if (desired_state === 'draining') wal.close(id)
       else
         wal.configure(id, {
           segmentBytes: segment_bytes,
-          // A paused endpoint gets no more data, so nothing is gained by keeping its segment open.
-          segmentMaxAgeMs: desired_state === 'paused' ? 0 : segment_max_age_seconds * 1000,
+          segmentMaxAgeMs: isRefused ? 0 : segment_max_age_seconds * 1000,
           seqAbove: committed_seq,
         })
     }

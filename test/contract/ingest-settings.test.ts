@@ -11,6 +11,7 @@ test.each<[string, readonly SnapshotEndpoint[] | Partial<SnapshotEndpoint>]>([
   ['a lower age', { segment_max_age_seconds: 1 }],
   ['a lower size', { segment_bytes: 1_000 }],
   ['pausing', { desired_state: 'paused' }],
+  ['suspending the account', { account_suspended: true }],
   ['draining', { desired_state: 'draining' }],
   ['deleting', []],
 ])('%s seals the open segment, and the next one opens only with new data', async (_, change) => {
