@@ -12,9 +12,13 @@ import {
   type ISubackPacket,
   type Packet,
   parser,
+  writeToStream,
 } from 'mqtt-packet'
 import type { ProtocolVersion } from './publish.ts'
 import { MqttError, type Reason, reasons } from './reason.ts'
+
+// By default mqtt-packet keeps a Buffer for each number up to 65 535, which takes 14 MB and serves only packets that are written here.
+writeToStream.cacheNumbers = false
 
 /** First bytes: type and flags. */
 const [PINGREQ, DISCONNECT, AUTH] = [0xc0, 0xe0, 0xf0]
