@@ -209,6 +209,14 @@ describe('the import table', () => {
     ).toEqual([])
   })
 
+  test('only lib/http.ts imports values of node:http', () => {
+    const importsValues = /^import (?!type\b).*'node:http'/m
+    const offenders = files.filter(
+      (name) => !name.endsWith('.test.ts') && importsValues.test(readFileSync(join(source, name), 'utf8')),
+    )
+    expect(offenders).toEqual([])
+  })
+
   test('only config.ts reads the environment', () => {
     expect(
       files.filter((name) => name !== 'config.ts' && readFileSync(join(source, name), 'utf8').includes('process.env')),

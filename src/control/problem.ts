@@ -4,11 +4,11 @@
  * Owns: how anything thrown during a request becomes an AppError, and how it is sent.
  * Law: the cause of a failure reaches the log, never the client.
  */
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifySchemaCompiler } from 'fastify'
 import type { z } from 'zod'
 import { AppError, type ErrorCode, errorTable, type FieldError, toProblem } from '#errors.ts'
+import { http } from '#lib/http.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { fieldErrorsOf } from '#model/field-errors.ts'
 import { databaseErrorKind } from '#store/database-error.ts'
@@ -99,7 +99,7 @@ export function respondToClientError(baseUrl: string): (error: Error & { code?: 
     const problem = toProblem(parserErrorToAppError(error.code), baseUrl)
     const body = JSON.stringify(problem)
     socket.end(
-      `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\nConnection: close\r\n` +
+      `HTTP/1.1 ${problem.status} ${http.STATUS_CODES[problem.status]}\r\nConnection: close\r\n` +
         `Content-Type: ${problemContentType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     )
   }

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
+import { exchange, type HttpResponse } from '#lib/http.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { AssignableDestination } from '#model/destination.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
@@ -51,7 +52,7 @@ export class ControlClient {
   /** Returns the lines of sections that differ from the node's copy, or undefined if nothing changed within `wait_ms`. */
   async fetchSnapshot(request: SnapshotRequest, signal: AbortSignal): Promise<Uint8Array | undefined> {
     const response = await this.#call('POST', 'snapshot', { body: request, signal, waitMs: request.wait_ms })
-    return response.status === 204 ? undefined : response.bytes()
+    return response.status === 204 ? undefined : response.body
   }
 
   /** Returns whether the sections of a process are the newest. */
@@ -93,14 +94,14 @@ export class ControlClient {
 
   async #json<T extends z.ZodType>(schema: T, method: string, path: string, request: Request): Promise<z.output<T>> {
     const response = await this.#call(method, path, request)
-    return schema.parse(await response.json())
+    return schema.parse(JSON.parse(response.body.toString()))
   }
 
-  async #call(method: string, path: string, { body, signal, waitMs = 0 }: Request): Promise<Response> {
+  async #call(method: string, path: string, { body, signal, waitMs = 0 }: Request): Promise<HttpResponse> {
     const { url, token, timeoutMs } = this.#options
-    let response: Response
+    let response: HttpResponse
     try {
-      response = await fetch(`${url}/internal/v1/${path}`, {
+      response = await exchange(`${url}/internal/v1/${path}`, {
         method,
         headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -109,12 +110,10 @@ export class ControlClient {
     } catch (error) {
       throw new ControlError(0, `control at ${url} cannot be reached`, { cause: error })
     }
-    if (response.ok) return response
-    const text = await response.text().catch(() => '')
-    throw new ControlError(
-      response.status,
-      `control rejected ${method} ${path.split('?')[0]}: ${response.status} ${text.slice(0, 500)}`,
-    )
+    const { status, body: answer } = response
+    if (status >= 200 && status < 300) return response
+    const text = answer.toString().slice(0, 500)
+    throw new ControlError(status, `control rejected ${method} ${path.split('?')[0]}: ${status} ${text}`)
   }
 }
 

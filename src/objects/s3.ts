@@ -6,13 +6,14 @@
  * Law: only the role of a destination signs requests to its bucket. Destinations share a session only if their region, role,
  * external id and session name are equal.
  */
-import { Agent as HttpAgent } from 'node:http'
+import type { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '#lib/clock.ts'
+import { http } from '#lib/http.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { s3Limits } from './limits.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, OpenOptions } from './object-store.ts'
@@ -74,7 +75,7 @@ export class S3Stores implements ObjectStores {
     const { clock, lookup, clientsMax = s3Limits.clientsMax, idleTimeoutMs = s3Limits.idleTimeoutMs } = options
     const own = lookup === undefined ? {} : { lookup }
     const agent = { keepAlive: true, maxSockets: s3Limits.socketsMax, timeout: idleTimeoutMs, ...own }
-    const httpAgent = new HttpAgent(agent)
+    const httpAgent = new http.Agent(agent)
     const httpsAgent = new HttpsAgent(agent)
     this.#agents = [httpAgent, httpsAgent]
     const timeouts = { connectionTimeout: s3Limits.connectTimeoutMs, socketTimeout: idleTimeoutMs }

@@ -1,9 +1,9 @@
-import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { type Config, httpUrl } from '#config.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
+import { http } from '#lib/http.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
 import { formatBanner, ingestUrl } from './banner.ts'
@@ -93,7 +93,7 @@ async function isReady(url: string, signal: AbortSignal): Promise<boolean> {
   // This process started the server and sends it no secret, so its certificate need not match the address.
   const request = url.startsWith('https:')
     ? requestHttps(`${url}/readyz`, { ...options, rejectUnauthorized: false })
-    : requestHttp(`${url}/readyz`, options)
+    : http.request(`${url}/readyz`, options)
   request.on('response', (response) => {
     response.resume()
     resolve(response.statusCode === 200)

@@ -5,12 +5,13 @@
  * the node may have (connection-budget.ts).
  * Law: after `stop` nothing is accepted. Every accepted request got a response, or its connection was closed.
  */
-import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import { AppError } from '#errors.ts'
 import { errorCode } from '#lib/files.ts'
+import { http } from '#lib/http.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -97,7 +98,7 @@ export class HttpServer implements Service {
       // On other paths an upgrade is ignored (RFC 9110 §7.8).
       shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => targetOf(url).path === upgrade.path,
     }
-    const server = certificate === undefined ? createServer(settings) : secureServer(certificate, settings)
+    const server = certificate === undefined ? http.createServer(settings) : secureServer(certificate, settings)
     // A client may end its side after its request and still read the response.
     Object.assign(server, { httpAllowHalfOpen: true })
     // node:http silently drops headers above the bound. Allowing one more makes this detectable.

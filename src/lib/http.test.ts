@@ -1,0 +1,54 @@
+import { once } from 'node:events'
+import type { RequestListener, Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { exchange, type HttpRequest, http } from './http.ts'
+
+let server: Server | undefined
+afterEach(() => {
+  server?.closeAllConnections()
+  server?.close()
+})
+
+async function serve(listener: RequestListener): Promise<string> {
+  server = http.createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/path`
+}
+
+const get: HttpRequest = { method: 'GET', headers: {}, signal: new AbortController().signal }
+
+describe('exchange', () => {
+  test('sends a body with its length, and returns status and body of any response', async () => {
+    const url = await serve(async (request, response) => {
+      const chunks = await request.toArray()
+      const { 'content-length': length, 'x-name': name } = request.headers
+      response.writeHead(418).end(`${request.method} ${request.url} ${name} ${length} ${chunks.join('')}`)
+    })
+    const { status, body } = await exchange(url, { ...get, method: 'POST', headers: { 'x-name': 'n' }, body: '{"é":1}' })
+    expect([status, body.toString()]).toEqual([418, 'POST /path n 8 {"é":1}'])
+  })
+
+  test('rejects if the response is cut off', async () => {
+    const url = await serve((_request, response) => {
+      response.writeHead(200, { 'content-length': 100 })
+      response.write('half', () => response.destroy())
+    })
+    await expect(exchange(url, get)).rejects.toThrow()
+  })
+
+  test('rejects if nothing listens', async () => {
+    const url = await serve(() => undefined)
+    server?.close()
+    await expect(exchange(url, get)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  })
+
+  test.each(['before the response', 'during the response'])('an abort ends it %s', async (when) => {
+    const abort = new AbortController()
+    const url = await serve((_request, response) => {
+      if (when === 'during the response') response.write('half')
+      setImmediate(() => abort.abort())
+    })
+    await expect(exchange(url, { ...get, signal: abort.signal })).rejects.toThrow()
+  })
+})

@@ -1,0 +1,33 @@
+/**
+ * HTTP without undici.
+ *
+ * `import 'node:http'` in an ES module reads every name that Node exports there, and for some of them Node loads undici, as it does for
+ * `fetch`. That takes 10 MB of each process. So modules take the functions of `node:http` from here, and import only types.
+ */
+export const http = process.getBuiltinModule('node:http')
+const https = process.getBuiltinModule('node:https')
+
+export type HttpRequest = {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly signal: AbortSignal
+}
+
+export type HttpResponse = { readonly status: number; readonly body: Buffer }
+
+/** Sends a request and reads the whole response. Rejects if the connection fails or the signal aborts. Does not follow redirects. */
+export function exchange(url: string, { method, headers, body, signal }: HttpRequest): Promise<HttpResponse> {
+  const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>()
+  const { request } = url.startsWith('https:') ? https : http
+  const outgoing = request(url, { method, headers, signal })
+  outgoing.once('error', reject)
+  outgoing.once('response', (response) => {
+    const chunks: Buffer[] = []
+    response.on('data', (chunk: Buffer) => chunks.push(chunk))
+    response.once('error', reject)
+    response.once('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }))
+  })
+  outgoing.end(body)
+  return promise
+}
