@@ -1,4 +1,8 @@
-/** `npm run torture`: faults of every kind against a real Inlet, in rounds, until the time is up. Exit code 1 on a finding. */
+/**
+ * `npm run torture`: faults of every kind against a real Inlet, in rounds, until the time is up. Exit code 1 on a finding.
+ *
+ * Runs with `--single-threaded`: Node can hang at its exit while V8 compiles in the background (https://github.com/nodejs/node/issues/54918).
+ */
 import { randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
