@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { oneRecord } from '../../test/support/frames.ts'
 import { SegmentDirectory } from './segment-directory.ts'
 import type { SegmentIdentity } from './segment-file.ts'
 import { Wal } from './wal.ts'
@@ -59,10 +60,7 @@ async function seal(): Promise<SegmentIdentity> {
   const wal = new Wal({ directory, files: systemFiles, clock: systemClock, logger: createLogger('test', 'silent') })
   await wal.start()
   wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
-  await wal.append('log', {
-    ...{ layout: 'single', receivedAtMicros: 0, recordCount: 1, envelope: Buffer.of() },
-    payload: [Buffer.from('{}')],
-  })
+  await wal.append('log', oneRecord())
   await wal.stop(new AbortController().signal)
   const [segment] = await segments.list()
   if (segment === undefined) throw new Error('no segment was sealed')

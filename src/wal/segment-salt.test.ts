@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { FaultyDisk, seededRandom } from '../../test/support/faulty-files.ts'
+import { oneRecord } from '../../test/support/frames.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { SegmentDirectory } from './segment-directory.ts'
 import { computeSalt, readSaltKey } from './segment-salt.ts'
@@ -93,8 +94,7 @@ async function append(name: string, seals = true): Promise<void> {
   const wal = new Wal({ directory, files, clock, logger: createLogger('test', 'silent') })
   await wal.start()
   wal.configure('log', { segmentBytes: 10_000, segmentMaxAgeMs: 60_000, seqAbove: -1 })
-  const envelope = Buffer.from(name)
-  await wal.append('log', { layout: 'single', receivedAtMicros: 1, recordCount: 1, envelope, payload: [Buffer.from('{}')] })
+  await wal.append('log', oneRecord({ envelope: name }))
   if (seals) await wal.stop(new AbortController().signal)
   else disk.kill()
   mount()

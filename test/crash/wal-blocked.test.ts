@@ -3,13 +3,13 @@
  *
  * Law: new data is accepted as long as the log's directory can be read. What came before it is never overtaken: delivery waits for it.
  */
-import { Buffer } from 'node:buffer'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
 import { type DiskOperation, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 
 const directory = '/data/wal'
@@ -196,14 +196,7 @@ async function restart(): Promise<void> {
 }
 
 async function append(logName: string, payload: string): Promise<number> {
-  const frame = {
-    layout: 'single',
-    receivedAtMicros: 0,
-    recordCount: 1,
-    envelope: Buffer.of(),
-    payload: [Buffer.from(payload)],
-  } as const
-  return (await wal.append(logName, frame)).seq
+  return (await wal.append(logName, oneRecord({ payload }))).seq
 }
 
 function openPaths(): readonly string[] {

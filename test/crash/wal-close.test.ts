@@ -2,13 +2,13 @@
  * The log of an endpoint that is being deleted ends as closed, whatever crashes in between: then no segment is open, and none is opened any
  * more. Uses the disk of faulty-files.ts.
  */
-import { Buffer } from 'node:buffer'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
 import { type DiskOperation, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 
 const directory = '/data/wal'
@@ -203,14 +203,7 @@ async function restart(): Promise<void> {
 }
 
 async function append(logName = 'log'): Promise<number> {
-  const frame = {
-    layout: 'single',
-    receivedAtMicros: 0,
-    recordCount: 1,
-    envelope: Buffer.of(),
-    payload: [Buffer.from('{}')],
-  } as const
-  return (await wal.append(logName, frame)).seq
+  return (await wal.append(logName, oneRecord())).seq
 }
 
 async function isClosed(): Promise<boolean> {

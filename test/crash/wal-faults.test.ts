@@ -8,6 +8,7 @@ import type { FrameInput } from '#wal/frame.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal, type WalOptions } from '#wal/wal.ts'
 import { type DiskOperation, type Fault, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 
 const directory = '/data/wal'
@@ -356,13 +357,7 @@ function mount(): void {
 }
 
 function frame(name: string, bytes: number): FrameInput {
-  return {
-    layout: 'single',
-    receivedAtMicros: clock.now() * 1_000,
-    recordCount: 1,
-    envelope: Buffer.from(name),
-    payload: [Buffer.alloc(bytes, name)],
-  }
+  return oneRecord({ payload: Buffer.alloc(bytes, name), envelope: name, at: clock.now() * 1_000 })
 }
 
 async function append(name: string, bytes = 100): Promise<number> {

@@ -1,11 +1,11 @@
 /** Logs of deleted endpoints are removed once they are empty, whatever crashes in between. Uses the disk of faulty-files.ts. */
-import { Buffer } from 'node:buffer'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Files } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
 import { type DiskOperation, FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 
 const directory = '/data/wal'
@@ -292,14 +292,7 @@ async function newWal(): Promise<Wal> {
 }
 
 async function append(logName = 'log'): Promise<number> {
-  const frame = {
-    layout: 'single',
-    receivedAtMicros: 0,
-    recordCount: 1,
-    envelope: Buffer.of(),
-    payload: [Buffer.from('{}')],
-  } as const
-  return (await wal.append(logName, frame)).seq
+  return (await wal.append(logName, oneRecord())).seq
 }
 
 /** Lets the open segment reach its age. */

@@ -9,6 +9,7 @@ import { createLogger } from '#lib/telemetry.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
 import { FaultyDisk, seededRandom } from '../support/faulty-files.ts'
+import { oneRecord } from '../support/frames.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { until } from '../support/until.ts'
 
@@ -79,12 +80,7 @@ describe('on the real disk', () => {
 
 describe('on a disk that fails as well', () => {
   test('nothing is acknowledged, and nothing overtakes it, until its records are written again', async () => {
-    const disk = new FaultyDisk(seededRandom(5))
-    const clock = new ManualClock()
-    const files = disk.mount()
-    const log = await newLog('/data/wal', files, clock)
-    await log.append('a')
-    await removeOpen(disk, files)
+    const { disk, clock, log } = await unlinkedLog()
     disk.fault = ({ path }) => (path.endsWith('.salvage') ? { error: 'ENOSPC' } : undefined)
     await expect(log.append('b')).rejects.toMatchObject({ reason: 'disk_full' })
     await expect(log.append('c')).rejects.toMatchObject({ reason: 'disk_full' })
@@ -105,12 +101,7 @@ describe('on a disk that fails as well', () => {
   })
 
   test('a group whose fdatasync fails on a removed file: what was acknowledged before is kept', async () => {
-    const disk = new FaultyDisk(seededRandom(5))
-    const clock = new ManualClock()
-    const files = disk.mount()
-    const log = await newLog('/data/wal', files, clock)
-    await log.append('a')
-    await removeOpen(disk, files)
+    const { disk, log } = await unlinkedLog()
     disk.fault = ({ kind, path }) => (kind === 'sync' && path.endsWith('.open') ? { error: 'EIO' } : undefined)
     await expect(log.append('b')).rejects.toMatchObject({ reason: 'io_error' })
     disk.fault = () => undefined
@@ -120,11 +111,7 @@ describe('on a disk that fails as well', () => {
   })
 
   test.each([true, false])('a stop writes its records again, also at the deadline (%s)', async (isLate) => {
-    const disk = new FaultyDisk(seededRandom(5))
-    const files = disk.mount()
-    const log = await newLog('/data/wal', files, new ManualClock())
-    await log.append('a')
-    await removeOpen(disk, files)
+    const { disk, log } = await unlinkedLog()
     disk.fault = ({ path }) => (path.endsWith('.salvage') ? { error: 'EIO' } : undefined)
     await expect(log.append('b')).rejects.toMatchObject({ reason: 'io_error' })
     disk.fault = () => undefined
@@ -133,12 +120,7 @@ describe('on a disk that fails as well', () => {
   })
 
   test('a log that is closed waits until its records are written again', async () => {
-    const disk = new FaultyDisk(seededRandom(5))
-    const clock = new ManualClock()
-    const files = disk.mount()
-    const log = await newLog('/data/wal', files, clock)
-    await log.append('a')
-    await removeOpen(disk, files)
+    const { disk, clock, files, log } = await unlinkedLog()
     disk.fault = ({ path }) => (path.endsWith('.salvage') ? { error: 'EIO' } : undefined)
     log.wal.close('log')
     const segments = new SegmentDirectory({ directory: '/data/wal', files })
@@ -187,9 +169,8 @@ async function newLog(directory: string, files: Files, clock: ManualClock): Prom
   return {
     wal,
     append: async (name) => {
-      const payload = [Buffer.alloc(5_000, name)]
-      const envelope = Buffer.from(name)
-      return (await wal.append('log', { layout: 'single', receivedAtMicros: 0, recordCount: 1, envelope, payload })).seq
+      const frame = oneRecord({ payload: Buffer.alloc(5_000, name), envelope: name })
+      return (await wal.append('log', frame)).seq
     },
     stored: async () => {
       await wal.stop(never)
@@ -205,6 +186,17 @@ async function newLog(directory: string, files: Files, clock: ManualClock): Prom
       return found
     },
   }
+}
+
+/** Returns a log on a faulty disk, whose open segment with the record `a` was removed. */
+async function unlinkedLog() {
+  const disk = new FaultyDisk(seededRandom(5))
+  const clock = new ManualClock()
+  const files = disk.mount()
+  const log = await newLog('/data/wal', files, clock)
+  await log.append('a')
+  await removeOpen(disk, files)
+  return { disk, clock, files, log }
 }
 
 class RealLog implements AsyncDisposable {
