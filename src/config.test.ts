@@ -42,9 +42,27 @@ describe('readConfig', () => {
       })
     expect(read).toThrow(ConfigurationError)
     expect(read).toThrow(
-      /INLET_INGEST_LISTEN: must be host:port[\s\S]*INLET_MAX_REQUEST_BYTES[\s\S]*INLET_INGSET_LISTEN: unknown option/,
+      /INLET_INGEST_LISTEN: must be host:port[\s\S]*INLET_MAX_REQUEST_BYTES: must be a size from 64KiB to 256MiB[\s\S]*INLET_INGSET_LISTEN: unknown option; did you mean INLET_INGEST_LISTEN\?/,
     )
     expect(read).toThrow(/INLET_REGION: must be a region code/)
+  })
+
+  test.each([
+    ['INLET_SHUTDOWN_SECONDS', 'soon', 'must be a whole number from 1 to 600'],
+    ['INLET_LOG_LEVEL', 'verbose', 'must be one of debug, info, warn, error, silent'],
+    ['INLET_METRICS_TOKEN', 'short', 'must have at least 16 characters'],
+    ['INLET_BASE_URL', 'inlet', 'must be a URL such as https://inlet.example.com'],
+    ['INLET_INGEST_LISTEN', '127.0.0.1:99999', 'must be host:port with a port up to 65535'],
+    ['INLET_DATABASE_URL', 'mysql://db/inlet', 'must be postgres://user:password@host:5432/name, or the path of an SQLite file'],
+    [
+      'INLET_DATABASE_URL',
+      'postgres://db:port/inlet',
+      'must be postgres://user:password@host:5432/name, or the path of an SQLite file',
+    ],
+    ['inlet_data_dir', './data', 'unknown option; did you mean INLET_DATA_DIR?'],
+    ['INLET_REPLICAS', '3', 'unknown option'],
+  ])('says what is expected of %s instead of %s', (name, value, message) => {
+    expect(() => readConfig({ [name]: value })).toThrow(new ConfigurationError(`invalid configuration:\n  ${name}: ${message}`))
   })
 
   test.each(['10.0.0.1', '10.0.0.0/8, ::1', '2001:db8::/32'])('trusts the proxies %s', (list) => {

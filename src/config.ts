@@ -1,7 +1,21 @@
-import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { GiB, KiB, MiB } from './lib/bytes.ts'
+import { nearestName } from './lib/nearest-name.ts'
+import {
+  address,
+  bytes,
+  choice,
+  database,
+  endpointUrl,
+  integer,
+  type ListenAddress,
+  optional,
+  proxies,
+  secret,
+  text,
+  url,
+} from './lib/option-types.ts'
 import { UserError } from './lib/user-error.ts'
 import { apiKeyPattern } from './model/api-key.ts'
 import { Region } from './model/endpoint.ts'
@@ -12,34 +26,7 @@ import { Region } from './model/endpoint.ts'
  */
 type Option<T> = { readonly env: string; readonly help: string; readonly type: z.ZodType<T, string>; readonly default: string }
 
-const text = z.string().min(1)
-const integer = (min: number, max: number) => z.string().transform(Number).pipe(z.int().min(min).max(max))
-const bytes = (min: number, max: number) =>
-  z
-    .string()
-    .regex(/^\d+(\.\d+)?\s*(B|KiB|MiB|GiB|TiB|KB|MB|GB|TB)?$/i, 'must be a size such as 10MiB')
-    .transform(parseBytes)
-    .pipe(z.int().min(min).max(max))
-const address = z
-  .string()
-  .regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be host:port')
-  .transform(parseAddress)
-const endpointUrl = z
-  .string()
-  .refine(isEndpointUrl, 'must be a URL such as https://s3.example.com:9000, without user, query and fragment')
-const proxies = z
-  .string()
-  .refine((list) => list.split(',').every(isNetwork), 'must be IP addresses or networks separated by commas')
-const optional = <T>(type: z.ZodType<T, string>) =>
-  z.string().transform((value, context): T | null => {
-    if (value === '') return null
-    const parsed = type.safeParse(value)
-    if (parsed.success) return parsed.data
-    for (const issue of parsed.error.issues) context.addIssue({ code: 'custom', message: issue.message })
-    return z.NEVER
-  })
-
-export type ListenAddress = { readonly host: string; readonly port: number }
+const prefix = 'INLET_'
 
 export const options = {
   dataDirectory: option(
@@ -48,11 +35,11 @@ export const options = {
     text.transform((path) => resolve(path)),
     'directory for everything that this installation stores on disk',
   ),
-  logLevel: option('INLET_LOG_LEVEL', 'info', z.enum(['debug', 'info', 'warn', 'error', 'silent']), 'minimum level of log lines'),
+  logLevel: option('INLET_LOG_LEVEL', 'info', choice(['debug', 'info', 'warn', 'error', 'silent']), 'minimum level of log lines'),
   metricsToken: option(
     'INLET_METRICS_TOKEN',
     '',
-    optional(z.string().min(16)),
+    optional(secret(16)),
     'secret for `/metrics` of control and ingest (`Authorization: Bearer`). With a secret the metrics also have labels for endpoints and MQTT user names; empty: open to everyone, totals only',
   ),
   shutdownSeconds: option(
@@ -66,13 +53,13 @@ export const options = {
   databaseUrl: option(
     'INLET_DATABASE_URL',
     '',
-    z.string(),
+    database,
     '`postgres://…`, or the path of an SQLite file; empty: `<data>/inlet.db`',
   ),
   baseUrl: option(
     'INLET_BASE_URL',
     '',
-    optional(z.url()),
+    optional(url),
     'public URL of the management API; empty: `http://` and the listen address',
   ),
   baseDomain: option(
@@ -123,17 +110,17 @@ export const options = {
   ),
 
   region: option('INLET_REGION', 'loc', Region, 'region code of this node'),
-  controlUrl: option('INLET_CONTROL_URL', '', optional(z.url()), 'URL of control, for nodes; empty: the control listen address'),
+  controlUrl: option('INLET_CONTROL_URL', '', optional(url), 'URL of control, for nodes; empty: the control listen address'),
   nodeToken: option(
     'INLET_NODE_TOKEN',
     '',
-    optional(z.string().min(32)),
+    optional(secret(32)),
     'secret shared by control and nodes; empty: created at the first start and stored in `<data>/node-token`',
   ),
   operatorToken: option(
     'INLET_OPERATOR_TOKEN',
     '',
-    optional(z.string().min(32)),
+    optional(secret(32)),
     'secret of the operator for `/v1/nodes` of the management API (`Authorization: Bearer`); empty: created at the first start and stored in `<data>/operator-token`',
   ),
   advertiseAddresses: option(
@@ -201,7 +188,7 @@ export const options = {
   objectStore: option(
     'INLET_OBJECT_STORE',
     'directory',
-    z.enum(['directory', 's3']),
+    choice(['directory', 's3']),
     '`directory` stores buckets as directories under `<data>/buckets`; `s3` writes to the buckets of destinations, with credentials that the AWS SDK finds (`AWS_ACCESS_KEY_ID` etc.): docs/destinations.md',
   ),
   s3Endpoint: option(
@@ -247,7 +234,8 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   }
   const known = new Set<string>(Object.values(options).map(({ env }) => env))
   for (const name of Object.keys(from)) {
-    if (name.startsWith('INLET_') && !known.has(name)) problems.push(`${name}: unknown option`)
+    const isOption = name.startsWith(prefix) || known.has(name.toUpperCase())
+    if (isOption && !known.has(name)) problems.push(unknownOption(name, known))
   }
   for (const name of ['INLET_S3_ENDPOINT', 'INLET_STS_ENDPOINT']) {
     if (from[name] && values['objectStore'] === 'directory') problems.push(`${name}: needs INLET_OBJECT_STORE=s3`)
@@ -294,30 +282,15 @@ export function httpUrl({ host, port }: ListenAddress, scheme: 'http' | 'https' 
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
+function unknownOption(name: string, known: ReadonlySet<string>): string {
+  // Compared without the prefix, which makes any two options look alike.
+  const meant = nearestName(
+    name.toUpperCase().slice(prefix.length),
+    [...known].map((other) => other.slice(prefix.length)),
+  )
+  return `${name}: unknown option${meant === undefined ? '' : `; did you mean ${prefix}${meant}?`}`
+}
+
 function option<T>(env: string, fallback: string, type: z.ZodType<T, string>, help: string): Option<T> {
   return { env, default: fallback, type, help }
-}
-
-function isEndpointUrl(text: string): boolean {
-  const url = URL.parse(text)
-  return url !== null && /^https?:$/.test(url.protocol) && `${url.username}${url.password}${url.search}${url.hash}` === ''
-}
-
-function isNetwork(text: string): boolean {
-  const [address = '', bits] = text.trim().split('/')
-  const version = isIP(address)
-  if (bits === undefined) return version !== 0
-  return /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : version === 6 ? 128 : -1)
-}
-
-function parseAddress(value: string): ListenAddress {
-  const at = value.lastIndexOf(':')
-  return { host: value.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(value.slice(at + 1)) }
-}
-
-function parseBytes(value: string): number {
-  const [, amount = '0', unit = 'B'] = /^([\d.]+)\s*([A-Za-z]*)$/.exec(value) ?? []
-  const powers = ['', 'K', 'M', 'G', 'T']
-  const power = powers.indexOf(unit.replace(/i?B$/i, '').toUpperCase())
-  return Math.round(Number(amount) * (/iB$/i.test(unit) ? 1024 : 1000) ** Math.max(power, 0))
 }

@@ -1,10 +1,11 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
-import { type Config, httpUrl, type ListenAddress } from '#config.ts'
+import { type Config, httpUrl } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createMetrics } from '#lib/metrics.ts'
+import type { ListenAddress } from '#lib/option-types.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { Id } from '#model/id.ts'
