@@ -1,16 +1,17 @@
 import { UserError } from '#lib/user-error.ts'
 import type { Account } from '#model/account.ts'
 import { findFirstAccount } from '#store/accounts.ts'
-import { migrate } from '#store/migrate.ts'
+import { prepareDatabase } from '#store/prepare.ts'
 import { openStore, type Store } from '#store/store.ts'
 import type { CliContext } from './context.ts'
 
 /** Opens the configured database and migrates it to the newest schema. */
 export async function openMigratedStore(context: CliContext): Promise<Store & AsyncDisposable> {
   const { databaseUrl, paths } = await context.readConfig()
-  const store = await openStore(databaseUrl || paths.database)
+  const database = databaseUrl || paths.database
+  const store = await openStore(database)
   try {
-    await migrate(store)
+    await prepareDatabase(store, database)
   } catch (error) {
     await store.close()
     throw error

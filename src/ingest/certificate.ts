@@ -11,6 +11,7 @@ import { errorMessage } from '#lib/error-message.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { UserError } from '#lib/user-error.ts'
 import { ingestLimits } from './limits.ts'
 
 export type CertificateOptions = {
@@ -96,7 +97,7 @@ async function read({ certificateFile, keyFile }: CertificateOptions): Promise<T
   try {
     createSecureContext({ cert, key })
   } catch (cause) {
-    throw new Error(
+    throw new UserError(
       `INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE must be a certificate and its key in PEM (${errorMessage(cause)})`,
       { cause },
     )
@@ -108,6 +109,6 @@ async function readNamed(variable: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path)
   } catch (cause) {
-    throw new Error(`${variable}: cannot read ${path} (${errorMessage(cause)})`, { cause })
+    throw new UserError(`${variable}: cannot read ${path} (${errorMessage(cause)})`, { cause })
   }
 }

@@ -4,6 +4,7 @@
  * Law: forward only, all or nothing, one process at a time. A database that a newer release migrated is not changed.
  */
 import { sql } from 'kysely'
+import { UserError } from '#lib/user-error.ts'
 import * as firstTables from './migrations/0001-first-tables.ts'
 import * as jobs from './migrations/0002-jobs.ts'
 import * as dlqFilesByEndpoint from './migrations/0003-dlq-files-by-endpoint.ts'
@@ -33,7 +34,7 @@ const released: readonly Migration[] = [
 /** An arbitrary number, the same in every release. */
 const advisoryLock = 7_233_908_001
 
-export class NewerDatabaseError extends Error {
+export class NewerDatabaseError extends UserError {
   override readonly name = 'NewerDatabaseError'
 }
 

@@ -21,8 +21,11 @@ function openDatabase(path: string): SqliteDatabase {
     // Only the owner may read the file, because it contains signing keys. SQLite creates its other files with the same mode.
     closeSync(openSync(path, 'a', 0o600))
   }
-  const database = new DatabaseSync(path, { timeout: storeLimits.sqliteBusyTimeoutMs, enableForeignKeyConstraints: true })
-  database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
+  const database = explained(() => {
+    const opened = new DatabaseSync(path, { timeout: storeLimits.sqliteBusyTimeoutMs, enableForeignKeyConstraints: true })
+    opened.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
+    return opened
+  })
   const statements = new LRUCache<string, SqliteStatement>({ max: storeLimits.sqliteStatementsMax })
   return {
     close: () => {
@@ -57,8 +60,10 @@ const explanations: Readonly<Record<number, string>> = {
   7: 'there is not enough memory for the database',
   8: 'the database cannot be written to: make its file and its disk writable',
   10: 'the disk of the database fails: check it',
+  11: 'the database is damaged: restore a backup of it',
   13: 'the disk of the database is full: make room on it',
   14: 'the file of the database cannot be opened: give this user the right to read and write it and its directory',
+  26: 'this file is not a database: move it away, or restore a backup',
 }
 
 function explained<T>(run: () => T): T {

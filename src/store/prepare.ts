@@ -1,0 +1,49 @@
+/** The first contact of a process with its database. */
+import { sql } from 'kysely'
+import { errorMessage } from '#lib/error-message.ts'
+import { errorCode } from '#lib/files.ts'
+import { UserError } from '#lib/user-error.ts'
+import { migrate } from './migrate.ts'
+import type { Store } from './store.ts'
+
+/** Connects to the database at `url` and migrates it. Returns the number of migrations. Throws a UserError if it cannot be used. */
+export async function prepareDatabase(store: Store, url: string): Promise<number> {
+  try {
+    await sql`select 1`.execute(store.db)
+  } catch (error) {
+    throw store.dialect === 'postgres' ? postgresProblem(error, url) : sqliteProblem(error, url)
+  }
+  try {
+    return await migrate(store)
+  } catch (error) {
+    throw store.dialect === 'sqlite'
+      ? sqliteProblem(error, url)
+      : errorCode(error) === '42501'
+        ? postgresProblem(error, url)
+        : error
+  }
+}
+
+/** What to do about states of Postgres; about anything else the operator can do the same as if it does not run. */
+const remedies: Readonly<Record<string, string>> = {
+  '28000': 'correct user and password in INLET_DATABASE_URL',
+  '28P01': 'correct user and password in INLET_DATABASE_URL',
+  '3D000': 'create it, or correct INLET_DATABASE_URL',
+  '42501': 'let this user create tables there',
+}
+
+function postgresProblem(error: unknown, url: string): UserError {
+  const code = errorCode(error) ?? ''
+  const { hostname = '', port = '' } = URL.parse(url) ?? {}
+  const where = hostname === '' ? 'the database of INLET_DATABASE_URL' : `the database at ${hostname}:${port || 5432}`
+  // An address with several IPs fails with an error that has no message.
+  const cause = errorMessage(error) || code
+  return new UserError(`${where} cannot be used (${cause}): ${remedies[code] ?? 'start it, or correct INLET_DATABASE_URL'}`, {
+    cause: error,
+  })
+}
+
+/** The message of an error of SQLite says what to do (sqlite.ts), but not about which file. */
+function sqliteProblem(error: unknown, path: string): unknown {
+  return error instanceof Error && 'errcode' in error ? new UserError(`${path}: ${error.message}`, { cause: error }) : error
+}
