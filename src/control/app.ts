@@ -4,6 +4,7 @@ import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { readOrCreateOperatorToken } from '#auth/operator-token.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, httpUrl } from '#config.ts'
+import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { createMetrics } from '#lib/metrics.ts'
@@ -13,8 +14,8 @@ import { openObjectStores } from '#objects/open.ts'
 import { SignedUrls } from '#objects/signed-urls.ts'
 import { PreviewWorkers } from '#preview/preview-workers.ts'
 import { currentEpoch } from '#store/epoch.ts'
-import { migrate } from '#store/migrate.ts'
 import { listAllLags } from '#store/node-reports.ts'
+import { prepareDatabase } from '#store/prepare.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import { type Db, openStore, type Store } from '#store/store.ts'
 import { compileView } from '#views/compile.ts'
@@ -62,7 +63,9 @@ export async function startControl(config: Config, hooks: AppHooks): Promise<App
   using resources = new DisposableStack()
   if (store.dialect === 'sqlite') resources.use(lockExclusively(`${database}.lock`, lockedHint))
   try {
-    const applied = await migrate(store)
+    // Before the database is touched: it may belong to another installation.
+    await assertCanListen(config.controlListen, 'INLET_CONTROL_LISTEN')
+    const applied = await prepareDatabase(store, database)
     if (applied > 0) hooks.logger.info({ applied }, 'database migrated')
     const app = await serveStore(store, config, hooks)
     const held = resources.move()

@@ -1,6 +1,7 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
 import { type Config, httpUrl } from '#config.ts'
+import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
@@ -42,6 +43,9 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   const nodeId = await readOrCreateNodeId(config.paths)
   // Two processes on one directory would recover each other's open segments.
   const lock = lockExclusively(config.paths.ingestLock)
+  // Before this node registers with control.
+  await assertCanListen(config.ingestListen, 'INLET_INGEST_LISTEN')
+  if (config.mqttListen !== null) await assertCanListen(config.mqttListen, 'INLET_MQTT_LISTEN')
   const control = await ControlClient.open({
     url: config.controlUrl ?? httpUrl(config.controlListen),
     token: config.nodeToken,

@@ -1,5 +1,8 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { until } from '../../test/support/until.ts'
 import { type ChildSpec, Supervisor } from './supervisor.ts'
@@ -10,79 +13,133 @@ function child(name: string, program: string, onMessage: (message: unknown) => v
   return { name, command: process.execPath, args: ['-e', program], environment: {}, onMessage }
 }
 
-/** Program of a child that sends a message and exits on SIGTERM. */
+const ready = `process.send({ type: 'ready' });`
+
+/** Program of a child that exits when it is told to stop, and is ready as soon as it may start. */
 const stoppableProgram = (name: string) => `
-  process.on('SIGTERM', () => process.send('stopping ${name}', () => process.exit(0)))
-  process.send('up ${name}')
-  setInterval(() => {}, 1000)`
+  process.on('message', ({ type }) => {
+    if (type === 'stop') process.send('stopping ${name}', () => process.exit(0))
+    else process.send('up ${name}', () => process.send({ type: 'ready' }))
+  })`
+
+function supervise(children: readonly ChildSpec[]): Supervisor {
+  return new Supervisor({ children, clock: systemClock, logger })
+}
+
+const stop = (supervisor: Supervisor) => supervisor.stop(AbortSignal.timeout(5_000))
 
 describe('Supervisor', () => {
   test('restarts a killed child and leaves the other running', async () => {
     const messages: unknown[] = []
-    const supervisor = new Supervisor({
-      children: ['a', 'b'].map((name) => child(name, stoppableProgram(name), (message) => messages.push(message))),
-      clock: systemClock,
-      logger,
-    })
+    const supervisor = supervise(
+      ['a', 'b'].map((name) => child(name, stoppableProgram(name), (message) => messages.push(message))),
+    )
     await supervisor.start()
-    await until('both to start', () => messages.length === 2)
     const { a = 0, b = 0 } = supervisor.pids()
     process.kill(a, 'SIGKILL')
     await until('a to restart', () => messages.filter((message) => message === 'up a').length === 2)
     expect(supervisor.pids()['b']).toBe(b)
     expect(supervisor.pids()['a']).not.toBe(a)
-    await supervisor.stop(AbortSignal.timeout(5_000))
+    await stop(supervisor)
   })
 
   test('stops children one at a time, last started first', async () => {
     const messages: unknown[] = []
-    const supervisor = new Supervisor({
-      children: ['a', 'b', 'c'].map((name) => child(name, stoppableProgram(name), (message) => messages.push(message))),
-      clock: systemClock,
-      logger,
-    })
+    const names = ['a', 'b', 'c']
+    const supervisor = supervise(names.map((name) => child(name, stoppableProgram(name), (message) => messages.push(message))))
     await supervisor.start()
     await until('all to start', () => messages.length === 3)
-    await supervisor.stop(AbortSignal.timeout(5_000))
+    await stop(supervisor)
     expect(messages.slice(3)).toEqual(['stopping c', 'stopping b', 'stopping a'])
     expect(supervisor.pids()).toEqual({})
   })
 
   test('kills a child that is still running at the deadline', async () => {
     const messages: unknown[] = []
-    const stubborn = `process.on('SIGTERM', () => process.send('SIGTERM received')); process.send('up'); setInterval(() => {}, 1000)`
-    const supervisor = new Supervisor({
-      children: [child('stubborn', stubborn, (message) => messages.push(message))],
-      clock: systemClock,
-      logger,
-    })
+    const stubborn = `process.on('message', ({ type }) => type === 'stop' && process.send('told to stop')); ${ready}`
+    const supervisor = supervise([child('stubborn', stubborn, (message) => messages.push(message))])
     await supervisor.start()
-    await until('the child to start', () => messages.includes('up'))
     const deadline = new AbortController()
     const stopped = supervisor.stop(deadline.signal)
-    await until('the child to receive SIGTERM', () => messages.includes('SIGTERM received'))
+    await until('the child to be told', () => messages.includes('told to stop'))
     deadline.abort()
     await stopped
     expect(supervisor.pids()).toEqual({})
   })
 
-  test('restarts a failing child with growing delays', async () => {
+  test('restarts a child that was ready with growing delays, also if it cannot start again', async () => {
     const delays: number[] = []
-    const supervisor = new Supervisor({
-      children: [child('broken', 'process.exit(3)')],
-      clock: {
-        ...systemClock,
-        setTimer: (callback, delayMs) => {
-          delays.push(delayMs)
-          return systemClock.setTimer(callback, delays.length < 6 ? 0 : 60_000)
-        },
+    const clock: Clock = {
+      ...systemClock,
+      setTimer: (callback, delayMs) => {
+        delays.push(delayMs)
+        return systemClock.setTimer(callback, delays.length < 6 ? 0 : 60_000)
       },
-      logger,
-    })
+    }
+    const directory = await mkdtemp(join(tmpdir(), 'inlet-supervisor-'))
+    const mark = JSON.stringify(join(directory, 'mark'))
+    const readyOnce = `
+      const { existsSync, writeFileSync } = require('node:fs')
+      if (existsSync(${mark})) process.exit(3)
+      writeFileSync(${mark}, '')
+      process.send({ type: 'ready' }, () => process.exit(0))`
+    const supervisor = new Supervisor({ children: [child('broken', readyOnce)], clock, logger })
     await supervisor.start()
-    await until('six failures', () => delays.length === 6)
-    await supervisor.stop(AbortSignal.timeout(5_000))
+    await until('six ends', () => delays.length === 6)
+    await stop(supervisor)
     expect(delays[5]).toBeGreaterThan(3_000)
     expect(delays[0]).toBeLessThanOrEqual(200)
+    await rm(directory, { recursive: true })
+  })
+})
+
+describe('the start', () => {
+  test.each([
+    [
+      `process.send({ type: 'failed', reason: 'the port is taken' }); process.exitCode = 1; process.disconnect()`,
+      /^the port is taken$/,
+    ],
+    ['process.exit(3)', /^broken ended before it was ready \(exit code 3\); its log above says why$/],
+    [`process.kill(process.pid, 'SIGKILL')`, /^broken ended before it was ready \(SIGKILL\)/],
+  ])('fails if a child ends before it is ready: %s', async (program, message) => {
+    const supervisor = supervise([child('fine', stoppableProgram('fine')), child('broken', program)])
+    await expect(supervisor.start()).rejects.toThrow(message)
+    expect(supervisor.pids()).toEqual({ fine: expect.any(Number) })
+    await stop(supervisor)
+    expect(supervisor.pids()).toEqual({})
+  })
+
+  test('of the next children waits until the first one is ready', async () => {
+    const messages: unknown[] = []
+    const first = `process.on('message', ({ type }) => {
+      if (type === 'stop') process.exit(0)
+      else process.send('first', () => process.send({ type: 'ready' }))
+    })`
+    const keep = (message: unknown) => messages.push(message)
+    const supervisor = supervise([
+      { ...child('first', first, keep), startsFirst: true },
+      child('second', stoppableProgram('second'), keep),
+    ])
+    await supervisor.start()
+    await stop(supervisor)
+    expect(messages).toEqual(['first', 'up second', 'stopping second'])
+  })
+
+  test('of the next children does not happen if the first one fails', async () => {
+    const messages: unknown[] = []
+    const second = child('second', stoppableProgram('second'), (message) => messages.push(message))
+    const supervisor = supervise([{ ...child('first', 'process.exit(1)'), startsFirst: true }, second])
+    await expect(supervisor.start()).rejects.toThrow('first ended')
+    await stop(supervisor)
+    expect(messages).toEqual(['stopping second'])
+  })
+
+  test('ends when it is stopped meanwhile', async () => {
+    const slow = `process.on('message', ({ type }) => type === 'stop' && process.exit(0))`
+    const supervisor = supervise([{ ...child('slow', slow), startsFirst: true }, child('next', stoppableProgram('next'))])
+    const started = supervisor.start()
+    await stop(supervisor)
+    await started
+    expect(supervisor.pids()).toEqual({})
   })
 })

@@ -1,8 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { UserError } from '#lib/user-error.ts'
+import { ChildReport, type SupervisorMessage } from './child-messages.ts'
 
 /** A run this long counts as healthy: the next crash starts the back-off again from its minimum. */
 const healthyRunMs = 30_000
@@ -12,7 +15,9 @@ export type ChildSpec = {
   readonly command: string
   readonly args: readonly string[]
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Called with each message of the child, unparsed. */
+  /** Whether the children after it may start only once it is ready. They load their code before that. */
+  readonly startsFirst?: boolean
+  /** Called with each message of the child that is not a ChildReport, unparsed. */
   readonly onMessage?: (message: unknown) => void
 }
 
@@ -23,11 +28,20 @@ export type SupervisorOptions = {
   readonly logger: Logger
 }
 
+/** A child ended before it was ready. The message is one sentence for the operator. */
+export class StartFailed extends UserError {
+  override readonly name = 'StartFailed'
+}
+
+/** How a run of a child ended: its exit code or signal, and the reason if it could not start. */
+type RunEnd = { readonly end: string; readonly reason: string | undefined }
+
 /**
  * Keeps child processes running.
  *
  * Owns: starting, restarting with back-off, stopping. Does not own: the work or state of the children.
- * Law: the exit of one child never affects another. A child may use all the time until the deadline to stop.
+ * Law: only a child that was ready before is restarted. If one ends earlier, the start has failed: trying again would fail again.
+ * After the start, the exit of one child never affects another. A child may use all the time until the deadline to stop.
  */
 export class Supervisor implements Service {
   readonly name = 'supervisor'
@@ -40,8 +54,17 @@ export class Supervisor implements Service {
     this.#options = options
   }
 
+  /** Resolves when all children are ready, or after `stop`. Throws StartFailed if one ends before; then the others run until `stop`. */
   async start(): Promise<void> {
-    for (const spec of this.#options.children) this.#loops.set(spec.name, this.#keepRunning(spec))
+    const ready: Promise<void>[] = []
+    let predecessors: Promise<unknown> = Promise.resolve()
+    for (const spec of this.#options.children) {
+      const isReady = Promise.withResolvers<void>()
+      this.#loops.set(spec.name, this.#keepRunning(spec, predecessors, isReady))
+      ready.push(isReady.promise)
+      if (spec.startsFirst === true) predecessors = Promise.all(ready)
+    }
+    await Promise.all(ready)
   }
 
   /**
@@ -50,16 +73,19 @@ export class Supervisor implements Service {
    */
   async stop(signal: AbortSignal): Promise<void> {
     this.#stopping.abort()
-    const killAll = () => {
-      for (const child of this.#running.values()) child.kill('SIGKILL')
-    }
+    const killAll = () => this.kill()
     signal.addEventListener('abort', killAll, { once: true })
     if (signal.aborted) killAll()
     for (const { name } of this.#options.children.toReversed()) {
-      this.#running.get(name)?.kill('SIGTERM')
+      tell(this.#running.get(name), { type: 'stop' })
       await this.#loops.get(name)
     }
     signal.removeEventListener('abort', killAll)
+  }
+
+  /** Ends all children at once, without a drain. */
+  kill(): void {
+    for (const child of this.#running.values()) child.kill('SIGKILL')
   }
 
   /** Returns process ids of the running children by name. */
@@ -67,35 +93,64 @@ export class Supervisor implements Service {
     return Object.fromEntries([...this.#running].flatMap(([name, { pid }]) => (pid === undefined ? [] : [[name, pid]])))
   }
 
-  async #keepRunning(spec: ChildSpec): Promise<void> {
+  async #keepRunning(spec: ChildSpec, predecessors: Promise<unknown>, isReady: PromiseWithResolvers<void>): Promise<void> {
     const { clock, logger } = this.#options
     const backoff = new Backoff({ delayMsMin: 200, delayMsMax: 15_000 })
+    let wasReady = false
+    const onReady = () => {
+      wasReady = true
+      isReady.resolve()
+    }
     while (!this.#stopping.signal.aborted) {
       const startedAt = clock.monotonic()
-      const end = await this.#run(spec)
-      if (this.#stopping.signal.aborted) return
+      const { end, reason } = await this.#run(spec, predecessors, onReady)
+      if (this.#stopping.signal.aborted) break
+      if (!wasReady) {
+        isReady.reject(new StartFailed(reason ?? `${spec.name} ended before it was ready (${end}); its log above says why`))
+        return
+      }
       if (clock.monotonic() - startedAt > healthyRunMs) backoff.reset()
       const delayMs = Math.round(backoff.next())
-      logger.error({ child: spec.name, end, restart_ms: delayMs }, 'process ended; restarting')
+      logger.error({ child: spec.name, end, reason, restart_ms: delayMs }, 'process ended; restarting')
       await sleep(clock, delayMs, this.#stopping.signal)
     }
+    isReady.resolve()
   }
 
-  /** Runs a child. Resolves with its exit code, signal or error. */
-  #run(spec: ChildSpec): Promise<string> {
-    const { promise, resolve } = Promise.withResolvers<string>()
+  /** Runs a child until it ends. */
+  #run(spec: ChildSpec, predecessors: Promise<unknown>, onReady: () => void): Promise<RunEnd> {
+    const { promise, resolve } = Promise.withResolvers<RunEnd>()
+    let reason: string | undefined
     const child = spawn(spec.command, [...spec.args], {
       env: spec.environment,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })
     this.#running.set(spec.name, child)
-    child.on('message', (message) => spec.onMessage?.(message))
+    predecessors.then(
+      () => tell(child, { type: 'start' }),
+      () => undefined,
+    )
+    child.on('message', (message) => {
+      const report = ChildReport.safeParse(message).data
+      if (report?.type === 'ready') onReady()
+      else if (report?.type === 'failed') reason = report.reason
+      else spec.onMessage?.(message)
+    })
     const ended = (end: string) => {
       this.#running.delete(spec.name)
-      resolve(end)
+      resolve({ end, reason })
     }
     child.once('error', (error) => ended(error.message))
-    child.once('exit', (code, signalName) => ended(signalName ?? `exit code ${code}`))
+    child.once('exit', async (code, signalName) => {
+      // Its last messages may arrive after its exit.
+      if (child.connected) await once(child, 'disconnect')
+      ended(signalName ?? `exit code ${code}`)
+    })
     return promise
   }
+}
+
+/** Does nothing if the child is just ending. */
+function tell(child: ChildProcess | undefined, message: SupervisorMessage): void {
+  child?.send(message, () => undefined)
 }

@@ -16,7 +16,7 @@ const program = resolve(import.meta.dirname, '../../src/main.ts')
 describeWith('processes', 'the first start', () => {
   test('the banner’s curl line works as pasted, and within seconds its data is Parquet', async () => {
     await using installation = await Installation.create({ environment: { INLET_BOOTSTRAP_API_KEY: '' } })
-    await installation.start('start')
+    await installation.startWithNpm()
     await until('the banner', () => installation.log.includes('Within seconds'))
     expect(installation.log).toMatch(/MQTT +ws:\/\/127\.0\.0\.1:\d+\/mqtt/)
     const curl = /curl -X POST [\s\S]*?}'\n/.exec(installation.log)?.[0] ?? ''
@@ -41,7 +41,8 @@ describeWith('processes', 'the first start', () => {
 
     // The key is printed once: a second start does not print it.
     const key = /ing_live_\w{32}/.exec(installation.log)?.[0] ?? ''
-    await installation.end('start', 'SIGTERM')
+    // npm ends after the processes: otherwise the next start would find their locks.
+    expect(await installation.end('start', 'SIGTERM')).toBe(0)
     const before = installation.log.length
     await installation.start('start')
     await until('the second banner', () => installation.log.slice(before).includes('Inlet is running'))

@@ -1,6 +1,6 @@
 /** One process dies and the others continue: every record that is acknowledged meanwhile is committed exactly once. */
 import { execFile } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -117,13 +117,14 @@ describeWith('processes', 'under the supervisor', () => {
     expect(committed.length - sender.acknowledged.length).toBeLessThanOrEqual(3)
   })
 
-  test('SIGTERM drains: everything acknowledged is committed before the processes end', async () => {
+  // As systemd does. npm signals the supervisor as well, and the others must still stop in order.
+  test('SIGTERM to every process drains: everything acknowledged is committed before they end', async () => {
     await using installation = await Installation.create()
-    await installation.start('start')
+    await installation.startWithNpm()
     const { id } = await installation.endpoint({ bucket, view, segment_max_age_seconds: 3600 })
     const sender = new Sender(installation, id)
     await until('200 acknowledgements', () => sender.acknowledged.length > 200)
-    await installation.end('start', 'SIGTERM')
+    expect(await installation.end('start', 'SIGTERM', { group: true })).toBe(0)
     await sender.stop()
     expect(await committedNumbers(installation, id)).toEqual(sender.acknowledged)
     expect(installation.walFiles(id)).toEqual([])
@@ -142,8 +143,8 @@ describeWith('processes', 'the supervisor', () => {
     const supervisor = installation.pid('start')
     const children = await Promise.all(['control', 'ingest', 'delivery'].map((name) => childOf(supervisor, name)))
     await installation.kill('start')
-    await installation.start('start')
     await until('the old ones to be gone', () => children.every((pid) => !isAlive(pid)), 30_000)
+    await installation.start('start')
     await installation.committed(id, [body.segment_seq])
     expect(await committedNumbers(installation, id)).toEqual([1])
     expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
@@ -226,24 +227,28 @@ describeWith('processes', 'one data directory', () => {
     await until('data to be accepted', async () => (await installation.ingest(id, '{"n":4}')).status === 202, 30_000)
   })
 
-  test('a second installation refuses to start', async () => {
+  test('a second installation refuses to start, with one sentence, and touches nothing', async () => {
     await using installation = await Installation.create()
     await installation.start('control', 'ingest', 'delivery')
-    for (const [name, message] of [
-      ['ingest', 'another Inlet running on this data directory'],
-      ['delivery', 'another Inlet running on this data directory'],
-      ['control', 'another control process running on this SQLite database'],
+    const { directory } = installation
+    const elsewhere = join(directory, 'elsewhere')
+    const [controlListen, ingestListen] = [new URL(installation.apiUrl).host, new URL(installation.ingestUrl).host]
+    const anyPorts = { INLET_CONTROL_LISTEN: '127.0.0.1:0', INLET_INGEST_LISTEN: '127.0.0.1:0' }
+    for (const [name, environment, message] of [
+      ['ingest', { INLET_DATA_DIR: directory, ...anyPorts }, 'another Inlet running on this data directory'],
+      ['delivery', { INLET_DATA_DIR: directory, ...anyPorts }, 'another Inlet running on this data directory'],
+      ['control', { INLET_DATA_DIR: directory, ...anyPorts }, 'another control process running on this SQLite database'],
+      ['start', { INLET_DATA_DIR: directory, ...anyPorts }, 'another Inlet running on this data directory'],
+      ['start', { ...anyPorts, INLET_DATA_DIR: elsewhere, INLET_CONTROL_LISTEN: controlListen }, `${controlListen} is in use`],
+      ['start', { ...anyPorts, INLET_DATA_DIR: elsewhere, INLET_INGEST_LISTEN: ingestListen }, `${ingestListen} is in use`],
     ] as const) {
-      const env = {
-        INLET_DATA_DIR: installation.directory,
-        INLET_INGEST_LISTEN: '127.0.0.1:0',
-        INLET_CONTROL_LISTEN: '127.0.0.1:0',
-      }
-      const failed = await run(process.execPath, [program, name], { env }).then(
+      const failed = await run(process.execPath, [program, name], { env: environment }).then(
         () => Promise.reject(new Error('it started')),
-        (error: { code: number; stderr: string }) => error,
+        (error: { code: number; stdout: string; stderr: string }) => error,
       )
-      expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining(message) })
+      expect(failed).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^.*\n$/) })
+      expect(JSON.parse(failed.stderr)).toMatchObject({ level: 'fatal', reason: expect.stringContaining(message) })
     }
+    expect(existsSync(elsewhere)).toBe(false)
   })
 })

@@ -66,6 +66,17 @@ export class Installation extends ApiClient implements AsyncDisposable {
   ): ChildProcess {
     const script = instead === undefined ? [program, command] : [instead]
     const child = spawn(process.execPath, [...script, ...args], { env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
+    return this.#keep(command, child)
+  }
+
+  /** Runs `npm start` in a process group of its own, and waits until it is ready. */
+  async startWithNpm(): Promise<void> {
+    const env = { ...this.#environment, npm_config_update_notifier: 'false' }
+    this.#keep('start', spawn('npm', ['start'], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true }))
+    await this.#untilUp('start')
+  }
+
+  #keep(command: string, child: ChildProcess): ChildProcess {
     for (const stream of [child.stdout, child.stderr]) stream?.on('data', (text: Buffer) => this.#log.push(text.toString()))
     this.#running.set(command, child)
     return child
@@ -74,30 +85,33 @@ export class Installation extends ApiClient implements AsyncDisposable {
   /** Starts processes and waits until they are ready. */
   async start(...commands: readonly string[]): Promise<void> {
     for (const command of commands) this.spawn(command)
-    for (const command of commands) {
-      const child = this.#running.get(command)
-      await until(
-        `${command} to be ready`,
-        async () => {
-          if (child?.exitCode !== null) throw new Error(`${command} ended:\n${this.log}`)
-          return this.#isUp(command)
-        },
-        60_000,
-      )
-    }
+    for (const command of commands) await this.#untilUp(command)
   }
 
-  /** Sends the signal and waits until the process has ended. */
-  async end(command: string, signal: NodeJS.Signals): Promise<void> {
+  async #untilUp(command: string): Promise<void> {
     const child = this.#running.get(command)
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const exited = once(child, 'exit')
-    child.kill(signal)
-    await exited
+    await until(
+      `${command} to be ready`,
+      async () => {
+        if (child?.exitCode !== null) throw new Error(`${command} ended:\n${this.log}`)
+        return this.#isUp(command)
+      },
+      60_000,
+    )
   }
 
-  kill(command: string): Promise<void> {
-    return this.end(command, 'SIGKILL')
+  /** Sends the signal, to the whole group of the process if wished, and waits until the process has ended. Returns its exit code. */
+  async end(command: string, signal: NodeJS.Signals, { group = false } = {}): Promise<number | null> {
+    const child = this.#running.get(command)
+    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null
+    const exited = once(child, 'exit')
+    process.kill(group ? -child.pid : child.pid, signal)
+    await exited
+    return child.exitCode
+  }
+
+  async kill(command: string): Promise<void> {
+    await this.end(command, 'SIGKILL')
   }
 
   pid(command: string): number | undefined {

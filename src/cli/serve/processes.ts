@@ -2,9 +2,10 @@
 import type { Config } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
+import { isSupervised } from '#node/child-messages.ts'
 import { adoptWal, readOrCreateNodeId } from '#node/identity.ts'
 import type { CliContext } from '../context.ts'
-import { type App, runApp } from './run-app.ts'
+import { type App, type RunAppOptions, runApp } from './run-app.ts'
 import type { ChildName } from './supervise.ts'
 
 export type NodeFlags = { readonly adopt: boolean }
@@ -20,37 +21,46 @@ export function node(this: CliContext, flags: NodeFlags): Promise<void> {
 export function control(this: CliContext): Promise<void> {
   return serveOne('control', this, async (config, hooks) => {
     const { startControl } = await import('#control/app.ts')
-    return startControl(config, {
-      ...hooks,
-      onBootstrap: (bootstrapped) => void process.send?.({ type: 'bootstrapped', ...bootstrapped }),
-    })
+    const onBootstrap = (bootstrapped: object) => void process.send?.({ type: 'bootstrapped', ...bootstrapped })
+    return () => startControl(config, { ...hooks, onBootstrap })
   })
 }
 
 export function ingest(this: CliContext, { adopt }: NodeFlags): Promise<void> {
   return serveOne('ingest', this, async (config, hooks) => {
-    if (adopt) await adoptWal(config.paths, hooks.logger)
-    return (await import('#ingest/app.ts')).startIngest(config, hooks)
+    const { startIngest } = await import('#ingest/app.ts')
+    return async () => {
+      if (adopt) await adoptWal(config.paths, hooks.logger)
+      return await startIngest(config, hooks)
+    }
   })
 }
 
 export function delivery(this: CliContext, { adopt }: NodeFlags): Promise<void> {
   return serveOne('delivery', this, async (config, hooks) => {
-    if (adopt) await adoptWal(config.paths, hooks.logger)
-    return (await import('#delivery/app.ts')).startDelivery(config, hooks)
+    const { startDelivery } = await import('#delivery/app.ts')
+    return async () => {
+      if (adopt) await adoptWal(config.paths, hooks.logger)
+      return await startDelivery(config, hooks)
+    }
   })
 }
 
 type Hooks = { readonly logger: Logger; readonly clock: Clock }
 
-async function serveOne(name: string, context: CliContext, start: (config: Config, hooks: Hooks) => Promise<App>): Promise<void> {
+type Load = (config: Config, hooks: Hooks) => Promise<() => Promise<App>>
+
+async function serveOne(name: string, context: CliContext, load: Load): Promise<void> {
   const config = await context.readConfig()
+  const { environment } = await import('#config.ts')
   const logger = createLogger(name, config.logLevel)
   context.process.exitCode = await runApp({
     name,
     shutdownSeconds: config.shutdownSeconds,
     logger,
-    start: () => start(config, { logger, clock: context.clock }),
+    clock: context.clock,
+    ...launchedBy(environment),
+    load: () => load(config, { logger, clock: context.clock }),
   })
 }
 
@@ -58,6 +68,7 @@ async function supervise(name: string, children: readonly ChildName[], context: 
   const { program, clock } = context
   const config = await context.readConfig()
   const { environment } = await import('#config.ts')
+  const { checkStart } = await import('./check-start.ts')
   const { superviseProcesses } = await import('./supervise.ts')
   const logger = createLogger(name, config.logLevel)
   const print = (text: string) => void context.process.stdout.write(`${text}\n`)
@@ -66,11 +77,19 @@ async function supervise(name: string, children: readonly ChildName[], context: 
     // Longer than the shutdown of the processes themselves, so that only a hanging one is killed.
     shutdownSeconds: config.shutdownSeconds + 5,
     logger,
-    start: async () => {
+    clock,
+    ...launchedBy(environment),
+    load: async () => async () => {
+      await checkStart(config, children)
       if (adopt) await adoptWal(config.paths, logger)
-      // Checked here as well: the processes would be started again and again.
       await readOrCreateNodeId(config.paths)
       return await superviseProcesses({ config, environment, program, children, print, clock, logger })
     },
   })
+}
+
+/** Whether a supervisor started this process, or npm: the script of npm in the environment is then one of ours. */
+function launchedBy(environment: Readonly<Record<string, string | undefined>>): Pick<RunAppOptions, 'isSupervised' | 'npmPid'> {
+  if (isSupervised(environment)) return { isSupervised: true }
+  return environment['npm_lifecycle_script']?.includes('src/main.ts') === true ? { npmPid: () => process.ppid } : {}
 }

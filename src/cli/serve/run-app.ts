@@ -1,23 +1,38 @@
+import { isatty } from 'node:tty'
+import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { type ChildReport, SupervisorMessage } from '#node/child-messages.ts'
 import { startProblem } from './start-problem.ts'
+import { stopRequest } from './stop-request.ts'
 
-export type App = { stop(signal: AbortSignal): Promise<void> }
+export type App = {
+  stop(signal: AbortSignal): Promise<void>
+  /** Ends processes of the app that would outlive this one, at once. */
+  kill?(): void
+  /** Resolves with the reason if the app cannot go on. */
+  readonly failed?: Promise<Error>
+}
 
 export type RunAppOptions = {
   readonly name: string
   readonly shutdownSeconds: number
   readonly logger: Logger
-  readonly start: () => Promise<App>
+  readonly clock: Clock
+  /** Whether a supervisor of ours started this process: it decides when to stop, and says why a start failed. */
+  readonly isSupervised?: boolean
+  /** See StopRequestOptions. */
+  readonly npmPid?: (() => number) | undefined
+  /** Imports the code of the app, and returns the function that starts it. Under a supervisor that waits for earlier processes. */
+  readonly load: () => Promise<() => Promise<App>>
 }
 
 /**
- * Runs an app and returns the exit code once it has stopped. SIGTERM, SIGINT or the exit of the supervisor stops it
- * gracefully; a second signal exits at once. An uncaught error ends the process, and its supervisor restarts it.
+ * Runs an app and returns the exit code once it has stopped. A signal or the exit of the supervisor stops it gracefully; a second
+ * signal exits at once. An uncaught error ends the process, and its supervisor restarts it.
  */
-export async function runApp({ name, shutdownSeconds, logger, start }: RunAppOptions): Promise<number> {
-  const isSupervised = process.channel !== undefined
-  const stopRequested = Promise.withResolvers<string>()
+export async function runApp(options: RunAppOptions): Promise<number> {
+  const { name, shutdownSeconds, logger, clock, isSupervised = false, npmPid, load } = options
   const crash = (error: unknown) => {
     logger.fatal({ err: error }, 'unexpected error; exiting')
     process.exit(70)
@@ -28,36 +43,64 @@ export async function runApp({ name, shutdownSeconds, logger, start }: RunAppOpt
   // A full disk or a reader that is gone must not end a server.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 
-  let signals = 0
-  const onSignal = (reason: string) => {
-    signals += 1
-    if (signals > 1) process.exit(1)
-    stopRequested.resolve(reason)
+  let app: App | undefined
+  const onRepeated = () => {
+    app?.kill?.()
+    process.exit(1)
   }
-  process.on('SIGTERM', () => onSignal('SIGTERM'))
-  // Ctrl-C reaches the whole process group. The supervisor stops its children in the right order.
-  process.on('SIGINT', () => (isSupervised ? undefined : onSignal('SIGINT')))
-  process.on('disconnect', () => stopRequested.resolve('supervisor exited'))
+  const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor))
+  const stopRequested = stopRequest({ source: process, isSupervised, hasTerminal, npmPid, clock, onRepeated })
+
+  const mayStart = Promise.race([isSupervised ? startPermission() : true, stopRequested.then(() => false)])
 
   // Other timers do not keep the process alive. This one does while the app runs.
   const alive = setInterval(() => undefined, 0x7fffffff)
   try {
-    const app = await start()
-    if (isSupervised) process.send?.({ type: 'ready' })
+    const start = await load()
+    if (!(await mayStart)) return 0
+    app = await start()
+    await tellParent({ type: 'ready' })
     logger.info({}, `${name} started`)
-    logger.info({ reason: await stopRequested.promise }, `${name} stopping`)
+    const end = await Promise.race([stopRequested, ...(app.failed === undefined ? [] : [app.failed])])
+    if (end instanceof Error) await explain(end, options)
+    else logger.info({ reason: end }, `${name} stopping`)
     await app.stop(AbortSignal.timeout(shutdownSeconds * 1000))
-    return 0
+    return end instanceof Error ? 1 : 0
   } catch (error) {
-    const problem = startProblem(error)
-    const event = signals > 0 ? `${name} failed to stop` : `${name} failed to start`
-    // A stack would only hide what the operator can do.
-    if (problem !== undefined && signals === 0) logger.fatal({ reason: problem }, event)
-    else logger.fatal({ reason: errorMessage(error), err: error }, event)
+    if (app === undefined) await explain(error, options)
+    else logger.fatal({ reason: errorMessage(error), err: error }, `${name} failed to stop`)
     return 1
   } finally {
     clearInterval(alive)
     // An open channel to the supervisor would keep the process alive as well.
     if (process.connected) process.disconnect?.()
   }
+}
+
+/** Resolves when the supervisor lets this process start. */
+function startPermission(): Promise<boolean> {
+  return new Promise((resolve) => {
+    process.on('message', (message) => {
+      if (SupervisorMessage.safeParse(message).data?.type === 'start') resolve(true)
+    })
+  })
+}
+
+/** Says once why the start failed: under a supervisor it does that. */
+async function explain(error: unknown, { name, logger, isSupervised = false }: RunAppOptions): Promise<void> {
+  const event = `${name} failed to start`
+  const problem = startProblem(error)
+  // A stack would only hide what the operator can do.
+  if (problem === undefined) logger.fatal({ reason: errorMessage(error), err: error }, event)
+  else if (!isSupervised && process.stderr.isTTY) process.stderr.write(`${problem}\n`)
+  else if (!isSupervised) logger.fatal({ reason: problem }, event)
+  if (isSupervised) await tellParent({ type: 'failed', reason: problem ?? `${event}: ${errorMessage(error)}` })
+}
+
+/** Resolves once the message is sent, or if no parent listens. */
+async function tellParent(message: ChildReport): Promise<void> {
+  await new Promise<void>((resolve) => {
+    if (process.send === undefined || !process.connected) resolve()
+    else process.send(message, undefined, undefined, () => resolve())
+  })
 }

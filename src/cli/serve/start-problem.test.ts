@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
+import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { systemFiles } from '#lib/files.ts'
 import { startProblem } from './start-problem.ts'
@@ -22,6 +23,13 @@ test('a taken port', async () => {
   const problem = `127.0.0.1:${port} is in use by another process: stop it, or listen elsewhere with`
   expect(startProblem(error)).toBe(`${problem} INLET_CONTROL_LISTEN`)
   expect(startProblem(Object.assign(error ?? {}, { setting: 'INLET_MQTT_LISTEN' }))).toBe(`${problem} INLET_MQTT_LISTEN`)
+})
+
+test('a host name that no address belongs to', async () => {
+  const error = await assertCanListen({ host: 'nowhere.invalid', port: 0 }, 'INLET_MQTT_LISTEN').catch(
+    (thrown: unknown) => thrown,
+  )
+  expect(startProblem(error)).toMatch(/^cannot listen on nowhere\.invalid \(E\w+\): set another address with INLET_MQTT_LISTEN$/)
 })
 
 test('a second instance, and a lock file that is something else', async () => {

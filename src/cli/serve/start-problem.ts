@@ -19,7 +19,8 @@ export function startProblem(error: unknown): string | undefined {
   if (error instanceof UserError) return error.message
   const code = errorCode(error)
   if (!(error instanceof Error) || code === undefined) return undefined
-  if ('syscall' in error && (error.syscall === 'listen' || error.syscall === 'bind')) return listenProblem(code, error)
+  if ('setting' in error || ('syscall' in error && (error.syscall === 'listen' || error.syscall === 'bind')))
+    return listenProblem(code, error)
   const isFileInTheWay = code === 'EEXIST' && 'syscall' in error && error.syscall === 'mkdir'
   const remedy = isFileInTheWay ? 'it is a file, but has to be a directory; move it away' : remedies[code]
   if (remedy === undefined) return undefined
@@ -28,8 +29,8 @@ export function startProblem(error: unknown): string | undefined {
 }
 
 function listenProblem(code: string, error: object): string {
-  const { address, port, setting } = { address: '', port: '', setting: 'INLET_CONTROL_LISTEN', ...error }
-  const where = port === '' ? String(address) : `${address}:${port}`
+  const { address, port, hostname, setting } = { address: '', port: '', hostname: '', setting: 'INLET_CONTROL_LISTEN', ...error }
+  const where = port === '' ? address || hostname : `${address}:${port}`
   if (code === 'EADDRINUSE') return `${where} is in use by another process: stop it, or listen elsewhere with ${setting}`
   if (code === 'EACCES') return `this user may not listen on ${where}: use a port above 1023 with ${setting}`
   return `cannot listen on ${where} (${code}): set another address with ${setting}`

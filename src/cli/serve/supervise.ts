@@ -5,6 +5,7 @@ import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { http } from '#lib/http.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { supervisedEnvironment } from '#node/child-messages.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
 import { formatBanner, ingestUrl } from './banner.ts'
 import { Bootstrapped } from './bootstrapped.ts'
@@ -34,7 +35,7 @@ export type SuperviseOptions = {
 
 /**
  * Starts the processes under one supervisor, and prints the banner once they are ready. They stop in reverse order: ingest seals,
- * delivery uploads what it can, and control runs to the end to record the commits.
+ * delivery uploads what it can, and control runs to the end to record the commits. Resolves before they are ready.
  */
 export async function superviseProcesses(options: SuperviseOptions): Promise<App> {
   const { config, environment, program, children, clock, logger, print } = options
@@ -43,6 +44,8 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
   const specs = children.map(
     (name): ChildSpec => ({
       name,
+      // Ingest and delivery of an installation that cannot start must not register with a control process of another one.
+      startsFirst: name === 'control',
       command: process.execPath,
       args: [...(nodeFlags[name] ?? []), program, name],
       environment: {
@@ -50,6 +53,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
         UV_THREADPOOL_SIZE: '8',
         ...environment,
         INLET_NODE_TOKEN: nodeToken,
+        ...supervisedEnvironment,
       },
       onMessage: (message) => {
         bootstrapped = Bootstrapped.safeParse(message).data ?? bootstrapped
@@ -57,21 +61,30 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
     }),
   )
   const supervisor = new Supervisor({ children: specs, clock, logger })
-  await supervisor.start()
-
+  const started = supervisor.start()
   const stopping = new AbortController()
   const urls = [
     ...(children.includes('control') ? [httpUrl(config.controlListen)] : []),
     ...(children.includes('ingest') ? [ingestUrl(config)] : []),
   ]
-  const printed = waitUntilReady(urls, clock, stopping.signal).then((ready) => {
-    if (ready) print(formatBanner(config, bootstrapped))
-  })
+  const greeted = started.then(
+    async () => {
+      if (await waitUntilReady(urls, clock, stopping.signal)) print(formatBanner(config, bootstrapped))
+    },
+    () => {
+      // The key is not stored anywhere.
+      if (typeof bootstrapped?.api_key === 'string') print(`The first API key, which is not shown again: ${bootstrapped.api_key}`)
+    },
+  )
+  const failed = Promise.withResolvers<Error>()
+  started.catch(failed.resolve)
   return {
+    failed: failed.promise,
+    kill: () => supervisor.kill(),
     async stop(signal) {
       stopping.abort()
-      await printed
       await supervisor.stop(signal)
+      await greeted
     },
   }
 }
@@ -79,12 +92,9 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
 /** Waits until all URLs are ready. Returns false if the signal aborts first. */
 async function waitUntilReady(urls: readonly string[], clock: Clock, signal: AbortSignal): Promise<boolean> {
   for (const url of urls) {
-    while (!(await isReady(url, signal))) {
-      if (signal.aborted) return false
-      await sleep(clock, readyPollMs, signal)
-    }
+    while (!signal.aborted && !(await isReady(url, signal))) await sleep(clock, readyPollMs, signal)
   }
-  return true
+  return !signal.aborted
 }
 
 async function isReady(url: string, signal: AbortSignal): Promise<boolean> {

@@ -25,7 +25,13 @@ const config = readConfig()
 const clock: Clock = { ...systemClock, now: () => Date.now() + steered.now.clockOffsetMs }
 const logger = createLogger(name, config.logLevel)
 
-process.exitCode = await runApp({ name, shutdownSeconds: config.shutdownSeconds, logger, start: () => start(config) })
+process.exitCode = await runApp({
+  name,
+  shutdownSeconds: config.shutdownSeconds,
+  logger,
+  clock,
+  load: async () => () => start(config),
+})
 
 async function start(from: Config) {
   const hooks = { logger, clock }

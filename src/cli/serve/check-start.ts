@@ -1,0 +1,32 @@
+import { existsSync } from 'node:fs'
+import type { Config } from '#config.ts'
+import { assertCanListen } from '#lib/assert-can-listen.ts'
+import { lockExclusively } from '#lib/exclusive.ts'
+import type { ListenAddress } from '#lib/option-types.ts'
+import { UserError } from '#lib/user-error.ts'
+import type { ChildName } from './supervise.ts'
+
+/**
+ * Throws what would make the start of a process fail, before any is started: a start that cannot work must not create anything, and a
+ * second instance must not reach the data, the database or control of the first.
+ */
+export async function checkStart(config: Config, children: readonly ChildName[]): Promise<void> {
+  const { ingestLock, deliveryLock } = config.paths
+  for (const lock of [ingestLock, deliveryLock]) if (existsSync(lock)) lockExclusively(lock)[Symbol.dispose]()
+  const all = listeners(config, children)
+  for (const [index, [setting, { host, port }]] of all.entries()) {
+    const [other] = all.slice(0, index).find(([, used]) => used.host === host && used.port === port && port !== 0) ?? []
+    if (other !== undefined)
+      throw new UserError(`${setting} and ${other} are both ${host}:${port}: set another port for one of them`)
+  }
+  for (const [setting, address] of all) await assertCanListen(address, setting)
+}
+
+function listeners(config: Config, children: readonly ChildName[]): readonly (readonly [string, ListenAddress])[] {
+  const { controlListen, ingestListen, mqttListen } = config
+  return [
+    ...(children.includes('control') ? [['INLET_CONTROL_LISTEN', controlListen] as const] : []),
+    ...(children.includes('ingest') ? [['INLET_INGEST_LISTEN', ingestListen] as const] : []),
+    ...(children.includes('ingest') && mqttListen !== null ? [['INLET_MQTT_LISTEN', mqttListen] as const] : []),
+  ]
+}
