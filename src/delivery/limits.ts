@@ -17,7 +17,7 @@ export const deliveryLimits = {
   /** How long one question to control whether a commit is recorded may take. */
   lookupTimeoutMs: 3_000,
   /** From the start of delivery, how long such questions wait for control. */
-  controlWaitMsMax: 10_000,
+  controlWaitMsMax: 3_000,
   /** How long a conversion waits to learn of changes that were made before its segment was sealed. */
   configurationWaitMsMax: 2_000,
   /** A repeated failure is logged once per cause in this time. */
