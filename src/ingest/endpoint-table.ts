@@ -44,9 +44,7 @@ export class EndpointTable {
 
   /** Throws Rejection. */
   resolve(principal: Principal, route: Route): SnapshotEndpoint {
-    if (this.#suspendedAccounts.size > 0 && this.#suspendedAccounts.has(principal.account_id)) {
-      throw new Rejection('account_suspended', 'the account of the key is suspended; ask the operator of this installation')
-    }
+    if (this.#suspendedAccounts.size > 0 && this.#suspendedAccounts.has(principal.account_id)) throw accountSuspended()
     const { host, query } = route
     const reached = this.#domains.size === 0 || host === undefined ? undefined : this.#atHost(host)
     const named = query === '' ? undefined : this.#named(query)
@@ -57,16 +55,17 @@ export class EndpointTable {
     if (endpoint.account_id !== principal.account_id) {
       throw new Rejection('forbidden', 'the endpoint belongs to another account than the key; send with a key of its account')
     }
-    switch (endpoint.desired_state) {
-      case 'active':
-        return endpoint
-      case 'paused':
-        throw new Rejection('endpoint_paused', 'the endpoint is paused; resume it, then send again', {
-          retryAfterSeconds: ingestLimits.retryPausedSeconds,
-        })
-      case 'draining':
-        throw new Rejection('unknown_endpoint', 'the endpoint is being deleted and accepts no more data')
-    }
+    requireAccepting(endpoint)
+    return endpoint
+  }
+
+  /** Checks an endpoint that `resolve` of an earlier table returned. Throws Rejection. */
+  recheck(earlier: SnapshotEndpoint): void {
+    const endpoint = this.#byId.get(earlier.id)
+    if (endpoint === earlier) return
+    if (endpoint === undefined) throw deleted()
+    if (endpoint.account_suspended) throw accountSuspended()
+    requireAccepting(endpoint)
   }
 
   #atHost(host: string): SnapshotEndpoint | undefined {
@@ -105,6 +104,28 @@ export class EndpointTable {
       `the key's account has ${own.length} endpoints in region ${this.#region}: name one with ?endpoint=<id> (${choice.join(', ')}${more})`,
     )
   }
+}
+
+/** Throws Rejection unless the owner wants the endpoint to accept data. */
+function requireAccepting({ desired_state }: SnapshotEndpoint): void {
+  switch (desired_state) {
+    case 'active':
+      return
+    case 'paused':
+      throw new Rejection('endpoint_paused', 'the endpoint is paused; resume it, then send again', {
+        retryAfterSeconds: ingestLimits.retryPausedSeconds,
+      })
+    case 'draining':
+      throw deleted()
+  }
+}
+
+function deleted(): Rejection {
+  return new Rejection('unknown_endpoint', 'the endpoint is being deleted and accepts no more data')
+}
+
+function accountSuspended(): Rejection {
+  return new Rejection('account_suspended', 'the account of the key is suspended; ask the operator of this installation')
 }
 
 function invalid(message: string, field = 'endpoint'): Rejection {

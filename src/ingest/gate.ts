@@ -61,6 +61,11 @@ export class Gate {
     return endpoints.resolve(principal, route)
   }
 
+  /** Checks the endpoint again for records that took time to arrive after `open`. Throws Rejection. */
+  recheck(endpoint: SnapshotEndpoint): void {
+    this.requireConfiguration().recheck(endpoint)
+  }
+
   /**
    * Resolves with the segment's seq once the frame is durable. Frames that become durable together share one promise. If it
    * rejects, the frame must not be acknowledged; `rejectionOf` returns the reason.

@@ -6,7 +6,9 @@ import { newSigningKey, publicKeys, signAccessToken } from '#auth/access-tokens.
 import { KiB, MiB } from '#lib/bytes.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { newId } from '#model/id.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { accountId, aKey, anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { RawClient } from '../support/raw-http.ts'
 
 type Sent = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Record<string, unknown> }
 
@@ -189,11 +191,17 @@ describe('the endpoint', () => {
 
   test('403 while its account is suspended, whatever the request names; other accounts are not affected', async () => {
     const suspended = [first, second].map((one) => ({ ...one, account_suspended: true }))
-    await using node = await IngestNode.start({ snapshot: many })
-    expect(await post(node, '1', { query: `?endpoint=${first.id}` })).toMatchObject({ status: 202 })
-    await node.publish(aSnapshot({ epoch: 2, endpoints: [...suspended, foreign], keys }))
+    const signer = await newSigningKey(Date.now())
+    const issuer = 'http://control.test'
+    const principal = { account_id: accountId('a'), key_id: newId(), scopes: ['ingest' as const] }
+    const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
+    const oldToken = { 'x-api-key': null, authorization: `Bearer ${token}` }
+    const base = { ...many, jwks: publicKeys([signer]), token_issuer: issuer }
+    await using node = await IngestNode.start({ snapshot: base })
+    expect(await post(node, '1', { query: `?endpoint=${first.id}`, headers: oldToken })).toMatchObject({ status: 202 })
+    await node.publish({ ...base, epoch: 2, endpoints: [...suspended, foreign] })
     for (const query of [`?endpoint=${first.id}`, `?endpoint=${foreign.id}`, '', '?endpoint=x']) {
-      const sent = await post(node, '1', { query })
+      const sent = await post(node, '1', { query, headers: query === '' ? oldToken : {} })
       expect(sent).toMatchObject({
         status: 403,
         body: { error: 'account_suspended', detail: expect.stringContaining('operator') },
@@ -201,9 +209,32 @@ describe('the endpoint', () => {
       expect(sent.body['retry']).toBeUndefined()
     }
     expect(await post(node, '1', as('b'))).toMatchObject({ status: 202 })
-    await node.publish(aSnapshot({ epoch: 3, endpoints: [first, second, foreign], keys }))
+    await node.publish({ ...base, epoch: 3 })
     expect(await post(node, '1', { query: `?endpoint=${first.id}` })).toMatchObject({ status: 202 })
     expect(await node.stored(first.id)).toHaveLength(2)
+  })
+
+  test.each<[number, string, readonly SnapshotEndpoint[]]>([
+    [403, 'account_suspended', [{ ...first, account_suspended: true }]],
+    [503, 'unavailable', [{ ...first, desired_state: 'paused' }]],
+    [404, 'not_found', [{ ...first, desired_state: 'draining' }]],
+    [404, 'not_found', []],
+    [202, '', [{ ...first, segment_bytes: 9_000_000 }, second]],
+  ])('%i %s for a body that ends after a change', async (status, error, endpoints) => {
+    const before = aSnapshot({ endpoints: [first] })
+    await using node = await IngestNode.start({ snapshot: before })
+    await using client = await RawClient.connect(node.url)
+    await client.send(
+      `POST /v1/ingest HTTP/1.1\r\nHost: x\r\nX-API-Key: ${secretOf('a')}\r\nContent-Type: application/x-ndjson\r\n` +
+        'Expect: 100-continue\r\nContent-Length: 4\r\n\r\n',
+    )
+    // The head was admitted.
+    expect((await client.answer()).status).toBe(100)
+    await node.publish({ ...before, epoch: 2, endpoints: [...endpoints] })
+    await client.send('1\n2\n')
+    const answer = await client.answer()
+    expect([answer.status, answer.json['error'] ?? '']).toEqual([status, error])
+    expect(await node.stored(first.id)).toHaveLength(status === 202 ? 1 : 0)
   })
 
   test('503 while it is paused', async () => {

@@ -170,10 +170,17 @@ export class Exchange implements Receiving, Route {
     const intake = this.#intake
     const endpoint = this.#endpoint
     if (intake === undefined || endpoint === undefined) throw new InvariantError('only a complete body is stored')
-    this.#context.gate
+    const { gate, clock } = this.#context
+    try {
+      gate.recheck(endpoint)
+    } catch (error) {
+      this.reject(error)
+      return
+    }
+    gate
       .append(endpoint.id, {
         layout: intake.layout,
-        receivedAtMicros: this.#context.clock.now() * 1000,
+        receivedAtMicros: clock.now() * 1000,
         recordCount: intake.records,
         envelope,
         payload: intake.payload,
