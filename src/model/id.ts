@@ -1,7 +1,11 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 
-export const Id = z.uuid()
+/** Accepted in any case, stored and returned in lower case. */
+export const Id = z
+  .uuid()
+  .toLowerCase()
+  .meta({ examples: ['4f8c1f0e-6a53-4c0e-9d3b-0000000000e1'] })
 
 export function newId(): string {
   return randomUUID()

@@ -357,7 +357,7 @@ describe('a second connection with the same client id', () => {
     const named = (id: string) => ({ properties: { userProperties: { endpoint: id } } })
     const { client: stays } = await MqttClient.connect({ port: portOf(node), version: 5 }, named(other.id))
     const { client: goes } = await MqttClient.connect({ port: portOf(node), version: 5 }, named(endpoint.id))
-    const { client: takes } = await MqttClient.connect(ws, named(endpoint.id))
+    const { client: takes } = await MqttClient.connect(ws, named(endpoint.id.toUpperCase()))
     expect(await goes.next()).toMatchObject({ cmd: 'disconnect', reasonCode: 0x8e })
     stays.send({ cmd: 'pingreq' })
     expect(await stays.next()).toMatchObject({ cmd: 'pingresp' })

@@ -309,6 +309,29 @@ describe('health', () => {
   })
 })
 
+test('ids may be in upper case, and are returned in lower case', async () => {
+  const account = await control().newAccount()
+  const upper = (id: string) => id.toUpperCase()
+  const role_arn = 'arn:aws:iam::123456789012:role/ingest'
+  const { body: lake } = await account.post('/v1/destinations', { name: 'lake', bucket: 'lake', region: 'eu', role_arn })
+  const made = await account.post('/v1/endpoints', { region: 'loc', destination_id: upper(lake.id) })
+  expect(made).toMatchObject({ status: 201, body: { destination_id: lake.id } })
+  const endpoint = `/v1/endpoints/${upper(made.body.id)}`
+  expect(await account.get(endpoint)).toMatchObject({ status: 200, body: { id: made.body.id } })
+  const definition = { columns: [{ name: 'a', type: 'VARCHAR', path: '$.a' }] }
+  const { body: view } = await account.post('/v1/views', { name: 'events', definition })
+  expect(await account.post(`/v1/views/${upper(view.id)}/publish`)).toMatchObject({ status: 200, body: { id: view.id } })
+  const attached = await account.post(`${endpoint}/views`, { view_id: upper(view.id) })
+  expect(attached).toMatchObject({ status: 201, body: { view_id: view.id, endpoint_id: made.body.id } })
+  const files = await account.get(`/v1/views/${upper(view.id)}/dlq-files?endpoint_id=${upper(made.body.id)}`)
+  expect(files).toMatchObject({ status: 200, body: { view_id: view.id } })
+  const job = await account.post(`/v1/views/${upper(view.id)}/backfill`, { endpoint_id: upper(made.body.id) })
+  expect(job).toMatchObject({ status: 202, body: { view_id: view.id, endpoint_id: made.body.id } })
+  for (const filter of [`view_id=${upper(view.id)}`, `endpoint_id=${upper(made.body.id)}`])
+    expect(await account.get(`/v1/jobs?${filter}`)).toMatchObject({ body: { total: 1, items: [{ id: job.body.id }] } })
+  expect(await account.delete(`${endpoint}/views/${upper(attached.body.id)}`)).toMatchObject({ status: 204 })
+})
+
 describe('500', () => {
   test('does not reveal its cause', async () => {
     const own = await newControl()
