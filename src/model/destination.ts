@@ -6,35 +6,55 @@ import { Timestamp } from './timestamp.ts'
 export const DestinationStatus = z.enum(['pending', 'valid'])
 export type DestinationStatus = z.infer<typeof DestinationStatus>
 
-/** Removes leading, trailing and doubled slashes: `/a//b/` becomes `a/b`. The empty string is the root of the bucket. */
+/** Removes leading and trailing slashes: `/a//b/` becomes `a//b`. The empty string is the root of the bucket. */
 export function normalizePrefix(prefix: string): string {
-  return prefix
-    .split('/')
-    .filter((part) => part !== '')
-    .join('/')
+  return prefix.replace(/^\/+/, '').replace(/(?<!\/)\/+$/, '')
 }
 
-const Name = lineOfText(128).trim().min(1)
+const reservedPrefixes = ['xn--', 'sthree-', 'amzn-s3-demo-'] as const
+const reservedSuffixes = ['-s3alias', '--ol-s3', '.mrap', '--x-s3', '--table-s3'] as const
+
+const Name = lineOfText(128)
+  .trim()
+  .min(1)
+  .meta({ examples: ['lake'] })
+/** https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html */
 const Bucket = z
   .string()
-  .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be an S3 bucket name: 3 to 63 lowercase letters, digits, dots and hyphens')
+  .regex(
+    /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
+    'must be 3 to 63 lowercase letters, digits, dots and hyphens, with a letter or digit at both ends',
+  )
   .refine((name) => !name.includes('..'), 'must not contain two dots in a row')
+  .refine((name) => !/^\d+(\.\d+){3}$/.test(name), 'must not have the form of an IP address')
+  .refine(
+    (name) => !reservedPrefixes.some((prefix) => name.startsWith(prefix)),
+    `must not start with ${reservedPrefixes.join(', ')}: S3 reserves these`,
+  )
+  .refine(
+    (name) => !reservedSuffixes.some((suffix) => name.endsWith(suffix)),
+    `must not end with ${reservedSuffixes.join(', ')}: S3 reserves these`,
+  )
+  .meta({ examples: ['example-lake'] })
 const Prefix = lineOfText(512)
   .regex(/^[^\\]*$/, 'must not contain backslashes')
+  .meta({ examples: ['raw/events'] })
   .transform(normalizePrefix)
   .refine((prefix) => !prefix.split('/').some((part) => part === '.' || part === '..'), 'must not contain the parts . or ..')
-const Region = z.string().regex(/^[a-z0-9-]{1,32}$/, 'must be the region of the bucket, such as eu-central-1')
+const Region = z
+  .string()
+  .regex(/^[a-z0-9-]{1,32}$/, 'must be the region of the bucket')
+  .meta({ examples: ['eu-central-1'] })
 const RoleArn = z
   .string()
   .max(2048)
-  .regex(
-    /^arn:[a-z-]+:iam::[0-9a-zA-Z-]*:role\/[\w+=,.@/-]+$/,
-    'must be the ARN of an IAM role, such as arn:aws:iam::123456789012:role/ingest',
-  )
+  .regex(/^arn:[a-z-]+:iam::[0-9a-zA-Z-]*:role\/[\w+=,.@/-]+$/, 'must be the ARN of an IAM role')
+  .meta({ examples: ['arn:aws:iam::123456789012:role/ingest'] })
 const KmsKeyArn = z
   .string()
   .max(2048)
   .regex(/^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]*:(key|alias)\/[\w/:-]+$/, 'must be the ARN of a KMS key')
+  .meta({ examples: ['arn:aws:kms:eu-central-1:123456789012:key/4f8c1f0e-6a53-4c0e-9d3b-0000000000f2'] })
 
 export const CreateDestination = z.strictObject({
   name: Name,

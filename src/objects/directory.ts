@@ -15,7 +15,7 @@ export type DirectoryStoresOptions = {
 }
 
 /**
- * Buckets as local directories: `<root>/<bucket>/<key>`.
+ * Buckets as local directories: `<root>/<bucket>/<key>`. An empty part of a key (`a//b`) is the directory `%`, and `%` in a part is `%25`.
  *
  * Owns: atomic, durable puts. Does not own: metadata and content types, which plain files cannot store.
  * Law: before a put resolves, its file is written under `<root>/.incoming`, synced and renamed, and the directories that contain it are synced.
@@ -104,7 +104,7 @@ class DirectoryStore implements ObjectStore {
   async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {
     const root = join(this.#root, this.#bucket)
     // The last part of the prefix may be the beginning of a name.
-    const directory = join(root, ...prefix.split('/').slice(0, -1).map(checkedPart))
+    const directory = join(root, ...prefix.split('/').slice(0, -1).map(toFileName))
     const entries = (await readdir(directory, { recursive: true, withFileTypes: true }).catch(undefinedIfMissing)) ?? []
     const keys = entries
       .filter((entry) => entry.isFile())
@@ -112,6 +112,7 @@ class DirectoryStore implements ObjectStore {
         join(entry.parentPath, entry.name)
           .slice(root.length + 1)
           .split(sep)
+          .map(fromFileName)
           .join('/'),
       )
       .filter((key) => key.startsWith(prefix))
@@ -147,12 +148,20 @@ class DirectoryStore implements ObjectStore {
 }
 
 function pathOf(root: string, bucket: string, key: string): string {
-  return join(root, bucket, ...key.split('/').map(checkedPart))
+  return join(root, bucket, ...key.split('/').map(toFileName))
 }
 
 async function syncDirectory(path: string): Promise<void> {
   await using directory = await open(path, 'r')
   await directory.sync()
+}
+
+function toFileName(part: string): string {
+  return part === '' ? '%' : checkedPart(part).replaceAll('%', '%25')
+}
+
+function fromFileName(name: string): string {
+  return name === '%' ? '' : name.replaceAll('%25', '%')
 }
 
 function checkedPart(part: string): string {

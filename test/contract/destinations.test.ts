@@ -68,11 +68,30 @@ describe('POST /v1/destinations', () => {
   })
 
   test.each([
-    ['/a//b/', 'a/b'],
+    ['/a//b/', 'a//b'],
+    ['//a///b c//', 'a///b c'],
     ['///', ''],
     ['a', 'a'],
-  ])('201 normalises the prefix %s', async (prefix, normalized) => {
+  ])('201 removes the outer slashes of the prefix %s', async (prefix, normalized) => {
     expect((await made(await control().newAccount(), { prefix })).prefix).toBe(normalized)
+  })
+
+  test.each([
+    ['ab', 'a'.repeat(64), 'Lake', '-lake', 'lake-', '.lake', 'la ke'],
+    ['la..ke', '192.168.5.4', '1.2.3.4', 'xn--lake', 'sthree-lake', 'amzn-s3-demo-lake'],
+    ['lake-s3alias', 'lake--ol-s3', 'lake.mrap', 'lake--euc1-az1--x-s3', 'lake--table-s3'],
+  ])('422 for names that S3 does not allow for a bucket: %s, %s, …', async (...buckets) => {
+    const account = await control().newAccount()
+    for (const bucket of buckets) {
+      const answer = await account.post('/v1/destinations', aDestination({ bucket }))
+      expect(answer, bucket).toMatchObject({ status: 422, body: { errors: [{ path: 'bucket' }] } })
+    }
+  })
+
+  test('201 for other names of buckets', async () => {
+    const account = await control().newAccount()
+    for (const bucket of ['abc', 'a'.repeat(63), '1-2-3', '1.2.3', '1.2.3.4.5', 'lake.example.com', 'lake-s3alias-2'])
+      expect((await made(account, { name: bucket, bucket })).bucket).toBe(bucket)
   })
 
   test('401 without a token', async () => {

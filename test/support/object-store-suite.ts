@@ -74,6 +74,16 @@ export function objectStoreSuite(name: string, open: (directory: string) => Prom
       expect(await at.store.get('x')).toBeUndefined()
     })
 
+    test('keys may have empty parts and percent signs', async () => {
+      await using at = await opened()
+      const keys = ['p/%/x', 'p/%25/x', 'p//x', 'p/x']
+      for (const key of keys) await at.store.put(key, Buffer.from(key), options)
+      for (const key of keys) expect(Buffer.from((await at.store.get(key)) ?? []).toString()).toBe(key)
+      const listed = async (prefix: string) => (await Array.fromAsync(at.store.list(prefix))).map(({ key }) => key)
+      expect(await listed('p/')).toEqual(['p/%/x', 'p/%25/x', 'p//x', 'p/x'])
+      expect(await listed('p//')).toEqual(['p//x'])
+    })
+
     test('list returns the keys with the prefix, ordered by their bytes', async () => {
       await using at = await opened()
       for (const key of ['p/b', 'p/a/2', 'p/a/1', 'q/z', 'p/ab', 'p/aü', 'p/a&<"'])
