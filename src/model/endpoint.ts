@@ -23,7 +23,10 @@ export function keepRecords(formats: readonly OutputFormat[]): boolean {
   return formats.some((format) => hasEveryRecord[format])
 }
 
-export const Region = z.string().regex(/^[a-z]{3}$/, 'must be a region code of three lowercase letters')
+export const Region = z
+  .string()
+  .regex(/^[a-z]{3}$/, 'must be a region code of three lowercase letters')
+  .meta({ examples: ['fra'] })
 
 const OutputFormats = z
   .array(OutputFormat)
@@ -40,8 +43,18 @@ export const MqttConfig = z.strictObject({
 })
 export type MqttConfig = z.infer<typeof MqttConfig>
 
-const SegmentBytes = z.int().min(segmentLimits.bytesMin).max(segmentLimits.bytesMax)
-const SegmentMaxAgeSeconds = z.int().min(segmentLimits.maxAgeSecondsMin).max(segmentLimits.maxAgeSecondsMax)
+const { bytesMin, bytesMax, bytesDefault, maxAgeSecondsMin, maxAgeSecondsMax, maxAgeSecondsDefault } = segmentLimits
+const segmentBytesRule = `must be from 8 MB to 1 GB, as a number of bytes from ${bytesMin} to ${bytesMax}`
+const SegmentBytes = z
+  .int(segmentBytesRule)
+  .min(bytesMin, segmentBytesRule)
+  .max(bytesMax, segmentBytesRule)
+  .meta({ description: 'size at which a segment is sealed, in bytes: 8 MB to 1 GB in decimal units', examples: [bytesDefault] })
+const SegmentMaxAgeSeconds = z
+  .int()
+  .min(maxAgeSecondsMin)
+  .max(maxAgeSecondsMax)
+  .meta({ examples: [maxAgeSecondsDefault] })
 
 export const CreateEndpoint = z.strictObject({
   region: Region,

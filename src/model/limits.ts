@@ -3,14 +3,14 @@
  * and each room keeps its tuning beside the code that it tunes.
  */
 
-import { GiB, KiB, MiB } from '#lib/bytes.ts'
+import { KiB, MiB } from '#lib/bytes.ts'
 
 export const pageLimits = { min: 1, max: 200, default: 50 } as const
 
 export const segmentLimits = {
-  /** The spec says 8MB and 1GB. The minimum is a power of ten and the maximum a power of two, so that both readings are accepted. */
+  /** Decimal units, as in the specification: 8 MB and 1 GB. */
   bytesMin: 8_000_000,
-  bytesMax: GiB,
+  bytesMax: 1_000_000_000,
   bytesDefault: 64 * MiB,
   maxAgeSecondsMin: 1,
   maxAgeSecondsMax: 3600,

@@ -83,7 +83,7 @@ describe('POST /v1/endpoints', () => {
     [{}, 'region'],
     [{ region: 'LOC' }, 'region'],
     [{ region: 'loc', segment_bytes: 7_999_999 }, 'segment_bytes'],
-    [{ region: 'loc', segment_bytes: 1_073_741_825 }, 'segment_bytes'],
+    [{ region: 'loc', segment_bytes: 1_000_000_001 }, 'segment_bytes'],
     [{ region: 'loc', segment_max_age_seconds: 0 }, 'segment_max_age_seconds'],
     [{ region: 'loc', segment_max_age_seconds: 3601 }, 'segment_max_age_seconds'],
     [{ region: 'loc', output_formats: [] }, 'output_formats'],
