@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
+import { PageQuery, pageOf } from './page.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 
 export const BindingStatus = z.enum(['active', 'detached'])
@@ -25,6 +26,17 @@ export const Binding = z.object({
   status: BindingStatus,
 })
 export type Binding = z.infer<typeof Binding>
+
+/** Without either of the two, all bindings are listed. */
+export const BindingsQuery = z.strictObject({
+  limit: PageQuery.shape.limit.unwrap().optional(),
+  offset: PageQuery.shape.offset.unwrap().optional(),
+})
+export type BindingsQuery = z.infer<typeof BindingsQuery>
+
+/** The specification has no pagination fields here, so they are present only for a client that asks for a page. */
+export const Bindings = pageOf(Binding).partial({ total: true, limit: true, offset: true, next_offset: true })
+export type Bindings = z.infer<typeof Bindings>
 
 /** The response to an attachment. */
 export const AttachedView = Binding.extend({

@@ -2,10 +2,12 @@ import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { AttachView, Binding } from '#model/binding.ts'
 import { bindingLimits } from '#model/limits.ts'
+import type { Page, PageQuery } from '#model/page.ts'
 import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
 import { getEndpoint } from './endpoints.ts'
 import type { ChangeTx } from './epoch.ts'
+import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
 import { runningEpoch, touchEndpoint, touchViewUnlessNeeded } from './section-versions.ts'
 import type { Db } from './store.ts'
@@ -51,13 +53,18 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
 
 /** Returns the bindings of one endpoint, active and detached, newest first. The caller checks that the endpoint exists. */
 export async function listBindings(db: Db, account_id: string, endpoint_id: string): Promise<readonly Binding[]> {
-  const rows = await select(db)
-    .where('bindings.account_id', '=', account_id)
-    .where('bindings.endpoint_id', '=', endpoint_id)
-    .orderBy('bindings.activated_at', 'desc')
-    .orderBy('bindings.id')
-    .execute()
-  return rows.map(toBinding)
+  return (await selectNewestFirst(db, account_id, endpoint_id).execute()).map(toBinding)
+}
+
+/** Like `listBindings`, but one page. */
+export async function listBindingPage(db: Db, account_id: string, endpoint_id: string, page: PageQuery): Promise<Page<Binding>> {
+  const count = db
+    .selectFrom('bindings')
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .where('account_id', '=', account_id)
+    .where('endpoint_id', '=', endpoint_id)
+  const read = selectNewestFirst(db, account_id, endpoint_id).limit(page.limit).offset(page.offset)
+  return readPage(page, count.executeTakeFirstOrThrow(), read.execute(), toBinding)
 }
 
 /** Returns those of the endpoints that have a view attached. */
@@ -121,6 +128,14 @@ function select(db: Db) {
     .innerJoin('views', 'views.id', 'bindings.view_id')
     .selectAll('bindings')
     .select(['views.name as view_name', 'views.version as view_version'])
+}
+
+function selectNewestFirst(db: Db, account_id: string, endpoint_id: string) {
+  return select(db)
+    .where('bindings.account_id', '=', account_id)
+    .where('bindings.endpoint_id', '=', endpoint_id)
+    .orderBy('bindings.activated_at', 'desc')
+    .orderBy('bindings.id')
 }
 
 function toBinding(row: Database['bindings'] & { view_name: string; view_version: number }): Binding {

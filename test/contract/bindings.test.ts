@@ -127,6 +127,26 @@ describe('GET /v1/endpoints/{endpoint_id}/views', () => {
     expect(byId).toEqual({ [first.id]: 'detached', [second.id]: 'active' })
   })
 
+  test('200 with a limit or an offset is a page', async () => {
+    const { account, view, path } = await attachable()
+    const ids: string[] = []
+    for (let index = 0; index < 3; index += 1) {
+      const { body } = await account.post(path, { view_id: view.id })
+      ids.push(body.id)
+      await account.delete(`${path}/${body.id}`)
+    }
+    const first = await account.get(`${path}?limit=2`)
+    expect(first).toMatchObject({ status: 200, body: { total: 3, limit: 2, offset: 0, next_offset: 2 } })
+    const rest = await account.get(`${path}?offset=2`)
+    expect(rest).toMatchObject({ status: 200, body: { total: 3, limit: 50, offset: 2, next_offset: null } })
+    expect([...first.body.items, ...rest.body.items].map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
+  })
+
+  test.each(['limit=0', 'limit=201', 'offset=-1', 'status=active'])('422 for ?%s', async (query) => {
+    const { account, path } = await attachable()
+    expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422 })
+  })
+
   test('401, 404', async () => {
     const { account, path } = await attachable()
     expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })

@@ -1,12 +1,11 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
-import { z } from 'zod'
-import { AttachedView, AttachView, Binding } from '#model/binding.ts'
+import { AttachedView, AttachView, Bindings, BindingsQuery } from '#model/binding.ts'
 import { problem } from '../openapi.ts'
-import type { Bindings } from '../services/bindings.ts'
+import type { Bindings as BindingsService } from '../services/bindings.ts'
 import { ByBinding, ByEndpoint, Empty } from './parameters.ts'
 import { resource } from './resource.ts'
 
-export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
+export function bindingRoutes(bindings: BindingsService): FastifyPluginCallbackZod {
   return resource('Bindings', (app) => {
     app.post(
       '/endpoints/:endpoint_id/views',
@@ -32,12 +31,13 @@ export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
         config: { scope: 'any' },
         schema: {
           operationId: 'listBindings',
-          summary: 'List the views of an endpoint, attached and detached',
+          summary: 'List the views of an endpoint, attached and detached: all of them, or a page',
           params: ByEndpoint,
-          response: { 200: z.object({ items: z.array(Binding) }) },
+          querystring: BindingsQuery,
+          response: { 200: Bindings },
         },
       },
-      (request) => bindings.list(request.principal, request.params.endpoint_id),
+      (request) => bindings.list(request.principal, request.params.endpoint_id, request.query),
     )
 
     app.delete(

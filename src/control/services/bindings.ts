@@ -1,8 +1,15 @@
 import type { Clock } from '#lib/clock.ts'
 import type { Principal } from '#model/api-key.ts'
-import { type AttachedView, type AttachView, type Binding, viewsWriteNothing } from '#model/binding.ts'
+import {
+  type AttachedView,
+  type AttachView,
+  type Bindings as BindingsOfEndpoint,
+  type BindingsQuery,
+  viewsWriteNothing,
+} from '#model/binding.ts'
 import { newId } from '#model/id.ts'
-import { detachBinding, insertBinding, listBindings } from '#store/bindings.ts'
+import { pageLimits } from '#model/limits.ts'
+import { detachBinding, insertBinding, listBindingPage, listBindings } from '#store/bindings.ts'
 import { getEndpoint } from '#store/endpoints.ts'
 import type { Store } from '#store/store.ts'
 import { actorOf } from './actor.ts'
@@ -25,10 +32,11 @@ export function bindingService({ store, applyChange, clock }: BindingsOptions) {
       })
     },
 
-    async list({ account_id }: Principal, endpoint_id: string): Promise<{ items: Binding[] }> {
+    async list({ account_id }: Principal, endpoint_id: string, { limit, offset }: BindingsQuery): Promise<BindingsOfEndpoint> {
       const { db } = store
       await getEndpoint(db, account_id, endpoint_id)
-      return { items: [...(await listBindings(db, account_id, endpoint_id))] }
+      if (limit === undefined && offset === undefined) return { items: [...(await listBindings(db, account_id, endpoint_id))] }
+      return listBindingPage(db, account_id, endpoint_id, { limit: limit ?? pageLimits.default, offset: offset ?? 0 })
     },
 
     detach({ account_id }: Principal, endpoint_id: string, binding_id: string): Promise<void> {
