@@ -83,6 +83,17 @@ export async function getEndpoint(db: Db, account_id: string, id: string): Promi
   return endpoint
 }
 
+/** Throws not_found unless the account has the endpoint, or had it before it was deleted. */
+export async function assertEverExisted(db: Db, account_id: string, id: string): Promise<void> {
+  const row = await db
+    .selectFrom('endpoints')
+    .select('id')
+    .where('account_id', '=', account_id)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (row === undefined) throw notFound()
+}
+
 /** Returns one page, newest first, optionally of some desired states. */
 export async function listEndpoints(
   db: Db,

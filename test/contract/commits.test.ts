@@ -50,6 +50,16 @@ describe('GET /v1/endpoints/{id}/commits', () => {
     expect(await none.account.get(none.path)).toMatchObject({ status: 200, body: { items: [], next_cursor: null } })
   })
 
+  test('200 for a deleted endpoint, 404 for another account', async () => {
+    const { account, endpoint, commits, path } = await delivered(2)
+    expect(await account.delete(`/v1/endpoints/${endpoint.id}?force=true`)).toMatchObject({ status: 200 })
+    expect(await account.get(`/v1/endpoints/${endpoint.id}`)).toMatchObject({ status: 404 })
+    const { status, body } = await account.get(path)
+    expect(status).toBe(200)
+    expect(body.items.map(({ id }: { id: string }) => id)).toEqual(commits.map(({ id }) => id).toReversed())
+    expect(await (await control().newAccount()).get(path)).toMatchObject({ status: 404 })
+  })
+
   test('401, 403, 404', async () => {
     const { account, path } = await delivered(0)
     expect(await account.as('nobody').get(path)).toMatchObject({ status: 401 })

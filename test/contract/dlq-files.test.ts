@@ -182,6 +182,16 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422, body: { errors: [{ path: where }] } })
   })
 
+  test('200 with a URL for a deleted endpoint', async () => {
+    const { account, endpoint, path, commit, write } = await furnished()
+    await commit(1)
+    write(1)
+    expect(await account.delete(`/v1/endpoints/${endpoint.id}?force=true`)).toMatchObject({ status: 200 })
+    const { body } = await account.get(path)
+    expect(body).toMatchObject({ total: 1, files: [{ endpoint_id: endpoint.id, segment_seq: 1 }] })
+    expect((await download(body.files[0].download_url)).status).toBe(200)
+  })
+
   test('200 without a URL once the destination is deleted', async () => {
     const { account, destination, endpoint, path, commit } = await furnished()
     await commit(1)

@@ -160,7 +160,7 @@ describe('DELETE /v1/endpoints/{id}', () => {
 
     await node.heartbeat({}, { lag: [closedLag(id)] })
     await until('the end of the endpoint', async () => (await account.get(`/v1/endpoints/${id}`)).status === 404)
-    expect(await account.get(`/v1/endpoints/${id}/commits`)).toMatchObject({ status: 404 })
+    expect(await account.get(`/v1/endpoints/${id}/commits`)).toMatchObject({ status: 200, body: { items: [{ id: commit.id }] } })
     expect(await account.get(`/v1/endpoints/${id}/views`)).toMatchObject({ status: 404 })
     expect(await account.delete(`/v1/endpoints/${id}`)).toMatchObject({ status: 404 })
     expect(await account.get('/v1/endpoints')).toMatchObject({ body: { total: 0, items: [] } })

@@ -130,7 +130,7 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         config: { scope: 'metrics' },
         schema: {
           operationId: 'listCommits',
-          summary: 'List the delivered segments of an endpoint, newest first',
+          summary: 'List the delivered segments of an endpoint, newest first, also of a deleted one',
           params: ById,
           querystring: CommitsQuery,
           response: { 200: CommitsPage },

@@ -4,7 +4,7 @@ import type { Principal } from '#model/api-key.ts'
 import type { Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
 import type { CommitsFound, CommitsRecorded } from '#model/node-protocol.ts'
 import { findCommits, listCommits, recordCommit } from '#store/commits.ts'
-import { getEndpoint } from '#store/endpoints.ts'
+import { assertEverExisted } from '#store/endpoints.ts'
 import { type Store, transact } from '#store/store.ts'
 
 export type CommitsOptions = { readonly store: Store; readonly clock: Clock }
@@ -19,7 +19,7 @@ export function commitService({ store, clock }: CommitsOptions) {
       query: CommitsQuery,
     ): Promise<{ items: Commit[]; next_cursor: string | null }> {
       const { db } = store
-      await getEndpoint(db, account_id, endpoint_id)
+      await assertEverExisted(db, account_id, endpoint_id)
       const { items, next_cursor } = await listCommits(db, endpoint_id, query)
       return { items: [...items], next_cursor }
     },
