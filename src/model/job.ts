@@ -62,5 +62,9 @@ export const JobDetail = Job.extend({
 })
 export type JobDetail = z.infer<typeof JobDetail>
 
-export const JobsQuery = PageQuery.extend({ status: JobStatus.optional(), view_id: Id.optional() })
+export const JobsQuery = PageQuery.extend({
+  status: JobStatus.optional(),
+  view_id: Id.optional(),
+  endpoint_id: Id.optional(),
+})
 export type JobsQuery = z.infer<typeof JobsQuery>

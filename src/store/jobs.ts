@@ -132,7 +132,11 @@ export async function listJobReasons(db: Db, id: string): Promise<JobDetail['rea
 }
 
 /** Returns one page, newest first. */
-export async function listJobs(db: Db, account_id: string, { status, view_id, limit, offset }: JobsQuery): Promise<Page<Job>> {
+export async function listJobs(
+  db: Db,
+  account_id: string,
+  { status, view_id, endpoint_id, limit, offset }: JobsQuery,
+): Promise<Page<Job>> {
   let count = db
     .selectFrom('jobs')
     .select(({ fn }) => fn.countAll<number>().as('total'))
@@ -145,6 +149,10 @@ export async function listJobs(db: Db, account_id: string, { status, view_id, li
   if (view_id !== undefined) {
     count = count.where('view_id', '=', view_id)
     read = read.where('jobs.view_id', '=', view_id)
+  }
+  if (endpoint_id !== undefined) {
+    count = count.where('endpoint_id', '=', endpoint_id)
+    read = read.where('jobs.endpoint_id', '=', endpoint_id)
   }
   const rows = read.orderBy('jobs.created_at', 'desc').orderBy('jobs.id').limit(limit).offset(offset)
   return readPage({ limit, offset }, count.executeTakeFirstOrThrow(), rows.execute(), toJob)

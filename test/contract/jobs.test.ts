@@ -219,6 +219,8 @@ describe('GET /v1/jobs', () => {
     expect(await ids('status=canceled')).toEqual([older.id])
     expect(await ids(`view_id=${newId()}`)).toEqual([])
     expect(await ids(`view_id=${second.id}&limit=1`)).toHaveLength(1)
+    expect(await ids(`endpoint_id=${newer.endpoint_id}&status=canceled`)).toEqual([older.id])
+    expect(await ids(`endpoint_id=${newId()}`)).toEqual([])
     expect((await (await control().newAccount()).get('/v1/jobs')).body).toMatchObject({ items: [], total: 0 })
   })
 
