@@ -1,6 +1,7 @@
 /** `inlet accounts`: manages accounts, directly in the database, so that it works while control is down. */
 import { newAccount } from '#auth/new-account.ts'
 import { type Account, type ChangeAccount, CreateAccount } from '#model/account.ts'
+import { parseFields } from '#model/field-errors.ts'
 import { pageLimits } from '#model/limits.ts'
 import { insertAccountWithKey, listAccounts, updateAccount } from '#store/accounts.ts'
 import { applyChange } from '#store/epoch.ts'
@@ -55,11 +56,11 @@ export async function resumeAccount(this: CliContext, _flags: object, id: string
 
 async function change(context: CliContext, id: string, changes: ChangeAccount): Promise<Account> {
   await using store = await openMigratedStore(context)
-  return await applyChange(store, (db) => updateAccount(db, id, changes))
+  return await applyChange(store, (db) => updateAccount(db, id.toLowerCase(), changes))
 }
 
 function parseName(flags: NameFlags): CreateAccount {
-  const parsed = CreateAccount.safeParse(flags)
-  if (parsed.success) return parsed.data
-  throw new UsageError(parsed.error.issues.map(({ message }) => `--name: ${message}`).join('\n'))
+  const { value, errors } = parseFields(CreateAccount, flags)
+  if (errors === undefined) return value
+  throw new UsageError(errors.map(({ message }) => `--name: ${message}`).join('\n'))
 }

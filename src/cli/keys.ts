@@ -1,6 +1,7 @@
 /** `inlet keys`: manages API keys of an account, directly in the database, so that it works while control is down. */
 import { newApiKey } from '#auth/secrets.ts'
 import { CreateApiKey } from '#model/api-key.ts'
+import { parseFields } from '#model/field-errors.ts'
 import { newId } from '#model/id.ts'
 import { getAccount } from '#store/accounts.ts'
 import { insertApiKey, listApiKeys, revokeApiKey } from '#store/api-keys.ts'
@@ -14,16 +15,16 @@ export type KeyFlags = { readonly account?: string }
 export type CreateKeyFlags = KeyFlags & { readonly name: string; readonly scope: readonly string[] }
 
 export async function createKey(this: CliContext, { name, scope, account }: CreateKeyFlags): Promise<void> {
-  const parsed = CreateApiKey.safeParse({ name, scopes: scope })
-  if (!parsed.success) {
+  const parsed = parseFields(CreateApiKey, { name, scopes: scope })
+  if (parsed.errors !== undefined) {
     throw new UsageError(
-      parsed.error.issues.map(({ path: [field], message }) => `--${field === 'name' ? 'name' : 'scope'}: ${message}`).join('\n'),
+      parsed.errors.map(({ path, message }) => `--${path === 'name' ? 'name' : 'scope'}: ${message}`).join('\n'),
     )
   }
   await using store = await openMigratedStore(this)
   const account_id = await findAccountId(store, account)
   const { secret, prefix, hash } = newApiKey()
-  const key = { id: newId(), account_id, ...parsed.data, prefix, hash }
+  const key = { id: newId(), account_id, ...parsed.value, prefix, hash }
   await applyChange(store, (db) => insertApiKey(db, key, this.clock.now()))
   this.process.stdout.write(
     `${secret}\n\nSave the key now: it is not shown again. Its id is ${key.id}; scopes: ${key.scopes.join(', ')}.\n`,
@@ -44,7 +45,7 @@ export async function listKeys(this: CliContext, { account }: KeyFlags): Promise
 export async function revokeKey(this: CliContext, { account }: KeyFlags, id: string): Promise<void> {
   await using store = await openMigratedStore(this)
   const account_id = await findAccountId(store, account)
-  const { name, revoked_at } = await applyChange(store, (db) => revokeApiKey(db, account_id, id, this.clock.now()))
+  const { name, revoked_at } = await applyChange(store, (db) => revokeApiKey(db, account_id, id.toLowerCase(), this.clock.now()))
   this.process.stdout.write(`The key "${name}" was revoked at ${revoked_at}. Tokens issued for it expire within 15 minutes.\n`)
 }
 

@@ -411,7 +411,7 @@ export function addExamples({ operationId, requestBody, responses }: DescribedOp
 
 /** The examples of errors that `addExamples` refers to. */
 export function problemExamples(baseUrl: string): Readonly<Record<string, { readonly value: Problem }>> {
-  const errors = [{ path: 'surplus', message: 'is not a known field' }]
+  const errors = [{ path: 'limit', message: 'must be a whole number from 1 to 200 (example: 50)' }]
   return Object.fromEntries(
     errorCodes.map((code) => {
       const error = new AppError(code, details[code] ?? errorTable[code].title, code === 'validation_error' ? { errors } : {})
@@ -427,7 +427,7 @@ const details: Partial<Record<ErrorCode, string>> = {
   not_found: 'no such endpoint',
   conflict: 'destination name already exists',
   view_already_attached: 'the view is already attached to this endpoint',
-  validation_error: 'surplus: is not a known field',
+  validation_error: 'limit: must be a whole number from 1 to 200 (example: 50)',
   too_many_requests: 'too many requests; wait before the next one',
   unavailable: 'the database is not available',
 }

@@ -8,10 +8,13 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifySchemaCompiler } from 'fastify'
 import type { z } from 'zod'
 import { AppError, type ErrorCode, errorTable, type FieldError, toProblem } from '#errors.ts'
+import { MiB } from '#lib/bytes.ts'
 import { http } from '#lib/http.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { fieldErrorsOf } from '#model/field-errors.ts'
+import { parseFields } from '#model/field-errors.ts'
+import { previewLimits } from '#model/limits.ts'
 import { databaseErrorKind } from '#store/database-error.ts'
+import { controlLimits } from './limits.ts'
 
 export const problemContentType = 'application/problem+json'
 
@@ -20,11 +23,16 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
   ({ schema, httpPart }) =>
   (input) => {
     // Fastify passes a missing part as null.
-    const parsed = schema.safeParse(input ?? undefined)
-    if (parsed.success) return { value: parsed.data }
+    const { value, errors } = parseFields(schema, input ?? undefined)
+    if (errors === undefined) return { value }
     if (httpPart === 'params') return { error: new AppError('not_found', 'no resource has this id') }
-    return { error: invalid(fieldErrorsOf(parsed.error)) }
+    return { error: invalid(errors.map(nameBody)) }
   }
+
+/** An empty path stands for the whole body. */
+function nameBody(error: FieldError): FieldError {
+  return error.path === '' ? { ...error, message: `the body ${error.message}` } : error
+}
 
 function invalid(errors: readonly FieldError[]): AppError {
   const [first] = errors
@@ -58,7 +66,22 @@ export function sendProblem(reply: FastifyReply, error: AppError, baseUrl: strin
   return reply.code(problem.status).type(problemContentType).serializer(JSON.stringify).send(problem)
 }
 
-/** Fastify's own errors by status. Any other 4xx is a bad request. */
+/** Fastify's own errors about a request, in words of ours. */
+const frameworkErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  FST_ERR_BAD_URL: ['not_found', 'the path is not well-formed'],
+  FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'no resource has an id of this length'],
+  FST_ERR_CTP_BODY_TOO_LARGE: [
+    'payload_too_large',
+    `the body is larger than ${controlLimits.bodyBytesMax / MiB} MiB (of previews and suggestions: ${previewLimits.bodyBytesMax / MiB} MiB)`,
+  ],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
+    'unsupported_media_type',
+    'the body must be JSON: send it with the header Content-Type: application/json',
+  ],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['validation_error', 'the body has another length than the header Content-Length says'],
+}
+
+/** Other errors with a status. Any other 4xx is a bad request. */
 const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
   401: 'unauthorized',
   403: 'forbidden',
@@ -79,7 +102,8 @@ export function toAppError(thrown: unknown): AppError {
     return new AppError('unavailable', 'the database is not available', { cause: thrown, retryAfterSeconds: 1 })
   }
   const { statusCode = 500, code = '', message = '' } = thrown as Partial<FastifyError>
-  if (code === 'FST_ERR_BAD_URL') return new AppError('not_found', 'the path is not well-formed', { cause: thrown })
+  const [worded, text = ''] = frameworkErrors[code] ?? []
+  if (worded !== undefined) return new AppError(worded, text, { cause: thrown })
   const known = codeOfStatus[statusCode]
   if (known !== undefined) return new AppError(known, message, { cause: thrown })
   if (statusCode >= 400 && statusCode < 500)

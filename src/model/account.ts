@@ -18,7 +18,10 @@ export const Account = z.object({
 })
 export type Account = z.infer<typeof Account>
 
-const Name = lineOfText(128).trim().min(1)
+const Name = lineOfText(128)
+  .trim()
+  .min(1)
+  .meta({ examples: ['analytics'] })
 
 export const CreateAccount = z.strictObject({ name: Name })
 export type CreateAccount = z.infer<typeof CreateAccount>

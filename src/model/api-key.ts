@@ -22,7 +22,10 @@ export const ApiKey = z.object({
 export type ApiKey = z.infer<typeof ApiKey>
 
 export const CreateApiKey = z.strictObject({
-  name: lineOfText(128).trim().min(1),
+  name: lineOfText(128)
+    .trim()
+    .min(1)
+    .meta({ examples: ['warehouse loader'] }),
   scopes: z
     .array(Scope)
     .min(1, 'must name at least one scope')

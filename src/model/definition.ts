@@ -12,17 +12,35 @@ export type CastFailures = z.infer<typeof CastFailures>
 export const Column = z.strictObject({
   name: lineOfText(definitionLimits.columnNameBytesMax)
     .min(1)
-    .refine((name) => Buffer.byteLength(name) <= definitionLimits.columnNameBytesMax, 'is too long'),
-  type: z.string().min(1).max(128),
-  path: z.string().min(1).max(definitionLimits.pathCharsMax),
+    .refine(
+      (name) => Buffer.byteLength(name) <= definitionLimits.columnNameBytesMax,
+      `must be at most ${definitionLimits.columnNameBytesMax} bytes of UTF-8`,
+    )
+    .meta({ examples: ['user_id'] }),
+  type: z
+    .string()
+    .min(1)
+    .max(128)
+    .meta({ examples: ['VARCHAR'] }),
+  path: z
+    .string()
+    .min(1)
+    .max(definitionLimits.pathCharsMax)
+    .meta({ examples: ['$.user.id'] }),
   required: z.boolean().optional(),
   cast_failures: CastFailures.optional(),
 })
 export type Column = z.infer<typeof Column>
 
 export const Filter = z.strictObject({
-  condition: z.string().min(1).max(definitionLimits.conditionCharsMax),
-  description: paragraphs(1024).optional(),
+  condition: z
+    .string()
+    .min(1)
+    .max(definitionLimits.conditionCharsMax)
+    .meta({ examples: ["event_type != 'heartbeat'"] }),
+  description: paragraphs(1024)
+    .meta({ examples: ['skip heartbeats'] })
+    .optional(),
 })
 export type Filter = z.infer<typeof Filter>
 
@@ -59,6 +77,9 @@ export const DefinitionInput = z.union([
   z
     .string()
     .max(definitionLimits.textCharsMax)
-    .meta({ description: 'the definition as text, in the language named by `format`' }),
+    .meta({
+      description: 'the definition as text, in the language named by `format`',
+      examples: ['{"columns":[{"name":"user_id","type":"VARCHAR","path":"$.user.id"}]}'],
+    }),
 ])
 export type DefinitionInput = z.infer<typeof DefinitionInput>

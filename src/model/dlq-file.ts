@@ -45,6 +45,7 @@ export function toCursor({ created_at, commit_id }: DlqFilePosition): string {
 const Cursor = z
   .string()
   .regex(cursorForm, 'is not a cursor of this service: pass the next_cursor of the previous page')
+  .meta({ examples: ['1795162530123_4f8c1f0e-6a53-4c0e-9d3b-0000000000f1-k3v9x2m7q1-000000000042'] })
   .transform((text): DlqFilePosition => {
     const [, created_at, commit_id = ''] = cursorForm.exec(text) ?? []
     return { created_at: Number(created_at), commit_id }

@@ -1,24 +1,63 @@
+/**
+ * Validates input and says what is wrong with it: the field, what it must be, an example.
+ *
+ * Law: no text of the validator reaches the user. A message is either one that our own schema defines, or made from its description.
+ */
 import type { z } from 'zod'
 import type { FieldError } from '#errors.ts'
+import { Expectation } from './expectation.ts'
 
-/** Converts the issues of a schema to field errors. For a union, reports the issues of the variant that was probably intended. */
-export function fieldErrorsOf({ issues }: z.core.$ZodError): readonly FieldError[] {
-  return issues.flatMap((issue) => toFieldErrors(issue, []))
+export type ParsedFields<T> =
+  | { readonly value: T; readonly errors?: undefined }
+  | { readonly value?: undefined; readonly errors: readonly FieldError[] }
+
+/** The message of an issue for which our schema defines none. */
+const unworded = ''
+
+export function parseFields<T>(schema: z.ZodType<T>, input: unknown): ParsedFields<T> {
+  const parsed = schema.safeParse(input, { error: () => unworded, reportInput: true })
+  if (parsed.success) return { value: parsed.data }
+  const expectation = Expectation.of(schema)
+  return { errors: parsed.error.issues.flatMap((issue) => toFieldErrors(issue, [], expectation)) }
 }
 
-function toFieldErrors(issue: z.core.$ZodIssue, parent: readonly PropertyKey[]): readonly FieldError[] {
-  const parts = [...parent, ...issue.path]
+function toFieldErrors(
+  issue: z.core.$ZodIssue,
+  parents: readonly PropertyKey[],
+  whole: Expectation | undefined,
+): readonly FieldError[] {
+  const parts = [...parents, ...issue.path]
   const path = parts.join('.')
-  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return [{ path, message: 'is required' }]
+  const expected = issue.path.reduce<Expectation | undefined>((part, key) => part?.part(key), whole)
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: [...parts, key].join('.'), message: 'is not a known field' }))
+    return issue.keys.map((key) => ({ path: [...parts, key].join('.'), message: unknownField(expected) }))
   }
   if (issue.code === 'invalid_union') {
-    const intended = issue.errors.find(
-      (choice) => !choice.some(({ code, path: at }) => code === 'invalid_type' && at.length === 0),
-    )
-    const [first = []] = issue.errors
-    return (intended ?? first.slice(0, 1)).flatMap((inner) => toFieldErrors(inner, parts))
+    // The form that was probably intended is the first one whose type is right.
+    const intended = issue.errors.findIndex((issues) => !issues.some(isOfOtherType))
+    const inner = issue.errors[intended]
+    if (inner !== undefined) return inner.flatMap((each) => toFieldErrors(each, parts, expected?.choice(intended)))
   }
-  return [{ path, message: issue.message }]
+  return [{ path, message: messageOf(issue, expected) }]
+}
+
+function isOfOtherType({ code, path }: z.core.$ZodIssue): boolean {
+  return code === 'invalid_type' && path.length === 0
+}
+
+function unknownField(expected: Expectation | undefined): string {
+  const { fields = [] } = expected ?? {}
+  return fields.length === 0 ? 'is not a known field' : `is not a known field: known are ${fields.join(', ')}`
+}
+
+function messageOf({ message, input }: z.core.$ZodIssue, expected: Expectation | undefined): string {
+  const example = printExample(expected?.example)
+  if (message !== unworded) return `${message}${example}`
+  if (expected === undefined) return 'is not valid'
+  return input === undefined ? `is required: ${expected.words}${example}` : `must be ${expected.words}${example}`
+}
+
+function printExample(example: unknown): string {
+  if (example === undefined) return ''
+  return ` (example: ${typeof example === 'string' ? example : JSON.stringify(example)})`
 }

@@ -9,7 +9,7 @@ const Sample = z
     (sample) => Buffer.byteLength(sample) <= previewLimits.sampleBytesMax,
     `must be at most ${previewLimits.sampleBytesMax / KiB} KiB`,
   )
-  .meta({ description: 'one payload as a client would send it' })
+  .meta({ description: 'one payload as a client would send it', examples: ['{"type":"order","amount":12.5}'] })
 
 export const Samples = z.array(Sample).min(1, 'must contain at least one sample').max(previewLimits.samplesMax)
 

@@ -15,12 +15,16 @@ export function parseDurationSeconds(text: string): number | undefined {
 const { ttlSecondsMin, ttlSecondsMax } = tokenLimits
 
 export const ExchangeToken = z.strictObject({
-  api_key: z.string().min(1).max(256),
+  api_key: z
+    .string()
+    .min(1)
+    .max(256)
+    .meta({ examples: ['ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY'] }),
   scope: Scope.default('ingest'),
   ttl: z
     .string()
     .max(32)
-    .refine((text) => parseDurationSeconds(text) !== undefined, 'must be a duration such as 15m or 1h')
+    .refine((text) => parseDurationSeconds(text) !== undefined, 'must be a duration in hours, minutes and seconds')
     .refine(
       (text) => {
         const seconds = parseDurationSeconds(text) ?? ttlSecondsMin

@@ -11,9 +11,14 @@ export const ViewName = z
   .string()
   .max(64)
   .regex(/^[a-z][a-z0-9_]*$/, 'must be lowercase letters, digits and underscores, and start with a letter')
+  .meta({ examples: ['orders'] })
 
-const Tags = z.array(lineOfText(64).trim().min(1)).max(32)
-const Description = paragraphs(1024)
+const Tag = lineOfText(64)
+  .trim()
+  .min(1)
+  .meta({ examples: ['sales'] })
+const Tags = z.array(Tag).max(32)
+const Description = paragraphs(1024).meta({ examples: ['Orders as they arrive'] })
 
 export const CreateView = z.strictObject({
   name: ViewName,

@@ -9,7 +9,7 @@ import { quoteIdentifier } from '#duckdb/quote.ts'
 import { AppError, type FieldError } from '#errors.ts'
 import { MiB } from '#lib/bytes.ts'
 import { Definition } from '#model/definition.ts'
-import { fieldErrorsOf } from '#model/field-errors.ts'
+import { parseFields } from '#model/field-errors.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { ColumnTypeError, descriptorOf, parseType, printType, storedType } from '#model/types/column-type.ts'
 import type { CompiledColumn, CompiledView } from './compiled-view.ts'
@@ -35,9 +35,9 @@ export function compileView(definition: Definition): Promise<CompiledView> {
 }
 
 async function compile(input: unknown): Promise<CompiledView> {
-  const parsed = Definition.safeParse(input)
-  if (!parsed.success) throw invalid(fieldErrorsOf(parsed.error))
-  const definition = parsed.data
+  const parsed = parseFields(Definition, input)
+  if (parsed.errors !== undefined) throw invalid(parsed.errors)
+  const definition = parsed.value
   const errors: FieldError[] = []
   const columns = definition.columns.map((column, index): CompiledColumn | undefined => {
     const at = `columns.${index}`

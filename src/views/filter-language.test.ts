@@ -151,7 +151,7 @@ describe('rejected conditions name the problem', () => {
       ['CASE WHEN ', ' THEN 1 END'],
     ] as const) {
       const found = await refusal(`${open.repeat(10_000)}n${close.repeat(10_000)} = 1`)
-      expect(found).toContain('Too big')
+      expect(found).toContain('text of 1 to 4096 characters')
     }
   })
 

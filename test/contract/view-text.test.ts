@@ -83,8 +83,18 @@ describe('a definition as text', () => {
       return body.errors
     }
     expect(await refused('columns:\n  - name: a\n    typ: VARCHAR\n    path: $.a\n')).toEqual([
-      { path: 'definition.columns.0.type', message: 'is required', line: 2, column: 5 },
-      { path: 'definition.columns.0.typ', message: 'is not a known field', line: 3, column: 10 },
+      {
+        path: 'definition.columns.0.type',
+        message: 'is required: text of 1 to 128 characters (example: VARCHAR)',
+        line: 2,
+        column: 5,
+      },
+      {
+        path: 'definition.columns.0.typ',
+        message: 'is not a known field: known are name, type, path, required, cast_failures',
+        line: 3,
+        column: 10,
+      },
     ])
     expect(await refused('columns:\n  - {name: a, type: DATE, path: $.a}\n  - {name: A, type: DATE, path: $.a}\n')).toMatchObject(
       [{ path: 'definition.columns.1.name', line: 3, column: 12 }],

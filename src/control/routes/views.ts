@@ -24,11 +24,16 @@ const notDraft = problem('the view is not a draft, or the request is not valid')
 /** `tag=a&tag=b`: form style, exploded. A single tag is parsed as a string. */
 const TagFilter = z.preprocess(
   (given) => (typeof given === 'string' ? [given] : given),
-  z.array(lineOfText(64)).max(32).optional(),
+  z
+    .array(lineOfText(64).meta({ examples: ['sales'] }))
+    .max(32)
+    .optional(),
 )
 const ListQuery = PageQuery.extend({
   status: z.enum([...ViewStatus.options, 'all']).default('published'),
-  name: lineOfText(64).optional().meta({ description: 'exact match' }),
+  name: lineOfText(64)
+    .optional()
+    .meta({ description: 'exact match', examples: ['orders'] }),
   tag: TagFilter.meta({ description: 'views that have all of these tags' }),
 })
 

@@ -1,7 +1,7 @@
 /** Definitions in requests: an object or text. */
 import { AppError } from '#errors.ts'
 import { Definition, type DefinitionFormat, type DefinitionInput } from '#model/definition.ts'
-import { fieldErrorsOf } from '#model/field-errors.ts'
+import { parseFields } from '#model/field-errors.ts'
 import { parseDefinitionText } from '#views/definition-text.ts'
 
 /**
@@ -18,11 +18,11 @@ export async function withDefinition<T>(
     if (typeof given !== 'string') return await use(given)
     const text = parseDefinitionText(given, format)
     locate = (errors = []) => text.located(errors)
-    const { data, error } = Definition.safeParse(text.value)
-    if (error !== undefined) {
-      throw new AppError('validation_error', 'the view definition is not valid', { errors: fieldErrorsOf(error) })
+    const parsed = parseFields(Definition, text.value)
+    if (parsed.errors !== undefined) {
+      throw new AppError('validation_error', 'the view definition is not valid', { errors: parsed.errors })
     }
-    return await use(data)
+    return await use(parsed.value)
   } catch (error) {
     if (!(error instanceof AppError) || error.errors === undefined) throw error
     const errors = locate(error.errors)?.map(({ path, ...rest }) => ({
