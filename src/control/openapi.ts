@@ -23,7 +23,7 @@ import {
   TrustPolicy,
 } from '#model/destination.ts'
 import { DlqFile } from '#model/dlq-file.ts'
-import { ChangeEndpoint, CreateEndpoint, Endpoint, ForcedDeletion, MqttConfig } from '#model/endpoint.ts'
+import { ChangeEndpoint, ChangeMqttConfig, CreateEndpoint, Endpoint, ForcedDeletion, MqttConfig } from '#model/endpoint.ts'
 import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
 import { LogOwner, Node, NodeLog, NodeProcess, SegmentTotals } from '#model/node.ts'
 import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
@@ -79,6 +79,7 @@ const components = {
   ChangeAccount,
   ChangeDestination,
   ChangeEndpoint,
+  ChangeMqttConfig,
   ChangeView,
   Column,
   Commit,

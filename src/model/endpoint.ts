@@ -43,6 +43,21 @@ export const MqttConfig = z.strictObject({
 })
 export type MqttConfig = z.infer<typeof MqttConfig>
 
+const { enabled, max_connections, keepalive_max_s, qos_max } = MqttConfig.shape
+/** A JSON merge patch (RFC 7396): fields that are left out keep their values, and null restores a default. */
+export const ChangeMqttConfig = z.strictObject({
+  enabled: enabled.unwrap().nullable().optional(),
+  max_connections: max_connections.unwrap().nullable().optional(),
+  keepalive_max_s: keepalive_max_s.unwrap().nullable().optional(),
+  qos_max: qos_max.unwrap().nullable().optional(),
+})
+export type ChangeMqttConfig = z.infer<typeof ChangeMqttConfig>
+
+export function mergeMqttConfig(current: MqttConfig | null, change: ChangeMqttConfig): MqttConfig {
+  const kept = Object.entries({ ...current, ...change }).filter(([, value]) => value !== null && value !== undefined)
+  return MqttConfig.parse(Object.fromEntries(kept))
+}
+
 const { bytesMin, bytesMax, bytesDefault, maxAgeSecondsMin, maxAgeSecondsMax, maxAgeSecondsDefault } = segmentLimits
 const segmentBytesRule = `must be from 8 MB to 1 GB, as a number of bytes from ${bytesMin} to ${bytesMax}`
 const SegmentBytes = z
@@ -71,7 +86,7 @@ export const ChangeEndpoint = z.strictObject({
   segment_bytes: SegmentBytes.nullable().optional(),
   segment_max_age_seconds: SegmentMaxAgeSeconds.nullable().optional(),
   output_formats: OutputFormats.nullable().optional(),
-  mqtt_config: MqttConfig.nullable().optional(),
+  mqtt_config: ChangeMqttConfig.nullable().optional(),
 })
 export type ChangeEndpoint = z.infer<typeof ChangeEndpoint>
 

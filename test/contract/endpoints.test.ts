@@ -171,6 +171,22 @@ describe('PATCH /v1/endpoints/{id}', () => {
     expect(await account.patch(path, {})).toMatchObject({ status: 200 })
   })
 
+  test('200 merges mqtt_config: fields that are left out keep their values, and null restores a default', async () => {
+    const account = await control().newAccount()
+    const { id } = await made(account)
+    const patched = async (mqtt_config: object | null) => {
+      const { status, body } = await account.patch(`/v1/endpoints/${id}`, { mqtt_config })
+      expect(status).toBe(200)
+      return body.mqtt_config
+    }
+    expect(await patched({ max_connections: 5 })).toEqual({ ...mqtt, max_connections: 5 })
+    expect(await patched({ qos_max: 0, enabled: false })).toEqual({ ...mqtt, max_connections: 5, qos_max: 0, enabled: false })
+    expect(await patched({})).toEqual({ ...mqtt, max_connections: 5, qos_max: 0, enabled: false })
+    expect(await patched({ max_connections: null, enabled: null })).toEqual({ ...mqtt, qos_max: 0 })
+    expect(await patched(null)).toBeNull()
+    expect(await patched({})).toEqual(mqtt)
+  })
+
   test('401, 403, 404, 422', async () => {
     const account = await control().newAccount()
     const { id } = await made(account)

@@ -68,7 +68,8 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
         config: { scope: 'admin' },
         schema: {
           operationId: 'changeEndpoint',
-          summary: 'Change an endpoint; null restores a default, unbinds the destination or disables MQTT',
+          summary:
+            'Change an endpoint; null restores a default, unbinds the destination or disables MQTT; mqtt_config is merged with the current one',
           params: ById,
           body: ChangeEndpoint,
           response: { 200: Endpoint },

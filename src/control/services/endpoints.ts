@@ -2,7 +2,15 @@ import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
-import type { ChangeEndpoint, CreateEndpoint, DesiredState, Endpoint, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
+import {
+  type ChangeEndpoint,
+  type CreateEndpoint,
+  type DesiredState,
+  type Endpoint,
+  type EndpointStatus,
+  type ForcedDeletion,
+  mergeMqttConfig,
+} from '#model/endpoint.ts'
 import { newId, newLabel } from '#model/id.ts'
 import { type Page, type PageQuery, toPage } from '#model/page.ts'
 import { getAccount } from '#store/accounts.ts'
@@ -107,7 +115,12 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
     },
 
     async change({ account_id }: Principal, id: string, change: ChangeEndpoint): Promise<Endpoint> {
-      return toEndpoint(await applyChange((db) => updateEndpoint(db, account_id, id, change)))
+      const { mqtt_config: patch, ...settings } = change
+      const changed = await applyChange(async (db) => {
+        const mqtt_config = patch && mergeMqttConfig((await getEndpoint(db, account_id, id)).mqtt_config, patch)
+        return updateEndpoint(db, account_id, id, { ...settings, mqtt_config })
+      })
+      return toEndpoint(changed)
     },
 
     pause({ account_id }: Principal, id: string): Promise<Endpoint> {
