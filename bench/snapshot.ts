@@ -43,6 +43,7 @@ try {
   await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, Date.now())
   const endpoints = Array.from({ length: endpointCount }, newId)
   const settings = {
+    name: null,
     destination_id: null,
     segment_bytes: null,
     segment_max_age_seconds: null,

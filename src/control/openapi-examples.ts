@@ -57,6 +57,7 @@ const pending = { ...destination, status: 'pending', validated_at: null }
 const mqtt_config = { enabled: true, max_connections: 1000, keepalive_max_s: 300, qos_max: 1 }
 const endpoint = {
   id: ids.endpoint,
+  name: 'checkout events',
   region: 'fra',
   status: 'active',
   status_reasons: [],
@@ -106,7 +107,14 @@ const node = {
   blocked_logs: 0,
 }
 const nodeLog = {
-  ...{ endpoint_id: ids.endpoint, account_id: ids.account, owner: 'active', ...totals, oldest_sealed_at: at },
+  ...{
+    endpoint_id: ids.endpoint,
+    endpoint_name: 'checkout events',
+    account_id: ids.account,
+    owner: 'active',
+    ...totals,
+    oldest_sealed_at: at,
+  },
   ...{ blocked_by: null, append_blocked_by: null, closed: false },
 }
 const deploying = { ...endpoint, status: 'deploying', status_reasons: ['no node serves region fra'], dns_ipv4: [], dns_ipv6: [] }
@@ -174,7 +182,7 @@ const commit = {
 
 const dlqFile = {
   endpoint_id: ids.endpoint,
-  endpoint_name: 'k3v9x2m7q1za.fra',
+  endpoint_name: 'checkout events',
   segment_seq: 42,
   s3_key: `raw/events/${ids.endpoint}/dlq/orders/v1/${segment}.ndjson.gz`,
   s3_bucket: 'example-lake',
@@ -219,6 +227,7 @@ const job = {
   status: 'running',
   ...{ view_id: ids.draft, view_name: 'orders', view_version: 2, from_version: null },
   endpoint_id: ids.endpoint,
+  endpoint_name: 'checkout events',
   from: '2026-11-01T00:00:00.000Z',
   to: null,
   segments: { total: 1_440, done: 320, skipped: 4, failed: 0 },
@@ -267,7 +276,13 @@ export const examples: Readonly<Record<string, Example>> = {
   deleteDestination: {},
   validateDestination: { response: destination },
   createEndpoint: {
-    request: { region: 'fra', destination_id: ids.destination, output_formats: ['parquet_views', 'parquet'], mqtt_config: {} },
+    request: {
+      region: 'fra',
+      name: 'checkout events',
+      destination_id: ids.destination,
+      output_formats: ['parquet_views', 'parquet'],
+      mqtt_config: {},
+    },
     response: deploying,
   },
   listEndpoints: { response: page(endpoint) },
@@ -286,7 +301,7 @@ export const examples: Readonly<Record<string, Example>> = {
     response: {
       ...view,
       versions: [{ id: ids.view, version: 1, status: 'published', published_at: at, created_by: actor }],
-      endpoints: [{ id: ids.endpoint, region: 'fra', binding_id: ids.binding, ...attachment }],
+      endpoints: [{ id: ids.endpoint, endpoint_name: 'checkout events', region: 'fra', binding_id: ids.binding, ...attachment }],
     },
   },
   changeView: { request: { description: 'Orders as they arrive', tags: ['sales'] }, response: draft },
@@ -352,7 +367,7 @@ export const examples: Readonly<Record<string, Example>> = {
       endpoints: [
         {
           endpoint_id: ids.endpoint,
-          endpoint_name: 'k3v9x2m7q1za.fra',
+          endpoint_name: 'checkout events',
           last_24h: counts,
           all_time,
           ...rates,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { DestinationStatus } from './destination.ts'
 import { Id } from './id.ts'
 import { mqttLimits, segmentLimits } from './limits.ts'
+import { lineOfText } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 export const EndpointStatus = z.enum(['deploying', 'active', 'degraded', 'paused', 'draining', 'failed'])
@@ -27,6 +28,11 @@ export const Region = z
   .string()
   .regex(/^[a-z]{3}$/, 'must be a region code of three lowercase letters')
   .meta({ examples: ['fra'] })
+
+const Name = lineOfText(128)
+  .trim()
+  .min(1)
+  .meta({ description: 'unique in the account', examples: ['checkout events'] })
 
 const OutputFormats = z
   .array(OutputFormat)
@@ -73,6 +79,7 @@ const SegmentMaxAgeSeconds = z
 
 export const CreateEndpoint = z.strictObject({
   region: Region,
+  name: Name.nullable().optional(),
   destination_id: Id.nullable().optional(),
   segment_bytes: SegmentBytes.optional(),
   segment_max_age_seconds: SegmentMaxAgeSeconds.optional(),
@@ -82,6 +89,7 @@ export const CreateEndpoint = z.strictObject({
 export type CreateEndpoint = z.infer<typeof CreateEndpoint>
 
 export const ChangeEndpoint = z.strictObject({
+  name: Name.nullable().optional(),
   destination_id: Id.nullable().optional(),
   segment_bytes: SegmentBytes.nullable().optional(),
   segment_max_age_seconds: SegmentMaxAgeSeconds.nullable().optional(),
@@ -128,6 +136,7 @@ export type ForcedDeletion = z.infer<typeof ForcedDeletion>
 
 export const Endpoint = z.object({
   id: Id,
+  name: z.string().nullable(),
   region: z.string(),
   status: EndpointStatus,
   status_reasons: z.array(z.string()).meta({ description: 'reasons for the status; empty while active' }),

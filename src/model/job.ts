@@ -41,6 +41,7 @@ export const Job = z.object({
   view_version: z.int(),
   from_version: z.int().nullable().meta({ description: 'redrive only: the version whose DLQ rows are read' }),
   endpoint_id: Id,
+  endpoint_name: z.string(),
   from: Timestamp.nullable(),
   to: Timestamp.nullable(),
   segments: z

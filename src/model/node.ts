@@ -44,6 +44,7 @@ export type Node = z.infer<typeof Node>
 /** What a node holds of one endpoint. */
 export const NodeLog = SegmentTotals.extend({
   endpoint_id: Id,
+  endpoint_name: z.string().nullable().meta({ description: 'null for an unknown endpoint' }),
   account_id: Id.nullable().meta({ description: 'null for an unknown endpoint' }),
   owner: LogOwner,
   oldest_sealed_at: Timestamp.nullable(),

@@ -66,6 +66,7 @@ export const ViewDetail = View.extend({
   endpoints: z.array(
     z.object({
       id: Id,
+      endpoint_name: z.string(),
       region: z.string(),
       binding_id: Id,
       is_required: z.boolean(),

@@ -3,6 +3,7 @@ import { parseArtifactKind } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { DlqFilePosition, DlqFilesQuery } from '#model/dlq-file.ts'
 import { fromTime, toTime } from './columns.ts'
+import { endpointName } from './endpoint-name.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
@@ -70,7 +71,7 @@ export async function listDlqFiles(db: Db, view_id: string, query: StoredDlqFile
     .selectFrom('dlq_files')
     .innerJoin('endpoints', 'endpoints.id', 'dlq_files.endpoint_id')
     .selectAll('dlq_files')
-    .select(['endpoints.label', 'endpoints.region as endpoint_region'])
+    .select(endpointName.as('endpoint_name'))
     .where(matchesQuery(view_id, query))
   if (after !== undefined) {
     const { created_at, commit_id } = after
@@ -98,12 +99,10 @@ function matchesQuery(view_id: string, { endpoint_id, created_after, created_bef
     ])
 }
 
-function toDlqFile(
-  row: Selectable<Database['dlq_files']> & { readonly label: string; readonly endpoint_region: string },
-): StoredDlqFile {
+function toDlqFile(row: Selectable<Database['dlq_files']> & { readonly endpoint_name: string }): StoredDlqFile {
   return {
     endpoint_id: row.endpoint_id,
-    endpoint_name: `${row.label}.${row.endpoint_region}`,
+    endpoint_name: row.endpoint_name,
     segment_seq: row.segment_seq,
     destination_id: row.destination_id,
     s3_bucket: row.s3_bucket,

@@ -11,8 +11,9 @@ import type { Database } from './schema.ts'
 import { isNeededByNodes, touchEndpoint, touchKeysUnlessServed, touchViewUnlessNeeded } from './section-versions.ts'
 import type { Db } from './store.ts'
 
-/** Settings chosen by the owner. Null means the default, which the caller fills in. A null `mqtt_config` disables MQTT. */
+/** Settings chosen by the owner. Null means the default, which the caller fills in. A null `mqtt_config` disables MQTT, and an endpoint needs no name. */
 export type EndpointSettings = {
+  readonly name: string | null
   readonly destination_id: string | null
   readonly segment_bytes: number | null
   readonly segment_max_age_seconds: number | null
@@ -42,11 +43,12 @@ export type StoredEndpoint = NewEndpoint & {
 }
 
 const notFound = () => new AppError('not_found', 'no such endpoint')
+const nameTaken = new AppError('conflict', 'another endpoint of the account has this name')
 const noSuchDestination = new AppError('validation_error', 'the destination does not exist', {
   errors: [{ path: 'destination_id', message: 'is not a destination of this account' }],
 })
 
-/** Throws validation_error for an unknown destination, and conflict if the label is taken in the region. */
+/** Throws validation_error for an unknown destination, and conflict if the name is taken in the account or the label in the region. */
 export async function insertEndpoint(
   db: ChangeTx,
   account_id: string,
@@ -56,6 +58,7 @@ export async function insertEndpoint(
   const { id, region, label, since_epoch } = endpoint
   const values = {
     ...{ id, account_id, region, label, since_epoch, desired_state: 'active', created_at: now },
+    name: endpoint.name,
     destination_id: endpoint.destination_id,
     segment_bytes: endpoint.segment_bytes,
     segment_max_age_seconds: endpoint.segment_max_age_seconds,
@@ -64,7 +67,7 @@ export async function insertEndpoint(
   }
   await touchKeysUnlessServed(db, account_id, region)
   await translateErrors(db.insertInto('endpoints').values(values).execute(), {
-    unique: new AppError('conflict', 'the label is already used in this region'),
+    unique: endpoint.name === null ? new AppError('conflict', 'the label is already used in this region') : nameTaken,
     reference: noSuchDestination,
   })
   await touchEndpoint(db, id)
@@ -156,7 +159,7 @@ export async function listEndpointsById(db: Db, account_id: string, ids: readonl
   return ids.flatMap((id) => found.get(id) ?? [])
 }
 
-/** Changes the given settings. Throws not_found, and validation_error for an unknown destination. */
+/** Changes the given settings. Throws not_found, validation_error for an unknown destination, and conflict if the name is taken. */
 export async function updateEndpoint(
   db: ChangeTx,
   account_id: string,
@@ -164,6 +167,7 @@ export async function updateEndpoint(
   change: { readonly [Name in keyof EndpointSettings]?: EndpointSettings[Name] | undefined },
 ): Promise<StoredEndpoint> {
   const columns = {
+    name: change.name,
     destination_id: change.destination_id,
     segment_bytes: change.segment_bytes,
     segment_max_age_seconds: change.segment_max_age_seconds,
@@ -178,7 +182,7 @@ export async function updateEndpoint(
       .where('account_id', '=', account_id)
       .where('id', '=', id)
       .where('deleted_at', 'is', null)
-    await translateErrors(update.execute(), { reference: noSuchDestination })
+    await translateErrors(update.execute(), { unique: nameTaken, reference: noSuchDestination })
     await touchEndpoint(db, id)
   }
   return getEndpoint(db, account_id, id)
@@ -292,6 +296,7 @@ export function toStoredEndpoint(row: Row): StoredEndpoint {
     account_suspended: row.account_status === 'suspended',
     region: row.region,
     label: row.label,
+    name: row.name,
     desired_state: row.desired_state as DesiredState,
     draining_epoch: row.draining_epoch,
     destination_id: row.destination_id,

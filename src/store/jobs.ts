@@ -11,6 +11,7 @@ import type { Page } from '#model/page.ts'
 import { fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { lockCommits } from './commits.ts'
 import { translateErrors } from './database-error.ts'
+import { endpointName } from './endpoint-name.ts'
 import { leaseLimits } from './limits.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
@@ -218,18 +219,26 @@ function selectJobs(db: Db) {
   return db
     .selectFrom('jobs')
     .innerJoin('views', 'views.id', 'jobs.view_id')
+    .innerJoin('endpoints', 'endpoints.id', 'jobs.endpoint_id')
     .leftJoin('views as source', 'source.id', 'jobs.from_view_id')
     .selectAll('jobs')
     .select(['views.name as view_name', 'views.version as view_version', 'source.version as from_version'])
+    .select(endpointName.as('endpoint_name'))
 }
 
-type Row = Database['jobs'] & { view_name: string; view_version: number; from_version: number | null }
+type Row = Database['jobs'] & {
+  view_name: string
+  view_version: number
+  from_version: number | null
+  endpoint_name: string
+}
 
 function toJob(row: Row): Job {
-  const { id, kind, status, view_id, view_name, view_version, from_version, endpoint_id, created_by, last_error } = row
+  const { id, kind, status, view_id, view_name, view_version, from_version, created_by, last_error } = row
+  const { endpoint_id, endpoint_name } = row
   const { total, done, skipped, failed, processed, accepted, dropped, dlq, failed_records } = row
   return {
-    ...{ id, view_id, view_name, view_version, from_version, endpoint_id, created_by, last_error },
+    ...{ id, view_id, view_name, view_version, from_version, endpoint_id, endpoint_name, created_by, last_error },
     kind: kind as JobKind,
     status: status as JobStatus,
     from: toTimeOrNull(row.from_at),

@@ -13,6 +13,7 @@ import * as damagedRecords from './migrations/0005-damaged-records.ts'
 import * as nodeReports from './migrations/0006-node-reports.ts'
 import * as bindingsBySealTime from './migrations/0007-bindings-by-seal-time.ts'
 import * as failingViews from './migrations/0008-failing-views.ts'
+import * as endpointName from './migrations/0009-endpoint-name.ts'
 import * as accountStatus from './migrations/0010-account-status.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
@@ -28,6 +29,7 @@ const released: readonly Migration[] = [
   { version: 6, name: 'node-reports', up: nodeReports.up },
   { version: 7, name: 'bindings-by-seal-time', up: bindingsBySealTime.up },
   { version: 8, name: 'failing-views', up: failingViews.up },
+  { version: 9, name: 'endpoint-name', up: endpointName.up },
   { version: 10, name: 'account-status', up: accountStatus.up },
 ]
 

@@ -8,6 +8,7 @@ import { sql } from 'kysely'
 import type { ViewOutcome } from '#model/commit.ts'
 import { type EndpointViewMetrics, errorRatePct, failedCounts, sumCounts, type ViewMetrics } from '#model/view-metrics.ts'
 import { fromTime, toStorableText, toTime, toTimeOrNull } from './columns.ts'
+import { endpointName } from './endpoint-name.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 import { bucketStart, dayMs } from './view-buckets.ts'
@@ -75,7 +76,7 @@ export async function getViewMetrics(db: Db, account_id: string, view_id: string
     .selectFrom('view_totals')
     .innerJoin('endpoints', 'endpoints.id', 'view_totals.endpoint_id')
     .selectAll('view_totals')
-    .select(['endpoints.label', 'endpoints.region'])
+    .select(endpointName.as('endpoint_name'))
     .where('endpoints.account_id', '=', account_id)
     .where('view_totals.view_id', '=', view_id)
     .orderBy('endpoints.created_at', 'desc')
@@ -141,14 +142,14 @@ function sums(table: 'view_counters' | 'view_totals') {
 }
 
 type Counts = Pick<Database['view_totals'], (typeof counterColumns)[number]>
-type Row = Database['view_totals'] & { label: string; region: string }
+type Row = Database['view_totals'] & { endpoint_name: string }
 
 function toMetrics(row: Row, recent: Counts | undefined, held_since: string | null): EndpointViewMetrics {
   const last_24h = sumCounts(recent === undefined ? [] : [recent])
   const errors = recent?.errors ?? 0
   return {
     endpoint_id: row.endpoint_id,
-    endpoint_name: `${row.label}.${row.region}`,
+    endpoint_name: row.endpoint_name,
     last_24h,
     all_time: sumCounts([row]),
     error_rate_pct: errorRatePct(last_24h, held_since !== null),

@@ -186,9 +186,10 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     const { account, endpoint, path, commit, write } = await furnished()
     await commit(1)
     write(1)
+    await account.patch(`/v1/endpoints/${endpoint.id}`, { name: 'checkout' })
     expect(await account.delete(`/v1/endpoints/${endpoint.id}?force=true`)).toMatchObject({ status: 200 })
     const { body } = await account.get(path)
-    expect(body).toMatchObject({ total: 1, files: [{ endpoint_id: endpoint.id, segment_seq: 1 }] })
+    expect(body).toMatchObject({ total: 1, files: [{ endpoint_id: endpoint.id, endpoint_name: 'checkout', segment_seq: 1 }] })
     expect((await download(body.files[0].download_url)).status).toBe(200)
   })
 

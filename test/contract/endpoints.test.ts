@@ -65,6 +65,22 @@ describe('POST /v1/endpoints', () => {
     expect(await made(await control().newAccount(), { mqtt_config: {} })).toMatchObject({ mqtt_config: mqtt })
   })
 
+  test('201 with a name; 409 if another endpoint of the account has it, and none once that is deleted', async () => {
+    const account = await control().newAccount()
+    expect(await made(account)).toMatchObject({ name: null })
+    const { id } = await made(account, { name: ' checkout ' })
+    expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({ body: { name: 'checkout' } })
+    const taken = { status: 409, body: { error: 'conflict' } }
+    expect(await account.post('/v1/endpoints', { region: 'loc', name: 'checkout' })).toMatchObject(taken)
+    const { id: other } = await made(account, { name: 'orders' })
+    expect(await account.patch(`/v1/endpoints/${other}`, { name: 'checkout' })).toMatchObject(taken)
+    expect(await account.patch(`/v1/endpoints/${id}`, { name: null })).toMatchObject({ status: 200, body: { name: null } })
+    expect(await account.patch(`/v1/endpoints/${other}`, { name: 'checkout' })).toMatchObject({ body: { name: 'checkout' } })
+    expect(await made(await control().newAccount(), { name: 'checkout' })).toMatchObject({ name: 'checkout' })
+    expect(await account.delete(`/v1/endpoints/${other}?force=true`)).toMatchObject({ status: 200 })
+    expect(await made(account, { name: 'checkout' })).toMatchObject({ name: 'checkout' })
+  })
+
   test('201 has a host of its own under the base domain', async () => {
     await using own = await newControl({ environment: { INLET_BASE_DOMAIN: 'ingest.example' } })
     const account = await own.newAccount()
@@ -86,6 +102,7 @@ describe('POST /v1/endpoints', () => {
     [{ region: 'loc', segment_bytes: 1_000_000_001 }, 'segment_bytes'],
     [{ region: 'loc', segment_max_age_seconds: 0 }, 'segment_max_age_seconds'],
     [{ region: 'loc', segment_max_age_seconds: 3601 }, 'segment_max_age_seconds'],
+    [{ region: 'loc', name: ' ' }, 'name'],
     [{ region: 'loc', output_formats: [] }, 'output_formats'],
     [{ region: 'loc', output_formats: ['csv'] }, 'output_formats.0'],
     [{ region: 'loc', output_formats: ['parquet', 'parquet'] }, 'output_formats'],

@@ -96,7 +96,9 @@ describe('GET /v1/nodes/{id}/segments', () => {
     const account = await control().newAccount()
     const region = newRegion()
     const [active, paused, draining, deleted] = await Promise.all(
-      ['active', 'paused', 'draining', 'deleted'].map(async () => (await account.post('/v1/endpoints', { region })).body.id),
+      ['active', 'paused', 'draining', 'deleted'].map(
+        async (name) => (await account.post('/v1/endpoints', { region, name })).body.id,
+      ),
     )
     const unknown = newId()
     const node = await TestNode.register(control(), region)
@@ -128,11 +130,15 @@ describe('GET /v1/nodes/{id}/segments', () => {
     )
     expect(body.items.find(({ endpoint_id }: { endpoint_id: string }) => endpoint_id === active)).toEqual({
       ...{ ...totals, sealed_segments: 1, bytes: 9 },
-      ...{ endpoint_id: active, account_id: account.account_id, owner: 'active' },
+      ...{ endpoint_id: active, endpoint_name: 'active', account_id: account.account_id, owner: 'active' },
       ...{ oldest_sealed_at, blocked_by: null, append_blocked_by: 'EIO', closed: false },
     })
-    expect(await operator.get(`${path}?owner=deleted`)).toMatchObject({ body: { total: 1, items: [{ endpoint_id: deleted }] } })
-    expect(await operator.get(`${path}?owner=unknown`)).toMatchObject({ body: { total: 2, items: [{ account_id: null }, {}] } })
+    expect(await operator.get(`${path}?owner=deleted`)).toMatchObject({
+      body: { total: 1, items: [{ endpoint_id: deleted, endpoint_name: 'deleted' }] },
+    })
+    expect(await operator.get(`${path}?owner=unknown`)).toMatchObject({
+      body: { total: 2, items: [{ account_id: null, endpoint_name: null }, {}] },
+    })
     expect(await operator.get(`${path}?owner=active`)).toMatchObject({ body: { total: 1, items: [{ endpoint_id: active }] } })
     expect(await operator.get(`${path}?limit=4&offset=4`)).toMatchObject({
       body: { total: 6, next_offset: null, items: [{}, {}] },

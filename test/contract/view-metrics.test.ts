@@ -89,8 +89,11 @@ describe('GET /v1/views/{id}/metrics', () => {
   test('200 counts deleted endpoints', async () => {
     const { account, first, report, path } = await furnished()
     await report(first, counts(10, 10, 0, 0))
+    await account.patch(`/v1/endpoints/${first}`, { name: 'checkout' })
     expect(await account.delete(`/v1/endpoints/${first}?force=true`)).toMatchObject({ status: 200 })
-    expect(await account.get(path)).toMatchObject({ body: { endpoints: [{ endpoint_id: first, all_time: counts(10, 10, 0, 0) }] } })
+    expect(await account.get(path)).toMatchObject({
+      body: { endpoints: [{ endpoint_id: first, endpoint_name: 'checkout', all_time: counts(10, 10, 0, 0) }] },
+    })
   })
 
   test('200 counts the records of a view that failed as a whole as errors', async () => {

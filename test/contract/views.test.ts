@@ -148,7 +148,7 @@ describe('GET /v1/views/{id}', () => {
     const account = await control().newAccount()
     const first = await published(account)
     const { body: second } = await account.post(`/v1/views/${first.id}/versions`)
-    const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc' })
+    const { body: endpoint } = await account.post('/v1/endpoints', { region: 'loc', name: 'checkout' })
     const { body: binding } = await account.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: first.id, is_required: true })
     const answer = await account.as('metrics').get(`/v1/views/${first.id}`)
     expect(answer).toMatchObject({
@@ -159,7 +159,16 @@ describe('GET /v1/views/{id}', () => {
           { id: second.id, version: 2, status: 'draft', published_at: null },
           { id: first.id, version: 1, status: 'published', published_at: first.published_at },
         ],
-        endpoints: [{ id: endpoint.id, region: 'loc', binding_id: binding.id, is_required: true, canary_start_ts: null }],
+        endpoints: [
+          {
+            id: endpoint.id,
+            endpoint_name: 'checkout',
+            region: 'loc',
+            binding_id: binding.id,
+            is_required: true,
+            canary_start_ts: null,
+          },
+        ],
       },
     })
     expect(answer.body).not.toHaveProperty('usage_count')

@@ -44,6 +44,7 @@ export function anEndpoint(change: Partial<NewEndpoint> = {}): NewEndpoint {
     region: 'loc',
     label: newLabel(12),
     since_epoch: 1,
+    name: null,
     destination_id: null,
     segment_bytes: null,
     segment_max_age_seconds: null,

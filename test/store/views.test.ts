@@ -158,7 +158,13 @@ describeDatabases('views', (kind) => {
       ],
       endpoints: [
         {
-          ...{ id: endpoint.id, region: 'loc', binding_id: binding.id, is_required: false },
+          ...{
+            id: endpoint.id,
+            endpoint_name: `${endpoint.label}.loc`,
+            region: 'loc',
+            binding_id: binding.id,
+            is_required: false,
+          },
           ...{ activated_at: iso(t0 + 5), canary_start_ts: null },
         },
       ],

@@ -10,6 +10,7 @@ import type { Endpoints } from '../services/endpoints.ts'
 import { ById, Empty } from './parameters.ts'
 import { resource } from './resource.ts'
 
+const nameTaken = problem('another endpoint of the account has this name')
 const beingDeleted = problem('the endpoint is being deleted')
 const ListQuery = PageQuery.extend({ status: z.enum([...EndpointStatus.options, 'all']).default('all') })
 const DeleteQuery = z.strictObject({
@@ -33,7 +34,7 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
           operationId: 'createEndpoint',
           summary: 'Create an endpoint',
           body: CreateEndpoint,
-          response: { 201: Endpoint },
+          response: { 201: Endpoint, 409: nameTaken },
         },
       },
       (request) => endpoints.create(request.principal, request.body),
@@ -72,7 +73,7 @@ export function endpointRoutes(endpoints: Endpoints, commits: Commits): FastifyP
             'Change an endpoint; null restores a default, unbinds the destination or disables MQTT; mqtt_config is merged with the current one',
           params: ById,
           body: ChangeEndpoint,
-          response: { 200: Endpoint },
+          response: { 200: Endpoint, 409: nameTaken },
         },
       },
       (request) => endpoints.change(request.principal, request.params.id, request.body),

@@ -110,6 +110,7 @@ async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapp
       await recordValidation(db, account_id, created.destination.id, { revision, error }, now)
     }
     const settings = {
+      name: 'default',
       destination_id: created.destination?.id ?? null,
       segment_bytes: null,
       // Short, so that files appear within seconds when trying Inlet out.

@@ -10,7 +10,7 @@ export type EffectiveSettings = {
 }
 
 /** Fills in the defaults of this release for settings that the owner did not choose. */
-export function effectiveSettings(settings: Omit<EndpointSettings, 'destination_id'>): EffectiveSettings {
+export function effectiveSettings(settings: Pick<EndpointSettings, keyof EffectiveSettings>): EffectiveSettings {
   return {
     segment_bytes: settings.segment_bytes ?? segmentLimits.bytesDefault,
     segment_max_age_seconds: settings.segment_max_age_seconds ?? segmentLimits.maxAgeSecondsDefault,

@@ -66,10 +66,11 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
   async function toEndpoints(endpoints: readonly StoredEndpoint[], observation?: Observation): Promise<Endpoint[]> {
     const states = await provisioner.computeStates(endpoints, observation)
     return endpoints.map((endpoint) => {
-      const { id, region, destination_id, destination_name, destination_status, created_at } = endpoint
+      const { id, name, region, destination_id, destination_name, destination_status, created_at } = endpoint
       const state = must(states.get(id), 'the state of the endpoint')
       return {
         id,
+        name,
         region,
         ...state,
         destination_id,
@@ -87,6 +88,7 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
         id: newId(),
         region,
         label: newLabel(endpointLabelChars),
+        name: settings.name ?? null,
         destination_id: settings.destination_id ?? null,
         segment_bytes: settings.segment_bytes ?? null,
         segment_max_age_seconds: settings.segment_max_age_seconds ?? null,
