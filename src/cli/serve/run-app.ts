@@ -1,6 +1,7 @@
 import { isatty } from 'node:tty'
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { IdleTrimmer } from '#lib/idle-trimmer.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type ChildReport, SupervisorMessage } from '#node/child-messages.ts'
 import { startProblem } from './start-problem.ts'
@@ -61,6 +62,7 @@ export async function runApp(options: RunAppOptions): Promise<number> {
     app = await start()
     await tellParent({ type: 'ready' })
     logger.info({}, `${name} started`)
+    new IdleTrimmer({ clock }).start()
     const end = await Promise.race([stopRequested, ...(app.failed === undefined ? [] : [app.failed])])
     if (end instanceof Error) await explain(end, options)
     else logger.info({ reason: end }, `${name} stopping`)
