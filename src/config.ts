@@ -121,7 +121,7 @@ export const options = {
     'INLET_OPERATOR_TOKEN',
     '',
     optional(secret(32)),
-    'secret of the operator for `/v1/nodes` of the management API (`Authorization: Bearer`); empty: created at the first start and stored in `<data>/operator-token`',
+    'secret of the operator for `/v1/accounts` and `/v1/nodes` of the management API (`Authorization: Bearer`); empty: created at the first start and stored in `<data>/operator-token`',
   ),
   advertiseAddresses: option(
     'INLET_NODE_ADDRESSES',

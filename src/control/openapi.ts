@@ -54,7 +54,7 @@ const FieldError = z.object({
 })
 
 const Problem = z.object({
-  type: z.string().meta({ description: '`{base_url}/errors/<error>`' }),
+  type: z.string().meta({ description: '`{base_url}/errors/<error>`, a page that explains the error' }),
   title: z.string(),
   status: z.int(),
   error: z.enum(errorCodes),
@@ -159,7 +159,7 @@ Exchange an API key for an access token, then send it with every call: \`Authori
 operation is the scope that its token needs: \`admin\`, \`metrics\` (\`admin\` works too), or \`any\`. Operations with \`operator\`
 need the operator token of the installation instead.
 
-Errors have the format of RFC 7807. If an error has \`retry\`, send the same request again, after \`Retry-After\` seconds if that header is present.`
+Errors have the format of RFC 7807, and \`type\` is the address of a page that explains the error. If an error has \`retry\`, send the same request again, after \`Retry-After\` seconds if that header is present.`
 
 type OpenApiObject = ReturnType<typeof jsonSchemaTransformObject> & {
   readonly paths?: unknown
