@@ -32,7 +32,7 @@ const mayImport: Record<string, readonly string[]> = {
 const rootFiles: Record<string, (importer: string) => boolean> = {
   'errors.ts': (importer) => !importer.startsWith('lib/') && !importer.startsWith('wal/'),
   'error-texts.ts': (importer) => importer.startsWith('pages/'),
-  'config.ts': (importer) => importer === 'main.ts' || importer.endsWith('/app.ts') || importer.startsWith('cli/'),
+  'config.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
   'main.ts': () => false,
 }
 
@@ -174,7 +174,7 @@ describe('the import table', () => {
   })
 
   test('the command line loads no command before it runs', () => {
-    const { files, thirdParties } = loadedBy('main.ts')
+    const { files, thirdParties } = loadedBy('cli/main.ts')
     expect(files).toContain('cli/commands/keys.ts')
     expect(files).not.toContain('cli/keys.ts')
     expect(thirdParties).toEqual(['@stricli/core'])
@@ -230,7 +230,7 @@ describe('the import table', () => {
 
 /** What an idle process takes grows with what it loads. Import a large library on demand if most installations do not need it. */
 describe('the third parties that an idle process loads', () => {
-  const everyProcess = ['main.ts', 'config.ts', 'cli/serve/processes.ts']
+  const everyProcess = ['cli/main.ts', 'config.ts', 'cli/serve/processes.ts']
   const common = ['@stricli/core', 'pino', 'zod']
 
   test.each([

@@ -1,0 +1,12 @@
+import { systemClock } from '#lib/clock.ts'
+import { runCommandLine } from './command-line.ts'
+
+/** Runs the command line of this process and returns its exit code. `program` starts children. */
+export function runInlet(program: string): Promise<number> {
+  return runCommandLine(process.argv.slice(2), {
+    process: { stdout: process.stdout, stderr: process.stderr },
+    program,
+    clock: systemClock,
+    readConfig: async () => (await import('#config.ts')).readConfig(),
+  })
+}
