@@ -35,7 +35,18 @@ export const options = {
     text.transform((path) => resolve(path)),
     'directory for everything that this installation stores on disk',
   ),
-  logLevel: option('INLET_LOG_LEVEL', 'info', choice(['debug', 'info', 'warn', 'error', 'silent']), 'minimum level of log lines'),
+  logLevel: option(
+    'INLET_LOG_LEVEL',
+    '',
+    optional(choice(['debug', 'info', 'notice', 'warn', 'error', 'silent'])),
+    'minimum level of log lines; empty: `info`, or `notice` for `inlet start` and `inlet node` on a terminal, which print a summary themselves',
+  ),
+  logFormat: option(
+    'INLET_LOG_FORMAT',
+    '',
+    optional(choice(['text', 'json'])),
+    'form of log lines: `text` for people or `json` for machines; empty: `text` if standard output and standard error are a terminal',
+  ),
   metricsToken: option(
     'INLET_METRICS_TOKEN',
     '',

@@ -141,7 +141,7 @@ export class Pipeline implements Service {
       this.#sealed = new AbortController()
       try {
         await this.#scan()
-        if (this.#problem !== null) logger.info('segment scan restored')
+        if (this.#problem !== null) logger.notice('segment scan restored')
         this.#problem = null
       } catch (error) {
         const problem = `the segments on this node cannot be listed (${errorCode(error) ?? errorMessage(error)})`

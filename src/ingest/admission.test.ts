@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { GiB, MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
-import { createLogger } from '#lib/telemetry.ts'
+import { createLogger, type Logger } from '#lib/telemetry.ts'
 import { Admission } from './admission.ts'
 
 /** A disk and a WAL whose state the test sets, and a clock whose timer it fires. */
@@ -18,6 +18,11 @@ async function setUp() {
       }
     },
   }
+  const logged: string[] = []
+  const logger = {
+    error: (_: object, message: string) => logged.push(message),
+    notice: (message: string) => logged.push(message),
+  } as unknown as Logger
   const admission = new Admission({
     wal: {
       bytesOnDisk: () => state.walBytes,
@@ -31,7 +36,7 @@ async function setUp() {
     diskBudgetBytes: GiB,
     diskReserveBytes: 256 * MiB,
     clock,
-    logger: createLogger('test', 'silent'),
+    logger,
   })
   await admission.start()
   const check = async () => {
@@ -40,7 +45,7 @@ async function setUp() {
     due?.()
     await expect.poll(() => timer).toBeDefined()
   }
-  return { admission, state, check, timer: () => timer }
+  return { admission, state, check, logged, timer: () => timer }
 }
 
 const rejected = (detail: string) => expect.objectContaining({ outcome: 'no_room', message: expect.stringContaining(detail) })
@@ -104,6 +109,18 @@ describe('admission', () => {
     state.unreadable = false
     await check()
     expect(admission.reasons()).toEqual([])
+  })
+
+  test('logs each outage and its end, and nothing at a healthy start', async () => {
+    const { state, check, logged } = await setUp()
+    expect(logged).toEqual([])
+    state.walBytes = 2 * GiB
+    await check()
+    await check()
+    expect(logged).toEqual(['ingest stopped accepting data'])
+    state.walBytes = 0
+    await check()
+    expect(logged.slice(1)).toEqual(['ingest accepting data'])
   })
 
   test('says whether it rejects for want of room', async () => {

@@ -41,6 +41,8 @@ export class Admission implements Service {
   #freeBytes = 0
   #checkedWalBytes = 0
   #reasons: readonly string[] = ['the disk has not been checked yet']
+  /** Whether the last line in the log says that data is rejected. */
+  #isRejectionLogged = false
 
   constructor(options: AdmissionOptions) {
     this.#options = options
@@ -121,7 +123,6 @@ export class Admission implements Service {
 
   async #check(): Promise<void> {
     const { wal, freeBytes, logger } = this.#options
-    const before = this.reasons()
     const reasons: string[] = []
     try {
       this.#freeBytes = await freeBytes()
@@ -133,7 +134,10 @@ export class Admission implements Service {
     if (!healthy) reasons.push(...walReasons)
     this.#reasons = reasons
     const now = this.reasons()
-    if (now.length > 0 && before.length === 0) logger.error({ reasons: now }, 'ingest stopped accepting data')
-    if (now.length === 0 && before.length > 0) logger.info('ingest accepting data')
+    const isRejecting = now.length > 0
+    if (isRejecting === this.#isRejectionLogged) return
+    this.#isRejectionLogged = isRejecting
+    if (isRejecting) logger.error({ reasons: now }, 'ingest stopped accepting data')
+    else logger.notice('ingest accepting data')
   }
 }

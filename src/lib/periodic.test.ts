@@ -9,7 +9,7 @@ function setUp(options: Partial<PeriodicOptions> = {}) {
   const runs: number[] = []
   const logged: string[] = []
   const log = (level: string) => (first: unknown, second?: string) => void logged.push(`${level}: ${second ?? String(first)}`)
-  const logger = { info: log('info'), warn: log('warn'), error: log('error') } as unknown as Logger
+  const logger = { notice: log('notice'), warn: log('warn'), error: log('error') } as unknown as Logger
   const periodic = new Periodic({
     name: 'test',
     intervalMs: 1_000,
@@ -113,7 +113,7 @@ describe('Periodic', () => {
     })
     await periodic.start()
     for (const _ of [...outcomes]) await advance(1_000)
-    expect(logged).toEqual(['warn: run failed', 'info: run restored'])
+    expect(logged).toEqual(['warn: run failed', 'notice: run restored'])
     await periodic.stop()
   })
 

@@ -94,7 +94,7 @@ export class Periodic implements Service {
       if (!this.#stopping.signal.aborted) this.#logFailure(error)
       return this.#options.failureDelayMsMax === undefined ? intervalMs : this.#backoff.next()
     }
-    if (recovery !== undefined && this.#failures >= failuresBeforeLog) logger.info(recovery)
+    if (recovery !== undefined && this.#failures >= failuresBeforeLog) logger.notice(recovery)
     this.#failures = 0
     this.#backoff.reset()
     return intervalMs

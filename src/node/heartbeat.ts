@@ -6,7 +6,7 @@ import type { Heartbeat as Message } from '#model/node-protocol.ts'
 
 const intervalMs = 2_000
 /** Control may be starting at the same time, so a few failures are normal. */
-const failuresBeforeWarning = 3
+const failuresBeforeWarning = 5
 
 export interface HeartbeatSink {
   sendHeartbeat(message: Message, signal: AbortSignal): Promise<void>

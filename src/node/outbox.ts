@@ -160,7 +160,7 @@ export class Outbox implements Service {
         if (missing !== undefined) queue.hold(missing, `control did not record commit ${missing.id}`)
         void queue.startRemoval(signal)?.then(() => this.#forgetIfEmpty(endpointId))
       }
-      if (this.#outage.attempts >= attemptsOfOutage) logger.info({ waiting: this.size }, 'commit reporting restored')
+      if (this.#outage.attempts >= attemptsOfOutage) logger.notice({ waiting: this.size }, 'commit reporting restored')
       this.#outage.reset()
     } catch (error) {
       if (!signal.aborted) await this.#handleFailure(shares, error)

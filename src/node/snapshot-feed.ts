@@ -13,7 +13,7 @@ import { parseUpdates, SnapshotSections } from './snapshot-sections.ts'
 
 const waitMs = 20_000
 /** Consecutive failures before a warning: control may be starting at the same time. */
-const failuresBeforeWarning = 5
+const failuresBeforeWarning = 8
 
 export type SnapshotFeedOptions = {
   readonly client: ControlClient
@@ -96,7 +96,7 @@ export class SnapshotFeed implements Service {
         await this.#fetch(isFirst ? 0 : waitMs, signal)
         isFirst = false
         if (backoff.attempts >= failuresBeforeWarning)
-          logger.info({ epoch: this.current()?.epoch }, 'connection to control restored')
+          logger.notice({ epoch: this.current()?.epoch }, 'connection to control restored')
         backoff.reset()
       } catch (error) {
         if (signal.aborted) return

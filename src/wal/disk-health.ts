@@ -51,7 +51,7 @@ export class DiskHealth {
   report(logName: string, failure: WalError | undefined): void {
     const { clock, logger } = this.#options
     if (failure === undefined) {
-      if (this.#failures.delete(logName)) logger.info({ log: logName }, 'log writes recovered')
+      if (this.#failures.delete(logName)) logger.notice({ log: logName }, 'log writes recovered')
       if (this.#diskFailure !== undefined) this.#clear()
       return
     }
@@ -92,6 +92,6 @@ export class DiskHealth {
   #clear(): void {
     this.#diskFailure = undefined
     for (const [logName, { failure }] of this.#failures) if (failure.reason === 'disk_full') this.#failures.delete(logName)
-    this.#options.logger.info('disk recovered')
+    this.#options.logger.notice('disk recovered')
   }
 }

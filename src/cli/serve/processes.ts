@@ -1,10 +1,11 @@
 /** The commands that run processes. Each imports its process on demand, so that it does not load libraries of the others. */
 import type { Config } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
-import { createLogger, type Logger } from '#lib/telemetry.ts'
+import type { Logger } from '#lib/telemetry.ts'
 import { isSupervised } from '#node/child-messages.ts'
 import { adoptWal, readOrCreateNodeId } from '#node/identity.ts'
 import type { CliContext } from '../context.ts'
+import { openLog } from './open-log.ts'
 import { type App, type RunAppOptions, runApp } from './run-app.ts'
 import type { ChildName } from './supervise.ts'
 
@@ -53,7 +54,7 @@ type Load = (config: Config, hooks: Hooks) => Promise<() => Promise<App>>
 async function serveOne(name: string, context: CliContext, load: Load): Promise<void> {
   const config = await context.readConfig()
   const { environment } = await import('#config.ts')
-  const logger = createLogger(name, config.logLevel)
+  const logger = openLog(name, config, isSupervised(environment))
   context.process.exitCode = await runApp({
     name,
     shutdownSeconds: config.shutdownSeconds,
@@ -70,7 +71,7 @@ async function supervise(name: string, children: readonly ChildName[], context: 
   const { environment } = await import('#config.ts')
   const { checkStart } = await import('./check-start.ts')
   const { superviseProcesses } = await import('./supervise.ts')
-  const logger = createLogger(name, config.logLevel)
+  const logger = openLog(name, config, true)
   const print = (text: string) => void context.process.stdout.write(`${text}\n`)
   context.process.exitCode = await runApp({
     name: 'supervisor',

@@ -2,12 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { Semaphore } from '#lib/semaphore.ts'
+import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { Frame } from '#wal/frame.ts'
@@ -54,7 +54,7 @@ test('a retry of a required view that fails gives its slot to a segment that wan
       }
     },
   } as Partial<SegmentSource> as SegmentSource
-  const logger = pino({ level: 'silent' })
+  const logger = createLogger('test', 'silent')
   const clock = { ...systemClock, setTimer: (callback: () => void) => systemClock.setTimer(callback, 1) }
   const crashes = new CrashLedger({ directory: join(scratch, 'crashes'), files: systemFiles, clock })
   await crashes.load()

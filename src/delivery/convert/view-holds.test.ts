@@ -17,7 +17,10 @@ function furnished() {
   const clock = new ManualClock()
   const endpoints = new Endpoints()
   const lines: { readonly msg: string }[] = []
-  const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const logger = pino<'notice'>(
+    { level: 'info', customLevels: { notice: 35 } },
+    { write: (line: string) => void lines.push(JSON.parse(line)) },
+  )
   let epoch = 0
   const configure = (...views: readonly BoundView[]) => {
     epoch += 1

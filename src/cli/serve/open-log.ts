@@ -1,0 +1,13 @@
+import { isatty } from 'node:tty'
+import type { Config } from '#config.ts'
+import { createLogger, type Logger } from '#lib/telemetry.ts'
+
+/**
+ * Opens the log of a process: text if a person is watching, otherwise JSON. `isSummarized`: a banner says what the process serves, so its
+ * start needs no lines.
+ */
+export function openLog(name: string, { logFormat, logLevel }: Config, isSummarized: boolean): Logger {
+  const format = logFormat ?? (isatty(1) && isatty(2) ? 'text' : 'json')
+  if (format === 'json') return createLogger(name, logLevel)
+  return createLogger(name, logLevel ?? (isSummarized ? 'notice' : null), {})
+}
