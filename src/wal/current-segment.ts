@@ -61,6 +61,8 @@ export class CurrentSegment {
   #segment: { readonly writer: SegmentWriter; readonly openedAtMs: number; cancelTimer: () => void } | undefined
   #problem: string | undefined
   #isDue = false
+  /** When a segment was last opened or sealed, on the monotonic clock. */
+  #activeAtMs = Number.NEGATIVE_INFINITY
 
   /** `onDue` is called when the segment should be sealed, which the log does between two groups. */
   constructor(options: CurrentSegmentOptions, onDue: () => void) {
@@ -189,7 +191,7 @@ export class CurrentSegment {
   }
 
   async #open(): Promise<SegmentWriter> {
-    const { logName, directory, incarnation, files, clock, limits } = this.#options
+    const { logName, directory, incarnation, files, clock, limits, logger } = this.#options
     this.#lastSeq ??= await this.#options.lastSeq()
     const seq = Math.max(this.#lastSeq, this.#settings.seqAbove) + 1
     const salt = await this.#options.saltOf({ logName, incarnation, seq })
@@ -210,7 +212,10 @@ export class CurrentSegment {
     this.#lastSeq = seq
     const writer = new SegmentWriter({ files, file, header, copiedPayloadBytesMax: limits.copiedPayloadBytesMax })
     const cancelTimer = clock.setTimer(() => this.#due(), this.#settings.segmentMaxAgeMs)
-    this.#segment = { writer, openedAtMs: clock.monotonic(), cancelTimer }
+    const openedAtMs = clock.monotonic()
+    if (openedAtMs - this.#activeAtMs >= limits.idleMs) logger.notice({ log: logName, seq }, 'data arriving')
+    this.#activeAtMs = openedAtMs
+    this.#segment = { writer, openedAtMs, cancelTimer }
     return writer
   }
 
@@ -247,11 +252,12 @@ export class CurrentSegment {
   }
 
   #sealed(writer: SegmentWriter, bytes: number): void {
-    const { logName, incarnation, onSealed } = this.#options
+    const { logName, incarnation, clock, onSealed } = this.#options
     // New settings may have set another timer while the segment was being sealed.
     this.#segment?.cancelTimer()
     this.#segment = undefined
     this.#isDue = false
+    this.#activeAtMs = clock.monotonic()
     onSealed(
       { logName, incarnation, seq: writer.header.seq, path: this.#sealedPath(writer), bytes, state: 'sealed' },
       writer.path,

@@ -19,6 +19,8 @@ export const walLimits = {
   probeBytes: 64 * KiB,
   /** How long the failed write of a single log is reported if nobody writes to it any more. */
   failureShownMs: 30_000,
+  /** A log without an open segment for this long was idle: its next data is logged. */
+  idleMs: 60_000,
 } as const
 
 export type WalLimits = { readonly [Name in keyof typeof walLimits]: number }

@@ -1,6 +1,7 @@
 import { isatty } from 'node:tty'
 import type { Config } from '#config.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
+import { sentences } from './sentences.ts'
 
 /**
  * Opens the log of a process: text if a person is watching, otherwise JSON. `isSummarized`: a banner says what the process serves, so its
@@ -9,5 +10,5 @@ import { createLogger, type Logger } from '#lib/telemetry.ts'
 export function openLog(name: string, { logFormat, logLevel }: Config, isSummarized: boolean): Logger {
   const format = logFormat ?? (isatty(1) && isatty(2) ? 'text' : 'json')
   if (format === 'json') return createLogger(name, logLevel)
-  return createLogger(name, logLevel ?? (isSummarized ? 'notice' : null), {})
+  return createLogger(name, logLevel ?? (isSummarized ? 'notice' : null), sentences)
 }

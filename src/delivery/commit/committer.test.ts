@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Logger } from '#lib/telemetry.ts'
 import { objectKey, printArtifactKind } from '#model/artifact.ts'
 import { newId } from '#model/id.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
@@ -63,7 +64,9 @@ function furnished() {
     segment: { logName: facts.name.endpointId, incarnation: 'abcdefghij', seq: 7 },
     ...{ mayBeCommitted: false, turn: turn.promise, report: () => undefined, signal: abort.signal },
   }
-  const committer = new Committer({ sinks: [markerSink(seal), last], seal, endpoints, clock: new ManualClock() })
+  const events: unknown[] = []
+  const logger = { notice: (fields: object, message: string) => events.push({ ...fields, message }) } as unknown as Logger
+  const committer = new Committer({ sinks: [markerSink(seal), last], seal, endpoints, clock: new ManualClock(), logger })
   const outage = { onOver: () => undefined as unknown }
   const bucket: Bucket = {
     async request(access, send) {
@@ -73,7 +76,7 @@ function furnished() {
   }
   const destination = { target, bucket }
   const commit = () => committer.commit(facts, { artifacts: { parquet }, views: [], startedAt: 0 }, destination, run)
-  return { outage, calls, objects, markers, recorded, bind, turn, abort, run, committer, destination, commit }
+  return { outage, calls, objects, markers, recorded, events, bind, turn, abort, run, committer, destination, commit }
 }
 
 describe('the committer', () => {
@@ -89,6 +92,21 @@ describe('the committer', () => {
     expect(Object.keys(recorded[0]?.commit.artifacts ?? {})).toEqual(['parquet', marker])
     // The sinks get the same commit that a later run reads from the marker.
     expect(decodeMarker(markerKey, markers.get(markerKey) ?? new Uint8Array())).toEqual(recorded[0]?.commit)
+  })
+
+  test('logs the commit once every sink has it', async () => {
+    const { events, calls, turn, commit } = furnished()
+    turn.resolve()
+    const committed = commit()
+    expect([calls, events]).toEqual([[], []])
+    await committed
+    expect(events).toEqual([
+      {
+        message: 'segment committed',
+        ...{ segment: facts.id, endpoint: facts.name.endpointId, records: 3, duration_ms: 0, views: [], is_adopted: false },
+        files: ['parquet'],
+      },
+    ])
   })
 
   test('counts damaged records in the marker; a marker of an older node counts none', async () => {
@@ -136,7 +154,7 @@ describe('the committer', () => {
   })
 
   test('does not rewrite the marker of an adopted segment, and calls the other sinks', async () => {
-    const { calls, recorded, turn, commit, committer, destination, run } = furnished()
+    const { calls, recorded, events, turn, commit, committer, destination, run } = furnished()
     turn.resolve()
     await commit()
     const [found] = recorded
@@ -144,5 +162,6 @@ describe('the committer', () => {
     await committer.commitAdopted(found.commit, facts, destination, run)
     expect(calls).toEqual(['check', 'marker', 'last', 'last'])
     expect(recorded[1]).toMatchObject({ commit: found.commit, isAdopted: true })
+    expect(events).toMatchObject([{ is_adopted: false }, { is_adopted: true }])
   })
 })

@@ -5,11 +5,13 @@
  * Law: the first sink, which writes the marker, is called only in turn. The other sinks are called only after it.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
 import { objectKey } from '#model/artifact.ts'
 import type { ArtifactFiles, SegmentCommit, ViewOutcome } from '#model/commit.ts'
 import { type DeliveryRun, isSameLocation, type SegmentFacts } from '../delivery-run.ts'
 import type { BoundDestination } from '../destination-retry.ts'
 import type { Endpoints } from '../endpoints.ts'
+import { logCommit } from './commit-event.ts'
 import type { CommitSink } from './commit-sink.ts'
 import { encodeMarker, withMarker } from './marker.ts'
 import type { MarkerSeal } from './marker-seal.ts'
@@ -20,6 +22,7 @@ export type CommitterOptions = {
   readonly seal: MarkerSeal
   readonly endpoints: Endpoints
   readonly clock: Clock
+  readonly logger: Logger
 }
 
 export type Uploaded = {
@@ -68,7 +71,9 @@ export class Committer {
     isAdopted: boolean,
     { signal }: DeliveryRun,
   ): Promise<void> {
-    for (const sink of this.#options.sinks) await sink.record({ commit, segment, target, bucket, isAdopted, signal })
+    const { sinks, logger } = this.#options
+    for (const sink of sinks) await sink.record({ commit, segment, target, bucket, isAdopted, signal })
+    logCommit(logger, commit, isAdopted)
   }
 
   #describe(

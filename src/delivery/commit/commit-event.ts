@@ -1,0 +1,33 @@
+import type { Logger } from '#lib/telemetry.ts'
+import { parseArtifactKind } from '#model/artifact.ts'
+import type { SegmentCommit, ViewOutcome } from '#model/commit.ts'
+
+/** The fields of the log line `segment committed`. */
+export type CommitEvent = {
+  readonly segment: string
+  readonly endpoint: string
+  readonly records: number
+  readonly duration_ms: number
+  readonly views: readonly Pick<ViewOutcome, 'view_name' | 'view_version' | 'processed' | 'accepted' | 'dropped' | 'dlq'>[]
+  /** Files that have every record. */
+  readonly files: readonly ('parquet' | 'segment')[]
+  /** Whether an earlier run delivered the segment. */
+  readonly is_adopted: boolean
+}
+
+export function logCommit(logger: Logger, commit: SegmentCommit, isAdopted: boolean): void {
+  const { id, endpoint_id, records, duration_ms, artifacts, views } = commit
+  const types = Object.keys(artifacts).map((kind) => parseArtifactKind(kind)?.type)
+  const event: CommitEvent = {
+    segment: id,
+    endpoint: endpoint_id,
+    records,
+    duration_ms,
+    views: views.map(({ view_name, view_version, processed, accepted, dropped, dlq }) => {
+      return { view_name, view_version, processed, accepted, dropped, dlq }
+    }),
+    files: (['parquet', 'segment'] as const).filter((type) => types.includes(type)),
+    is_adopted: isAdopted,
+  }
+  logger.notice(event, 'segment committed')
+}
