@@ -49,7 +49,7 @@ describe('readConfig', () => {
 
   test.each([
     ['INLET_SHUTDOWN_SECONDS', 'soon', 'must be a whole number from 1 to 600'],
-    ['INLET_LOG_LEVEL', 'verbose', 'must be one of debug, info, warn, error, silent'],
+    ['INLET_LOG_LEVEL', 'verbose', 'must be one of debug, info, notice, warn, error, silent'],
     ['INLET_METRICS_TOKEN', 'short', 'must have at least 16 characters'],
     ['INLET_BASE_URL', 'inlet', 'must be a URL such as https://inlet.example.com'],
     ['INLET_INGEST_LISTEN', '127.0.0.1:99999', 'must be host:port with a port up to 65535'],

@@ -1,22 +1,42 @@
 import { type Config, httpUrl } from '#config.ts'
+import type { Paint } from '#lib/text-lines.ts'
 import type { Bootstrapped } from './bootstrapped.ts'
 
-/** Returns the text to print once everything is ready. `bootstrapped` is set if this start created the first account. */
-export function formatBanner(config: Config, bootstrapped: Bootstrapped | undefined): string {
-  const control = httpUrl(config.controlListen)
+export type BannerOptions = {
+  readonly config: Config
+  /** The processes that run. */
+  readonly children: readonly string[]
+  /** Set if this start created the first account. */
+  readonly bootstrapped: Bootstrapped | undefined
+  readonly paint: Paint
+}
+
+type Row = { readonly label: string; readonly value: string; readonly notes?: readonly string[] }
+
+const createKey = 'npm run inlet -- keys create --name laptop --scope ingest'
+
+/** Returns the text to print once everything is ready: where to go, and at the first start what to send. */
+export function formatBanner({ config, children, bootstrapped, paint }: BannerOptions): string {
+  const hasControl = children.includes('control')
+  const rows: readonly Row[] = [
+    hasControl
+      ? { label: 'Management API', value: `${httpUrl(config.controlListen)}/` }
+      : { label: 'Control', value: config.controlUrl ?? httpUrl(config.controlListen) },
+    { label: 'Ingest', value: `${ingestUrl(config)}/v1/ingest` },
+    { label: 'MQTT', value: mqttUrls(config).join(', '), notes: ['any user name, an API key as the password'] },
+    { label: 'Data', value: config.paths.data },
+    ...(hasControl ? [keyRow(bootstrapped)] : []),
+  ]
   return [
     '',
-    '  Inlet is running.',
+    `  ${paint('bold', 'Inlet is running.')}`,
     '',
-    `  Management API   ${control}/v1      described at ${control}/openapi/openapi.json`,
-    `  Ingest           ${ingestUrl(config)}/v1/ingest`,
-    `  MQTT             ${mqttUrls(config).join(', ')}      any user name, an API key as the password`,
-    `  Data             ${config.paths.data}`,
+    ...rows.flatMap(({ label, value, notes = [] }) => [
+      `  ${paint('dim', label.padEnd(16))} ${paint('cyan', value)}`,
+      ...notes.map((note) => `${' '.repeat(19)}${paint('dim', note)}`),
+    ]),
     '',
-    ...(bootstrapped === undefined
-      ? ['  API key          printed by the first start; `npm run inlet -- keys create` creates another']
-      : firstSteps(config, bootstrapped)),
-    '',
+    ...(bootstrapped === undefined ? [] : firstSteps(config, bootstrapped)),
   ].join('\n')
 }
 
@@ -30,21 +50,27 @@ function mqttUrls(config: Config): readonly string[] {
   return [`${ingestUrl(config).replace('http', 'ws')}/mqtt`, ...direct]
 }
 
+function keyRow(bootstrapped: Bootstrapped | undefined): Row {
+  const label = 'API key'
+  if (bootstrapped === undefined) return { label, value: createKey, notes: ['creates one; the first start printed another'] }
+  const { api_key } = bootstrapped
+  if (api_key === null) return { label, value: 'the one in INLET_BOOTSTRAP_API_KEY', notes: ['another one:', createKey] }
+  return { label, value: api_key, notes: ['Save it now: it is not shown again. Another one:', createKey] }
+}
+
 function firstSteps(config: Config, { api_key, endpoint_id }: Bootstrapped): readonly string[] {
   // Double quotes let the shell expand the variable.
   const header = api_key === null ? '"X-API-Key: $INLET_BOOTSTRAP_API_KEY"' : `'X-API-Key: ${api_key}'`
   return [
-    api_key === null
-      ? '  API key          from INLET_BOOTSTRAP_API_KEY'
-      : `  API key          ${api_key}   (save it now: it is not shown again)`,
-    '',
     '  Send a first event:',
     '',
     `    curl -X POST '${ingestUrl(config)}/v1/ingest?endpoint=${endpoint_id}' \\`,
-    `      -H ${header} -H 'Content-Type: application/x-ndjson' \\`,
-    `      --data-binary '{"event":"signup","user":{"id":"u-1"},"amount":12.5,"at":"2026-11-20T08:15:30Z"}'`,
+    `      -H ${header} \\`,
+    `      -H 'Content-Type: application/x-ndjson' \\`,
+    `      -d '{"event":"signup","user":{"id":"u-1"},"amount":12.5,"at":"2026-11-20T08:15:30Z"}'`,
     '',
     ...nextSteps(config, endpoint_id),
+    '',
   ]
 }
 

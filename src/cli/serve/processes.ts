@@ -2,6 +2,7 @@
 import type { Config } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { paintFor } from '#lib/text-lines.ts'
 import { isSupervised } from '#node/child-messages.ts'
 import { adoptWal, readOrCreateNodeId } from '#node/identity.ts'
 import type { CliContext } from '../context.ts'
@@ -72,7 +73,9 @@ async function supervise(name: string, children: readonly ChildName[], context: 
   const { checkStart } = await import('./check-start.ts')
   const { superviseProcesses } = await import('./supervise.ts')
   const logger = openLog(name, config, true)
-  const print = (text: string) => void context.process.stdout.write(`${text}\n`)
+  const { stdout } = context.process
+  const print = (text: string) => void stdout.write(`${text}\n`)
+  const paint = paintFor(stdout)
   context.process.exitCode = await runApp({
     name: 'supervisor',
     // Longer than the shutdown of the processes themselves, so that only a hanging one is killed.
@@ -84,7 +87,7 @@ async function supervise(name: string, children: readonly ChildName[], context: 
       await checkStart(config, children)
       if (adopt) await adoptWal(config.paths, logger)
       await readOrCreateNodeId(config.paths)
-      return await superviseProcesses({ config, environment, program, children, print, clock, logger })
+      return await superviseProcesses({ config, environment, program, children, print, paint, clock, logger })
     },
   })
 }

@@ -29,6 +29,7 @@ async function supervise(body: string, listen: string) {
     program,
     children: ['control', 'delivery', 'ingest'],
     print: (text) => printed.push(text),
+    paint: (_, text) => text,
     clock: systemClock,
     logger: createLogger('test', 'silent'),
   })

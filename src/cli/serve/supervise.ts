@@ -5,6 +5,7 @@ import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { http } from '#lib/http.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { Paint } from '#lib/text-lines.ts'
 import { supervisedEnvironment } from '#node/child-messages.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
 import { formatBanner, ingestUrl } from './banner.ts'
@@ -29,6 +30,7 @@ export type SuperviseOptions = {
   readonly program: string
   readonly children: readonly ChildName[]
   readonly print: (text: string) => void
+  readonly paint: Paint
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -38,7 +40,7 @@ export type SuperviseOptions = {
  * delivery uploads what it can, and control runs to the end to record the commits. Resolves before they are ready.
  */
 export async function superviseProcesses(options: SuperviseOptions): Promise<App> {
-  const { config, environment, program, children, clock, logger, print } = options
+  const { config, environment, program, children, clock, logger, print, paint } = options
   const nodeToken = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
   let bootstrapped: Bootstrapped | undefined
   const specs = children.map(
@@ -69,7 +71,8 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
   ]
   const greeted = started.then(
     async () => {
-      if (await waitUntilReady(urls, clock, stopping.signal)) print(formatBanner(config, bootstrapped))
+      if (!(await waitUntilReady(urls, clock, stopping.signal))) return
+      print(formatBanner({ config, children, bootstrapped, paint }))
     },
     () => {
       // The key is not stored anywhere.

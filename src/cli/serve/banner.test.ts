@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { readConfig } from '#config.ts'
+import { newId } from '#model/id.ts'
+import { type BannerOptions, formatBanner } from './banner.ts'
+
+const config = readConfig({})
+const key = `ing_live_${'k'.repeat(32)}`
+const first = { type: 'bootstrapped' as const, api_key: key, endpoint_id: newId() }
+
+function lines(options: Partial<BannerOptions> = {}): readonly string[] {
+  const paint: BannerOptions['paint'] = (_, text) => text
+  return formatBanner({ config, children: ['control', 'delivery', 'ingest'], bootstrapped: first, paint, ...options }).split('\n')
+}
+
+describe('the banner', () => {
+  test('leads with the address for a browser', () => {
+    const [, title, , row] = lines()
+    expect([title, row]).toEqual(['  Inlet is running.', '  Management API   http://127.0.0.1:8080/'])
+  })
+
+  test('shows the key and a line to paste at the first start, and afterwards how to make a key', () => {
+    const start = lines().join('\n')
+    expect(start).toContain(`-H 'X-API-Key: ${key}'`)
+    expect(start).toContain(`/v1/ingest?endpoint=${first.endpoint_id}'`)
+    const later = lines({ bootstrapped: undefined }).join('\n')
+    expect(later).not.toContain('curl')
+    for (const text of [start, later]) expect(text).toContain('npm run inlet -- keys create --name laptop --scope ingest')
+  })
+
+  test('takes the key of the operator from the environment', () => {
+    const text = lines({ bootstrapped: { ...first, api_key: null } }).join('\n')
+    expect(text).toContain('-H "X-API-Key: $INLET_BOOTSTRAP_API_KEY"')
+    expect(text).not.toContain('ing_live_')
+  })
+
+  test('fits 100 columns, and 80 but for the line to paste', () => {
+    const short = config.paths.data.length
+    for (const line of lines())
+      expect(line.length - (line.includes(config.paths.data) ? short : 0), line).toBeLessThanOrEqual(100)
+    for (const line of lines({ bootstrapped: undefined })) {
+      if (!line.includes(config.paths.data)) expect(line.length, line).toBeLessThanOrEqual(80)
+    }
+  })
+
+  test('of a node names the control that it uses', () => {
+    const remote = readConfig({ INLET_CONTROL_URL: 'https://inlet.example.com', INLET_NODE_TOKEN: 't'.repeat(32) })
+    const text = lines({ config: remote, children: ['delivery', 'ingest'], bootstrapped: undefined }).join('\n')
+    expect(text).toContain('Control          https://inlet.example.com')
+    expect(text).not.toMatch(/Management API|keys create/)
+  })
+})
