@@ -8,7 +8,7 @@ import { UserError } from '#lib/user-error.ts'
 /** The `this` of every command: the interface to the process that runs it. */
 export type CliContext = CommandContext & {
   readonly process: {
-    readonly stdout: Writable & { readonly isTTY?: boolean }
+    readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number }
     readonly stderr: Writable
     /** A command that fails without an error sets this to 1. */
     exitCode?: number

@@ -2,7 +2,8 @@ import type { WriteStream } from 'node:tty'
 
 export type Output = Pick<WriteStream, 'write'> & { readonly isTTY?: boolean }
 
-const width = 32
+/** With the widest note, a line has fewer than 80 characters. */
+const width = 24
 
 /** A progress bar. Redraws on a terminal; elsewhere prints a line for every ten per cent. */
 export class Progress {

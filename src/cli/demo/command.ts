@@ -1,14 +1,14 @@
 /** `inlet demo`: the steps of a new user, over the public interfaces of a server that runs only for the demo. */
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
-import { UserError } from '#lib/user-error.ts'
+import type { Clock } from '#lib/clock.ts'
 import type { CliContext } from '../context.ts'
 import { type Output, Progress } from '../progress.ts'
 import { viewFor } from './definitions.ts'
 import { generateEvents } from './events.ts'
 import { inBatches, readLines } from './lines.ts'
 import { ManagementApi } from './management-api.ts'
+import { waitFor } from './patience.ts'
 import { formatReport } from './report.ts'
 import { sendOverHttp } from './send.ts'
 import { sendOverMqtt } from './send-mqtt.ts'
@@ -16,8 +16,8 @@ import { type DemoServer, startServer } from './server.ts'
 
 /** Share of the events that is sent over MQTT. */
 const mqttShare = 0.25
-const waitMsMax = 120_000
-const pollMs = 100
+/** The report is at most this wide. */
+const columnsMax = 100
 const bucket = 'demo-bucket'
 const prefix = 'demo'
 
@@ -28,6 +28,7 @@ export type DemoFlags = {
   readonly keep: boolean
 }
 
+type Steps = { readonly api: ManagementApi; readonly stdout: Output; readonly clock: Clock }
 type Resources = { readonly endpointId: string; readonly viewName: string }
 
 const Created = z.object({ id: z.string() })
@@ -37,34 +38,44 @@ const Commits = z.object({
   next_cursor: z.string().nullable(),
 })
 
-export async function runDemo(this: CliContext, { file, events, seed, keep }: DemoFlags): Promise<void> {
+export async function runDemo(this: CliContext, flags: DemoFlags): Promise<void> {
   const { stdout } = this.process
+  const { file, events, seed, keep } = flags
   const lines = file === undefined ? [...generateEvents(events, seed)] : await readLines(file)
-  if (lines.length === 0) throw new UserError(`${file} has no lines to send`)
-
   stdout.write('\n  Starting a separate server for the demo …\n')
-  await using server = await startServer(this.program, { keep })
+  const { program, clock } = this
+  await using server = await startServer({ program, clock, keep, isTerminal: stdout.isTTY === true })
+  await Promise.race([runSteps(this, server, lines, flags), server.ended])
+}
+
+async function runSteps(
+  { clock, process: { stdout } }: CliContext,
+  server: DemoServer,
+  lines: readonly string[],
+  { file, keep }: DemoFlags,
+): Promise<void> {
   const api = new ManagementApi({ url: server.apiUrl, apiKey: server.apiKey })
-  const resources = await createResources(api, lines, file === undefined, stdout)
+  const steps = { api, stdout, clock }
+  const resources = await createResources(steps, lines, file === undefined)
   const startedAt = performance.now()
   const secondsSince = () => ((performance.now() - startedAt) / 1000).toFixed(1)
   const segments = await sendAll(server, resources, lines, stdout)
   const sentSeconds = secondsSince()
-  await waitForCommits(api, resources, segments, stdout)
+  await waitForCommits(steps, resources, segments)
   stdout.write(
     `\n  ${lines.length.toLocaleString('en-US')} records were acknowledged in ${sentSeconds} s and readable after ${secondsSince()} s\n\n`,
   )
   const directory = join(server.dataDirectory, 'buckets', bucket)
-  stdout.write(`${await formatReport({ bucket: directory, prefix, ...resources })}\n`)
+  const width = Math.min(stdout.columns ?? columnsMax, columnsMax)
+  stdout.write(`${await formatReport({ bucket: directory, prefix, ...resources, width })}\n`)
   if (keep) stdout.write(`The data stays in ${server.dataDirectory}\n\n`)
 }
 
 /** Creates a destination, an endpoint and a view that suits the lines, and waits until the endpoint is active. */
 async function createResources(
-  api: ManagementApi,
+  { api, stdout, clock }: Steps,
   lines: readonly string[],
   isGenerated: boolean,
-  stdout: Output,
 ): Promise<Resources> {
   const destination = await api.post(
     '/v1/destinations',
@@ -89,10 +100,11 @@ async function createResources(
   await api.post(`/v1/views/${view.id}/publish`, undefined, Created)
   await api.post(`/v1/endpoints/${endpoint.id}/views`, { view_id: view.id }, Created)
   stdout.write(`  Created a destination, an endpoint and the view ${name} with ${definition.columns.length} columns\n\n`)
-  await waitFor('the endpoint to be active', async () => {
+  const whyNotActive = async () => {
     const { status, status_reasons } = await api.get(`/v1/endpoints/${endpoint.id}`, Status)
     return status === 'active' ? undefined : [status, ...status_reasons].join(': ')
-  })
+  }
+  await waitFor('the endpoint to be active', whyNotActive, clock)
   return { endpointId: endpoint.id, viewName: name }
 }
 
@@ -130,13 +142,12 @@ async function sendAll(
 }
 
 async function waitForCommits(
-  api: ManagementApi,
+  { api, stdout, clock }: Steps,
   { endpointId }: Resources,
   segments: ReadonlySet<string>,
-  stdout: Output,
 ): Promise<void> {
   const delivering = new Progress({ output: stdout, label: 'delivering', total: segments.size })
-  await waitFor('the commits', async () => {
+  const whatIsMissing = async () => {
     const missing = new Set(segments)
     for (let cursor: string | null = ''; cursor !== null && missing.size > 0; ) {
       const page: z.output<typeof Commits> = await api.get(
@@ -149,16 +160,6 @@ async function waitForCommits(
     const committed = segments.size - missing.size
     delivering.show(committed, `${committed} of ${segments.size} segments committed`)
     return missing.size === 0 ? undefined : `${missing.size} segments are not committed yet`
-  })
-}
-
-/** Polls until `check` returns undefined. Until then it returns what is missing. */
-async function waitFor(what: string, check: () => Promise<string | undefined>): Promise<void> {
-  const deadline = performance.now() + waitMsMax
-  for (;;) {
-    const missing = await check()
-    if (missing === undefined) return
-    if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}: ${missing}`)
-    await setTimeout(pollMs)
   }
+  await waitFor('the commits', whatIsMissing, clock)
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { patienceMs } from './patience.ts'
 
 /** The API returned an error. */
 export class ApiError extends Error {
@@ -42,7 +43,7 @@ export class ManagementApi {
       method,
       headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(30_000),
+      signal: AbortSignal.timeout(patienceMs),
     })
     const text = await response.text()
     if (!response.ok) throw new ApiError(`${method} ${path} failed with ${response.status}: ${text}`)

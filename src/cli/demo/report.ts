@@ -13,6 +13,8 @@ export type ReportOptions = {
   readonly prefix: string
   readonly endpointId: string
   readonly viewName: string
+  /** Columns of the terminal. */
+  readonly width: number
 }
 
 type DeadLetter = {
@@ -25,21 +27,21 @@ type DeadLetter = {
 }
 
 /** Formats a report of the delivered data. Reads only files that a marker lists, as every reader of the bucket should. */
-export async function formatReport({ bucket, prefix, endpointId, viewName }: ReportOptions): Promise<string> {
+export async function formatReport({ bucket, prefix, endpointId, viewName, width }: ReportOptions): Promise<string> {
   const commits = await readMarkers(join(bucket, prefix, endpointId, 'commits'))
   const files = (kind: string) =>
     commits.flatMap(({ artifacts }) =>
       Object.entries(artifacts).flatMap(([name, { key }]) => (name.startsWith(kind) ? [join(bucket, key)] : [])),
     )
   return [
-    ...(await describeTypedRows(bucket, files(`views/${viewName}/`))),
+    ...(await describeTypedRows(bucket, files(`views/${viewName}/`), width)),
     ...(await describeRawRecords(bucket, files('parquet'))),
-    ...(await describeDeadLetters(files(`dlq/${viewName}/`))),
-    ...describeCounters(viewName, commits),
+    ...(await describeDeadLetters(files(`dlq/${viewName}/`), width)),
+    ...describeCounters(viewName, commits, width),
   ].join('\n')
 }
 
-async function describeTypedRows(bucket: string, paths: readonly string[]): Promise<readonly string[]> {
+async function describeTypedRows(bucket: string, paths: readonly string[], width: number): Promise<readonly string[]> {
   if (paths.length === 0) return []
   const from = readParquet(paths)
   const count = await queryParquet({ directories: [bucket], sql: `SELECT count(*) FROM ${from}` })
@@ -47,7 +49,7 @@ async function describeTypedRows(bucket: string, paths: readonly string[]): Prom
   return [
     `Typed Parquet: ${formatNumber(count.rows[0]?.[0])} rows in ${paths.length} files, 8 of them`,
     '',
-    formatTable(sample.columns, sample.rows),
+    formatTable(sample.columns, sample.rows, { width }),
     '',
   ]
 }
@@ -57,35 +59,36 @@ async function describeRawRecords(bucket: string, paths: readonly string[]): Pro
   return [`Raw Parquet: ${formatNumber(raw.rows[0]?.[0])} records as they were sent, in ${paths.length} files`, '']
 }
 
-async function describeDeadLetters(paths: readonly string[]): Promise<readonly string[]> {
+async function describeDeadLetters(paths: readonly string[], width: number): Promise<readonly string[]> {
   const contents = await Promise.all(paths.map((path) => readFile(path)))
   const rows = contents.flatMap((bytes) =>
     gunzipSync(bytes).toString('utf8').trimEnd().split('\n').map(parseJson),
   ) as DeadLetter[]
   const kinds = Map.groupBy(rows, ({ error_code, column }) => `${error_code} ${column ?? ''}`)
   return [
-    `Dead letters: ${formatNumber(rows.length)} rows, the first of each kind`,
+    `Dead letters: ${formatNumber(rows.length)} rows, the first of each kind (its position is segment/record)`,
     '',
     formatTable(
-      ['error_code', 'column', 'rows', 'segment/record', 'message', 'record'],
+      ['error_code', 'column', 'rows', 'position', 'message', 'record'],
       [...kinds.values()].map((sameKind) => {
         const [first] = sameKind
         const position = `${first?.segment_seq}/${first?.record_index}`
         return [first?.error_code, first?.column, sameKind.length, position, first?.message, first?.record]
       }),
+      { width, narrowest: 12 },
     ),
     '',
   ]
 }
 
-function describeCounters(viewName: string, commits: readonly SegmentCommit[]): readonly string[] {
+function describeCounters(viewName: string, commits: readonly SegmentCommit[], width: number): readonly string[] {
   const outcomes = commits.flatMap(({ views }) => views)
   const names = ['processed', 'accepted', 'dropped', 'dlq', 'failed', 'cast_nulls'] as const
   const sums = names.map((name) => outcomes.reduce((sum, outcome) => sum + outcome[name], 0))
   return [
     'Counters (processed = accepted + dropped + dlq + failed)',
     '',
-    formatTable(['view', ...names], [[viewName, ...sums]]),
+    formatTable(['view', ...names], [[viewName, ...sums]], { width }),
     '',
   ]
 }

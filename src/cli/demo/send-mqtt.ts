@@ -1,4 +1,5 @@
 import { generate, type Packet, parser } from 'mqtt-packet'
+import { patienceMs } from './patience.ts'
 
 export type SendMqttOptions = {
   /** ws://…/mqtt */
@@ -12,7 +13,6 @@ export type SendMqttOptions = {
 
 /** Messages in flight. */
 const window = 500
-const silentMsMax = 30_000
 
 /** Publishes with QoS 1 over one WebSocket. Resolves when every message is acknowledged. A minimal client, as any user might write it. */
 export async function sendOverMqtt({ url, apiKey, topic, lines, onAcknowledged }: SendMqttOptions): Promise<void> {
@@ -20,7 +20,7 @@ export async function sendOverMqtt({ url, apiKey, topic, lines, onAcknowledged }
   socket.binaryType = 'arraybuffer'
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const fail = (why: string) => reject(new Error(`MQTT at ${url}: ${why}`))
-  const timer = setTimeout(() => fail(`no response within ${silentMsMax / 1000} s`), silentMsMax)
+  const timer = setTimeout(() => fail(`no response within ${patienceMs / 60_000} minutes`), patienceMs)
   let sent = 0
   let acknowledged = 0
   const send = (packet: Packet) => socket.send(new Uint8Array(generate(packet)))

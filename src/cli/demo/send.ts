@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { patienceMs } from './patience.ts'
 
 const Receipt = z.object({
   accepted_records: z.number(),
@@ -44,19 +45,19 @@ export async function sendOverHttp({
   return segments
 }
 
-const attemptsMax = 60
-
 async function post(url: string, apiKey: string, body: Uint8Array<ArrayBuffer>): Promise<unknown> {
-  for (let attempt = 1; ; attempt++) {
+  const deadline = performance.now() + patienceMs
+  for (;;) {
     const response = await fetch(url, {
       method: 'POST',
       headers: { 'x-api-key': apiKey, 'content-type': 'application/x-ndjson' },
       body,
-      signal: AbortSignal.timeout(30_000),
+      signal: AbortSignal.timeout(patienceMs),
     })
     if (response.ok) return response.json()
     const text = await response.text()
-    if (response.status !== 503 || attempt === attemptsMax) throw new Error(`POST ${url} failed with ${response.status}: ${text}`)
+    if (response.status !== 503 || performance.now() > deadline)
+      throw new Error(`POST ${url} failed with ${response.status}: ${text}`)
     await new Promise((resolve) => setTimeout(resolve, Number(response.headers.get('retry-after') ?? 1) * 1000))
   }
 }

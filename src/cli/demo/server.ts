@@ -4,22 +4,33 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { newApiKey } from '#auth/secrets.ts'
 import { environment } from '#config.ts'
+import type { Clock } from '#lib/clock.ts'
+import { UserError } from '#lib/user-error.ts'
+import { waitFor } from './patience.ts'
 
 export type DemoServer = AsyncDisposable & {
   readonly apiUrl: string
   readonly ingestUrl: string
   readonly apiKey: string
   readonly dataDirectory: string
+  /** Rejects when the server ends by itself, or when this process is told to stop. */
+  readonly ended: Promise<never>
 }
 
-const readyMsMax = 30_000
-const pollMs = 50
+export type ServerOptions = {
+  /** Path of the program, to start the server. */
+  readonly program: string
+  readonly clock: Clock
+  /** Whether to keep the data directory. */
+  readonly keep: boolean
+  /** Whether a person reads its log. */
+  readonly isTerminal: boolean
+}
 
 /** Starts a separate Inlet with free ports, its own API key, and a temporary data directory. */
-export async function startServer(program: string, { keep }: { readonly keep: boolean }): Promise<DemoServer> {
+export async function startServer({ program, clock, keep, isTerminal }: ServerOptions): Promise<DemoServer> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'inlet-demo-'))
   const [control, ingest] = [await freePort(), await freePort()]
   const { secret } = newApiKey()
@@ -27,20 +38,34 @@ export async function startServer(program: string, { keep }: { readonly keep: bo
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
       PATH: environment['PATH'],
+      TERM: environment['TERM'],
+      NO_COLOR: environment['NO_COLOR'],
       INLET_DATA_DIR: dataDirectory,
       INLET_CONTROL_LISTEN: `127.0.0.1:${control}`,
       INLET_INGEST_LISTEN: `127.0.0.1:${ingest}`,
       INLET_BOOTSTRAP_API_KEY: secret,
       INLET_LOG_LEVEL: 'error',
+      INLET_LOG_FORMAT: isTerminal ? 'text' : 'json',
       INLET_SHUTDOWN_SECONDS: '10',
     },
   })
   const exited = once(child, 'exit')
+  const ended = Promise.race([
+    exited.then(() => Promise.reject(new UserError('the server of the demo ended by itself; its log above says why'))),
+    // Ends like a failure, so that the server stops and its data is removed.
+    ...(['SIGINT', 'SIGTERM', 'SIGHUP'] as const).map(async (signal): Promise<never> => {
+      await once(process, signal)
+      throw new UserError(`stopped by ${signal}`)
+    }),
+  ])
+  // An end while nobody waits for it must not end this process as well.
+  ended.catch(() => undefined)
   const server: DemoServer = {
     apiUrl: `http://127.0.0.1:${control}`,
     ingestUrl: `http://127.0.0.1:${ingest}`,
     apiKey: secret,
     dataDirectory,
+    ended,
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
       await exited
@@ -48,10 +73,9 @@ export async function startServer(program: string, { keep }: { readonly keep: bo
     },
   }
   try {
-    await Promise.race([
-      waitUntilReady([server.apiUrl, server.ingestUrl]),
-      exited.then(() => Promise.reject(new Error('the demo server exited during startup; see its log above'))),
-    ])
+    for (const url of [server.apiUrl, server.ingestUrl]) {
+      await Promise.race([waitFor('the server of the demo', () => whyNotReady(url), clock), ended])
+    }
   } catch (error) {
     await server[Symbol.asyncDispose]()
     throw error
@@ -59,17 +83,10 @@ export async function startServer(program: string, { keep }: { readonly keep: bo
   return server
 }
 
-async function waitUntilReady(urls: readonly string[]): Promise<void> {
-  const deadline = performance.now() + readyMsMax
-  for (const url of urls) {
-    for (;;) {
-      const response = await fetch(`${url}/readyz`).catch(() => undefined)
-      await response?.body?.cancel()
-      if (response?.ok === true) break
-      if (performance.now() > deadline) throw new Error(`${url} was not ready after 30 seconds`)
-      await setTimeout(pollMs)
-    }
-  }
+async function whyNotReady(url: string): Promise<string | undefined> {
+  const response = await fetch(`${url}/readyz`).catch(() => undefined)
+  await response?.body?.cancel()
+  return response?.ok === true ? undefined : `${url}/readyz says ${response?.status ?? 'nothing'}`
 }
 
 async function freePort(): Promise<number> {
