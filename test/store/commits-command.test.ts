@@ -107,11 +107,14 @@ describeDatabases('inlet commits rebuild', (kind) => {
   test('restores the rows that live commits recorded, and a second run changes nothing', async () => {
     await using store = await newStore(kind)
     const place = await aPlace(store)
+    const failed = { accepted: 0, dropped: 0, dlq: 0, failed: 10, errors: { view_failed: 10 } }
     for (const seq of [1, 2, 3, 4]) {
-      const commit = await delivered(place, aCommit(place, seq))
+      const made = aCommit(place, seq)
+      const commit = await delivered(place, seq === 3 ? { ...made, views: [anOutcome(place.view.id, failed)] } : made)
       await transact(store, (db) => recordCommit(db, commit, t0 + seq * 1000))
     }
     const before = await shown(store, place)
+    expect(before.metrics.aggregated.all_time).toEqual({ processed: 40, accepted: 18, dropped: 3, dlq: 9, failed: 10 })
     for (const table of ['commits', 'commit_heads', 'committed_seqs', 'dlq_files', 'view_counters', 'view_totals'] as const) {
       await store.db.deleteFrom(table).execute()
     }
@@ -189,10 +192,11 @@ describeDatabases('inlet commits rebuild', (kind) => {
     await put(place, at(8), changed(8, { destination: { id: newId(), bucket: 'elsewhere', region: 'eu-central-1' } }))
     await put(place, at(9), Buffer.alloc(5 * 1024 * 1024))
     await put(place, at(10), changed(10, { artifacts: { ...artifacts, 'dlq/other/v1': artifacts['dlq/events/v1'] as never } }))
+    await put(place, at(11), changed(11, { views: [anOutcome(place.view.id, { processed: 11 })] }))
     await put(place, `${folder}/notes.txt`, 'mine')
     const { code, text } = await rebuild(store)
     expect(code).toBe(1)
-    expect(text).toContain('1 recorded, 0 already known, 9 rejected')
+    expect(text).toContain('1 recorded, 0 already known, 10 rejected')
     for (const reason of [
       'damaged, or not a marker of Inlet',
       `it belongs to another endpoint, ${other.endpoint}`,
