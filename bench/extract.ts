@@ -50,7 +50,7 @@ export async function inlet({ lines, definition }: Workload, directory: string):
     memoryBytes: 256 * MiB,
     segmentSeq: 1,
     signal: new AbortController().signal,
-    statementTimeoutMs: 600_000,
+    viewTimeoutMs: 600_000,
   })
   const load = await coreSeconds(() => loadSegment(table, framesOf(lines)))
   const raw = await coreSeconds(() => table.writeRaw(join(directory, 'raw.parquet')))

@@ -1,11 +1,13 @@
 import { KiB, MiB } from '#lib/bytes.ts'
 
 export const buildLimits = {
-  /** Timeout of one statement over a segment: the least, and the most. */
-  statementTimeoutMsMin: 60_000,
-  statementTimeoutMsMax: 600_000,
+  /** Timeout of one statement over a segment. */
+  statementTimeoutMs: 600_000,
+  /** Timeout of a view on a segment, in however many statements: the least, and the most. */
+  viewTimeoutMsMin: 60_000,
+  viewTimeoutMsMax: 600_000,
   /** An eighth of the slowest conversion that was measured, which ran in small pieces. */
-  statementBytesPerSecondMin: 512 * KiB,
+  viewBytesPerSecondMin: 512 * KiB,
   /** Read size for segment files. */
   readBytes: MiB,
   /** Rows in a Parquet row group, and their size in memory. */
@@ -17,8 +19,8 @@ export const buildLimits = {
   vectorBytes: 6 * MiB,
 } as const
 
-/** Returns how long one statement over that many bytes of records may take. A view that takes longer fails on the segment. */
-export function statementTimeoutMs(bytes: number): number {
-  const { statementTimeoutMsMin, statementTimeoutMsMax, statementBytesPerSecondMin } = buildLimits
-  return Math.min(statementTimeoutMsMax, statementTimeoutMsMin + (bytes / statementBytesPerSecondMin) * 1000)
+/** Returns how long a view may take on a segment of that many bytes. A view that takes longer fails on the segment. */
+export function viewTimeoutMs(bytes: number): number {
+  const { viewTimeoutMsMin, viewTimeoutMsMax, viewBytesPerSecondMin } = buildLimits
+  return Math.min(viewTimeoutMsMax, viewTimeoutMsMin + (bytes / viewBytesPerSecondMin) * 1000)
 }

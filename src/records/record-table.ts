@@ -8,9 +8,10 @@
  * Law: the tables of records and of extracted values have the same rows in the same order.
  */
 import type { Buffer } from 'node:buffer'
-import { type Connection, Database } from '#duckdb/database.ts'
+import { type Connection, Database, StatementTimeout } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { assert } from '#lib/assert.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import type { CompiledView, NamedView } from '#views/compiled-view.ts'
 import { extractionSql, undecidedSql } from '#views/extraction.ts'
@@ -34,11 +35,14 @@ export type RecordTableOptions = {
   readonly memoryBytes: number
   readonly segmentSeq: number
   readonly signal: AbortSignal
-  readonly statementTimeoutMs: number
+  /** For all statements of one view. Several views that are extracted together may take as many times as long. */
+  readonly viewTimeoutMs: number
+  readonly clock?: Clock
 }
 
 export class RecordTable {
   readonly #options: RecordTableOptions
+  readonly #clock: Clock
   readonly #database: Database
   readonly #connection: Connection
   readonly #sources: Sources
@@ -48,6 +52,8 @@ export class RecordTable {
   #recordCount = 0
   /** Whether later statements check each record, because one was not valid JSON. */
   #isGuarded = false
+  /** On the monotonic clock: when the current work on views has to end. */
+  #endsAt = Number.POSITIVE_INFINITY
   readonly #sampler = new RecordSampler()
   /** Profile of the samples, computed on first use. */
   #profile: Profile | undefined
@@ -61,6 +67,7 @@ export class RecordTable {
     loading: LoadingSlice,
   ) {
     this.#options = options
+    this.#clock = options.clock ?? systemClock
     this.#database = database
     this.#connection = connection
     this.#sources = sources
@@ -138,11 +145,18 @@ export class RecordTable {
 
   /**
    * Prepares views for writing. Several views share one parse, whose results replace those of the last call. A single view is
-   * extracted while it is written. Throws OutOfMemory if a record does not fit in memory for all views together: try each alone.
+   * extracted while it is written. Throws StatementTimeout, or OutOfMemory if a record does not fit in memory for all views together: try
+   * each alone.
    */
   async extract(views: readonly NamedView[]): Promise<ExtractedViews> {
     const compiled = views.map((view) => view.compiled)
     if (views.length === 1) return { views, values: valuesOf(compiled), rows: () => this.#extractionSql(compiled, this.#pieces) }
+    await this.#inTime(views.length, () => this.#extractTogether(compiled))
+    const tables = this.#slices.map(({ extracted }) => `SELECT * FROM ${extracted}`)
+    return { views, values: valuesOf(compiled), rows: () => tables.join(' UNION ALL ') }
+  }
+
+  async #extractTogether(compiled: readonly CompiledView[]): Promise<void> {
     for (const { piece, extracted } of this.#slices) {
       const createTable = (sql: () => string): Promise<void> =>
         this.#tryUnguarded(() => this.#run(`CREATE OR REPLACE TABLE ${extracted} AS ${sql()}`))
@@ -156,12 +170,16 @@ export class RecordTable {
         },
       )
     }
-    const tables = this.#slices.map(({ extracted }) => `SELECT * FROM ${extracted}`)
-    return { views, values: valuesOf(compiled), rows: () => tables.join(' UNION ALL ') }
   }
 
-  /** Writes the rows that one of the views accepts, even if there are none. Returns the outcome for all records. */
-  async writeAccepted(extracted: ExtractedViews, view: number, path: string): Promise<DecidedView> {
+  /**
+   * Writes the rows that one of the views accepts, even if there are none. Returns the outcome for all records. Throws StatementTimeout.
+   */
+  writeAccepted(extracted: ExtractedViews, view: number, path: string): Promise<DecidedView> {
+    return this.#inTime(1, () => this.#writeAccepted(extracted, view, path))
+  }
+
+  async #writeAccepted(extracted: ExtractedViews, view: number, path: string): Promise<DecidedView> {
     const named = extracted.views[view]
     assert(named !== undefined, 'the view must be one of the extracted views')
     const refused = `refused_${view}`
@@ -183,7 +201,7 @@ export class RecordTable {
   async writeDlq(decided: DecidedView, path: string): Promise<void> {
     const write = (pieces: readonly Piece[], file: string) =>
       this.#run(`COPY (${decided.dlqSqlOf(pieces)}) TO ${quoteLiteral(file)} (FORMAT json, COMPRESSION gzip)`)
-    await this.#writeFitting(path, write, (files) => concatenate(files, path, this.#options.signal))
+    await this.#inTime(1, () => this.#writeFitting(path, write, (files) => concatenate(files, path, this.#options.signal)))
   }
 
   close(): void {
@@ -293,8 +311,23 @@ export class RecordTable {
     return this.#connection.query(sql, this.#statement)
   }
 
+  /** Runs work on views, which has to end in time however many statements it takes. */
+  async #inTime<T>(views: number, work: () => Promise<T>): Promise<T> {
+    const timeoutMs = this.#options.viewTimeoutMs * views
+    this.#endsAt = this.#clock.monotonic() + timeoutMs
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof StatementTimeout)) throw error
+      throw new StatementTimeout(`took longer than ${Math.round(timeoutMs / 100) / 10} s`)
+    } finally {
+      this.#endsAt = Number.POSITIVE_INFINITY
+    }
+  }
+
   get #statement() {
-    return { signal: this.#options.signal, timeoutMs: this.#options.statementTimeoutMs }
+    const leftMs = this.#endsAt - this.#clock.monotonic()
+    return { signal: this.#options.signal, timeoutMs: Math.min(buildLimits.statementTimeoutMs, Math.max(1, leftMs)) }
   }
 }
 

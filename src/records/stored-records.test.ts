@@ -16,7 +16,7 @@ afterEach(() => rm(directory, { recursive: true }))
 
 async function written(records: readonly StoredRecord[]): Promise<string> {
   const path = join(directory, 'records.parquet')
-  const table = await RecordTable.open({ directory, memoryBytes: 256 * MiB, segmentSeq: 7, signal, statementTimeoutMs: 60_000 })
+  const table = await RecordTable.open({ directory, memoryBytes: 256 * MiB, segmentSeq: 7, signal, viewTimeoutMs: 60_000 })
   try {
     for (const record of records) {
       table.addFrame(record, record.payload)(0, record.payload.byteLength)

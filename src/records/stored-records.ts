@@ -29,7 +29,7 @@ export async function* readStoredRecords(options: StoredRecordsOptions): AsyncGe
   const { path, memoryBytes, batchBytes, signal } = options
   const database = await Database.open({ directories: [dirname(path)], memoryBytes })
   try {
-    const statement = { signal, timeoutMs: buildLimits.statementTimeoutMsMax }
+    const statement = { signal, timeoutMs: buildLimits.statementTimeoutMs }
     const connection = await database.connect()
     const groups = await connection.query(
       `SELECT min(CASE WHEN path_in_schema = 'record_index' THEN CAST(stats_min_value AS BIGINT) END),

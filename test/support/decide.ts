@@ -49,7 +49,7 @@ export async function decide(
     memoryBytes,
     segmentSeq: 7,
     signal: new AbortController().signal,
-    statementTimeoutMs: 60_000,
+    viewTimeoutMs: 600_000,
   })
   try {
     for (const [index, record] of records.entries()) {

@@ -341,22 +341,22 @@ describe('views that fail', () => {
   })
 
   test('a view that takes too long fails alone', async () => {
-    const built = await build(many, { views: [slow('slow'), ids], statementTimeoutMs: 300, memoryBytes: 2048 * MiB })
+    const built = await build(many, { views: [slow('slow'), ids], viewTimeoutMs: 300, memoryBytes: 2048 * MiB })
     expect(kinds(built)).toEqual(['parquet: 30000', 'views/ids/v2: 30000'])
-    expect(built.failed.map(({ error }) => String(error))).toEqual(['StatementTimeout: statement timed out after 300 ms'])
+    expect(built.failed.map(({ error }) => String(error))).toEqual(['StatementTimeout: took longer than 0.3 s'])
     await built.remove()
   })
 
   test('a required view fails the build, and no file is left', async () => {
     const building = build(many, {
       views: [ids, slow('slow', { is_required: true })],
-      statementTimeoutMs: 300,
+      viewTimeoutMs: 300,
       memoryBytes: 2048 * MiB,
     })
     await expect(building).rejects.toThrow(RequiredViewFailed)
     await expect(building).rejects.toMatchObject({
       view: { name: 'slow' },
-      message: expect.stringContaining('statement timed out after 300 ms'),
+      message: expect.stringContaining('the required view slow v2 failed: took longer than 0.3 s;'),
     })
     expect(await readdir(scratch)).toEqual([])
   })

@@ -14,7 +14,7 @@ import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { buildLimits, statementTimeoutMs } from '#records/limits.ts'
+import { buildLimits, viewTimeoutMs } from '#records/limits.ts'
 import { RecordTable } from '#records/record-table.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
@@ -34,7 +34,7 @@ export type BuildOptions = {
   readonly memoryBytes: number
   readonly signal: AbortSignal
   readonly clock: Clock
-  readonly statementTimeoutMs?: number
+  readonly viewTimeoutMs?: number
 }
 
 export type BuiltArtifacts = {
@@ -112,7 +112,7 @@ async function build(
     directory,
     memoryBytes: Math.floor(options.memoryBytes * DUCKDB_SHARE),
     segmentSeq: segment.header.seq,
-    statementTimeoutMs: options.statementTimeoutMs ?? statementTimeoutMs(segment.bytes),
+    viewTimeoutMs: options.viewTimeoutMs ?? viewTimeoutMs(segment.bytes),
     signal,
   })
   try {

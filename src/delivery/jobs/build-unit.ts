@@ -54,7 +54,7 @@ export async function buildUnit(
     memoryBytes: Math.floor(memoryBytes * TABLE_SHARE),
     segmentSeq: unit.commit.seq,
     // The source is compressed, so its size does not tell how long its records take.
-    statementTimeoutMs: buildLimits.statementTimeoutMsMax,
+    viewTimeoutMs: buildLimits.viewTimeoutMsMax,
     signal,
   })
   try {
