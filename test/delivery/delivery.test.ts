@@ -282,6 +282,21 @@ describe('views', () => {
     for (const { views } of released) expect(views).toMatchObject([{ failed: 1, errors: { view_failed: 1 } }])
   })
 
+  test('a view that was attached right before the seal applies, although this node has yet to learn of it', async () => {
+    const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet_views', 'parquet'] })
+    await using node = await DeliveryNode.create(endpoint)
+    await node.start()
+    await node.seal(endpoint.id, '{"n":1}')
+    await until('the first commit', () => node.commits.length === 1)
+    await node.control.sendingSlowly(async () => {
+      node.configure({ ...endpoint, views: [aBoundView({ activated_at: new Date().toISOString() })] })
+      await node.seal(endpoint.id, '{"n":2}')
+      await until('some questions', () => node.control.outdatedChecks > 5)
+    })
+    await until('the second commit', () => node.commits.length === 2)
+    expect(node.commits.map(({ views }) => views.map(({ view_name }) => view_name))).toEqual([[], ['numbers']])
+  })
+
   test('while control is away, a view applies to the segments that were sealed in its time, as far as the node knows', async () => {
     const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet_views', 'parquet'] })
     const [detached, canary] = [aBoundView({ name: 'detached' }), aBoundView({ name: 'canary' })]

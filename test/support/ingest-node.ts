@@ -84,9 +84,12 @@ export class ControlStandIn implements AsyncDisposable {
   readonly destinations = new Map<string, unknown>()
   /** Whether it closes every connection without a response. */
   isAway = false
+  /** How often a process asked whether its configuration is the newest, and was told that it is not. */
+  outdatedChecks = 0
   /** Whether it rejects commits. */
   refusesCommits = false
   #snapshot: Snapshot | undefined
+  #isSlow = false
   readonly #waiting = new Map<ServerResponse, SnapshotRequest>()
   readonly #server = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://control')
@@ -115,7 +118,9 @@ export class ControlStandIn implements AsyncDisposable {
         this.commits.push(...commits)
         response.end(JSON.stringify({ recorded: commits.map(({ id }) => id), new: commits.length }))
       } else if (url.pathname === '/internal/v1/snapshot/check') {
-        response.end(JSON.stringify({ is_current: this.#isCurrent(SnapshotCheck.parse(JSON.parse(body))) }))
+        const is_current = this.#isCurrent(SnapshotCheck.parse(JSON.parse(body)))
+        if (!is_current) this.outdatedChecks += 1
+        response.end(JSON.stringify({ is_current }))
       } else if (url.pathname === '/internal/v1/committed-seqs') {
         const seqs = this.#snapshot?.endpoints.flatMap(({ id, committed_seq }) =>
           committed_seq < 0 ? [] : [[id, committed_seq]],
@@ -125,7 +130,7 @@ export class ControlStandIn implements AsyncDisposable {
         const wanted = SnapshotRequest.parse(JSON.parse(body))
         const { epoch } = this.#snapshot ?? {}
         const isNew = wanted.epoch < 0 || Object.values(wanted.have).every((version) => version !== `v${epoch}`)
-        if (epoch !== undefined && isNew) this.#send(response, wanted)
+        if (epoch !== undefined && isNew && !this.#isSlow) this.#send(response, wanted)
         else {
           this.#waiting.set(response, wanted)
           response.on('close', () => this.#waiting.delete(response))
@@ -146,6 +151,14 @@ export class ControlStandIn implements AsyncDisposable {
 
   publish(snapshot: Snapshot): void {
     this.#snapshot = snapshot
+    if (!this.#isSlow) for (const [response, wanted] of this.#waiting) this.#send(response, wanted)
+  }
+
+  /** Delays what is published during `work` until its end. */
+  async sendingSlowly(work: () => Promise<void>): Promise<void> {
+    this.#isSlow = true
+    await work()
+    this.#isSlow = false
     for (const [response, wanted] of this.#waiting) this.#send(response, wanted)
   }
 
