@@ -48,7 +48,7 @@ export const settlementLimits = {
   graceMs: 60_000,
   /** What a node that is silent for this long holds no longer counts. If it comes back, backfills cover its segments. */
   silentMs: 7 * 86_400_000,
-  /** Bindings settled in one change. */
+  /** Bindings looked at in one check, and settled in one change. */
   batchMax: 500,
 } as const
 

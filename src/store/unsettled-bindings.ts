@@ -19,8 +19,8 @@ export type UnsettledBinding = {
   readonly unsettled_epoch: number
 }
 
-/** Returns the bindings that were detached before `before` (epoch ms) and are not settled, of all accounts. */
-export function listUnsettledBindings(db: Db, before: number): Promise<UnsettledBinding[]> {
+/** Returns bindings of all accounts that were detached before `before` (epoch ms) and are not settled: those with an id above `after`, in order. */
+export function listUnsettledBindings(db: Db, before: number, after: string, limit: number): Promise<UnsettledBinding[]> {
   return db
     .selectFrom('bindings')
     .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
@@ -28,6 +28,9 @@ export function listUnsettledBindings(db: Db, before: number): Promise<Unsettled
     .select(['endpoints.region', 'endpoints.since_epoch'])
     .where('bindings.unsettled_epoch', 'is not', null)
     .where('bindings.deactivated_at', '<', before)
+    .where('bindings.id', '>', after)
+    .orderBy('bindings.id')
+    .limit(limit)
     .$narrowType<{ deactivated_at: number; unsettled_epoch: number }>()
     .execute()
 }

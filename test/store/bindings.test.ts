@@ -89,8 +89,10 @@ describeDatabases('bindings', (kind) => {
     }
     await expect(attach(store, account, endpoint.id, view.id)).rejects.toThrow(code('conflict'))
     await attach(store, account, (await aStoredEndpoint(store, account)).id, view.id)
-    const unsettled = await listUnsettledBindings(store.db, t0 + 1)
+    const unsettled = await listUnsettledBindings(store.db, t0 + 1, '', 1_000)
     expect(unsettled).toHaveLength(bindingLimits.unsettledMax)
+    const [first, second] = await listUnsettledBindings(store.db, t0 + 1, '', 2)
+    expect(await listUnsettledBindings(store.db, t0 + 1, first?.id ?? '', 1)).toEqual([second])
     await applyChange(store, (db) => settleBindings(db, unsettled.slice(0, 1)))
     await attach(store, account, endpoint.id, view.id)
   })

@@ -258,7 +258,7 @@ describeDatabases('query plans', (kind) => {
         ['jobs', (db) => removeJobsFinishedBefore(db, t0)],
         ['jobs', (db) => addToJobs(db, { id: newId(), endpoint_id: endpoint, sealedAt: t0 - 1, applied: [] })],
         ['bindings', (db) => findEndpointsWithViews(db, [endpoint])],
-        ['bindings', (db) => listUnsettledBindings(db, t0)],
+        ['bindings', (db) => listUnsettledBindings(db, t0, '', 100)],
       ]
       for (const [table, work] of found) expect(await plansOf(store, work)).not.toMatch(wholeTable(kind, table))
     } finally {

@@ -198,7 +198,7 @@ describeDatabases('versions of sections', (kind) => {
     expect(await touched('fra', () => applyChange(store, (db) => archiveView(db, account, view.id, t0)))).toEqual(
       [...new Set([endpointSection, `endpoints/${shardOf(sibling.id)}`])].toSorted(),
     )
-    const [one, two] = await listUnsettledBindings(store.db, t0 + 1)
+    const [one, two] = await listUnsettledBindings(store.db, t0 + 1, '', 2)
     const settle = (...bindings: UnsettledBinding[]) =>
       touched('fra', () => applyChange(store, (db) => settleBindings(db, bindings)))
     expect(await settle(must(one, 'a binding'))).toEqual([`endpoints/${shardOf(must(one, 'a binding').endpoint_id)}`])
@@ -318,7 +318,7 @@ async function randomChange(
       if (number % 3 === 0) await applyChange(store, (db) => archiveView(db, endpoint.account_id, view.id, t0))
       else if (number % 3 === 1)
         await applyChange(store, (db) => detachBinding(db, endpoint.account_id, endpoint.id, binding.id, t0))
-      else await applyChange(store, async (db) => settleBindings(db, (await listUnsettledBindings(db, t0 + 1)).slice(0, 2)))
+      else await applyChange(store, async (db) => settleBindings(db, await listUnsettledBindings(db, t0 + 1, '', 2)))
       return
     }
     case 8: {

@@ -18,7 +18,9 @@ export function bindingRoutes(bindings: BindingsService): FastifyPluginCallbackZ
           body: AttachView,
           response: {
             201: AttachedView,
-            409: problem('the view is attached to the endpoint already, or the endpoint is being deleted'),
+            409: problem(
+              'the view is attached to the endpoint already, the endpoint is being deleted, or nodes may still need too many detached views of it',
+            ),
           },
         },
       },

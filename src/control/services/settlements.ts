@@ -24,27 +24,31 @@ export type SettlementOptions = {
 
 export function createSettlements(options: SettlementOptions): Periodic {
   const { clock, logger } = options
+  let after = ''
   return new Periodic({
     name: 'settlements',
     intervalMs: settlementLimits.checkMs,
-    run: () => settle(options),
+    run: async () => {
+      after = await settleSome(options, after)
+    },
     failure: 'settlement of detached views failed',
     clock,
     logger,
   })
 }
 
-async function settle({ store, applyChange, clock }: SettlementOptions): Promise<void> {
+/** Returns after which id to continue, so that bindings that stay unsettled for long do not hide others. */
+async function settleSome({ store, applyChange, clock }: SettlementOptions, after: string): Promise<string> {
   const nowMs = clock.now()
-  const unsettled = await listUnsettledBindings(store.db, nowMs - settlementLimits.graceMs)
-  if (unsettled.length === 0) return
+  const { graceMs, batchMax } = settlementLimits
+  const unsettled = await listUnsettledBindings(store.db, nowMs - graceMs, after, batchMax)
+  const last = unsettled.at(-1)
+  if (last === undefined) return ''
   const lags = await listLags(store.db, [...new Set(unsettled.map(({ endpoint_id }) => endpoint_id))])
   const byEndpoint = Map.groupBy(lags, ({ endpoint_id }) => endpoint_id)
   const regions = [...new Set(unsettled.map(({ region }) => region))]
   const nodes = await listNodesOnceIn(store.db, regions, [...new Set(lags.map(({ node_id }) => node_id))])
   const settled = unsettled.filter((binding) => isSettled(binding, nodes, byEndpoint.get(binding.endpoint_id) ?? [], nowMs))
-  for (let start = 0; start < settled.length; start += settlementLimits.batchMax) {
-    const batch = settled.slice(start, start + settlementLimits.batchMax)
-    await applyChange((db) => settleBindings(db, batch))
-  }
+  if (settled.length > 0) await applyChange((db) => settleBindings(db, settled))
+  return unsettled.length < batchMax ? '' : last.id
 }

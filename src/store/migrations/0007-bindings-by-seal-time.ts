@@ -7,7 +7,7 @@ export async function up({ schema }: Db): Promise<void> {
   await schema
     .createIndex('bindings_unsettled')
     .on('bindings')
-    .column('endpoint_id')
+    .column('id')
     .where(sql.ref('unsettled_epoch'), 'is not', null)
     .execute()
   await schema.alterTable('commits').addColumn('applied_views', 'text').execute()
