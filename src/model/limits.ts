@@ -61,6 +61,8 @@ export const definitionLimits = {
   conditionDepthMax: 64,
   /** Size of a regular expression with its repetitions written out. */
   regexSizeMax: 5_000,
+  /** Parts of all conditions that read text other than a constant as a time. */
+  timeCastsMax: 32,
   /** Time for DuckDB to parse or check one condition. */
   compileTimeoutMs: 5_000,
 } as const

@@ -14,8 +14,9 @@ import { definitionLimits } from '#model/limits.ts'
 import { ColumnTypeError, descriptorOf, parseType, printType, storedType } from '#model/types/column-type.ts'
 import type { CompiledColumn, CompiledView } from './compiled-view.ts'
 import { type Condition, ConditionError } from './condition.ts'
+import { ConditionBudget } from './condition-budget.ts'
 import { extractionSql } from './extraction.ts'
-import { type ParsedCondition, parseCondition } from './filter.ts'
+import { parseCondition } from './filter.ts'
 import { PathError, parsePath } from './json-path.ts'
 
 const COMPILER_MEMORY_BYTES = 64 * MiB
@@ -77,13 +78,14 @@ async function readConditions(
   compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES })
   const connection = await (await compiler).connect()
   const conditions: Condition[] = []
+  const budget = new ConditionBudget()
   const named = columns.map(({ name }, index) => ({ name, type: valid?.[index]?.type }))
   try {
     for (const [index, { condition: text }] of filters.entries()) {
       try {
-        const parsed = await parseCondition(connection, text, named, definitionLimits.compileTimeoutMs)
-        if (valid !== undefined) await assertTypechecks(connection, parsed, valid)
-        conditions.push(parsed.condition)
+        const condition = await parseCondition(connection, text, named, budget, definitionLimits.compileTimeoutMs)
+        if (valid !== undefined) await assertTypechecks(connection, condition, valid)
+        conditions.push(condition)
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error)
         if (!(error instanceof ConditionError)) throw error
@@ -96,24 +98,18 @@ async function readConditions(
   return conditions
 }
 
-/** Checks the types with DuckDB, by evaluating the constants, and the condition on one row of NULLs. */
-async function assertTypechecks(
-  connection: Connection,
-  { condition, constants }: ParsedCondition,
-  columns: readonly CompiledColumn[],
-): Promise<void> {
-  const evaluate = (sql: string): Promise<unknown> =>
-    connection.query(sql, { timeoutMs: definitionLimits.compileTimeoutMs }).then(
-      ({ rows }) => rows[0]?.[0],
-      (error: unknown) => {
-        const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-        throw new ConditionError(`does not fit the columns: ${line}`)
-      },
-    )
-  if (constants.length > 0) await evaluate(`SELECT ${constants.join(', ')}`)
+/** Checks the types with DuckDB, by evaluating the condition on one row of NULLs. */
+async function assertTypechecks(connection: Connection, condition: Condition, columns: readonly CompiledColumn[]): Promise<void> {
   const nulls = columns.map(({ name, type }) => `CAST(NULL AS ${printType(storedType(type))}) AS ${quoteIdentifier(name)}`)
   const sql = condition((index) => quoteIdentifier(columns[index]?.name ?? ''))
-  const type = await evaluate(`SELECT typeof(${sql}) FROM (SELECT ${nulls.join(', ')})`)
+  const select = `SELECT typeof(${sql}) FROM (SELECT ${nulls.join(', ')})`
+  const { rows } = await connection
+    .query(select, { timeoutMs: definitionLimits.compileTimeoutMs })
+    .catch((error: unknown): never => {
+      const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+      throw new ConditionError(`does not fit the columns: ${line}`)
+    })
+  const type = rows[0]?.[0]
   if (type !== 'BOOLEAN') throw new ConditionError(`must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`)
 }
 

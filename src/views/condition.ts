@@ -1,4 +1,4 @@
-/** Shared by the parts of the filter compiler: the compiled condition, the error, and access to DuckDB's tree. */
+/** Shared by the parts of the filter compiler: the compiled condition and its parts, the error, and access to DuckDB's tree. */
 import type { ColumnType } from '#model/types/column-type.ts'
 
 /** Returns the SQL of a condition. `column` returns the name of a column in it. */
@@ -6,6 +6,19 @@ export type Condition = (column: (index: number) => string) => string
 
 /** The type is undefined if it could not be parsed. */
 export type ConditionColumn = { readonly name: string; readonly type: ColumnType | undefined }
+
+/** A part of a condition. Its SQL may occur only once in the SQL of another part: otherwise nested parts would grow exponentially. */
+export type Part = {
+  readonly sql: Condition
+  readonly type: PartType
+  /** The text of a text constant. */
+  readonly text?: string
+  /** The name of the column that the part is. */
+  readonly column?: string
+}
+
+/** A number has no exact type here. The type of NULL and of an interval is unknown; no other part has an unknown type. */
+export type PartType = ColumnType | 'number' | 'unknown'
 
 /** The message continues a sentence about the condition, or names the offending part. */
 export class ConditionError extends Error {
@@ -20,8 +33,12 @@ export function fixed(sql: string): Condition {
   return () => sql
 }
 
-export function joined(children: readonly Condition[], separator: string): Condition {
-  return (column) => `(${children.map((child) => child(column)).join(separator)})`
+export function joined(parts: readonly Part[], separator: string): Condition {
+  return (column) => `(${parts.map(({ sql }) => sql(column)).join(separator)})`
+}
+
+export function called(name: string, parts: readonly Part[]): Condition {
+  return (column) => `${name}(${parts.map(({ sql }) => sql(column)).join(', ')})`
 }
 
 /** Quotes a part of the user's text for an error message. */

@@ -10,6 +10,14 @@ export function textConstant(node: unknown): string | undefined {
   return isNull === false && typeof text === 'string' ? text : undefined
 }
 
+/** Returns the number if the expression is an integer constant. */
+export function integerConstant(node: unknown): bigint | undefined {
+  const { class: kind, value } = objectOf(node)
+  if (kind !== 'CONSTANT') return undefined
+  const { type, value: number } = objectOf(value)
+  return String(objectOf(type)['id']).endsWith('INTEGER') ? parseInteger(number) : undefined
+}
+
 export function printConstant(node: Node): string {
   const { id, type_info: details } = objectOf(node['type']) as { id?: unknown; type_info?: unknown }
   const value = node['value']

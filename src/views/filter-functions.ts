@@ -4,14 +4,37 @@
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
 
-export const allowedFunctions: ReadonlySet<string> = new Set([
-  ...['lower', 'upper', 'trim', 'ltrim', 'rtrim', 'length', 'strlen', 'len', 'left', 'right', 'substring', 'substr'],
-  ...['starts_with', 'ends_with', 'prefix', 'suffix', 'contains', 'position', 'strpos', 'instr', 'nullif'],
-  ...['abs', 'ceil', 'ceiling', 'floor', 'round', 'trunc', 'sign', 'greatest', 'least', 'isnan', 'isinf', 'isfinite'],
-  ...['date_part', 'date_trunc', 'year', 'quarter', 'month', 'week', 'day', 'dayofweek', 'isodow', 'dayofyear'],
-  ...['hour', 'minute', 'second', 'epoch', 'epoch_ms'],
-  ...['list_contains', 'array_contains', 'list_has', 'list_value', 'array_length'],
-])
+const functionsByResult = {
+  text: ['lower', 'upper', 'trim', 'ltrim', 'rtrim', 'left', 'right', 'substring', 'substr'],
+  number: [
+    ...['length', 'strlen', 'len', 'array_length', 'position', 'strpos', 'instr'],
+    ...['abs', 'ceil', 'ceiling', 'floor', 'round', 'trunc', 'sign'],
+  ],
+  boolean: ['starts_with', 'ends_with', 'prefix', 'suffix', 'isnan', 'isinf', 'isfinite'],
+  /** A number from a time, which is the last argument. */
+  timePart: [
+    ...['date_part', 'year', 'quarter', 'month', 'week', 'day', 'dayofweek', 'isodow', 'dayofyear'],
+    ...['hour', 'minute', 'second', 'epoch', 'epoch_ms'],
+  ],
+  /** A time from a time, which is the last argument. */
+  time: ['date_trunc'],
+  /** One of the arguments. */
+  argument: ['greatest', 'least'],
+  /** The first argument, after a comparison with the second. */
+  first: ['nullif'],
+  list: ['list_value'],
+  /** Whether the first argument, a list, has the second. With texts, `contains` looks for a part. */
+  membership: ['list_contains', 'array_contains', 'list_has', 'contains'],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+
+export type FunctionResult = keyof typeof functionsByResult
+
+/** The functions, and what they return. */
+export const allowedFunctions: ReadonlyMap<string, FunctionResult> = new Map(
+  (Object.keys(functionsByResult) as FunctionResult[]).flatMap((result) =>
+    functionsByResult[result].map((name) => [name, result] as const),
+  ),
+)
 
 export type Pattern = {
   readonly syntax: 'like' | 'regex-part' | 'regex-whole'
@@ -53,6 +76,9 @@ export function patternSql(
   return `(${not}regexp_full_match(${subject}, ${quoteLiteral(likeToRegex(pattern, escapeWith))}, '${options}'))`
 }
 
+/** A character, a class, or a repetition with its bounds. */
+const regexToken = /\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|./gs
+
 /** Returns the number of parts of a regular expression with counted repetitions written out, as RE2 does: each part costs time at every character. */
 export function expandedSize(pattern: string): number {
   // Sizes of the open groups, and of the last part of the innermost group.
@@ -62,7 +88,7 @@ export function expandedSize(pattern: string): number {
     last = size
     sizes.push((sizes.pop() ?? 0) + size)
   }
-  for (const [token, from, to] of pattern.matchAll(/\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|./gs)) {
+  for (const [token, from, to] of pattern.matchAll(regexToken)) {
     if (token === '(') sizes.push(0)
     else if (token === ')' && sizes.length > 1) add(sizes.pop() ?? 0)
     else if (from !== undefined) add(last * (Math.max(Number(from), Number(to ?? 0), 1) - 1))

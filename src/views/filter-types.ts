@@ -1,5 +1,11 @@
-import { type ColumnType, ColumnTypeError, descriptorOf, parseType, printType } from '#model/types/column-type.ts'
-import { ConditionError, type Node, objectOf, quoted } from './condition.ts'
+/** The types of the parts of a condition. */
+import { type ColumnType, ColumnTypeError, descriptorOf, parseType } from '#model/types/column-type.ts'
+import { ConditionError, type Node, objectOf, type PartType, quoted } from './condition.ts'
+
+export const textType: ColumnType = { scalar: 'VARCHAR', depth: 0 }
+export const booleanType: ColumnType = { scalar: 'BOOLEAN', depth: 0 }
+export const doubleType: ColumnType = { scalar: 'DOUBLE', depth: 0 }
+export const instantType: ColumnType = { scalar: 'TIMESTAMP', depth: 0 }
 
 /** Returns the type of a cast in a condition. Only types of columns are allowed. */
 export function parseCastType(node: Node): ColumnType {
@@ -13,12 +19,52 @@ export function parseCastType(node: Node): ColumnType {
 }
 
 /**
- * Converts SQL for a value of the type to SQL for its value in conditions. A TIMESTAMPTZ is compared as the TIMESTAMP in UTC. Otherwise
- * DuckDB would apply the zone in the text of an earlier row to a text that it is compared with.
+ * Returns the type that values have in a condition. A TIMESTAMPTZ is the TIMESTAMP in UTC. Otherwise DuckDB would apply the zone in the
+ * text of an earlier row to a text that it is compared with.
  */
-export function asFiltered(sql: string, type: ColumnType): string {
+export function filteredType(type: ColumnType): ColumnType {
   const { filteredAs } = descriptorOf(type.scalar)
-  return filteredAs === undefined ? sql : `CAST(${sql} AS ${printType({ scalar: filteredAs, depth: type.depth })})`
+  return filteredAs === undefined ? type : { scalar: filteredAs, depth: type.depth }
+}
+
+export function isScalar(type: PartType, ...scalars: readonly ColumnType['scalar'][]): boolean {
+  return typeof type === 'object' && type.depth === 0 && scalars.includes(type.scalar)
+}
+
+export function isNumber(type: PartType): boolean {
+  return type === 'number' || (typeof type === 'object' && type.depth === 0 && descriptorOf(type.scalar).isNumber === true)
+}
+
+export function isList(type: PartType): type is ColumnType {
+  return typeof type === 'object' && type.depth > 0
+}
+
+/** Returns the type of a list of such values. Lists of numbers have the type of the widest ones. */
+export function listType(element: PartType): PartType {
+  if (element === 'unknown') return element
+  const { depth, ...scalar } = element === 'number' ? doubleType : element
+  return { ...scalar, depth: depth + 1 }
+}
+
+export function elementOf(list: ColumnType): ColumnType {
+  return { ...list, depth: list.depth - 1 }
+}
+
+/** Whether DuckDB reads some text as another value than a column of this type does: it drops offsets, for example. */
+export function readsTextOtherwise({ scalar }: ColumnType): boolean {
+  const { acceptsAnyText, fromText, portable } = descriptorOf(scalar)
+  return acceptsAnyText !== true && (fromText ?? portable) !== undefined
+}
+
+/** Returns the type of a sum, a difference and so on. The difference of two timestamps is an interval, which has no type here. */
+export function arithmeticType(parts: readonly { readonly type: PartType }[]): PartType {
+  const has = (scalar: ColumnType['scalar']): number => parts.filter(({ type }) => isScalar(type, scalar)).length
+  const hasUnknown = parts.some(({ type }) => type === 'unknown')
+  if (has('TIMESTAMP') > 0) return has('TIMESTAMP') > 1 || has('DATE') > 0 ? 'unknown' : instantType
+  if (has('DATE') > 0)
+    return has('DATE') > 1 ? 'number' : hasUnknown || has('TIME') > 0 ? instantType : { scalar: 'DATE', depth: 0 }
+  if (has('TIME') > 0) return has('TIME') > 1 ? 'unknown' : { scalar: 'TIME', depth: 0 }
+  return hasUnknown ? 'unknown' : 'number'
 }
 
 function castTypeName(node: Node): string {

@@ -9,28 +9,28 @@
  */
 import type { Connection } from '#duckdb/database.ts'
 import { definitionLimits } from '#model/limits.ts'
-import { type ColumnType, descriptorOf, printType, storedType } from '#model/types/column-type.ts'
+import { printType } from '#model/types/column-type.ts'
 import {
   type Condition,
   type ConditionColumn,
   ConditionError,
+  called,
   fixed,
   joined,
   listOf,
   type Node,
   objectOf,
+  type Part,
+  type PartType,
   quoted,
 } from './condition.ts'
+import type { ConditionBudget } from './condition-budget.ts'
 import { printCall } from './filter-calls.ts'
 import { printConstant, textConstant } from './filter-constants.ts'
 import { parseExpression } from './filter-parse.ts'
-import { asFiltered, parseCastType } from './filter-types.ts'
-
-export type ParsedCondition = {
-  readonly condition: Condition
-  /** SQL for the constants that are cast, so that a constant that is not a value of its type can be reported to the author. */
-  readonly constants: readonly string[]
-}
+import { booleanType, elementOf, filteredType, isList, isScalar, parseCastType, textType } from './filter-types.ts'
+import { PartValues } from './filter-values.ts'
+import { TextConstants } from './text-constants.ts'
 
 const comparisons: Readonly<Record<string, string>> = {
   COMPARE_EQUAL: '=',
@@ -53,70 +53,60 @@ const disallowedMessages: Readonly<Record<string, string>> = {
   POSITIONAL_REFERENCE: 'a column by its position is not allowed: name the column',
 }
 
-/** Throws ConditionError with a message that names the offending part. */
+/** Throws ConditionError with a message that names the offending part. The budget is for all conditions of the view. */
 export async function parseCondition(
   connection: Connection,
   text: string,
   columns: readonly ConditionColumn[],
+  budget: ConditionBudget,
   timeoutMs: number,
-): Promise<ParsedCondition> {
+): Promise<Condition> {
   const expression = await parseExpression(connection, text, timeoutMs)
-  const printer = new Printer(columns)
-  return { condition: printer.print(expression), constants: printer.constants }
+  const constants = new TextConstants()
+  const { sql } = new Printer(columns, new PartValues(constants, budget)).print(expression)
+  await constants.read(connection, timeoutMs)
+  return sql
 }
 
 class Printer {
   readonly #columns: readonly ConditionColumn[]
-  readonly #constants: string[] = []
+  readonly #values: PartValues
 
-  constructor(columns: readonly ConditionColumn[]) {
+  constructor(columns: readonly ConditionColumn[], values: PartValues) {
     this.#columns = columns
+    this.#values = values
   }
 
-  get constants(): readonly string[] {
-    return this.#constants
-  }
-
-  print(node: Node, depth = 0): Condition {
+  print(node: Node, depth = 0): Part {
     if (depth > definitionLimits.conditionDepthMax) {
       throw new ConditionError(`is nested too deep: at most ${definitionLimits.conditionDepthMax} levels are allowed`)
     }
-    const print = (child: unknown): Condition => this.print(objectOf(child), depth + 1)
-    const printAll = (children: unknown): readonly Condition[] => listOf(children).map(print)
+    const print = (child: unknown): Part => this.print(objectOf(child), depth + 1)
+    const printAll = (children: unknown): readonly Part[] => listOf(children).map(print)
     switch (node['class']) {
       case 'COLUMN_REF':
         return this.#column(listOf(node['column_names']).map(String))
       case 'CONSTANT':
-        return fixed(printConstant(objectOf(node['value'])))
+        return constantPart(node)
       case 'COMPARISON': {
         const operator = comparisons[String(node['type'])]
         if (operator === undefined) throw new ConditionError(`the comparison ${node['type']} is not allowed`)
-        return joined(this.#compared([node['left'], node['right']], print), ` ${operator} `)
+        return truth(joined(this.#values.compared([node['left'], node['right']].map(print)), ` ${operator} `))
       }
       case 'CONJUNCTION':
-        return joined(printAll(node['children']), node['type'] === 'CONJUNCTION_AND' ? ' AND ' : ' OR ')
+        return truth(joined(printAll(node['children']), node['type'] === 'CONJUNCTION_AND' ? ' AND ' : ' OR '))
       case 'BETWEEN': {
-        const [input, lower, upper] = this.#compared([node['input'], node['lower'], node['upper']], print)
-        return (column) => `(${input?.(column)} BETWEEN ${lower?.(column)} AND ${upper?.(column)})`
+        const [input, lower, upper] = this.#values.compared([node['input'], node['lower'], node['upper']].map(print))
+        return truth((column) => `(${input?.sql(column)} BETWEEN ${lower?.sql(column)} AND ${upper?.sql(column)})`)
       }
-      case 'CASE': {
-        const checks = listOf(node['case_checks']).map((check) => [
-          print(objectOf(check)['when_expr']),
-          print(objectOf(check)['then_expr']),
-        ])
-        const otherwise = print(node['else_expr'])
-        return (column) =>
-          `CASE ${checks.map(([when, then]) => `WHEN ${when?.(column)} THEN ${then?.(column)}`).join(' ')} ELSE ${otherwise(column)} END`
-      }
+      case 'CASE':
+        return this.#case(node, print)
       case 'CAST':
         return this.#cast(node, print)
-      case 'OPERATOR': {
-        const isIn = node['type'] === 'COMPARE_IN' || node['type'] === 'COMPARE_NOT_IN'
-        const children = isIn ? this.#compared(listOf(node['children']), print) : printAll(node['children'])
-        return printOperator(String(node['type']), children)
-      }
+      case 'OPERATOR':
+        return this.#operator(String(node['type']), printAll(node['children']))
       case 'FUNCTION':
-        return printCall(node, printAll)
+        return printCall(node, { print, values: this.#values })
       default:
         throw new ConditionError(
           disallowedMessages[String(node['class'])] ?? `${String(node['class']).toLowerCase()} is not allowed`,
@@ -124,74 +114,82 @@ class Printer {
     }
   }
 
-  #column(names: readonly string[]): Condition {
-    const index = this.#indexOf(names)
-    if (index === -1) throw new ConditionError(`${quoted(names.join('.'))} is not a column of this view`)
-    const type = this.#columns[index]?.type
-    return (column) => (type === undefined ? column(index) : asFiltered(column(index), type))
+  #column(names: readonly string[]): Part {
+    const index = names.length === 1 ? this.#columns.findIndex(({ name }) => name.toLowerCase() === names[0]?.toLowerCase()) : -1
+    const { name, type } = this.#columns[index] ?? {}
+    if (name === undefined) throw new ConditionError(`${quoted(names.join('.'))} is not a column of this view`)
+    if (type === undefined) return { sql: (column) => column(index), type: 'unknown', column: name }
+    const filtered = filteredType(type)
+    const sql: Condition = (column) => (filtered === type ? column(index) : `CAST(${column(index)} AS ${printType(filtered)})`)
+    return { sql, type: filtered, column: name }
   }
 
-  #indexOf(names: readonly string[]): number {
-    if (names.length !== 1) return -1
-    return this.#columns.findIndex(({ name }) => name.toLowerCase() === names[0]?.toLowerCase())
+  #case(node: Node, print: (child: unknown) => Part): Part {
+    const checks = listOf(node['case_checks']).map(objectOf)
+    const conditions = checks.map((check) => print(check['when_expr']))
+    const results = [...checks.map((check) => check['then_expr']), node['else_expr']].map(print)
+    const { parts, type } = this.#values.combined(results)
+    const sql: Condition = (column) => {
+      const cases = conditions.map((condition, index) => `WHEN ${condition.sql(column)} THEN ${parts[index]?.sql(column)}`)
+      return `CASE ${cases.join(' ')} ELSE ${parts.at(-1)?.sql(column)} END`
+    }
+    return { sql, type }
   }
 
-  /** Prints expressions that are compared: a text constant beside a column is a value of the column's type. */
-  #compared(nodes: readonly unknown[], print: (child: unknown) => Condition): readonly Condition[] {
-    const column = nodes.map(objectOf).find((node) => node['class'] === 'COLUMN_REF')
-    const type = column && this.#columns[this.#indexOf(listOf(column['column_names']).map(String))]?.type
-    const constantType = type === undefined || descriptorOf(type.scalar).acceptsAnyText ? undefined : storedType(type)
-    return nodes.map((node) => {
-      const printed = print(node)
-      if (constantType === undefined || textConstant(node) === undefined) return printed
-      return this.#castConstant(printed, constantType)
-    })
-  }
-
-  #cast(node: Node, print: (child: unknown) => Condition): Condition {
+  #cast(node: Node, print: (child: unknown) => Part): Part {
     const type = parseCastType(objectOf(node['cast_type']))
-    const printed = printType(type)
     const text = textConstant(node['child'])
     // The parser writes TRUE as CAST('t' AS BOOLEAN).
-    if (printed === 'BOOLEAN' && (text === 't' || text === 'f')) return fixed(text === 't' ? 'TRUE' : 'FALSE')
-    const operand = print(node['child'])
-    if (text !== undefined) return this.#castConstant(operand, type)
-    const { filteredAs } = descriptorOf(type.scalar)
-    if (filteredAs !== undefined) {
-      // DuckDB reads texts in the zone that a text before them names.
-      throw new ConditionError(
-        `only a text constant may be cast to ${type.scalar}: cast to ${filteredAs}, or make ${type.scalar} the type of a column`,
-      )
-    }
-    // In a row, a value that cannot be cast is NULL.
-    return (column) => `TRY_CAST(${operand(column)} AS ${printed})`
+    if (isScalar(type, 'BOOLEAN') && (text === 't' || text === 'f')) return truth(fixed(text === 't' ? 'TRUE' : 'FALSE'))
+    return this.#values.cast(print(node['child']), type)
   }
 
-  #castConstant(constant: Condition, type: ColumnType): Condition {
-    const sql = asFiltered(`CAST(${constant(() => '')} AS ${printType(type)})`, type)
-    this.#constants.push(sql)
-    return fixed(sql)
+  #operator(type: string, children: readonly Part[]): Part {
+    const [first = nullPart, ...rest] = children
+    switch (type) {
+      case 'OPERATOR_NOT':
+        return truth((column) => `(NOT ${first.sql(column)})`)
+      case 'OPERATOR_IS_NULL':
+        return truth((column) => `(${first.sql(column)} IS NULL)`)
+      case 'OPERATOR_IS_NOT_NULL':
+        return truth((column) => `(${first.sql(column)} IS NOT NULL)`)
+      case 'COMPARE_IN':
+      case 'COMPARE_NOT_IN': {
+        const [sought = nullPart, ...among] = this.#values.compared(children)
+        const operator = type === 'COMPARE_IN' ? 'IN' : 'NOT IN'
+        return truth((column) => `(${sought.sql(column)} ${operator} ${joined(among, ', ')(column)})`)
+      }
+      case 'OPERATOR_COALESCE': {
+        const { parts, type: combined } = this.#values.combined(children)
+        return { sql: called('coalesce', parts), type: combined }
+      }
+      case 'ARRAY_EXTRACT': {
+        const item = itemType(first.type)
+        const sql: Condition = (column) => `(${first.sql(column)})[${rest.map((each) => each.sql(column)).join(', ')}]`
+        return { sql, type: item }
+      }
+      default:
+        throw new ConditionError(`the operator ${type.toLowerCase().replace(/^operator_/, '')} is not allowed`)
+    }
   }
 }
 
-function printOperator(type: string, children: readonly Condition[]): Condition {
-  const [first = fixed('NULL'), ...rest] = children
-  switch (type) {
-    case 'OPERATOR_NOT':
-      return (column) => `(NOT ${first(column)})`
-    case 'OPERATOR_IS_NULL':
-      return (column) => `(${first(column)} IS NULL)`
-    case 'OPERATOR_IS_NOT_NULL':
-      return (column) => `(${first(column)} IS NOT NULL)`
-    case 'COMPARE_IN':
-    case 'COMPARE_NOT_IN':
-      return (column) =>
-        `(${first(column)} ${type === 'COMPARE_IN' ? 'IN' : 'NOT IN'} (${rest.map((child) => child(column)).join(', ')}))`
-    case 'OPERATOR_COALESCE':
-      return (column) => `coalesce(${children.map((child) => child(column)).join(', ')})`
-    case 'ARRAY_EXTRACT':
-      return (column) => `(${first(column)})[${rest.map((child) => child(column)).join(', ')}]`
-    default:
-      throw new ConditionError(`the operator ${type.toLowerCase().replace(/^operator_/, '')} is not allowed`)
-  }
+const nullPart: Part = { sql: fixed('NULL'), type: 'unknown' }
+
+function truth(sql: Condition): Part {
+  return { sql, type: booleanType }
+}
+
+function constantPart(node: Node): Part {
+  const value = objectOf(node['value'])
+  const sql = fixed(printConstant(value))
+  if (value['is_null'] === true) return nullPart
+  const text = textConstant(node)
+  if (text !== undefined) return { sql, type: textType, text }
+  return { sql, type: typeof value['value'] === 'boolean' ? booleanType : 'number' }
+}
+
+/** The type of an element of a list, or of a character of a text. */
+function itemType(type: PartType): PartType {
+  return isList(type) ? elementOf(type) : type
 }

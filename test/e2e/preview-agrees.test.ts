@@ -135,6 +135,7 @@ const condition = fc.constantFrom(
   `${text} <> '7'`,
   `NOT (${first} IS NULL AND 1 = 1)`,
   `length(${text}) < 12`,
+  `${text}::TIMESTAMP IS NULL OR ${text}::TIMESTAMP >= '2024-01-01T00:00:00+05:30'`,
 )
 const definition = fc
   .record({

@@ -1,0 +1,135 @@
+/**
+ * Brings the parts of a condition to one type.
+ *
+ * Owns: which part is read as which type. Does not own: the casts (cast-sql.ts), the values of constants (text-constants.ts).
+ * Law: where DuckDB would read a text differently from a column of the type, it does not read it.
+ */
+import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
+import { castList, castText, portable } from './cast-sql.ts'
+import { ConditionError, type Part, quoted } from './condition.ts'
+import type { ConditionBudget } from './condition-budget.ts'
+import {
+  doubleType,
+  elementOf,
+  filteredType,
+  instantType,
+  isList,
+  isNumber,
+  isScalar,
+  readsTextOtherwise,
+  textType,
+} from './filter-types.ts'
+import type { TextConstants } from './text-constants.ts'
+
+export class PartValues {
+  readonly #constants: TextConstants
+  readonly #budget: ConditionBudget
+
+  constructor(constants: TextConstants, budget: ConditionBudget) {
+    this.#constants = constants
+    this.#budget = budget
+  }
+
+  /** Returns parts that are compared. Text beside another type is read as a value of that type. */
+  compared(parts: readonly Part[]): readonly Part[] {
+    const target = targetOf(parts)
+    return target === undefined ? parts : parts.map((part) => this.#beside(part, target))
+  }
+
+  /** Returns a list and a value that it may contain. */
+  member(list: Part, value: Part): readonly Part[] {
+    if (!isList(list.type)) return [list, value]
+    const element = { ...list, type: elementOf(list.type) }
+    const target = targetOf([element, value])
+    if (target === undefined) return [list, value]
+    checkComparable(element, target)
+    return target === 'number'
+      ? [list, this.#beside(value, target)]
+      : [this.#beside(list, { ...target, depth: target.depth + 1 }), this.#beside(value, target)]
+  }
+
+  /** Returns parts of which one becomes the result, and its type. DuckDB makes everything text if one of them is text. */
+  combined(parts: readonly Part[]): { readonly parts: readonly Part[]; readonly type: Part['type'] } {
+    const target = targetOf(parts)
+    const other = parts.find(({ text, type }) => text === undefined && isScalar(type, 'VARCHAR', 'JSON'))
+    if (target === undefined || other !== undefined) {
+      return { parts, type: other?.type ?? target ?? (parts.some(({ text }) => text !== undefined) ? textType : 'unknown') }
+    }
+    return { parts: parts.map((part) => (part.text === undefined ? part : this.#beside(part, target))), type: target }
+  }
+
+  /** Returns the part as DuckDB's functions of time take it. */
+  instant(part: Part): Part {
+    return part.text === undefined ? part : this.constant(part.text, instantType)
+  }
+
+  cast(part: Part, to: ColumnType): Part {
+    if (part.text !== undefined) return this.constant(part.text, to)
+    const type = filteredType(to)
+    const read = readsTextOtherwise(type) ? this.#readFromText(part, type) : part
+    if (read !== part) return read
+    // In a row, a value that cannot be cast is NULL.
+    const printed = printType(type)
+    return { sql: (column) => `TRY_CAST(${part.sql(column)} AS ${printed})`, type }
+  }
+
+  /** Returns the value of a text constant, as a column of the type would read it. */
+  constant(text: string, to: ColumnType): Part {
+    const type = filteredType(to)
+    return { sql: this.#constants.valueOf(text, type), type }
+  }
+
+  #beside(part: Part, target: ColumnType | 'number'): Part {
+    const { text } = part
+    if (text === undefined) {
+      checkComparable(part, target)
+      return typeof target === 'object' && readsTextOtherwise(target) ? this.#readFromText(part, target) : part
+    }
+    if (target !== 'number') return this.constant(text, target)
+    // DuckDB decides which number it is.
+    this.#constants.valueOf(text, doubleType)
+    return part
+  }
+
+  /** Returns the part itself if it has no text in it. */
+  #readFromText(part: Part, type: ColumnType): Part {
+    const make = textReader(part.type, type)
+    if (make === undefined) return part
+    this.#budget.countTimeCast()
+    // A lambda evaluates the part once, however often the cast mentions it.
+    const body = make('x')
+    const sql: Part['sql'] = (column) => `list_transform([${part.sql(column)}], lambda x: ${body})[1]`
+    return { sql, type }
+  }
+}
+
+/** Returns the type that text is brought to; undefined if all parts are text. Lists of text come last. */
+function targetOf(parts: readonly Part[]): ColumnType | 'number' | undefined {
+  const types = parts.map(({ type }) => type).filter((type) => type !== 'unknown')
+  return (
+    // A date beside a timestamp is a timestamp.
+    types.find((type) => isScalar(type, 'TIMESTAMP')) ??
+    types.find((type) => type === 'number' || descriptorOf(type.scalar).acceptsAnyText !== true) ??
+    types.find((type) => isList(type))
+  )
+}
+
+/** Returns what makes SQL for a value of the type from SQL for text, JSON or a list of text; undefined for anything else. */
+function textReader(from: Part['type'], type: ColumnType): ((sql: string) => string) | undefined {
+  const isJson = isScalar(from, 'JSON')
+  if (isJson || isScalar(from, 'VARCHAR')) {
+    if (type.depth > 0) return (sql) => castList(isJson ? sql : `CAST(${sql} AS JSON)`, 'JSON', type)
+    return (sql) => portable(castText(isJson ? `json_extract_string(${sql}, '$')` : sql, type), type)
+  }
+  const isListOfText = isList(from) && descriptorOf(from.scalar).acceptsAnyText === true
+  return isListOfText && type.depth > 0 ? (sql) => castList(`to_json(${sql})`, 'JSON', type) : undefined
+}
+
+function checkComparable({ type, column }: Part, target: ColumnType | 'number'): void {
+  if (!isNumber(target) || !isScalar(type, 'VARCHAR')) return
+  const name = column === undefined ? undefined : quoted(column)
+  const what = name === undefined ? 'text' : `${name}, which is text,`
+  throw new ConditionError(
+    `compares ${what} with a number: write the number in quotes, or cast the text with CAST(${name ?? '…'} AS DOUBLE)`,
+  )
+}

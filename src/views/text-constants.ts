@@ -1,0 +1,50 @@
+/**
+ * Text constants of a condition that are values of another type.
+ *
+ * Law: a constant is read once, when the view is compiled, by the rules for columns. A text that is not a value is reported to the author.
+ */
+import type { Connection } from '#duckdb/database.ts'
+import { quoteLiteral } from '#duckdb/quote.ts'
+import { type ColumnType, printType, storedType } from '#model/types/column-type.ts'
+import { castList, castText, portable } from './cast-sql.ts'
+import { type Condition, ConditionError, quoted } from './condition.ts'
+import { readsTextOtherwise, textType } from './filter-types.ts'
+
+/** The values by text, as DuckDB prints them; undefined until they are read. */
+type Constants = { readonly type: ColumnType; readonly values: Map<string, string | undefined> }
+
+export class TextConstants {
+  readonly #byType = new Map<string, Constants>()
+
+  /** Returns SQL for the value. It is known after `read`. */
+  valueOf(text: string, type: ColumnType): Condition {
+    const printed = printType(type)
+    const { values } = this.#byType.get(printed) ?? { values: new Map() }
+    this.#byType.set(printed, { type, values: values.set(text, undefined) })
+    const stored = printType(storedType(type))
+    const isOwnForm = stored === printed && !readsTextOtherwise(type)
+    return () => `CAST(${quoteLiteral(isOwnForm ? text : (values.get(text) ?? ''))} AS ${stored})`
+  }
+
+  /** Throws ConditionError for a text that is not a value of its type. */
+  async read(connection: Connection, timeoutMs: number): Promise<void> {
+    for (const { type, values } of this.#byType.values()) {
+      const texts = [...values.keys()]
+      const given = texts.map((text, index) => `(${index}, ${quoteLiteral(text)})`).join(', ')
+      const sql = `SELECT CAST(${readSql('text', type)} AS VARCHAR) FROM (VALUES ${given}) AS given(number, text) ORDER BY number`
+      const { rows } = await connection.query(sql, { timeoutMs })
+      for (const [index, text] of texts.entries()) {
+        const value = rows[index]?.[0] ?? null
+        if (value === null) throw new ConditionError(`the text ${quoted(text)} is not of type ${printType(type)}`)
+        values.set(text, String(value))
+      }
+    }
+  }
+}
+
+/** SQL for the value of a text. A list may be in DuckDB's notation, which includes JSON. */
+function readSql(text: string, type: ColumnType): string {
+  if (type.depth === 0) return portable(castText(text, type), type)
+  if (!readsTextOtherwise(type)) return `TRY_CAST(${text} AS ${printType(storedType(type))})`
+  return castList(`to_json(TRY_CAST(${text} AS ${printType({ ...textType, depth: type.depth })}))`, 'JSON', type)
+}
