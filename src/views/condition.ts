@@ -11,6 +11,7 @@ export type ConditionColumn = { readonly name: string; readonly type: ColumnType
 export type Part = {
   readonly sql: Condition
   readonly type: PartType
+  readonly size: TextSize
   /** The text of a text constant. */
   readonly text?: string
   /** The name of the column that the part is. */
@@ -19,6 +20,9 @@ export type Part = {
 
 /** A number has no exact type here. The type of NULL and of an interval is unknown; no other part has an unknown type. */
 export type PartType = ColumnType | 'number' | 'unknown'
+
+/** The longest text that a part can be: a multiple of the record's values, and bytes. */
+export type TextSize = { readonly values: number; readonly bytes: number }
 
 /** The message continues a sentence about the condition, or names the offending part. */
 export class ConditionError extends Error {

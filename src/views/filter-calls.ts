@@ -1,16 +1,29 @@
 /** Prints calls of functions and operators in a condition. */
+import { quoteLiteral } from '#duckdb/quote.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { ConditionError, called, joined, listOf, type Node, objectOf, type Part, type PartType, quoted } from './condition.ts'
-import { textConstant } from './filter-constants.ts'
+import { type ConditionBudget, sizeOfReplaced } from './condition-budget.ts'
+import { integerConstant, textConstant } from './filter-constants.ts'
 import {
   allowedFunctions,
+  countGroups,
   expandedSize,
   type FunctionResult,
   type Pattern,
   patternFunctions,
   patternSql,
 } from './filter-functions.ts'
-import { arithmeticType, booleanType, instantType, isNumber, isScalar, listType, textType } from './filter-types.ts'
+import {
+  arithmeticType,
+  booleanType,
+  instantType,
+  isList,
+  isNumber,
+  isScalar,
+  listType,
+  sizeOf,
+  textType,
+} from './filter-types.ts'
 import type { PartValues } from './filter-values.ts'
 
 const arithmetic = new Set(['+', '-', '*', '/', '//', '%'])
@@ -18,6 +31,7 @@ const arithmetic = new Set(['+', '-', '*', '/', '//', '%'])
 export type CallContext = {
   readonly print: (node: unknown) => Part
   readonly values: PartValues
+  readonly budget: ConditionBudget
 }
 
 export function printCall(node: Node, context: CallContext): Part {
@@ -32,14 +46,18 @@ export function printCall(node: Node, context: CallContext): Part {
   const nodes = listOf(node['children'])
   const pattern = Object.hasOwn(patternFunctions, name) ? patternFunctions[name] : undefined
   if (pattern !== undefined) return printMatch(name, pattern, nodes, context)
+  if (name === 'regexp_extract') return printExtract(nodes, context)
   const parts = nodes.map(context.print)
   const isOperator = node['is_operator'] === true
   if (isOperator && arithmetic.has(name)) return printArithmetic(name, parts)
+  if (isOperator && name === '||') return printJoined(parts, joined(parts, ' || '), context)
   const result = isOperator ? undefined : allowedFunctions.get(name)
   if (result === undefined) {
     const kind = isOperator ? 'operator' : 'function'
     throw new ConditionError(`the ${kind} ${quoted(name)} is not allowed; docs/views.md lists those that are`)
   }
+  if (name === 'concat') return printJoined(parts, called(name, parts), context)
+  if (name === 'replace') return printReplaced(parts, context)
   return printFunction(name, result, parts, context)
 }
 
@@ -47,7 +65,7 @@ function printFunction(name: string, result: FunctionResult, parts: readonly Par
   // `position` has a syntax of its own.
   const printed = name === 'position' ? 'strpos' : name
   const part = (type: PartType, given: readonly Part[] = parts): Part => {
-    return { sql: called(printed, given), type }
+    return { sql: called(printed, given), type, size: sizeOf(type, given) }
   }
   switch (result) {
     case 'text':
@@ -93,7 +111,37 @@ function printArithmetic(name: string, parts: readonly Part[]): Part {
   }
   const [only] = parts
   const sql: Part['sql'] = parts.length === 1 && only ? (column) => `(${name} ${only.sql(column)})` : joined(parts, ` ${name} `)
-  return { sql, type }
+  return { sql, type, size: sizeOf(type, parts) }
+}
+
+function printJoined(parts: readonly Part[], sql: Part['sql'], { budget }: CallContext): Part {
+  if (parts.some(({ type }) => isList(type))) throw new ConditionError('|| and concat join texts, not lists')
+  const type = parts.find((part) => isScalar(part.type, 'BLOB'))?.type ?? textType
+  return { sql, type, size: budget.addText(sizeOf(type, parts)) }
+}
+
+function printReplaced(parts: readonly Part[], { budget }: CallContext): Part {
+  const [text, removed, inserted, ...others] = parts
+  if (text === undefined || removed === undefined || inserted === undefined || others.length > 0) {
+    throw new ConditionError("replace takes a text, the part to replace, and the new text, such as replace(code, '-', '')")
+  }
+  if (inserted.text === undefined) throw new ConditionError('the new text of replace must be a text constant')
+  const size = budget.addText(sizeOfReplaced(text.size, removed.text, inserted.text))
+  return { sql: called('replace', parts), type: textType, size }
+}
+
+function printExtract(nodes: readonly unknown[], { print }: CallContext): Part {
+  const [text, pattern, group, ...others] = nodes
+  const printedPattern = patternOf('regexp_extract', pattern)
+  const number = group === undefined ? 0n : integerConstant(group)
+  if (others.length > 0 || number === undefined || number < 0n || number > 9n) {
+    throw new ConditionError(`"regexp_extract" takes a text, a pattern, and the number of a group from 0 to 9`)
+  }
+  const groups = countGroups(printedPattern)
+  if (number > groups) throw new ConditionError(`the pattern of "regexp_extract" has ${groups} groups, not ${number}`)
+  const subject = print(text)
+  const sql: Part['sql'] = (column) => `regexp_extract(${subject.sql(column)}, ${quoteLiteral(printedPattern)}, ${number})`
+  return { sql, type: textType, size: sizeOf(textType, [subject]) }
 }
 
 /** LIKE and its kin: patterns are turned into functions that take linear time. */
@@ -109,6 +157,7 @@ function printMatch(name: string, kind: Pattern, [text, ...constants]: readonly 
   return {
     sql: (column) => patternSql(kind, subject.sql(column), printed, escapeWith),
     type: booleanType,
+    size: sizeOf(booleanType, []),
   }
 }
 

@@ -1,11 +1,11 @@
 /**
- * The functions that a condition may call: pure functions of one row that take time and memory linear in their arguments. Functions that
- * repeat, pad, replace or join text are therefore missing.
+ * The functions that a condition may call: pure functions of one row that take time and memory linear in their arguments. `concat`, `||`
+ * and `replace` make longer texts, which condition-budget.ts bounds. Functions that repeat or pad text are missing.
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
 
 const functionsByResult = {
-  text: ['lower', 'upper', 'trim', 'ltrim', 'rtrim', 'left', 'right', 'substring', 'substr'],
+  text: ['lower', 'upper', 'trim', 'ltrim', 'rtrim', 'left', 'right', 'substring', 'substr', 'concat', 'replace'],
   number: [
     ...['length', 'strlen', 'len', 'array_length', 'position', 'strpos', 'instr'],
     ...['abs', 'ceil', 'ceiling', 'floor', 'round', 'trunc', 'sign'],
@@ -78,6 +78,12 @@ export function patternSql(
 
 /** A character, a class, or a repetition with its bounds. */
 const regexToken = /\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|./gs
+
+/** Returns the number of groups that capture. */
+export function countGroups(pattern: string): number {
+  const opened = [...pattern.matchAll(regexToken)].filter(([token]) => token === '(')
+  return opened.filter(({ index }) => !/^\(\?(?!P?<)/.test(pattern.slice(index, index + 4))).length
+}
 
 /** Returns the number of parts of a regular expression with counted repetitions written out, as RE2 does: each part costs time at every character. */
 export function expandedSize(pattern: string): number {

@@ -17,6 +17,8 @@ import {
   isNumber,
   isScalar,
   readsTextOtherwise,
+  sizeOf,
+  textConstantSize,
   textType,
 } from './filter-types.ts'
 import type { TextConstants } from './text-constants.ts'
@@ -70,13 +72,13 @@ export class PartValues {
     if (read !== part) return read
     // In a row, a value that cannot be cast is NULL.
     const printed = printType(type)
-    return { sql: (column) => `TRY_CAST(${part.sql(column)} AS ${printed})`, type }
+    return { sql: (column) => `TRY_CAST(${part.sql(column)} AS ${printed})`, type, size: sizeOf(type, [part]) }
   }
 
   /** Returns the value of a text constant, as a column of the type would read it. */
   constant(text: string, to: ColumnType): Part {
     const type = filteredType(to)
-    return { sql: this.#constants.valueOf(text, type), type }
+    return { sql: this.#constants.valueOf(text, type), type, size: sizeOf(type, [{ size: textConstantSize(text) }]) }
   }
 
   #beside(part: Part, target: ColumnType | 'number'): Part {
@@ -99,7 +101,7 @@ export class PartValues {
     // A lambda evaluates the part once, however often the cast mentions it.
     const body = make('x')
     const sql: Part['sql'] = (column) => `list_transform([${part.sql(column)}], lambda x: ${body})[1]`
-    return { sql, type }
+    return { sql, type, size: sizeOf(type, [part]) }
   }
 }
 

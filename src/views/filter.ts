@@ -28,7 +28,17 @@ import type { ConditionBudget } from './condition-budget.ts'
 import { printCall } from './filter-calls.ts'
 import { printConstant, textConstant } from './filter-constants.ts'
 import { parseExpression } from './filter-parse.ts'
-import { booleanType, elementOf, filteredType, isList, isScalar, parseCastType, textType } from './filter-types.ts'
+import {
+  booleanType,
+  elementOf,
+  filteredType,
+  isList,
+  isScalar,
+  parseCastType,
+  sizeOf,
+  textConstantSize,
+  textType,
+} from './filter-types.ts'
 import { PartValues } from './filter-values.ts'
 import { TextConstants } from './text-constants.ts'
 
@@ -63,7 +73,7 @@ export async function parseCondition(
 ): Promise<Condition> {
   const expression = await parseExpression(connection, text, timeoutMs)
   const constants = new TextConstants()
-  const { sql } = new Printer(columns, new PartValues(constants, budget)).print(expression)
+  const { sql } = new Printer(columns, new PartValues(constants, budget), budget).print(expression)
   await constants.read(connection, timeoutMs)
   return sql
 }
@@ -71,10 +81,12 @@ export async function parseCondition(
 class Printer {
   readonly #columns: readonly ConditionColumn[]
   readonly #values: PartValues
+  readonly #budget: ConditionBudget
 
-  constructor(columns: readonly ConditionColumn[], values: PartValues) {
+  constructor(columns: readonly ConditionColumn[], values: PartValues, budget: ConditionBudget) {
     this.#columns = columns
     this.#values = values
+    this.#budget = budget
   }
 
   print(node: Node, depth = 0): Part {
@@ -106,7 +118,7 @@ class Printer {
       case 'OPERATOR':
         return this.#operator(String(node['type']), printAll(node['children']))
       case 'FUNCTION':
-        return printCall(node, { print, values: this.#values })
+        return printCall(node, { print, values: this.#values, budget: this.#budget })
       default:
         throw new ConditionError(
           disallowedMessages[String(node['class'])] ?? `${String(node['class']).toLowerCase()} is not allowed`,
@@ -118,10 +130,11 @@ class Printer {
     const index = names.length === 1 ? this.#columns.findIndex(({ name }) => name.toLowerCase() === names[0]?.toLowerCase()) : -1
     const { name, type } = this.#columns[index] ?? {}
     if (name === undefined) throw new ConditionError(`${quoted(names.join('.'))} is not a column of this view`)
-    if (type === undefined) return { sql: (column) => column(index), type: 'unknown', column: name }
+    const size = { values: 1, bytes: 0 }
+    if (type === undefined) return { sql: (column) => column(index), type: 'unknown', size, column: name }
     const filtered = filteredType(type)
     const sql: Condition = (column) => (filtered === type ? column(index) : `CAST(${column(index)} AS ${printType(filtered)})`)
-    return { sql, type: filtered, column: name }
+    return { sql, type: filtered, size, column: name }
   }
 
   #case(node: Node, print: (child: unknown) => Part): Part {
@@ -133,7 +146,7 @@ class Printer {
       const cases = conditions.map((condition, index) => `WHEN ${condition.sql(column)} THEN ${parts[index]?.sql(column)}`)
       return `CASE ${cases.join(' ')} ELSE ${parts.at(-1)?.sql(column)} END`
     }
-    return { sql, type }
+    return { sql, type, size: sizeOf(type, parts) }
   }
 
   #cast(node: Node, print: (child: unknown) => Part): Part {
@@ -161,12 +174,12 @@ class Printer {
       }
       case 'OPERATOR_COALESCE': {
         const { parts, type: combined } = this.#values.combined(children)
-        return { sql: called('coalesce', parts), type: combined }
+        return { sql: called('coalesce', parts), type: combined, size: sizeOf(combined, parts) }
       }
       case 'ARRAY_EXTRACT': {
         const item = itemType(first.type)
         const sql: Condition = (column) => `(${first.sql(column)})[${rest.map((each) => each.sql(column)).join(', ')}]`
-        return { sql, type: item }
+        return { sql, type: item, size: sizeOf(item, [first]) }
       }
       default:
         throw new ConditionError(`the operator ${type.toLowerCase().replace(/^operator_/, '')} is not allowed`)
@@ -174,10 +187,11 @@ class Printer {
   }
 }
 
-const nullPart: Part = { sql: fixed('NULL'), type: 'unknown' }
+const nothing = { values: 0, bytes: 0 }
+const nullPart: Part = { sql: fixed('NULL'), type: 'unknown', size: nothing }
 
 function truth(sql: Condition): Part {
-  return { sql, type: booleanType }
+  return { sql, type: booleanType, size: sizeOf(booleanType, []) }
 }
 
 function constantPart(node: Node): Part {
@@ -185,8 +199,8 @@ function constantPart(node: Node): Part {
   const sql = fixed(printConstant(value))
   if (value['is_null'] === true) return nullPart
   const text = textConstant(node)
-  if (text !== undefined) return { sql, type: textType, text }
-  return { sql, type: typeof value['value'] === 'boolean' ? booleanType : 'number' }
+  if (text !== undefined) return { sql, type: textType, size: textConstantSize(text), text }
+  return { sql, type: typeof value['value'] === 'boolean' ? booleanType : 'number', size: sizeOf('number', []) }
 }
 
 /** The type of an element of a list, or of a character of a text. */

@@ -135,6 +135,10 @@ const condition = fc.constantFrom(
   `${text} <> '7'`,
   `NOT (${first} IS NULL AND 1 = 1)`,
   `length(${text}) < 12`,
+  `${text} || '!' <> '7!'`,
+  `concat(${first}::VARCHAR, '-', ${text}) <> '7-7'`,
+  `replace(${text}, '0', '') <> '7'`,
+  `regexp_extract(${text}, '([0-9]+)[.-]', 1) = ''`,
   `${text}::TIMESTAMP IS NULL OR ${text}::TIMESTAMP >= '2024-01-01T00:00:00+05:30'`,
 )
 const definition = fc
