@@ -1,5 +1,4 @@
 import { join, resolve } from 'node:path'
-import { z } from 'zod'
 import { GiB, KiB, MiB } from './lib/bytes.ts'
 import { nearestName } from './lib/nearest-name.ts'
 import {
@@ -10,6 +9,9 @@ import {
   endpointUrl,
   integer,
   type ListenAddress,
+  matching,
+  OptionError,
+  type OptionType,
   optional,
   proxies,
   secret,
@@ -17,14 +19,13 @@ import {
   url,
 } from './lib/option-types.ts'
 import { UserError } from './lib/user-error.ts'
-import { apiKeyPattern } from './model/api-key.ts'
-import { Region } from './model/endpoint.ts'
+import { apiKeyPattern, regionPattern } from './model/patterns.ts'
 
 /**
  * All options: environment variable, type, default, bounds and help line. The configuration is read once and frozen.
  * `docs/configuration.md` is generated from this table.
  */
-type Option<T> = { readonly env: string; readonly help: string; readonly type: z.ZodType<T, string>; readonly default: string }
+type Option<T> = { readonly env: string; readonly help: string; readonly type: OptionType<T>; readonly default: string }
 
 const prefix = 'INLET_'
 
@@ -32,7 +33,7 @@ export const options = {
   dataDirectory: option(
     'INLET_DATA_DIR',
     './data',
-    text.transform((path) => resolve(path)),
+    (path) => resolve(path),
     'directory for everything that this installation stores on disk',
   ),
   logLevel: option(
@@ -82,7 +83,7 @@ export const options = {
   bootstrapApiKey: option(
     'INLET_BOOTSTRAP_API_KEY',
     '',
-    optional(z.string().regex(apiKeyPattern, 'must be ing_live_ and 32 letters or digits')),
+    optional(matching(apiKeyPattern, 'must be ing_live_ and 32 letters or digits')),
     'API key to create at startup, with all three scopes',
   ),
   apiRequestsPerMinute: option(
@@ -113,14 +114,17 @@ export const options = {
     'INLET_AWS_PRINCIPAL_ARN',
     '',
     optional(
-      z
-        .string()
-        .regex(/^arn:[a-z-]+:(iam|sts)::\d{12}:\S+$/, 'must be the ARN of an IAM user, a role, or the root of an account'),
+      matching(/^arn:[a-z-]+:(iam|sts)::\d{12}:\S+$/, 'must be the ARN of an IAM user, a role, or the root of an account'),
     ),
     'AWS identity of control and nodes, used in the `trust_policy` of destinations',
   ),
 
-  region: option('INLET_REGION', 'loc', Region, 'region code of this node'),
+  region: option(
+    'INLET_REGION',
+    'loc',
+    matching(regionPattern, 'must be a region code of three lowercase letters'),
+    'region code of this node',
+  ),
   controlUrl: option('INLET_CONTROL_URL', '', optional(url), 'URL of control, for nodes; empty: the control listen address'),
   nodeToken: option(
     'INLET_NODE_TOKEN',
@@ -137,7 +141,7 @@ export const options = {
   advertiseAddresses: option(
     'INLET_NODE_ADDRESSES',
     '127.0.0.1',
-    text.transform((list) => list.split(',').map((part) => part.trim())),
+    (list) => list.split(',').map((part) => part.trim()),
     'IP addresses of this node for DNS, separated by commas',
   ),
   ingestListen: option(
@@ -174,13 +178,13 @@ export const options = {
   tlsCertificateFile: option(
     'INLET_TLS_CERTIFICATE_FILE',
     '',
-    optional(text.transform((path) => resolve(path))),
+    optional((path) => resolve(path)),
     'PEM file with the certificate chain for ingest and MQTT, reloaded when it changes; empty: no TLS',
   ),
   tlsKeyFile: option(
     'INLET_TLS_KEY_FILE',
     '',
-    optional(text.transform((path) => resolve(path))),
+    optional((path) => resolve(path)),
     'PEM file with the private key of the certificate',
   ),
   diskBudgetBytes: option(
@@ -239,9 +243,12 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   const problems: string[] = []
   const values: Record<string, unknown> = {}
   for (const [name, { env, type, default: fallback }] of Object.entries(options)) {
-    const parsed = (type as z.ZodType).safeParse(from[env] || fallback)
-    if (parsed.success) values[name] = parsed.data
-    else problems.push(`${env}: ${parsed.error.issues.map((issue) => issue.message).join('; ')}`)
+    try {
+      values[name] = type(from[env] || fallback)
+    } catch (error) {
+      if (!(error instanceof OptionError)) throw error
+      problems.push(`${env}: ${error.message}`)
+    }
   }
   const known = new Set<string>(Object.values(options).map(({ env }) => env))
   for (const name of Object.keys(from)) {
@@ -302,6 +309,6 @@ function unknownOption(name: string, known: ReadonlySet<string>): string {
   return `${name}: unknown option${meant === undefined ? '' : `; did you mean ${prefix}${meant}?`}`
 }
 
-function option<T>(env: string, fallback: string, type: z.ZodType<T, string>, help: string): Option<T> {
+function option<T>(env: string, fallback: string, type: OptionType<T>, help: string): Option<T> {
   return { env, default: fallback, type, help }
 }

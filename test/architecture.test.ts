@@ -230,16 +230,16 @@ describe('the import table', () => {
 
 /** What an idle process takes grows with what it loads. Import a large library on demand if most installations do not need it. */
 describe('the third parties that an idle process loads', () => {
-  const everyProcess = ['cli/main.ts', 'config.ts', 'cli/serve/processes.ts']
-  const common = ['@stricli/core', 'pino', 'zod']
+  const everyProcess = ['cli/main.ts', 'config.ts', 'cli/serve/processes.ts', 'cli/serve/run-app.ts']
+  const common = ['@stricli/core', 'pino']
 
   test.each([
     { process: 'the supervisor', app: 'cli/serve/supervise.ts', parties: [] },
-    { process: 'delivery', app: 'delivery/app.ts', parties: ['@node-rs/crc32'] },
+    { process: 'delivery', app: 'delivery/app.ts', parties: ['@node-rs/crc32', 'zod'] },
     {
       process: 'ingest',
       app: 'ingest/app.ts',
-      parties: ['@node-rs/crc32', 'jose', 'lru-cache', 'mqtt-packet', 'prom-client', 'ws'],
+      parties: ['@node-rs/crc32', 'jose', 'lru-cache', 'mqtt-packet', 'prom-client', 'ws', 'zod'],
     },
     {
       process: 'control on SQLite',
@@ -258,6 +258,7 @@ describe('the third parties that an idle process loads', () => {
         'lru-cache',
         'prom-client',
         'yaml',
+        'zod',
       ],
     },
   ])('$process', ({ app, parties }) => {

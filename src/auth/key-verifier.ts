@@ -1,5 +1,6 @@
 import { AppError } from '#errors.ts'
-import { apiKeyPattern, type Principal } from '#model/api-key.ts'
+import type { Principal } from '#model/api-key.ts'
+import { apiKeyPattern } from '#model/patterns.ts'
 import type { SnapshotKey } from '#model/snapshot.ts'
 import { hashApiKey } from './secrets.ts'
 

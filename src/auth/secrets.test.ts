@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { apiKeyPattern } from '#model/api-key.ts'
+import { apiKeyPattern } from '#model/patterns.ts'
 import { apiKeyOf, hashApiKey, newApiKey, newExternalId, secretsEqual } from './secrets.ts'
 
 describe('newApiKey', () => {

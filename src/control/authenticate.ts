@@ -7,7 +7,8 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { AppError } from '#errors.ts'
 import { InvariantError, unreachable } from '#lib/assert.ts'
-import { apiKeyPattern, type Principal, type Scope } from '#model/api-key.ts'
+import type { Principal, Scope } from '#model/api-key.ts'
+import { apiKeyPattern } from '#model/patterns.ts'
 import { referencePrefix } from './reference-page.ts'
 
 /**

@@ -5,9 +5,9 @@
  * other, the previous certificate is still served.
  */
 import { readFile } from 'node:fs/promises'
-import { createSecureContext } from 'node:tls'
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { loadTls } from '#lib/http.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -95,7 +95,7 @@ async function read({ certificateFile, keyFile }: CertificateOptions): Promise<T
     readNamed('INLET_TLS_KEY_FILE', keyFile),
   ])
   try {
-    createSecureContext({ cert, key })
+    loadTls().createSecureContext({ cert, key })
   } catch (cause) {
     throw new UserError(
       `INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE must be a certificate and its key in PEM (${errorMessage(cause)})`,

@@ -5,7 +5,14 @@
  * `fetch`. That takes 10 MB of each process. So modules take the functions of `node:http` from here, and import only types.
  */
 export const http = process.getBuiltinModule('node:http')
-const https = process.getBuiltinModule('node:https')
+
+/** Loaded on demand: 4 MB that a process without a certificate or a remote server does not need. */
+export const loadHttps = () => process.getBuiltinModule('node:https')
+
+export const loadTls = () => process.getBuiltinModule('node:tls')
+
+/** The client for a URL. */
+export const clientOf = (url: string) => (url.startsWith('https:') ? loadHttps() : http)
 
 export type HttpRequest = {
   readonly method: string
@@ -19,8 +26,7 @@ export type HttpResponse = { readonly status: number; readonly body: Buffer }
 /** Sends a request and reads the whole response. Rejects if the connection fails or the signal aborts. Does not follow redirects. */
 export function exchange(url: string, { method, headers, body, signal }: HttpRequest): Promise<HttpResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>()
-  const { request } = url.startsWith('https:') ? https : http
-  const outgoing = request(url, { method, headers, signal })
+  const outgoing = clientOf(url).request(url, { method, headers, signal })
   outgoing.once('error', reject)
   outgoing.once('response', (response) => {
     const chunks: Buffer[] = []

@@ -7,9 +7,6 @@ export const scopes = ['ingest', 'metrics', 'admin'] as const
 export const Scope = z.enum(scopes)
 export type Scope = z.infer<typeof Scope>
 
-/** `ing_live_` and 32 base62 characters. */
-export const apiKeyPattern = /^ing_live_[0-9A-Za-z]{32}$/
-
 /** An API key as the API returns it. The secret is returned once, at creation; only its SHA-256 is stored. */
 export const ApiKey = z.object({
   id: Id,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { DestinationStatus } from './destination.ts'
 import { Id } from './id.ts'
 import { mqttLimits, segmentLimits } from './limits.ts'
+import { regionPattern } from './patterns.ts'
 import { lineOfText } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
@@ -26,7 +27,7 @@ export function keepRecords(formats: readonly OutputFormat[]): boolean {
 
 export const Region = z
   .string()
-  .regex(/^[a-z]{3}$/, 'must be a region code of three lowercase letters')
+  .regex(regionPattern, 'must be a region code of three lowercase letters')
   .meta({ examples: ['fra'] })
 
 const Name = lineOfText(128)

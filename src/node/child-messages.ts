@@ -1,5 +1,4 @@
 /** What a supervisor and its children tell each other. */
-import { z } from 'zod'
 
 /** In the environment of each child. A channel alone does not say whose child it is: other programs that start Node open one as well. */
 export const supervisedEnvironment = { SUPERVISED_BY: 'inlet' } as const
@@ -9,15 +8,25 @@ export function isSupervised({ SUPERVISED_BY }: Readonly<Record<string, string |
 }
 
 /** From a child, once: it has started, or it cannot start for this reason. Any other message is for the owner of the supervisor. */
-export const ChildReport = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('ready') }),
-  z.object({ type: z.literal('failed'), reason: z.string() }),
-])
-export type ChildReport = z.infer<typeof ChildReport>
+export type ChildReport = { readonly type: 'ready' } | { readonly type: 'failed'; readonly reason: string }
+
+export function readChildReport(message: unknown): ChildReport | undefined {
+  const { type, reason } = fieldsOf(message)
+  if (type === 'ready') return { type }
+  return type === 'failed' && typeof reason === 'string' ? { type, reason } : undefined
+}
 
 /**
  * To a child. Until `start` it only loads its code. `stop` is not a signal, because children ignore signals: service managers and
  * terminals send them to all processes at once.
  */
-export const SupervisorMessage = z.object({ type: z.enum(['start', 'stop']) })
-export type SupervisorMessage = z.infer<typeof SupervisorMessage>
+export type SupervisorMessage = { readonly type: 'start' | 'stop' }
+
+export function isMessage(message: unknown, type: SupervisorMessage['type']): boolean {
+  return fieldsOf(message)['type'] === type
+}
+
+/** The fields of a message, none if it is not an object. */
+export function fieldsOf(message: unknown): Readonly<Record<string, unknown>> {
+  return typeof message === 'object' && message !== null ? { ...message } : {}
+}

@@ -5,13 +5,14 @@
  * Law: the id and the log belong together. A log is never used under another id than the one that its segments were written under: its
  * delivered segments would not be recognised, and would be committed a second time. So a log that was used never gets an id silently.
  */
+import { randomUUID } from 'node:crypto'
 import { basename, dirname } from 'node:path'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { systemFiles, writeDurably } from '#lib/files.ts'
 import { readOrCreate, readTrimmed } from '#lib/read-or-create.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
-import { Id, newId } from '#model/id.ts'
+import { isUuid } from '#lib/uuid.ts'
 
 export type IdentityPaths = {
   /** The id of the node. */
@@ -49,10 +50,10 @@ export async function readOrCreateNodeId(paths: IdentityPaths): Promise<string> 
       `the log in ${log} was written before, and it is not known by which node: ${lost}. ${capitalized}, or move the log away to start without it`,
     )
   }
-  const id = await readOrCreate(nodeId, newId)
+  const id = await readOrCreate(nodeId, randomUUID)
   // Created before the log has a segment, so a log of this node always has its id.
   await readOrCreate(walNodeId, () => id)
-  return Id.parse(id)
+  return id.toLowerCase()
 }
 
 /**
@@ -64,15 +65,15 @@ export async function adoptWal(paths: AdoptPaths, logger: Logger): Promise<void>
   using _ingest = lockExclusively(ingestLock)
   using _delivery = lockExclusively(deliveryLock)
   const [own, owner] = [await readTrimmed(nodeId), await readTrimmed(walNodeId)]
-  if (Id.safeParse(owner).success) {
+  if (isUuid(owner)) {
     if (own === owner) return
     await writeDurably(systemFiles, nodeId, Buffer.from(`${owner}\n`))
     logger.warn({ before: own ?? null, now: owner }, 'log adopted: the node continues under the id that the log belongs to')
     return
   }
   if (owner === undefined && !(await isLogUsed(paths))) return
-  const isNew = !Id.safeParse(own).success
-  const id = isNew ? newId() : own
+  const isNew = !isUuid(own)
+  const id = isNew ? randomUUID() : own
   if (isNew) await writeDurably(systemFiles, nodeId, Buffer.from(`${id}\n`))
   await writeDurably(systemFiles, walNodeId, Buffer.from(`${id}\n`))
   const taken = isNew
@@ -102,6 +103,6 @@ function adoptingInstead({ nodeId }: IdentityPaths, known: string | undefined, i
 /** Throws UserError if there is something else in the file. */
 async function readId(path: string, remedy: string): Promise<string | undefined> {
   const text = await readTrimmed(path)
-  if (text === undefined || Id.safeParse(text).success) return text
+  if (text === undefined || isUuid(text)) return text
   throw new UserError(`${path} ${text === '' ? 'is empty' : 'is not the id of a node'}: restore it, or ${remedy}`)
 }

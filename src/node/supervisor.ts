@@ -5,7 +5,7 @@ import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
-import { ChildReport, type SupervisorMessage } from './child-messages.ts'
+import { readChildReport, type SupervisorMessage } from './child-messages.ts'
 
 /** A run this long counts as healthy: the next crash starts the back-off again from its minimum. */
 const healthyRunMs = 30_000
@@ -131,7 +131,7 @@ export class Supervisor implements Service {
       () => undefined,
     )
     child.on('message', (message) => {
-      const report = ChildReport.safeParse(message).data
+      const report = readChildReport(message)
       if (report?.type === 'ready') onReady()
       else if (report?.type === 'failed') reason = report.reason
       else spec.onMessage?.(message)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { hashApiKey } from '#auth/secrets.ts'
 import { readConfig } from '#config.ts'
-import { apiKeyPattern } from '#model/api-key.ts'
+import { apiKeyPattern } from '#model/patterns.ts'
 import { findApiKeyByHash, listApiKeys } from '#store/api-keys.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { runCli } from '../support/cli.ts'

@@ -3,7 +3,7 @@ import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { IdleTrimmer } from '#lib/idle-trimmer.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { type ChildReport, SupervisorMessage } from '#node/child-messages.ts'
+import { type ChildReport, isMessage } from '#node/child-messages.ts'
 import { startProblem } from './start-problem.ts'
 import { stopRequest } from './stop-request.ts'
 
@@ -83,7 +83,7 @@ export async function runApp(options: RunAppOptions): Promise<number> {
 function startPermission(): Promise<boolean> {
   return new Promise((resolve) => {
     process.on('message', (message) => {
-      if (SupervisorMessage.safeParse(message).data?.type === 'start') resolve(true)
+      if (isMessage(message, 'start')) resolve(true)
     })
   })
 }

@@ -7,7 +7,7 @@
  */
 import type { EventEmitter } from 'node:events'
 import type { Clock } from '#lib/clock.ts'
-import { SupervisorMessage } from '#node/child-messages.ts'
+import { isMessage } from '#node/child-messages.ts'
 
 /** Signals within this time are one request. */
 const sameRequestMs = 1_000
@@ -53,7 +53,7 @@ export function stopRequest({
   source.on('SIGINT', () => onSignal('SIGINT'))
   source.on('SIGHUP', onHangUp)
   source.on('message', (message) => {
-    if (SupervisorMessage.safeParse(message).data?.type === 'stop') resolve('stopped by the supervisor')
+    if (isMessage(message, 'stop')) resolve('stopped by the supervisor')
   })
   source.on('disconnect', () => resolve('supervisor exited'))
   if (npmPid !== undefined) {

@@ -1,15 +1,15 @@
-import { request as requestHttps } from 'node:https'
+import type { RequestOptions } from 'node:https'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { type Config, httpUrl } from '#config.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
-import { http } from '#lib/http.ts'
+import { clientOf } from '#lib/http.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import { supervisedEnvironment } from '#node/child-messages.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
 import { formatBanner, ingestUrl } from './banner.ts'
-import { Bootstrapped } from './bootstrapped.ts'
+import { type Bootstrapped, readBootstrapped } from './bootstrapped.ts'
 import type { App } from './run-app.ts'
 
 export type ChildName = 'control' | 'delivery' | 'ingest'
@@ -58,7 +58,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
         ...supervisedEnvironment,
       },
       onMessage: (message) => {
-        bootstrapped = Bootstrapped.safeParse(message).data ?? bootstrapped
+        bootstrapped = readBootstrapped(message) ?? bootstrapped
       },
     }),
   )
@@ -104,9 +104,7 @@ async function isReady(url: string, signal: AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const options = { agent: false, signal: AbortSignal.any([signal, AbortSignal.timeout(readyTimeoutMs)]) }
   // This process started the server and sends it no secret, so its certificate need not match the address.
-  const request = url.startsWith('https:')
-    ? requestHttps(`${url}/readyz`, { ...options, rejectUnauthorized: false })
-    : http.request(`${url}/readyz`, options)
+  const request = clientOf(url).request(`${url}/readyz`, { ...options, rejectUnauthorized: false } as RequestOptions)
   request.on('response', (response) => {
     response.resume()
     resolve(response.statusCode === 200)

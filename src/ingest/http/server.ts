@@ -6,12 +6,11 @@
  * Law: after `stop` nothing is accepted. Every accepted request got a response, or its connection was closed.
  */
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
-import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import { AppError } from '#errors.ts'
 import { errorCode } from '#lib/files.ts'
-import { http } from '#lib/http.ts'
+import { http, loadHttps } from '#lib/http.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -244,7 +243,7 @@ function isRead(method: string | undefined): boolean {
 }
 
 function secureServer(certificate: Certificate, settings: ServerOptions): Server {
-  const server = createSecureServer({ ...certificate.options, ...settings })
+  const server = loadHttps().createServer({ ...certificate.options, ...settings })
   certificate.subscribe((options) => server.setSecureContext(options))
   return server
 }

@@ -4,8 +4,9 @@
  * Law: after `stop` nothing is accepted. All received messages are durable, or their connection was closed without an acknowledgement.
  */
 import { createServer, type Server, type Socket } from 'node:net'
-import { createServer as createSecureServer, type Server as SecureServer, type TLSSocket } from 'node:tls'
+import type { Server as SecureServer, TLSSocket } from 'node:tls'
 import type { Clock } from '#lib/clock.ts'
+import { loadTls } from '#lib/http.ts'
 import type { Service } from '#lib/service.ts'
 import type { Certificate } from '../certificate.ts'
 import type { ConnectionBudget } from '../connection-budget.ts'
@@ -53,7 +54,7 @@ export class MqttServer implements Service {
     const server =
       certificate === undefined
         ? createServer((socket) => this.#open(socket, undefined))
-        : createSecureServer(certificate.options, (socket: TLSSocket) => this.#open(socket, socket.servername || undefined))
+        : loadTls().createServer(certificate.options, (socket: TLSSocket) => this.#open(socket, socket.servername || undefined))
     if (certificate !== undefined) certificate.subscribe((options) => (server as SecureServer).setSecureContext(options))
     // Node reports a handshake that failed or took too long, but leaves the connection open.
     server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
