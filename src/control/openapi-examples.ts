@@ -139,6 +139,7 @@ const attachment = { is_required: false, activated_at: at, canary_start_ts: null
 const binding = {
   id: ids.binding,
   endpoint_id: ids.endpoint,
+  endpoint_name: 'checkout events',
   view_id: ids.view,
   view_name: 'orders',
   view_version: 1,

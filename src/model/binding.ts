@@ -15,6 +15,7 @@ export type AttachView = z.infer<typeof AttachView>
 export const Binding = z.object({
   id: Id,
   endpoint_id: Id,
+  endpoint_name: z.string(),
   view_id: Id,
   view_name: z.string(),
   view_version: z.int(),

@@ -5,6 +5,7 @@ import { bindingLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
+import { endpointName } from './endpoint-name.ts'
 import { getEndpoint } from './endpoints.ts'
 import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
@@ -32,7 +33,7 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
     .where('account_id', '=', account_id)
     .where('id', '=', view_id)
     .where('status', '=', 'published')
-    .returning(['name as view_name', 'version as view_version'])
+    .returning('id')
     .executeTakeFirst()
   if (view === undefined) throw await explainNotAttachable(db, account_id, view_id)
   const row = {
@@ -48,7 +49,7 @@ export async function insertBinding(db: ChangeTx, account_id: string, binding: N
     unique: new AppError('view_already_attached', 'the view is already attached to this endpoint'),
   })
   await touchEndpoint(db, endpoint_id)
-  return toBinding({ ...row, ...view })
+  return toBinding(await select(db).where('bindings.id', '=', id).executeTakeFirstOrThrow())
 }
 
 /** Returns the bindings of one endpoint, active and detached, newest first. The caller checks that the endpoint exists. */
@@ -126,8 +127,10 @@ function select(db: Db) {
   return db
     .selectFrom('bindings')
     .innerJoin('views', 'views.id', 'bindings.view_id')
+    .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
     .selectAll('bindings')
     .select(['views.name as view_name', 'views.version as view_version'])
+    .select(endpointName.as('endpoint_name'))
 }
 
 function selectNewestFirst(db: Db, account_id: string, endpoint_id: string) {
@@ -138,10 +141,13 @@ function selectNewestFirst(db: Db, account_id: string, endpoint_id: string) {
     .orderBy('bindings.id')
 }
 
-function toBinding(row: Database['bindings'] & { view_name: string; view_version: number }): Binding {
+type Row = Database['bindings'] & { view_name: string; view_version: number; endpoint_name: string }
+
+function toBinding(row: Row): Binding {
   return {
     id: row.id,
     endpoint_id: row.endpoint_id,
+    endpoint_name: row.endpoint_name,
     view_id: row.view_id,
     view_name: row.view_name,
     view_version: row.view_version,

@@ -21,9 +21,11 @@ async function attachable() {
 describe('POST /v1/endpoints/{endpoint_id}/views', () => {
   test('201 is active, optional and without a canary by default', async () => {
     const { account, view, endpoint, path } = await attachable()
+    await account.patch(`/v1/endpoints/${endpoint.id}`, { name: 'checkout' })
     expect(await account.post(path, { view_id: view.id })).toMatchObject({
       status: 201,
       body: {
+        endpoint_name: 'checkout',
         ...{ endpoint_id: endpoint.id, view_id: view.id, view_name: 'events', view_version: 1, is_required: false },
         ...{ status: 'active', deactivated_at: null, canary_start_ts: null, activated_by: `key:${account.key_id}` },
       },
