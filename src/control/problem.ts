@@ -11,7 +11,7 @@ import { AppError, type ErrorCode, errorTable, type FieldError, toProblem } from
 import { MiB } from '#lib/bytes.ts'
 import { http } from '#lib/http.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { parseFields } from '#model/field-errors.ts'
+import { parseFields, summarize } from '#model/field-errors.ts'
 import { previewLimits } from '#model/limits.ts'
 import { databaseErrorKind } from '#store/database-error.ts'
 import { controlLimits } from './limits.ts'
@@ -26,20 +26,13 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
     const { value, errors } = parseFields(schema, input ?? undefined)
     if (errors === undefined) return { value }
     if (httpPart === 'params') return { error: new AppError('not_found', 'no resource has this id') }
-    return { error: invalid(errors.map(nameBody)) }
+    const named = errors.map(nameBody)
+    return { error: new AppError('validation_error', summarize(named), { errors: named }) }
   }
 
 /** An empty path stands for the whole body. */
 function nameBody(error: FieldError): FieldError {
   return error.path === '' ? { ...error, message: `the body ${error.message}` } : error
-}
-
-function invalid(errors: readonly FieldError[]): AppError {
-  const [first] = errors
-  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
-  const detail =
-    first === undefined ? 'the request is not valid' : `${first.path === '' ? '' : `${first.path}: `}${first.message}${more}`
-  return new AppError('validation_error', detail, { errors })
 }
 
 export type ProblemOptions = { readonly baseUrl: string; readonly logger: Logger }

@@ -11,6 +11,7 @@ import { type FastifyInstance, type FastifyPluginAsync, type FastifyRequest, fas
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { Histogram, type Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
+import { explainJsonError } from '#lib/json.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { authenticate, type Credentials, requireScopes } from './authenticate.ts'
 import { controlLimits } from './limits.ts'
@@ -210,7 +211,7 @@ function parseJson(app: FastifyInstance): void {
     try {
       return JSON.parse(body.toString('utf8'))
     } catch (error) {
-      throw malformed(`is not valid JSON: ${error instanceof Error ? error.message : String(error)}`)
+      throw malformed(`is not valid JSON: ${explainJsonError(error)}`)
     }
   })
 }

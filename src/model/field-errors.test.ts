@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { parseFields } from './field-errors.ts'
+import { parseFields, summarize } from './field-errors.ts'
 import { lineOfText } from './text.ts'
 import { TimestampInput } from './timestamp.ts'
 
@@ -28,6 +28,18 @@ const messagesFor = (input: object) =>
 describe('parseFields', () => {
   test('returns the value, with defaults', () => {
     expect(parseFields(schema, { name: 'a' })).toEqual({ value: { name: 'a', count: 3, on: null } })
+  })
+
+  test('reports a message once, also if a value breaks several rules', () => {
+    const Rule = z.strictObject({ size: z.int('must be small').max(1, 'must be small') })
+    expect(parseFields(Rule, { size: 1e300 }).errors).toEqual([{ path: 'size', message: 'must be small (example: 1)' }])
+  })
+
+  test('are summarized by the first and the number of the others', () => {
+    const error = { path: 'size', message: 'must be small' }
+    expect(summarize([error])).toBe('size: must be small')
+    expect(summarize([error, error])).toBe('size: must be small (and 1 more)')
+    expect(summarize([{ ...error, path: '' }])).toBe('must be small')
   })
 
   test.each([

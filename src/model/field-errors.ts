@@ -18,7 +18,16 @@ export function parseFields<T>(schema: z.ZodType<T>, input: unknown): ParsedFiel
   const parsed = schema.safeParse(input, { error: () => unworded, reportInput: true })
   if (parsed.success) return { value: parsed.data }
   const expectation = Expectation.of(schema)
-  return { errors: parsed.error.issues.flatMap((issue) => toFieldErrors(issue, [], expectation)) }
+  const errors = parsed.error.issues.flatMap((issue) => toFieldErrors(issue, [], expectation))
+  // A value may break several rules that one message describes.
+  return { errors: [...new Map(errors.map((error) => [`${error.path} ${error.message}`, error])).values()] }
+}
+
+/** Returns the first error, and how many more there are. */
+export function summarize([first, ...more]: readonly FieldError[]): string {
+  if (first === undefined) return ''
+  const count = more.length === 0 ? '' : ` (and ${more.length} more)`
+  return `${first.path === '' ? '' : `${first.path}: `}${first.message}${count}`
 }
 
 function toFieldErrors(

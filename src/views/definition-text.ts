@@ -7,6 +7,7 @@
  */
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, Lexer, LineCounter, type Node, parseDocument } from 'yaml'
 import { AppError, type FieldError } from '#errors.ts'
+import { explainJsonError } from '#lib/json.ts'
 import type { DefinitionFormat } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
 
@@ -55,7 +56,7 @@ function parseJson(text: string): unknown {
     const message = error instanceof Error ? error.message : String(error)
     const at = /\(line (\d+) column (\d+)\)/.exec(message)
     throw unreadable(
-      `is not valid JSON: ${message} (${hint})`,
+      `is not valid JSON: ${explainJsonError(error)} (${hint})`,
       at === null ? undefined : { line: Number(at[1]), column: Number(at[2]) },
     )
   }

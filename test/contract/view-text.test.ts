@@ -99,6 +99,8 @@ describe('a definition as text', () => {
     expect(await refused('columns:\n  - {name: a, type: DATE, path: $.a}\n  - {name: A, type: DATE, path: $.a}\n')).toMatchObject(
       [{ path: 'definition.columns.1.name', line: 3, column: 12 }],
     )
+    const wrong = await post('columns:\n  - {name: a, type: DATES, path: $.a}\n')
+    expect(wrong.body.detail).toMatch(/^definition\.columns\.0\.type: unknown type/)
     expect(await refused('columns: "')).toMatchObject([{ path: 'definition', line: 1, column: 11 }])
     expect(await refused('- 1')).toMatchObject([{ path: 'definition', line: 1, column: 1 }])
     expect(await refused('')).toMatchObject([{ path: 'definition', line: 1, column: 1 }])

@@ -1,7 +1,7 @@
 /** Definitions in requests: an object or text. */
 import { AppError } from '#errors.ts'
 import { Definition, type DefinitionFormat, type DefinitionInput } from '#model/definition.ts'
-import { parseFields } from '#model/field-errors.ts'
+import { parseFields, summarize } from '#model/field-errors.ts'
 import { parseDefinitionText } from '#views/definition-text.ts'
 
 /**
@@ -29,6 +29,6 @@ export async function withDefinition<T>(
       path: path === '' ? 'definition' : `definition.${path}`,
       ...rest,
     }))
-    throw new AppError(error.code, error.message, { cause: error, ...(errors === undefined ? {} : { errors }) })
+    throw new AppError(error.code, summarize(errors ?? []), { cause: error, ...(errors === undefined ? {} : { errors }) })
   }
 }
