@@ -331,6 +331,7 @@ export const examples: Readonly<Record<string, Example>> = {
         { name: 'amount', type: 'DOUBLE', nullCount: 0, totalCount: 1, nullRate: 0, sampleValues: [12.5] },
       ],
       rowCount: 1,
+      counts: { processed: 2, accepted: 1, dropped: 0, dlq: 1, failed: 0 },
       compiledSql: 'SELECT value_0 AS event_type, …',
       warnings: [],
       errors: [

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { KiB } from '#lib/bytes.ts'
 import { type Definition, DefinitionFormat, DefinitionInput } from './definition.ts'
 import { previewLimits } from './limits.ts'
+import { ViewCounts } from './view-metrics.ts'
 
 const Sample = z
   .string()
@@ -56,6 +57,9 @@ export const PreviewResult = z.object({
   rows: z.array(Row).meta({ description: 'rows of the accepted samples, in their order' }),
   columns: z.array(PreviewColumn),
   rowCount: z.int(),
+  counts: ViewCounts.meta({
+    description: 'how many samples have which outcome; `failed`: all, if the preview failed as a whole',
+  }),
   compiledSql: z.string(),
   warnings: z.array(PreviewIssue),
   errors: z.array(PreviewIssue),

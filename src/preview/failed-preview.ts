@@ -1,9 +1,10 @@
 /** Apart from preview.ts, so that control, which starts the workers, loads neither DuckDB nor the compiler. */
 import type { PreviewIssue, TriedView } from '#model/preview.ts'
+import { failedCounts } from '#model/view-metrics.ts'
 
-/** The result of a preview that failed as a whole. */
-export function failedPreview(error: PreviewIssue): TriedView {
-  return { success: false, rows: [], columns: [], rowCount: 0, warnings: [], errors: [error] }
+/** The result of a preview that failed as a whole on that many samples. */
+export function failedPreview(error: PreviewIssue, samples: number): TriedView {
+  return { success: false, rows: [], columns: [], rowCount: 0, counts: failedCounts(samples), warnings: [], errors: [error] }
 }
 
 export function timeoutIssue(limitMs: number): PreviewIssue {

@@ -76,7 +76,7 @@ export class PreviewWorkers implements Service {
     const { reply, elapsedMs } = await this.#ask({ preview }, account, signal)
     if ('result' in reply) return reply.result
     const error = 'timedOutAfterMs' in reply ? timeoutIssue(reply.timedOutAfterMs) : processFailed
-    return { ...failedPreview(error), compiledSql: '', executionTimeMs: toMicroseconds(elapsedMs) }
+    return { ...failedPreview(error, preview.samples.length), compiledSql: '', executionTimeMs: toMicroseconds(elapsedMs) }
   }
 
   /** Throws validation_error for samples that cannot be read, unavailable after waiting too long, and the signal's reason. */

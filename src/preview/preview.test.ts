@@ -147,6 +147,7 @@ describe('a preview', () => {
     const columns = [column('a', 'VARCHAR'), column('n', 'INTEGER')]
     const dropped = await preview(columns, [{ a: 'x', n: 1 }, { a: 'x' }], ["a = 'x'", 'n > 5'])
     expect(dropped).toMatchObject({ success: true, rowCount: 0, rows: [] })
+    expect(dropped.counts).toEqual({ processed: 2, accepted: 0, dropped: 2, dlq: 0, failed: 0 })
     expect(codes(dropped.warnings)).toEqual([[null, null, 'filter_keeps_nothing']])
     expect(dropped.warnings[0]?.message).toContain('for 1 of them they are unknown')
     const kept = await preview(columns, [{ a: 'x', n: 9 }, { a: 'x' }], ['n > 5'])
@@ -172,6 +173,7 @@ describe('a preview', () => {
       1,
     )
     expect(result).toMatchObject({ success: false, rows: [], errors: [{ sample_index: null, code: 'timeout' }] })
+    expect(result.counts).toEqual({ processed: 100, accepted: 0, dropped: 0, dlq: 0, failed: 100 })
     expect(result.compiledSql).toMatch(/^SELECT/)
     expect(result.executionTimeMs).toBeGreaterThanOrEqual(1)
   })

@@ -41,6 +41,7 @@ export async function tryView(
   try {
     const { decided, errors } = await decideSamples(view, samples, { nowMs: clock.now(), statement })
     const accepted = decided.filter(({ verdict }) => verdict === verdicts.accepted)
+    const dropped = decided.filter(({ verdict }) => verdict === verdicts.filteredOut || verdict === verdicts.filterUnknown)
     const { columns } = view
     const valuesOf = (index: number) => accepted.map(({ values }) => values[index] ?? null)
     return {
@@ -48,11 +49,12 @@ export async function tryView(
       rows: accepted.map(({ values }) => Object.fromEntries(columns.map(({ name }, index) => [name, values[index] ?? null]))),
       columns: columns.map((column, index) => columnStatistics(column, valuesOf(index))),
       rowCount: accepted.length,
+      counts: { processed: samples.length, accepted: accepted.length, dropped: dropped.length, dlq: errors.length, failed: 0 },
       warnings: warningsOf(columns, decided),
       errors: [...errors],
     }
   } catch (error) {
-    return failedPreview(toIssue(error, limitMs))
+    return failedPreview(toIssue(error, limitMs), samples.length)
   }
 }
 

@@ -47,6 +47,7 @@ describe('POST /v1/views/preview', () => {
             { name: 'event', type: 'VARCHAR', nullCount: 0, totalCount: 2, nullRate: 0, sampleValues: ['a', 'b'] },
             { name: 'amount', type: 'DOUBLE', nullCount: 1, totalCount: 2, nullRate: 0.5, sampleValues: [1.5] },
           ],
+          counts: { processed: 4, accepted: 2, dropped: 1, dlq: 1, failed: 0 },
           errors: [{ sample_index: 2, column: 'event', code: 'missing_required' }],
           warnings: [{ sample_index: 3, column: 'amount', code: 'cast_failed' }],
         },
