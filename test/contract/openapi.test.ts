@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
+import type { z } from 'zod'
 import { useControl } from '../support/control.ts'
 import { describedBy, toValidator } from '../support/described.ts'
 
@@ -86,6 +87,14 @@ describe('the description', () => {
 
   test('has an example of every body, valid by its schema', async () => {
     const { body, operations } = await described()
+    // Every operation has the same errors.
+    const validators = new Map<string, z.ZodType>()
+    const validatorOf = (schema: object) => {
+      const key = JSON.stringify(schema)
+      const validator = validators.get(key) ?? toValidator(schema, body)
+      validators.set(key, validator)
+      return validator
+    }
     const check = (name: string, content: Content | undefined) => {
       for (const { schema, example, examples } of Object.values(content ?? {})) {
         const given =
@@ -93,7 +102,7 @@ describe('the description', () => {
         expect(given.length, name).toBeGreaterThan(0)
         for (const value of given) {
           expect(value, name).toBeDefined()
-          expect(toValidator(schema, body).safeParse(value).error, `${name}: ${JSON.stringify(value)}`).toBeUndefined()
+          expect(validatorOf(schema).safeParse(value).error, `${name}: ${JSON.stringify(value)}`).toBeUndefined()
         }
       }
     }
