@@ -50,6 +50,6 @@ export async function revokeKey(this: CliContext, { account }: KeyFlags, id: str
 }
 
 async function findAccountId(store: Store, id: string | undefined): Promise<string> {
-  const account = id === undefined ? await getFirstAccount(store) : await getAccount(store.db, id)
+  const account = id === undefined ? await getFirstAccount(store) : await getAccount(store.db, id.toLowerCase())
   return account.id
 }

@@ -29,7 +29,8 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
 }
 
 function id(option: string, text: string | undefined): string | undefined {
-  if (text === undefined || Id.safeParse(text).success) return text
+  const { data } = Id.safeParse(text)
+  if (text === undefined || data !== undefined) return data
   throw new UsageError(`--${option}: must be an id, not ${JSON.stringify(text)}`)
 }
 
