@@ -47,7 +47,7 @@ async function describeTypedRows(bucket: string, paths: readonly string[], width
   const count = await queryParquet({ directories: [bucket], sql: `SELECT count(*) FROM ${from}` })
   const sample = await queryParquet({ directories: [bucket], sql: `SELECT * FROM ${from} USING SAMPLE 8 ROWS (reservoir, 7)` })
   return [
-    `Typed Parquet: ${formatNumber(count.rows[0]?.[0])} rows in ${paths.length} files, 8 of them`,
+    `Typed Parquet: ${formatNumber(count.rows[0]?.[0])} rows in ${countFiles(paths)}, 8 of them`,
     '',
     formatTable(sample.columns, sample.rows, { width }),
     '',
@@ -56,7 +56,7 @@ async function describeTypedRows(bucket: string, paths: readonly string[], width
 
 async function describeRawRecords(bucket: string, paths: readonly string[]): Promise<readonly string[]> {
   const raw = await queryParquet({ directories: [bucket], sql: `SELECT count(*) FROM ${readParquet(paths)}` })
-  return [`Raw Parquet: ${formatNumber(raw.rows[0]?.[0])} records as they were sent, in ${paths.length} files`, '']
+  return [`Raw Parquet: ${formatNumber(raw.rows[0]?.[0])} records as they were sent, in ${countFiles(paths)}`, '']
 }
 
 async function describeDeadLetters(paths: readonly string[], width: number): Promise<readonly string[]> {
@@ -107,4 +107,8 @@ function readParquet(paths: readonly string[]): string {
 
 function formatNumber(value: unknown): string {
   return Number(value).toLocaleString('en-US')
+}
+
+function countFiles(paths: readonly string[]): string {
+  return `${paths.length} file${paths.length === 1 ? '' : 's'}`
 }

@@ -50,13 +50,14 @@ export async function startServer({ program, clock, keep, isTerminal }: ServerOp
     },
   })
   const exited = once(child, 'exit')
+  const told = Promise.withResolvers<never>()
+  // Ends like a failure, so that the server stops and its data is removed. npm passes on a Ctrl-C that the terminal has sent already.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => told.reject(new UserError(`stopped by ${signal}`)))
+  }
   const ended = Promise.race([
+    told.promise,
     exited.then(() => Promise.reject(new UserError('the server of the demo ended by itself; its log above says why'))),
-    // Ends like a failure, so that the server stops and its data is removed.
-    ...(['SIGINT', 'SIGTERM', 'SIGHUP'] as const).map(async (signal): Promise<never> => {
-      await once(process, signal)
-      throw new UserError(`stopped by ${signal}`)
-    }),
   ])
   // An end while nobody waits for it must not end this process as well.
   ended.catch(() => undefined)
