@@ -15,7 +15,8 @@ const program = resolve(import.meta.dirname, '../../src/main.ts')
 
 describeWith('processes', 'the first start', () => {
   test('the banner’s curl line works as pasted, and within seconds its data is Parquet', async () => {
-    await using installation = await Installation.create({ environment: { INLET_BOOTSTRAP_API_KEY: '' } })
+    const environment = { INLET_BOOTSTRAP_API_KEY: '', INLET_LOG_FORMAT: 'text' }
+    await using installation = await Installation.create({ environment })
     await installation.startWithNpm()
     await until('the banner', () => installation.log.includes('Within seconds'))
     expect(installation.log).toMatch(/MQTT +ws:\/\/127\.0\.0\.1:\d+\/mqtt/)
@@ -38,8 +39,18 @@ describeWith('processes', 'the first start', () => {
     expect(files().some((name) => /\/segments\/.*\.wal\.zst$/.test(name))).toBe(true)
     const rows = await readWithDuckDb(views.map((name) => join(installation.buckets, 'local', name)))
     expect(rows).toMatchObject([{ event: 'signup', user_id: 'u-1', amount: 12.5, at: '2026-11-20T08:15:30.000Z' }])
+    // A person sees what arrived and what was committed, and nothing else.
+    const endpointId = /endpoint=([0-9a-f-]+)/.exec(curl)?.[1]
+    const commit = /^[\d:]+ {2}delivery {2}1 record → events v1, \d+(\.\d)? s$/m
+    await until('a line about the commit', () => commit.test(installation.log))
+    const lines = installation.log.match(/^\d\d:\d\d:\d\d .*$/gm) ?? []
+    expect(lines).toEqual([
+      expect.stringContaining(`ingest    endpoint ${endpointId} receives data`),
+      expect.stringMatching(' → '),
+    ])
 
-    // The key is printed once: a second start does not print it.
+    // The key is printed once: a second start does not print it. Machines get JSON.
+    installation.configure({ INLET_LOG_FORMAT: '' })
     const key = /ing_live_\w{32}/.exec(installation.log)?.[0] ?? ''
     // npm ends after the processes: otherwise the next start would find their locks.
     expect(await installation.end('start', 'SIGTERM')).toBe(0)
@@ -47,6 +58,7 @@ describeWith('processes', 'the first start', () => {
     await installation.start('start')
     await until('the second banner', () => installation.log.slice(before).includes('Inlet is running'))
     expect(installation.log.slice(before)).not.toContain(key)
+    expect(installation.log.slice(before)).toMatch(/^{"level":"info",.*"process":"ingest",.*"msg":"ingest listening"}$/m)
   })
 
   test('the demo shows rows, dead letters and counters that add up', async () => {

@@ -65,7 +65,7 @@ export async function runApp(options: RunAppOptions): Promise<number> {
     new IdleTrimmer({ clock }).start()
     const end = await Promise.race([stopRequested, ...(app.failed === undefined ? [] : [app.failed])])
     if (end instanceof Error) await explain(end, options)
-    else logger.info({ reason: end }, `${name} stopping`)
+    else logger[isSupervised ? 'info' : 'notice']({ reason: end }, `${name} stopping`)
     await app.stop(AbortSignal.timeout(shutdownSeconds * 1000))
     return end instanceof Error ? 1 : 0
   } catch (error) {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { CommitEvent } from '#delivery/commit/commit-event.ts'
 import { sentences } from './sentences.ts'
 
-const view = { view_name: 'events', view_version: 1, processed: 12, accepted: 12, dropped: 0, dlq: 0 }
+const view = { view_name: 'events', view_version: 1, dropped: 0, dlq: 0, failed: 0 }
 const commit: CommitEvent = {
   ...{ segment: 's', endpoint: 'e', records: 12, duration_ms: 840, views: [view], files: ['parquet'], is_adopted: false },
 }
@@ -14,6 +14,7 @@ test.each<[string, Partial<CommitEvent>]>([
     '12,000 records → events v1 (1,200 dropped, 1 dead letter), 0.8 s',
     { records: 12_000, views: [{ ...view, dropped: 1200, dlq: 1 }] },
   ],
+  ['12 records → events v1 (12 failed), 0.8 s', { views: [{ ...view, failed: 12 }] }],
   ['12 records → events v1, events v1, events v1, 2 more views, 0.8 s', { views: [view, view, view, view, view] }],
   ['12 records → raw Parquet, 0.8 s', { views: [] }],
   ['12 records → raw segments, 0.8 s', { views: [], files: ['segment'] }],

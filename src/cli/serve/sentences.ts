@@ -6,7 +6,8 @@ import type { Sentences } from '#lib/text-lines.ts'
 const viewsNamedMax = 3
 
 export const sentences: Sentences = {
-  'data arriving': ({ log }) => `receiving data for endpoint ${log}`,
+  'data arriving': ({ log }) => `endpoint ${log} receives data`,
+  'supervisor stopping': () => 'stopping; another Ctrl-C ends it at once, without loss',
   'segment committed': (fields) => describeCommit(fields as CommitEvent),
 }
 
@@ -19,10 +20,11 @@ function describeCommit({ records, views, files, duration_ms, is_adopted }: Comm
 }
 
 function nameViews(views: CommitEvent['views']): string {
-  const named = views.slice(0, viewsNamedMax).map(({ view_name, view_version, dropped, dlq }) => {
+  const named = views.slice(0, viewsNamedMax).map(({ view_name, view_version, dropped, dlq, failed }) => {
     const losses = [
       ...(dropped > 0 ? [`${dropped.toLocaleString('en-US')} dropped`] : []),
       ...(dlq > 0 ? [count(dlq, 'dead letter')] : []),
+      ...(failed > 0 ? [`${failed.toLocaleString('en-US')} failed`] : []),
     ]
     return `${view_name} v${view_version}${losses.length === 0 ? '' : ` (${losses.join(', ')})`}`
   })

@@ -8,7 +8,7 @@ export type CommitEvent = {
   readonly endpoint: string
   readonly records: number
   readonly duration_ms: number
-  readonly views: readonly Pick<ViewOutcome, 'view_name' | 'view_version' | 'processed' | 'accepted' | 'dropped' | 'dlq'>[]
+  readonly views: readonly Pick<ViewOutcome, 'view_name' | 'view_version' | 'dropped' | 'dlq' | 'failed'>[]
   /** Files that have every record. */
   readonly files: readonly ('parquet' | 'segment')[]
   /** Whether an earlier run delivered the segment. */
@@ -23,8 +23,8 @@ export function logCommit(logger: Logger, commit: SegmentCommit, isAdopted: bool
     endpoint: endpoint_id,
     records,
     duration_ms,
-    views: views.map(({ view_name, view_version, processed, accepted, dropped, dlq }) => {
-      return { view_name, view_version, processed, accepted, dropped, dlq }
+    views: views.map(({ view_name, view_version, dropped, dlq, failed }) => {
+      return { view_name, view_version, dropped, dlq, failed }
     }),
     files: (['parquet', 'segment'] as const).filter((type) => types.includes(type)),
     is_adopted: isAdopted,
