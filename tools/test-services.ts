@@ -9,6 +9,12 @@ import { startPostgres } from './services/postgres.ts'
 
 const vitest = join(import.meta.dirname, '..', 'node_modules', 'vitest', 'vitest.mjs')
 const args = process.argv.slice(2)
+if (args.includes('--help')) {
+  console.log(
+    'npm run test:services [-- options and files of vitest]\nStarts Postgres and a Ceph gateway, and runs the suites store, contract and s3.',
+  )
+  process.exit(0)
+}
 const projects = args.includes('--project') ? [] : ['--project', 'store', '--project', 'contract', '--project', 's3']
 
 // A signal ends the tests and their processes. This process stays to clean up.

@@ -33,6 +33,8 @@ describe('wrong usage exits with 2, names the mistake and refers to the help', (
     [['xyzzy'], 'unknown command: xyzzy', 'inlet --help'],
     [['keys', 'revok'], 'unknown command: revok; did you mean revoke?', 'inlet keys --help'],
     [['start', '--unheard-of'], 'unknown option: --unheard-of', 'inlet start --help'],
+    [['start', '--hlep'], 'unknown option: --hlep; did you mean --help?', 'inlet start --help'],
+    [['start', '--adopt=maybe'], '--adopt: must be true or false, not "maybe"', 'inlet start --help'],
     [['start', '-x'], 'unknown option: -x', 'inlet start --help'],
     [['start', 'now'], 'unexpected argument: now', 'inlet start --help'],
     [['demo', '--evnts', '5'], 'unknown option: --evnts; did you mean --events?', 'inlet demo --help'],

@@ -1,6 +1,7 @@
 /** Texts of the command line: headings of the help, and error messages. */
 import { type ApplicationText, ArgumentScannerError, formatMessageForArgumentScannerError, text_en } from '@stricli/core'
 import { AppError } from '#errors.ts'
+import { nearestName } from '#lib/nearest-name.ts'
 import { UserError } from '#lib/user-error.ts'
 
 export const text: ApplicationText = {
@@ -18,10 +19,10 @@ export const text: ApplicationText = {
 
 const wrongArguments: Parameters<typeof formatMessageForArgumentScannerError>[1] = {
   FlagNotFoundError: ({ input, corrections }) =>
-    `unknown option: --${input}${formatSuggestion(corrections.map((name) => `--${name}`))}`,
+    `unknown option: --${input}${formatSuggestion(nearestOptions(input, corrections))}`,
   AliasNotFoundError: ({ input }) => `unknown option: -${input}`,
   ArgumentParseError: ({ externalFlagNameOrPlaceholder: name, input, exception }) =>
-    `${name === name.toUpperCase() ? name : `--${name}`}: ${exception instanceof Error ? exception.message : exception}, not ${JSON.stringify(input)}`,
+    `${name === name.toUpperCase() ? name : `--${name}`}: ${describeExpected(exception)}, not ${JSON.stringify(input)}`,
   EnumValidationError: ({ externalFlagName, input, values }) =>
     `--${externalFlagName}: must be ${values.join(' or ')}, not ${JSON.stringify(input)}`,
   UnexpectedFlagError: ({ externalFlagName }) => `--${externalFlagName} may be given only once`,
@@ -30,8 +31,20 @@ const wrongArguments: Parameters<typeof formatMessageForArgumentScannerError>[1]
   UnsatisfiedPositionalError: ({ placeholder }) => `missing argument: ${placeholder}`,
 }
 
+/** `known` are the options of the command that are not far off. */
+function nearestOptions(input: string, known: readonly string[]): readonly string[] {
+  const nearest = nearestName(input, ['help', ...known])
+  return nearest === undefined ? [] : [`--${nearest}`]
+}
+
 function formatSuggestion(names: readonly string[]): string {
   return names.length === 0 ? '' : `; did you mean ${names.map((name) => name.replaceAll('`', '')).join(' or ')}?`
+}
+
+/** The parsers of this program say what an argument must be. Stricli's own parser is for booleans. */
+function describeExpected(exception: unknown): string {
+  if (exception instanceof SyntaxError) return 'must be true or false'
+  return exception instanceof Error ? exception.message : String(exception)
 }
 
 /** Returns the message of an error for the user. Any other error is a bug: returns its stack. */

@@ -14,6 +14,10 @@ test.each([
   expect(nearestName(typed, known)).toBe(meant)
 })
 
+test('two exchanged letters are one edit', () => {
+  expect(nearestName('hlep', ['adopt', 'help'])).toBe('help')
+})
+
 test.each(['PORT', 'REPLICAS', 'TEST_THOROUGH'])('%s means none of them', (typed) => {
   expect(nearestName(typed, known)).toBeUndefined()
 })

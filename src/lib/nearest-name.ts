@@ -9,16 +9,22 @@ export function nearestName(typed: string, known: readonly string[]): string | u
   return nearest?.name
 }
 
-/** Levenshtein's distance: insertions, deletions and replacements of one character. */
+/** Insertions, deletions and replacements of one character, and exchanges of two neighbours (optimal string alignment). */
 function countEdits(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column)
-  for (const [row, character] of [...a].entries()) {
+  let [beforePrevious, previous]: number[][] = [[], Array.from({ length: b.length + 1 }, (_, column) => column)]
+  for (let row = 0; row < a.length; row++) {
     const current = [row + 1]
-    for (const [column, other] of [...b].entries()) {
-      const replaced = (previous[column] ?? 0) + (character === other ? 0 : 1)
-      current.push(Math.min(replaced, (previous[column + 1] ?? 0) + 1, (current[column] ?? 0) + 1))
+    for (let column = 0; column < b.length; column++) {
+      const edits = [
+        (previous?.[column] ?? 0) + (a[row] === b[column] ? 0 : 1),
+        (previous?.[column + 1] ?? 0) + 1,
+        (current[column] ?? 0) + 1,
+      ]
+      const isExchanged = row > 0 && column > 0 && a[row] === b[column - 1] && a[row - 1] === b[column]
+      if (isExchanged) edits.push((beforePrevious?.[column - 1] ?? 0) + 1)
+      current.push(Math.min(...edits))
     }
-    previous = current
+    ;[beforePrevious, previous] = [previous, current]
   }
-  return previous.at(-1) ?? 0
+  return previous?.at(-1) ?? 0
 }
