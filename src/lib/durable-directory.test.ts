@@ -79,3 +79,10 @@ test('a directory above that belongs to somebody else is skipped, one that was j
   expect(synced.at(-1)).toBe(join(root, 'foreign'))
   await expect(makeDurableDirectory(join(root, 'own'), { syncDirectory: denied })).rejects.toMatchObject({ code: 'EACCES' })
 })
+
+test.skipIf(process.platform !== 'linux')('a directory that the system does not let anybody create is an error', async () => {
+  await expect(makeDurableDirectory('/proc/inlet/data', { syncDirectory })).rejects.toMatchObject({
+    code: 'ENOENT',
+    path: '/proc/inlet',
+  })
+})

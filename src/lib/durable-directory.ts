@@ -22,8 +22,7 @@ export type MakeOptions = {
 /** Creates a directory and its missing parents. Their names, and all names up to the mount point, are durable. */
 export async function makeDurableDirectory(path: string, { syncDirectory, mode }: MakeOptions): Promise<void> {
   const target = resolve(path)
-  const first = await mkdir(target, { recursive: true, ...(mode === undefined ? {} : { mode }) })
-  const created = first === undefined ? [] : pathsBetween(target, resolve(first))
+  const created = await makeMissing(target, mode)
   for (const name of created) durable.delete(name)
   const unsynced: string[] = []
   for (let at = target; !durable.has(at) && !(await isMountPoint(at)); at = dirname(at)) unsynced.push(at)
@@ -41,14 +40,31 @@ export function forgetDirectory(path: string): void {
   durable.delete(resolve(path))
 }
 
-/** From `path` up to `top`, which is above it or the same. */
-function pathsBetween(path: string, top: string): readonly string[] {
-  const paths = [path]
-  for (let at = path; at !== top && at !== dirname(at); ) {
-    at = dirname(at)
-    paths.push(at)
+/**
+ * Creates a directory and its missing parents. Returns those that it created. Not with `recursive` of Node, which never returns where the
+ * system says that an existing parent is missing, as below /proc.
+ */
+async function makeMissing(path: string, mode: number | undefined): Promise<readonly string[]> {
+  const attempt = await tryMake(path, mode)
+  if (attempt === 'created') return [path]
+  if (attempt === 'exists') return []
+  const parents = dirname(path) === path ? [] : await makeMissing(dirname(path), mode)
+  const again = await tryMake(path, mode)
+  if (again instanceof Error) throw again
+  return again === 'created' ? [path, ...parents] : parents
+}
+
+/** Returns the error if a parent is missing. */
+async function tryMake(path: string, mode: number | undefined): Promise<'created' | 'exists' | Error> {
+  try {
+    await mkdir(path, { mode })
+    return 'created'
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error
+    if (error.code === 'EEXIST' && (await stat(path)).isDirectory()) return 'exists'
+    if (error.code === 'ENOENT') return error
+    throw error
   }
-  return paths
 }
 
 /** The name of a mount point is not on the file system that is mounted there. */

@@ -1,5 +1,4 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely'
 import { LRUCache } from 'lru-cache'
@@ -17,7 +16,6 @@ export function sqliteDialect(path: string): SqliteDialect {
 
 function openDatabase(path: string): SqliteDatabase {
   if (path !== ':memory:') {
-    mkdirSync(dirname(path), { recursive: true })
     // Only the owner may read the file, because it contains signing keys. SQLite creates its other files with the same mode.
     closeSync(openSync(path, 'a', 0o600))
   }

@@ -4,9 +4,11 @@
  * Law: inside `transact` use only the `db` that it passes. SQLite has one connection, so a call on `store.db` from inside would
  * deadlock.
  */
+import { dirname } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { type Dialect, Kysely, type Transaction } from 'kysely'
 import { AppError } from '#errors.ts'
+import { systemFiles } from '#lib/files.ts'
 import { databaseErrorKind, translateErrors } from './database-error.ts'
 import { storeLimits } from './limits.ts'
 import type { PostgresOptions } from './postgres.ts'
@@ -24,6 +26,7 @@ export type StoreOptions = Partial<PostgresOptions>
 /** Opens `postgres://…`, or the SQLite file at a path. Connects at first use and creates the file's directory. */
 export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
   const dialect = /^postgres(ql)?:\/\//.test(url) ? 'postgres' : 'sqlite'
+  if (dialect === 'sqlite') await systemFiles.makeDirectory(dirname(url))
   const db = new Kysely<Database>({ dialect: dialect === 'postgres' ? await openPostgres(url, options) : sqliteDialect(url) })
   return { db, dialect, close: () => db.destroy() }
 }

@@ -71,6 +71,7 @@ test('a file where a directory has to be, and the other way round', async () => 
 })
 
 test.each([
+  ['ENOENT', 'nothing can be created there; set INLET_DATA_DIR'],
   ['EACCES', 'give this user the right to write there'],
   ['EROFS', 'mount the file system writable'],
   ['ENOSPC', 'make room on the disk'],

@@ -14,6 +14,11 @@ const remedies: Readonly<Record<string, string>> = {
   EMFILE: 'raise the limit of open files (ulimit -n)',
 }
 
+const directoryRemedies: typeof remedies = {
+  EEXIST: 'it is a file, but has to be a directory; move it away',
+  ENOENT: 'nothing can be created there; set INLET_DATA_DIR',
+}
+
 /** Returns one sentence about what prevents a start and what to do, or undefined if the error is unexpected. */
 export function startProblem(error: unknown): string | undefined {
   if (error instanceof UserError) return error.message
@@ -21,8 +26,8 @@ export function startProblem(error: unknown): string | undefined {
   if (!(error instanceof Error) || code === undefined) return undefined
   if ('setting' in error || ('syscall' in error && (error.syscall === 'listen' || error.syscall === 'bind')))
     return listenProblem(code, error)
-  const isFileInTheWay = code === 'EEXIST' && 'syscall' in error && error.syscall === 'mkdir'
-  const remedy = isFileInTheWay ? 'it is a file, but has to be a directory; move it away' : remedies[code]
+  const isNewDirectory = 'syscall' in error && error.syscall === 'mkdir'
+  const remedy = (isNewDirectory ? directoryRemedies[code] : undefined) ?? remedies[code]
   if (remedy === undefined) return undefined
   const path = 'path' in error && typeof error.path === 'string' ? error.path : 'a file of this installation'
   return `${path} cannot be used (${code}): ${remedy}`
