@@ -57,6 +57,31 @@ describe('SnapshotFeed', () => {
     await feed.stop()
   })
 
+  test('is current once subscribers have the newest snapshot, and not before', async () => {
+    control.publish(aSnapshot({ epoch: 3 }))
+    const stored = Promise.withResolvers<void>()
+    let isStoring = false
+    const slow: Files['open'] = async (path, mode) => {
+      isStoring = true
+      await stored.promise
+      return systemFiles.open(path, mode)
+    }
+    const { feed, epochs } = await open({ files: { ...systemFiles, open: slow } })
+    await until('the first', () => isStoring)
+    const isCurrent = () => feed.isCurrent(AbortSignal.timeout(5_000))
+    expect([epochs, await isCurrent()]).toEqual([[], false])
+    stored.resolve()
+    await until('its end', () => epochs.length === 1)
+    expect(await isCurrent()).toBe(true)
+    await control.sendingSlowly(async () => {
+      control.publish(aSnapshot({ epoch: 4 }))
+      expect(await isCurrent()).toBe(false)
+    })
+    await until('the second', () => epochs.length === 2)
+    expect(await isCurrent()).toBe(true)
+    await feed.stop()
+  })
+
   test('starts from the stored copy if control is unreachable', async () => {
     control.publish(aSnapshot({ epoch: 3 }))
     const first = await open()
