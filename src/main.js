@@ -3,6 +3,7 @@
  * name the version of Node that is needed.
  */
 import { readFileSync } from 'node:fs'
+import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
@@ -16,6 +17,8 @@ if (Number.parseInt(node, 10) < needed) {
       '`npm ci` installs the right one, and `npm start` and `npm run inlet -- <command>` use it.\n',
   )
 } else {
+  // Without this, Node loads a compiler for TypeScript into each process: 17 MB and half of the time of a start.
+  module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/node-compile', import.meta.url)))
   const { runInlet } = await import('./cli/main.ts')
   process.exitCode = await runInlet(fileURLToPath(new URL('main.ts', import.meta.url)))
 }
