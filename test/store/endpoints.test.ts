@@ -1,7 +1,16 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { removeDestination } from '#store/destinations.ts'
-import { findEndpoint, getEndpoint, insertEndpoint, listEndpointFacts, listEndpoints, updateEndpoint } from '#store/endpoints.ts'
+import {
+  drainEndpoint,
+  findEndpoint,
+  getEndpoint,
+  insertEndpoint,
+  listEndpointFacts,
+  listEndpoints,
+  removeDrainingEndpoint,
+  updateEndpoint,
+} from '#store/endpoints.ts'
 import { applyChange } from '#store/epoch.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { anAccount, anEndpoint, aStoredDestination, aStoredEndpoint, iso, t0 } from './fixtures.ts'
@@ -50,6 +59,22 @@ describeDatabases('endpoints', (kind) => {
         badDestination,
       )
     }
+  })
+
+  test('have unique names in an account, until they are deleted', async () => {
+    await using store = await newStore(kind)
+    const [account, other] = [await anAccount(store), await anAccount(store)]
+    const [named, unnamed] = [await aStoredEndpoint(store, account, { name: 'a' }), await aStoredEndpoint(store, account)]
+    await aStoredEndpoint(store, other, { name: 'a' })
+    await aStoredEndpoint(store, account)
+    const rename = () => applyChange(store, (db) => updateEndpoint(db, account, unnamed.id, { name: 'a' }))
+    await expect(aStoredEndpoint(store, account, { name: 'a' })).rejects.toThrow(code('conflict'))
+    await expect(rename()).rejects.toThrow(code('conflict'))
+    await applyChange(store, async (db, epoch) => {
+      await drainEndpoint(db, account, named.id, { epoch, now: t0 })
+      await removeDrainingEndpoint(db, named.id, t0)
+    })
+    expect(await rename()).toMatchObject({ name: 'a' })
   })
 
   test('have unique labels in a region', async () => {
