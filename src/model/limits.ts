@@ -61,9 +61,9 @@ export const definitionLimits = {
   conditionDepthMax: 64,
   /** Size of a regular expression with its repetitions written out. */
   regexSizeMax: 5_000,
-  /** Text that `||`, `concat` and `replace` make for one record, in all conditions: a multiple of its values, and further bytes. */
-  madeValuesMax: 32,
-  madeBytesMax: 16 * KiB,
+  /** Text that the calls in all conditions return for one record: a multiple of its values, and further bytes. */
+  textValuesMax: 100,
+  textBytesMax: 32 * KiB,
   /** Parts of all conditions that read text other than a constant as a time. */
   timeCastsMax: 32,
   /** Time for DuckDB to parse or check one condition. */

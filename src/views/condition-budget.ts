@@ -1,18 +1,22 @@
 /**
  * Bounds what the conditions of a view make.
  *
- * DuckDB processes up to 2048 rows at once and keeps the result of each call until it has processed them, outside its memory limit. Texts
- * of a record are bounded by its size; texts that are joined or replaced are not, and calls can be nested.
+ * DuckDB processes up to 2048 rows at once and keeps the result of each call until it has processed them, outside its memory limit. The
+ * texts of a record are bounded by its size. Those that calls return are not: calls can be nested, and `||`, `concat` and `replace` return
+ * more than they read.
  *
- * Law: whatever the records are, `||`, `concat` and `replace` in all conditions of a view make, for one record, no more text than
- * `madeValuesMax` times its values, and `madeBytesMax` bytes. At most `timeCastsMax` parts read text as a time, which takes a long
- * expression each.
+ * Law: whatever the records are, the calls in all conditions of a view return, for one record, no more text than `textValuesMax` times its
+ * values, and `textBytesMax` bytes. At most `timeCastsMax` parts read text as a time, which takes a long expression each.
  */
 import { Buffer } from 'node:buffer'
 import { definitionLimits } from '#model/limits.ts'
-import { ConditionError, type TextSize } from './condition.ts'
+import { ConditionError, type PartType, type TextSize } from './condition.ts'
+import { isList, isScalar } from './filter-types.ts'
 
-const { madeValuesMax, madeBytesMax, timeCastsMax } = definitionLimits
+const { textValuesMax, textBytesMax, timeCastsMax } = definitionLimits
+
+/** The size of a scalar that is not text, if it becomes text. */
+export const scalarSize: TextSize = { values: 0, bytes: 64 }
 
 export class ConditionBudget {
   #values = 0
@@ -28,14 +32,31 @@ export class ConditionBudget {
     )
   }
 
-  /** Counts a text that is made, and returns its size. */
-  addText({ values, bytes }: TextSize): TextSize {
+  /** Returns the size of a call that returns no more than it reads, and counts it. */
+  sizeOf(type: PartType, read: readonly { readonly size: TextSize }[]): TextSize {
+    return isText(type) ? this.add(sumSizes(read)) : scalarSize
+  }
+
+  /** Counts a text that a call returns, and returns its size. */
+  add({ values, bytes }: TextSize): TextSize {
     this.#values += values
     this.#bytes += bytes
-    if (this.#values <= madeValuesMax && this.#bytes <= madeBytesMax) return { values, bytes }
+    if (this.#values <= textValuesMax && this.#bytes <= textBytesMax) return { values, bytes }
     throw new ConditionError(
-      `makes too much text: ||, concat and replace in all conditions of the view may make at most ${madeValuesMax} times the text of a record, and ${madeBytesMax} more bytes`,
+      `makes too much text: the functions, operators and casts in all conditions of the view may return at most ${textValuesMax} times the text of a record, and ${textBytesMax} more bytes`,
     )
+  }
+}
+
+/** Returns the size of a column. */
+export function columnSize(type: PartType): TextSize {
+  return isText(type) ? { values: 1, bytes: 0 } : scalarSize
+}
+
+export function sumSizes(parts: readonly { readonly size: TextSize }[]): TextSize {
+  return {
+    values: parts.reduce((sum, { size }) => sum + size.values, 0),
+    bytes: parts.reduce((sum, { size }) => sum + size.bytes, 0),
   }
 }
 
@@ -44,4 +65,13 @@ export function sizeOfReplaced({ values, bytes }: TextSize, removed: string | un
   const ratio = Buffer.byteLength(inserted) / Math.max(1, Buffer.byteLength(removed ?? ''))
   const factor = Math.max(1, Math.ceil(ratio))
   return { values: values * factor, bytes: bytes * factor }
+}
+
+export function constantSize(text: string): TextSize {
+  return { values: 0, bytes: Buffer.byteLength(text) }
+}
+
+/** Whether the length of a value depends on the record. */
+function isText(type: PartType): boolean {
+  return type === 'unknown' || isList(type) || isScalar(type, 'VARCHAR', 'JSON', 'BLOB')
 }

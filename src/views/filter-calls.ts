@@ -2,7 +2,7 @@
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { definitionLimits } from '#model/limits.ts'
 import { ConditionError, called, joined, listOf, type Node, objectOf, type Part, type PartType, quoted } from './condition.ts'
-import { type ConditionBudget, sizeOfReplaced } from './condition-budget.ts'
+import { type ConditionBudget, scalarSize, sizeOfReplaced, sumSizes } from './condition-budget.ts'
 import { integerConstant, textConstant } from './filter-constants.ts'
 import {
   allowedFunctions,
@@ -13,17 +13,7 @@ import {
   patternFunctions,
   patternSql,
 } from './filter-functions.ts'
-import {
-  arithmeticType,
-  booleanType,
-  instantType,
-  isList,
-  isNumber,
-  isScalar,
-  listType,
-  sizeOf,
-  textType,
-} from './filter-types.ts'
+import { arithmeticType, booleanType, instantType, isList, isNumber, isScalar, listType, textType } from './filter-types.ts'
 import type { PartValues } from './filter-values.ts'
 
 const arithmetic = new Set(['+', '-', '*', '/', '//', '%'])
@@ -61,11 +51,11 @@ export function printCall(node: Node, context: CallContext): Part {
   return printFunction(name, result, parts, context)
 }
 
-function printFunction(name: string, result: FunctionResult, parts: readonly Part[], { values }: CallContext): Part {
+function printFunction(name: string, result: FunctionResult, parts: readonly Part[], { values, budget }: CallContext): Part {
   // `position` has a syntax of its own.
   const printed = name === 'position' ? 'strpos' : name
   const part = (type: PartType, given: readonly Part[] = parts): Part => {
-    return { sql: called(printed, given), type, size: sizeOf(type, given) }
+    return { sql: called(printed, given), type, size: budget.sizeOf(type, given) }
   }
   switch (result) {
     case 'text':
@@ -111,13 +101,13 @@ function printArithmetic(name: string, parts: readonly Part[]): Part {
   }
   const [only] = parts
   const sql: Part['sql'] = parts.length === 1 && only ? (column) => `(${name} ${only.sql(column)})` : joined(parts, ` ${name} `)
-  return { sql, type, size: sizeOf(type, parts) }
+  return { sql, type, size: scalarSize }
 }
 
 function printJoined(parts: readonly Part[], sql: Part['sql'], { budget }: CallContext): Part {
   if (parts.some(({ type }) => isList(type))) throw new ConditionError('|| and concat join texts, not lists')
   const type = parts.find((part) => isScalar(part.type, 'BLOB'))?.type ?? textType
-  return { sql, type, size: budget.addText(sizeOf(type, parts)) }
+  return { sql, type, size: budget.add(sumSizes(parts)) }
 }
 
 function printReplaced(parts: readonly Part[], { budget }: CallContext): Part {
@@ -126,11 +116,11 @@ function printReplaced(parts: readonly Part[], { budget }: CallContext): Part {
     throw new ConditionError("replace takes a text, the part to replace, and the new text, such as replace(code, '-', '')")
   }
   if (inserted.text === undefined) throw new ConditionError('the new text of replace must be a text constant')
-  const size = budget.addText(sizeOfReplaced(text.size, removed.text, inserted.text))
+  const size = budget.add(sizeOfReplaced(text.size, removed.text, inserted.text))
   return { sql: called('replace', parts), type: textType, size }
 }
 
-function printExtract(nodes: readonly unknown[], { print }: CallContext): Part {
+function printExtract(nodes: readonly unknown[], { print, budget }: CallContext): Part {
   const [text, pattern, group, ...others] = nodes
   const printedPattern = patternOf('regexp_extract', pattern)
   const number = group === undefined ? 0n : integerConstant(group)
@@ -141,7 +131,7 @@ function printExtract(nodes: readonly unknown[], { print }: CallContext): Part {
   if (number > groups) throw new ConditionError(`the pattern of "regexp_extract" has ${groups} groups, not ${number}`)
   const subject = print(text)
   const sql: Part['sql'] = (column) => `regexp_extract(${subject.sql(column)}, ${quoteLiteral(printedPattern)}, ${number})`
-  return { sql, type: textType, size: sizeOf(textType, [subject]) }
+  return { sql, type: textType, size: budget.sizeOf(textType, [subject]) }
 }
 
 /** LIKE and its kin: patterns are turned into functions that take linear time. */
@@ -157,7 +147,7 @@ function printMatch(name: string, kind: Pattern, [text, ...constants]: readonly 
   return {
     sql: (column) => patternSql(kind, subject.sql(column), printed, escapeWith),
     type: booleanType,
-    size: sizeOf(booleanType, []),
+    size: scalarSize,
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The functions that a condition may call: pure functions of one row that take time and memory linear in their arguments. `concat`, `||`
- * and `replace` make longer texts, which condition-budget.ts bounds. Functions that repeat or pad text are missing.
+ * The functions that a condition may call: pure functions of one row that take time and memory linear in their arguments and their result.
+ * `concat`, `||` and `replace` make longer texts; condition-budget.ts bounds what calls return. Functions that repeat or pad text are missing.
  */
 import { quoteLiteral } from '#duckdb/quote.ts'
 

@@ -1,7 +1,6 @@
-/** The types and sizes of the parts of a condition. */
-import { Buffer } from 'node:buffer'
+/** The types of the parts of a condition. */
 import { type ColumnType, ColumnTypeError, descriptorOf, parseType } from '#model/types/column-type.ts'
-import { ConditionError, type Node, objectOf, type PartType, quoted, type TextSize } from './condition.ts'
+import { ConditionError, type Node, objectOf, type PartType, quoted } from './condition.ts'
 
 export const textType: ColumnType = { scalar: 'VARCHAR', depth: 0 }
 export const booleanType: ColumnType = { scalar: 'BOOLEAN', depth: 0 }
@@ -66,23 +65,6 @@ export function arithmeticType(parts: readonly { readonly type: PartType }[]): P
     return has('DATE') > 1 ? 'number' : hasUnknown || has('TIME') > 0 ? instantType : { scalar: 'DATE', depth: 0 }
   if (has('TIME') > 0) return has('TIME') > 1 ? 'unknown' : { scalar: 'TIME', depth: 0 }
   return hasUnknown ? 'unknown' : 'number'
-}
-
-/** The longest text of a scalar that is not text. */
-const SCALAR_TEXT_BYTES = 64
-
-/** Returns the size of a part that consists of others and makes no text longer. */
-export function sizeOf(type: PartType, parts: readonly { readonly size: TextSize }[]): TextSize {
-  const isText = type === 'unknown' || isList(type) || isScalar(type, 'VARCHAR', 'JSON', 'BLOB')
-  if (!isText) return { values: 0, bytes: SCALAR_TEXT_BYTES }
-  return {
-    values: parts.reduce((sum, { size }) => sum + size.values, 0),
-    bytes: parts.reduce((sum, { size }) => sum + size.bytes, 0),
-  }
-}
-
-export function textConstantSize(text: string): TextSize {
-  return { values: 0, bytes: Buffer.byteLength(text) }
 }
 
 function castTypeName(node: Node): string {

@@ -7,7 +7,7 @@
 import { type ColumnType, descriptorOf, printType } from '#model/types/column-type.ts'
 import { castList, castText, portable } from './cast-sql.ts'
 import { ConditionError, type Part, quoted } from './condition.ts'
-import type { ConditionBudget } from './condition-budget.ts'
+import { type ConditionBudget, constantSize } from './condition-budget.ts'
 import {
   doubleType,
   elementOf,
@@ -17,8 +17,6 @@ import {
   isNumber,
   isScalar,
   readsTextOtherwise,
-  sizeOf,
-  textConstantSize,
   textType,
 } from './filter-types.ts'
 import type { TextConstants } from './text-constants.ts'
@@ -72,13 +70,13 @@ export class PartValues {
     if (read !== part) return read
     // In a row, a value that cannot be cast is NULL.
     const printed = printType(type)
-    return { sql: (column) => `TRY_CAST(${part.sql(column)} AS ${printed})`, type, size: sizeOf(type, [part]) }
+    return { sql: (column) => `TRY_CAST(${part.sql(column)} AS ${printed})`, type, size: this.#budget.sizeOf(type, [part]) }
   }
 
   /** Returns the value of a text constant, as a column of the type would read it. */
   constant(text: string, to: ColumnType): Part {
     const type = filteredType(to)
-    return { sql: this.#constants.valueOf(text, type), type, size: sizeOf(type, [{ size: textConstantSize(text) }]) }
+    return { sql: this.#constants.valueOf(text, type), type, size: this.#budget.sizeOf(type, [{ size: constantSize(text) }]) }
   }
 
   #beside(part: Part, target: ColumnType | 'number'): Part {
@@ -101,7 +99,7 @@ export class PartValues {
     // A lambda evaluates the part once, however often the cast mentions it.
     const body = make('x')
     const sql: Part['sql'] = (column) => `list_transform([${part.sql(column)}], lambda x: ${body})[1]`
-    return { sql, type, size: sizeOf(type, [part]) }
+    return { sql, type, size: this.#budget.sizeOf(type, [part]) }
   }
 }
 

@@ -24,21 +24,11 @@ import {
   type PartType,
   quoted,
 } from './condition.ts'
-import type { ConditionBudget } from './condition-budget.ts'
+import { type ConditionBudget, columnSize, constantSize, scalarSize } from './condition-budget.ts'
 import { printCall } from './filter-calls.ts'
 import { printConstant, textConstant } from './filter-constants.ts'
 import { parseExpression } from './filter-parse.ts'
-import {
-  booleanType,
-  elementOf,
-  filteredType,
-  isList,
-  isScalar,
-  parseCastType,
-  sizeOf,
-  textConstantSize,
-  textType,
-} from './filter-types.ts'
+import { booleanType, elementOf, filteredType, isList, isScalar, parseCastType, textType } from './filter-types.ts'
 import { PartValues } from './filter-values.ts'
 import { TextConstants } from './text-constants.ts'
 
@@ -130,11 +120,10 @@ class Printer {
     const index = names.length === 1 ? this.#columns.findIndex(({ name }) => name.toLowerCase() === names[0]?.toLowerCase()) : -1
     const { name, type } = this.#columns[index] ?? {}
     if (name === undefined) throw new ConditionError(`${quoted(names.join('.'))} is not a column of this view`)
-    const size = { values: 1, bytes: 0 }
-    if (type === undefined) return { sql: (column) => column(index), type: 'unknown', size, column: name }
+    if (type === undefined) return { sql: (column) => column(index), type: 'unknown', size: columnSize('unknown'), column: name }
     const filtered = filteredType(type)
     const sql: Condition = (column) => (filtered === type ? column(index) : `CAST(${column(index)} AS ${printType(filtered)})`)
-    return { sql, type: filtered, size, column: name }
+    return { sql, type: filtered, size: columnSize(filtered), column: name }
   }
 
   #case(node: Node, print: (child: unknown) => Part): Part {
@@ -146,7 +135,7 @@ class Printer {
       const cases = conditions.map((condition, index) => `WHEN ${condition.sql(column)} THEN ${parts[index]?.sql(column)}`)
       return `CASE ${cases.join(' ')} ELSE ${parts.at(-1)?.sql(column)} END`
     }
-    return { sql, type, size: sizeOf(type, parts) }
+    return { sql, type, size: this.#budget.sizeOf(type, parts) }
   }
 
   #cast(node: Node, print: (child: unknown) => Part): Part {
@@ -174,12 +163,12 @@ class Printer {
       }
       case 'OPERATOR_COALESCE': {
         const { parts, type: combined } = this.#values.combined(children)
-        return { sql: called('coalesce', parts), type: combined, size: sizeOf(combined, parts) }
+        return { sql: called('coalesce', parts), type: combined, size: this.#budget.sizeOf(combined, parts) }
       }
       case 'ARRAY_EXTRACT': {
         const item = itemType(first.type)
         const sql: Condition = (column) => `(${first.sql(column)})[${rest.map((each) => each.sql(column)).join(', ')}]`
-        return { sql, type: item, size: sizeOf(item, [first]) }
+        return { sql, type: item, size: this.#budget.sizeOf(item, [first]) }
       }
       default:
         throw new ConditionError(`the operator ${type.toLowerCase().replace(/^operator_/, '')} is not allowed`)
@@ -191,7 +180,7 @@ const nothing = { values: 0, bytes: 0 }
 const nullPart: Part = { sql: fixed('NULL'), type: 'unknown', size: nothing }
 
 function truth(sql: Condition): Part {
-  return { sql, type: booleanType, size: sizeOf(booleanType, []) }
+  return { sql, type: booleanType, size: scalarSize }
 }
 
 function constantPart(node: Node): Part {
@@ -199,8 +188,8 @@ function constantPart(node: Node): Part {
   const sql = fixed(printConstant(value))
   if (value['is_null'] === true) return nullPart
   const text = textConstant(node)
-  if (text !== undefined) return { sql, type: textType, size: textConstantSize(text), text }
-  return { sql, type: typeof value['value'] === 'boolean' ? booleanType : 'number', size: sizeOf('number', []) }
+  if (text !== undefined) return { sql, type: textType, size: constantSize(text), text }
+  return { sql, type: typeof value['value'] === 'boolean' ? booleanType : 'number', size: scalarSize }
 }
 
 /** The type of an element of a list, or of a character of a text. */
