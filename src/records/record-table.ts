@@ -319,7 +319,7 @@ export class RecordTable {
       return await work()
     } catch (error) {
       if (!(error instanceof StatementTimeout)) throw error
-      throw new StatementTimeout(`took longer than ${Math.round(timeoutMs / 100) / 10} s`)
+      throw new StatementTimeout(`its extraction took longer than ${Math.round(timeoutMs / 100) / 10} s`)
     } finally {
       this.#endsAt = Number.POSITIVE_INFINITY
     }

@@ -343,7 +343,7 @@ describe('views that fail', () => {
   test('a view that takes too long fails alone', async () => {
     const built = await build(many, { views: [slow('slow'), ids], viewTimeoutMs: 300, memoryBytes: 2048 * MiB })
     expect(kinds(built)).toEqual(['parquet: 30000', 'views/ids/v2: 30000'])
-    expect(built.failed.map(({ error }) => String(error))).toEqual(['StatementTimeout: took longer than 0.3 s'])
+    expect(built.failed.map(({ error }) => String(error))).toEqual(['StatementTimeout: its extraction took longer than 0.3 s'])
     await built.remove()
   })
 
@@ -356,7 +356,7 @@ describe('views that fail', () => {
     await expect(building).rejects.toThrow(RequiredViewFailed)
     await expect(building).rejects.toMatchObject({
       view: { name: 'slow' },
-      message: expect.stringContaining('the required view slow v2 failed: took longer than 0.3 s;'),
+      message: expect.stringContaining('the required view slow v2 failed: its extraction took longer than 0.3 s;'),
     })
     expect(await readdir(scratch)).toEqual([])
   })

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
@@ -12,6 +12,7 @@ import { newId } from '#model/id.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { Frame } from '#wal/frame.ts'
 import { aBoundView, aDestination, anEndpointTo } from '../../../test/support/delivery-node.ts'
+import { until } from '../../../test/support/until.ts'
 import { CrashLedger } from '../crash-ledger.ts'
 import type { DeliveryRun } from '../delivery-run.ts'
 import { DestinationBackoff } from '../destination-backoff.ts'
@@ -27,26 +28,32 @@ const frame: Frame = {
 }
 const broken = { columns: [{ name: 'n', type: 'NO_SUCH_TYPE', path: '$.n' }] }
 
-test('a retry of a required view that fails gives its slot to a segment that wants it', async () => {
-  const scratch = await mkdtemp(join(tmpdir(), 'inlet-converter-'))
-  const views = [aBoundView({ definition: broken, is_required: true })]
-  const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views })
+let scratch = ''
+let stop = new AbortController()
+beforeEach(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'inlet-converter-'))
+  stop = new AbortController()
+})
+afterEach(() => rm(scratch, { recursive: true }))
+
+/** Starts the conversion of a segment of each of `logs` endpoints with a required view that always fails. `onRetry` is called during each retry. */
+async function failing(logs: number, slots: number, onRetry: (builds: Semaphore) => void | Promise<void>) {
+  const endpoint = () => {
+    const views = [aBoundView({ definition: broken, is_required: true })]
+    return anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views })
+  }
+  const listed = Array.from({ length: logs }, endpoint)
   const endpoints = new Endpoints()
-  endpoints.update({ epoch: 1, endpoints: [endpoint] })
-  const builds = new Semaphore(1)
-  const stop = new AbortController()
-  const wanted = Promise.withResolvers<{ readonly permit: Disposable; readonly failures: number }>()
-  let failures = 0
+  endpoints.update({ epoch: 1, endpoints: listed })
+  const builds = new Semaphore(slots)
+  const failures = new Map(listed.map(({ id }) => [id, 0]))
   const segments = {
     has: async () => true,
     async open(header): Promise<OpenSegment> {
       return {
         ...{ header, footer: { records: 1, sealedAtMicros: Date.now() * 1000, damagedRecords: 0 }, bytes: 100 },
         async *frames() {
-          // During a retry, another segment asks for the only slot.
-          const before = failures
-          if (before > 0)
-            builds.acquire(1, stop.signal).then((permit) => wanted.resolve({ permit, failures: before }), wanted.reject)
+          if (failures.get(header.logName) !== 0) await onRetry(builds)
           yield [frame]
         },
         async *content() {},
@@ -64,19 +71,50 @@ test('a retry of a required view that fails gives its slot to a segment that wan
     configuration: new ConfigurationCheck({ isCurrent: async () => true, endpoints, clock, logger }),
     warnings: new ThrottledWarnings({ clock, logger }),
   })
-  const run: DeliveryRun = {
-    segment: { logName: endpoint.id, incarnation: 'abcdefghij', seq: 0 },
-    ...{ mayBeCommitted: false, turn: Promise.resolve(), signal: stop.signal },
-    report: (_, failingView) => {
-      if (failingView !== undefined) failures += 1
+  const conversions = listed.map(async ({ id: logName }) => {
+    const run: DeliveryRun = {
+      ...{ segment: { logName, incarnation: 'abcdefghij', seq: 0 }, mayBeCommitted: false, turn: Promise.resolve() },
+      signal: stop.signal,
+      report: (_, failingView) => {
+        if (failingView !== undefined) failures.set(logName, (failures.get(logName) ?? 0) + 1)
+      },
+    }
+    await converter.convert(await converter.readFacts(run), run)
+  })
+  return {
+    failures: () => [...failures.values()],
+    async end() {
+      stop.abort(new Error('the process stops'))
+      for (const { reason } of (await Promise.allSettled(conversions)) as PromiseRejectedResult[])
+        expect(reason).toMatchObject({ message: 'the process stops' })
     },
   }
-  const converted = converter.convert(await converter.readFacts(run), run)
-  const { permit, failures: before } = await wanted.promise
+}
+
+test('a retry of a required view that fails gives its slot to a segment that wants it', async () => {
+  const wanted = Promise.withResolvers<Disposable>()
+  const { failures, end } = await failing(
+    1,
+    1,
+    (builds) => void builds.acquire(1, stop.signal).then(wanted.resolve, wanted.reject),
+  )
+  using _permit = await wanted.promise
+  const before = failures()
   for (let times = 0; times < 20; times += 1) await setImmediate()
-  expect(failures).toBe(before)
-  permit[Symbol.dispose]()
-  stop.abort(new Error('the process stops'))
-  await expect(converted).rejects.toThrow('the process stops')
-  await rm(scratch, { recursive: true })
+  expect(failures()).toEqual(before)
+  await end()
+})
+
+test('retries together leave a slot to others', async () => {
+  let running = 0
+  let most = 0
+  const { failures, end } = await failing(3, 2, async () => {
+    running += 1
+    most = Math.max(most, running)
+    for (let times = 0; times < 5; times += 1) await setImmediate()
+    running -= 1
+  })
+  await until('retries of each', () => failures().every((each) => each > 2))
+  expect(most).toBe(1)
+  await end()
 })

@@ -7,7 +7,7 @@
  * counts as failed only if the node converts something else right after.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
-import type { Semaphore } from '#lib/semaphore.ts'
+import { Semaphore } from '#lib/semaphore.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import { commitId } from '#model/commit.ts'
 import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
@@ -43,10 +43,13 @@ export type ConverterOptions = RetryOrParkOptions & {
 export class Converter {
   readonly #options: ConverterOptions
   readonly #holds: ViewHolds
+  /** Leaves a slot for others, because DuckDB may be slow to give up one. */
+  readonly #idleSlots: Semaphore
 
   constructor(options: ConverterOptions) {
     this.#options = options
     this.#holds = new ViewHolds(options)
+    this.#idleSlots = new Semaphore(Math.max(1, options.builds.capacity - 1))
   }
 
   /** Throws DeliveryEnded or the signal's reason. */
@@ -117,6 +120,7 @@ export class Converter {
 
   /** Converts in an idle slot. Throws SlotWanted if another segment wants it. */
   async #convertIdly(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
+    using _idle = await this.#idleSlots.acquire(1, run.signal)
     using slot = await this.#options.builds.borrow(run.signal)
     try {
       return await this.#buildProven(facts, { ...run, signal: AbortSignal.any([run.signal, slot.wanted]) })
