@@ -20,6 +20,8 @@ export const deliveryLimits = {
   controlWaitMsMax: 3_000,
   /** How long a conversion waits to learn of changes that were made before its segment was sealed. */
   configurationWaitMsMax: 2_000,
+  /** From one question about them to the next. */
+  configurationDelayMsMax: 200,
   /** A repeated failure is logged once per cause in this time. */
   warnIntervalMs: 60_000,
 } as const

@@ -43,7 +43,7 @@ export class ConfigurationCheck {
     const { endpoints, clock, logger } = this.#options
     if (this.#isAway) return void this.#ask()
     const until = Math.max(this.#startUntil, clock.monotonic() + deliveryLimits.configurationWaitMsMax)
-    const delay = new Backoff({ delayMsMin: 10, delayMsMax: deliveryLimits.configurationWaitMsMax })
+    const delay = new Backoff({ delayMsMin: 10, delayMsMax: deliveryLimits.configurationDelayMsMax })
     for (;;) {
       const updated = endpoints.nextUpdate()
       const asked = this.#ask()
