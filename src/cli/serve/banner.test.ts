@@ -42,6 +42,19 @@ describe('the banner', () => {
     }
   })
 
+  test('names addresses that clients can connect to', () => {
+    const open = readConfig({
+      INLET_CONTROL_LISTEN: '0.0.0.0:8080',
+      INLET_INGEST_LISTEN: '[::]:8081',
+      INLET_MQTT_LISTEN: '0.0.0.0:1883',
+    })
+    const text = lines({ config: open }).join('\n')
+    for (const url of ['http://127.0.0.1:8080/', 'http://[::1]:8081/v1/ingest', 'mqtt://127.0.0.1:1883'])
+      expect(text).toContain(url)
+    const behind = readConfig({ INLET_BASE_URL: 'https://inlet.example.com' })
+    expect(lines({ config: behind })).toContain('  Management API   https://inlet.example.com/')
+  })
+
   test('of a node names the control that it uses', () => {
     const remote = readConfig({ INLET_CONTROL_URL: 'https://inlet.example.com', INLET_NODE_TOKEN: 't'.repeat(32) })
     const text = lines({ config: remote, children: ['delivery', 'ingest'], bootstrapped: undefined }).join('\n')

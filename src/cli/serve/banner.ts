@@ -1,4 +1,5 @@
 import { type Config, httpUrl } from '#config.ts'
+import type { ListenAddress } from '#lib/option-types.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import type { Bootstrapped } from './bootstrapped.ts'
 
@@ -20,7 +21,7 @@ export function formatBanner({ config, children, bootstrapped, paint }: BannerOp
   const hasControl = children.includes('control')
   const rows: readonly Row[] = [
     hasControl
-      ? { label: 'Management API', value: `${httpUrl(config.controlListen)}/` }
+      ? { label: 'Management API', value: `${(config.baseUrl ?? httpUrl(reachable(config.controlListen))).replace(/\/+$/, '')}/` }
       : { label: 'Control', value: config.controlUrl ?? httpUrl(config.controlListen) },
     { label: 'Ingest', value: `${ingestUrl(config)}/v1/ingest` },
     { label: 'MQTT', value: mqttUrls(config).join(', '), notes: ['any user name, an API key as the password'] },
@@ -41,12 +42,17 @@ export function formatBanner({ config, children, bootstrapped, paint }: BannerOp
 }
 
 export function ingestUrl(config: Config): string {
-  return httpUrl(config.ingestListen, config.tlsCertificateFile === null ? 'http' : 'https')
+  return httpUrl(reachable(config.ingestListen), config.tlsCertificateFile === null ? 'http' : 'https')
+}
+
+/** Clients cannot connect to the address that stands for all addresses of this machine. */
+function reachable({ host, port }: ListenAddress): ListenAddress {
+  return { host: host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port }
 }
 
 function mqttUrls(config: Config): readonly string[] {
   const scheme = config.tlsCertificateFile === null ? 'mqtt' : 'mqtts'
-  const direct = config.mqttListen === null ? [] : [httpUrl(config.mqttListen).replace('http', scheme)]
+  const direct = config.mqttListen === null ? [] : [httpUrl(reachable(config.mqttListen)).replace('http', scheme)]
   return [`${ingestUrl(config).replace('http', 'ws')}/mqtt`, ...direct]
 }
 
