@@ -111,7 +111,8 @@ test('retries together leave a slot to others', async () => {
   const { failures, end } = await failing(3, 2, async () => {
     running += 1
     most = Math.max(most, running)
-    for (let times = 0; times < 5; times += 1) await setImmediate()
+    // Long enough for another one to start, if it may.
+    for (let times = 0; times < 5_000 && most < 2; times += 1) await setImmediate()
     running -= 1
   })
   await until('retries of each', () => failures().every((each) => each > 2))
