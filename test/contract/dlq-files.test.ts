@@ -23,7 +23,7 @@ async function furnished() {
   })
   const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
   const node = await TestNode.register(control(), region)
-  const keyOf = (seq: number) => `p/dlq/events/v1/dt=2026-11-20/ü ${seq}.ndjson.gz`
+  const keyOf = (seq: number) => `p//q/dlq/events/v1/dt=2026-11-20/ü ${seq}.ndjson.gz`
   const commit = async (first: number, count = 1, endpoint_id = endpoint.id) => {
     const commits = Array.from({ length: count }, (_, index) => {
       const artifact = { key: keyOf(first + index), bytes: file.length, rows: 1, sha256: 'ab', view_id: view.id, view_version: 1 }
@@ -34,7 +34,7 @@ async function furnished() {
     })
     expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
   }
-  const pathOf = (seq: number) => join(control().directory, 'buckets', bucket, keyOf(seq))
+  const pathOf = (seq: number) => join(control().directory, 'buckets', bucket, keyOf(seq).replace('//', '/%/'))
   const write = (seq: number) => {
     mkdirSync(dirname(pathOf(seq)), { recursive: true })
     writeFileSync(pathOf(seq), file)
