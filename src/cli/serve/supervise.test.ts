@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,6 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readConfig } from '#config.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { until } from '../../../test/support/until.ts'
 import { superviseProcesses } from './supervise.ts'
 
 let directory = ''
@@ -52,6 +54,22 @@ test('a failed start says why, and prints a new API key, but no banner: another 
   await app.stop(AbortSignal.timeout(5_000))
   expect(printed).toEqual(['The first API key, which is not shown again: ing_live_x'])
   other.close()
+})
+
+test('a start that is stopped before the banner prints a new API key', async () => {
+  const marked = join(directory, 'bootstrapped')
+  const { app, printed } = await supervise(
+    `
+    import { writeFileSync } from 'node:fs'
+    function start() {
+      const bootstrapped = { type: 'bootstrapped', api_key: 'ing_live_x', endpoint_id: 'e' }
+      process.send(bootstrapped, () => writeFileSync(${JSON.stringify(marked)}, ''))
+    }`,
+    '127.0.0.1:0',
+  )
+  await until('the first account', () => existsSync(marked))
+  await app.stop(AbortSignal.timeout(5_000))
+  expect(printed).toEqual(['The first API key, which is not shown again: ing_live_x'])
 })
 
 function listenOnAnyPort(server: Server): Promise<number> {

@@ -69,16 +69,16 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
     ...(children.includes('control') ? [httpUrl(config.controlListen)] : []),
     ...(children.includes('ingest') ? [ingestUrl(config)] : []),
   ]
-  const greeted = started.then(
-    async () => {
-      if (!(await waitUntilReady(urls, clock, stopping.signal))) return
-      print(formatBanner({ config, children, bootstrapped, paint }))
-    },
-    () => {
-      // The key is not stored anywhere.
-      if (typeof bootstrapped?.api_key === 'string') print(`The first API key, which is not shown again: ${bootstrapped.api_key}`)
-    },
+  const servesAll = started.then(
+    () => waitUntilReady(urls, clock, stopping.signal),
+    () => false,
   )
+  const greeted = servesAll.then((ready) => {
+    if (ready) print(formatBanner({ config, children, bootstrapped, paint }))
+    // Without the banner the key would be lost: only its hash is stored.
+    else if (typeof bootstrapped?.api_key === 'string')
+      print(`The first API key, which is not shown again: ${bootstrapped.api_key}`)
+  })
   const failed = Promise.withResolvers<Error>()
   started.catch(failed.resolve)
   return {
