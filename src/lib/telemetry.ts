@@ -36,7 +36,8 @@ function asText(lines: DestinationStream, sentences: Sentences): DestinationStre
   const paint = paintFor(stderr)
   return {
     write(json) {
-      const columns = stderr.isTTY ? stderr.columns : Number.POSITIVE_INFINITY
+      // A terminal without a size has 0 columns.
+      const columns = (stderr.isTTY && stderr.columns) || Number.POSITIVE_INFINITY
       lines.write(formatLine(json, { sentences, paint, columns }))
     },
   }

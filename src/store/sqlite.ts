@@ -61,7 +61,7 @@ const explanations: Readonly<Record<number, string>> = {
   11: 'the database is damaged: restore a backup of it',
   13: 'the disk of the database is full: make room on it',
   14: 'the file of the database cannot be opened: give this user the right to read and write it and its directory',
-  26: 'this file is not a database: move it away, or restore a backup',
+  26: 'this file is not a database: restore a backup, or correct INLET_DATABASE_URL',
 }
 
 function explained<T>(run: () => T): T {

@@ -34,7 +34,7 @@ test('Postgres that does not run', async () => {
 test('a file that is not a database, one that is damaged, and a directory', async () => {
   const path = join(directory, 'inlet.db')
   await writeFile(path, 'x'.repeat(10_000))
-  expect(await problemOf(path)).toMatch(/inlet\.db: this file is not a database: move it away, or restore a backup/)
+  expect(await problemOf(path)).toMatch(/inlet\.db: this file is not a database: restore a backup, or correct INLET_DATABASE_URL/)
   expect(await problemOf(directory).catch((error: unknown) => error)).toMatchObject({ code: 'EISDIR', path: directory })
 })
 

@@ -52,13 +52,14 @@ export async function runApp(options: RunAppOptions): Promise<number> {
   const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor))
   const stopRequested = stopRequest({ source: process, isSupervised, hasTerminal, npmPid, clock, onRepeated })
 
-  const mayStart = Promise.race([isSupervised ? startPermission() : true, stopRequested.then(() => false)])
+  const permission = isSupervised ? startPermission() : Promise.resolve()
 
   // Other timers do not keep the process alive. This one does while the app runs.
   const alive = setInterval(() => undefined, 0x7fffffff)
   try {
     const start = await load()
-    if (!(await mayStart)) return 0
+    // If both are settled the first one decides: nothing has started yet.
+    if (!(await Promise.race([stopRequested.then(() => false), permission.then(() => true)]))) return 0
     app = await start()
     await tellParent({ type: 'ready' })
     logger.info({}, `${name} started`)
@@ -80,10 +81,10 @@ export async function runApp(options: RunAppOptions): Promise<number> {
 }
 
 /** Resolves when the supervisor lets this process start. */
-function startPermission(): Promise<boolean> {
+function startPermission(): Promise<void> {
   return new Promise((resolve) => {
     process.on('message', (message) => {
-      if (isMessage(message, 'start')) resolve(true)
+      if (isMessage(message, 'start')) resolve()
     })
   })
 }
@@ -94,7 +95,6 @@ async function explain(error: unknown, { name, logger, isSupervised = false }: R
   const problem = startProblem(error)
   // A stack would only hide what the operator can do.
   if (problem === undefined) logger.fatal({ reason: errorMessage(error), err: error }, event)
-  else if (!isSupervised && process.stderr.isTTY) process.stderr.write(`${problem}\n`)
   else if (!isSupervised) logger.fatal({ reason: problem }, event)
   if (isSupervised) await tellParent({ type: 'failed', reason: problem ?? `${event}: ${errorMessage(error)}` })
 }

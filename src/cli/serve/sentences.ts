@@ -8,6 +8,7 @@ const viewsNamedMax = 3
 export const sentences: Sentences = {
   'data arriving': ({ log }) => `endpoint ${log} receives data`,
   'supervisor stopping': () => 'stopping; another Ctrl-C ends it at once, without loss',
+  'supervisor failed to start': ({ reason }) => `${reason}`,
   'segment committed': (fields) => describeCommit(fields as CommitEvent),
 }
 
