@@ -73,6 +73,7 @@ const ranges: readonly (readonly [type: string, values: readonly unknown[], min:
   ],
   ['UHUGEINT', ['1', '99999999999999999999999999999999999999'], '1', '99999999999999999999999999999999999999'],
   ['FLOAT', [0.1, 16777216, -1.5], '-1.5', '16777216'],
+  ['FLOAT', [0.1, 3.4028235e38], '0.1', '3.4028235e+38'],
   ['FLOAT', ['nan', 1], '1', '1'],
   ['DOUBLE', ['nan', 0.1, '-inf', 1e300], '-Infinity', '1e+300'],
   ['DOUBLE', ['nan'], null, null],

@@ -4,8 +4,10 @@
  * DuckDB's own parser turns a condition into a tree, an allowlist walks the tree, and the printer here writes it back: no character
  * of the user's text reaches a statement that runs.
  *
- * Owns: which expressions are allowed. Does not own: whether their types fit (DuckDB checks that for compile.ts).
- * Law: everything that is not listed here is rejected. Everything listed takes time in proportion to the value that it reads.
+ * Owns: which expressions are allowed. Does not own: whether their types fit (DuckDB checks that for compile.ts), how text becomes a value of
+ * another type (filter-values.ts).
+ * Law: everything that is not listed here is rejected. Everything listed takes time in proportion to the values that it reads and returns, and
+ * condition-budget.ts bounds what it returns.
  */
 import type { Connection } from '#duckdb/database.ts'
 import { definitionLimits } from '#model/limits.ts'
