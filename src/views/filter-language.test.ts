@@ -278,7 +278,7 @@ describe('texts that a condition makes', () => {
     ),
   }))
 
-  test('are not longer than the bound', { timeout: 60_000 }, async () => {
+  test('are not longer than the bound', { timeout: 120_000 }, async () => {
     let taken = 0
     await fc.assert(
       fc.asyncProperty(made, async (text) => {
@@ -288,9 +288,9 @@ describe('texts that a condition makes', () => {
         taken += 1
         expect((await decide(definition, [JSON.stringify({ s: value })])).counts).toMatchObject({ accepted: 1 })
       }),
-      { numRuns: runs(20, 400) },
+      { numRuns: runs(20, 150) },
     )
-    expect(taken).toBeGreaterThan(runs(2, 50))
+    expect(taken).toBeGreaterThan(runs(2, 15))
   })
 
   test('nested casts do not make a statement grow exponentially', async () => {
