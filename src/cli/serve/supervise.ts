@@ -17,7 +17,10 @@ export type ChildName = 'control' | 'delivery' | 'ingest'
 /** Delivery creates many short-lived strings. A larger young generation would use more memory without being faster. */
 const nodeFlags: Partial<Record<ChildName, readonly string[]>> = { delivery: ['--max-semi-space-size=2'] }
 
-/** For glibc: DuckDB runs few threads, so one arena is enough. Large blocks are returned to the system when they are freed. */
+/**
+ * For glibc. Few threads allocate, so one arena is enough: each costs up to a megabyte. Large blocks are returned to the system when they
+ * are freed. Ingest keeps the defaults: these settings would save it 2 MB and could slow down its Buffers.
+ */
 const mallocSettings = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: String(MiB) }
 
 const readyPollMs = 100
@@ -51,7 +54,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
       command: process.execPath,
       args: [...(nodeFlags[name] ?? []), program, name],
       environment: {
-        ...(name === 'delivery' ? mallocSettings : {}),
+        ...(name === 'ingest' ? {} : mallocSettings),
         UV_THREADPOOL_SIZE: '8',
         ...environment,
         INLET_NODE_TOKEN: nodeToken,
