@@ -20,7 +20,7 @@ function started() {
 }
 
 describe('the idle trimmer', () => {
-  test('trims once after the start, and again when the heap has grown', () => {
+  test('trims once after the start, and again when the heap has grown, at most every 30 seconds', () => {
     const { clock, state } = started()
     clock.advance(5_000)
     expect(state.trims).toBe(1)
@@ -29,6 +29,11 @@ describe('the idle trimmer', () => {
     state.total += 8 * MiB
     clock.advance(5_000)
     expect(state.trims).toBe(2)
+    state.total += 8 * MiB
+    clock.advance(25_000)
+    expect(state.trims).toBe(2)
+    clock.advance(5_000)
+    expect(state.trims).toBe(3)
   })
 
   test('leaves a busy process alone until it is idle', () => {

@@ -15,8 +15,9 @@ const limits = {
   busyShare: 0.05,
   /** Heap in use beyond which nothing is trimmed, because the pause grows with it: 80 ms of processor time for 20 MB. */
   usedBytesMax: 64 * MiB,
-  /** Growth of the heap since the last time that is worth a pause. */
+  /** Growth of the heap since the last time that is worth a pause, and the time between two pauses. */
   grownBytesMin: 8 * MiB,
+  restMs: 30_000,
 } as const
 
 export type IdleTrimmerOptions = {
@@ -33,6 +34,7 @@ export class IdleTrimmer {
   #cancelTimer = (): void => undefined
   #cpuMicros = 0
   #trimmedBytes = 0
+  #trimmedAtMs = Number.NEGATIVE_INFINITY
 
   constructor({ clock, collectGarbage = collectAllGarbage, heap = heapOfV8, cpuMicros = cpuOfProcess }: IdleTrimmerOptions) {
     this.#options = { clock, collectGarbage, heap, cpuMicros }
@@ -48,12 +50,15 @@ export class IdleTrimmer {
   }
 
   #check(): void {
-    const { heap, cpuMicros, collectGarbage } = this.#options
+    const { heap, cpuMicros, collectGarbage, clock } = this.#options
     const share = (cpuMicros() - this.#cpuMicros) / (limits.intervalMs * 1000)
+    const isRested = clock.monotonic() - this.#trimmedAtMs >= limits.restMs
     const { total, used } = heap()
-    if (share <= limits.busyShare && used <= limits.usedBytesMax && total - this.#trimmedBytes >= limits.grownBytesMin) {
+    const isWorthIt = used <= limits.usedBytesMax && total - this.#trimmedBytes >= limits.grownBytesMin
+    if (share <= limits.busyShare && isRested && isWorthIt) {
       collectGarbage()
       this.#trimmedBytes = heap().total
+      this.#trimmedAtMs = clock.monotonic()
     }
     this.start()
   }
