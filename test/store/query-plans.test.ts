@@ -3,7 +3,7 @@ import { CompiledQuery, type KyselyPlugin, type PluginTransformQueryArgs, sql } 
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { listApiKeyPage } from '#store/api-keys.ts'
-import { findEndpointsWithViews, listBindings } from '#store/bindings.ts'
+import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/bindings.ts'
 import { findCommit, listAddedArtifacts } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDestinations } from '#store/destinations.ts'
@@ -219,6 +219,7 @@ describeDatabases('query plans', (kind) => {
         ['views', (db) => listViews(db, account, {}, page), 'views_by_account'],
         ['views', (db) => listViews(db, account, { status: 'draft' }, page), 'views_by_status'],
         ['bindings', (db) => listBindings(db, account, endpoint), 'bindings_by_endpoint'],
+        ['bindings', (db) => listBindingPage(db, account, endpoint, page), 'bindings_by_endpoint'],
         ['jobs', (db) => listJobs(db, account, page), 'jobs_by_account'],
         ['jobs', (db) => listRunningJobIds(db, 'loc'), 'jobs_by_region'],
         ['dlq_files', (db) => listDlqFiles(db, view, { limit: 20 }), 'dlq_files_by_view'],
@@ -256,6 +257,7 @@ describeDatabases('query plans', (kind) => {
         ['job_units', (db) => listLeasedUnits(db, newId())],
         ['job_units', (db) => listJobReasons(db, job)],
         ['jobs', (db) => removeJobsFinishedBefore(db, t0)],
+        ['jobs', (db) => listJobs(db, account, { ...page, endpoint_id: endpoint })],
         ['jobs', (db) => addToJobs(db, { id: newId(), endpoint_id: endpoint, sealedAt: t0 - 1, applied: [] })],
         ['bindings', (db) => findEndpointsWithViews(db, [endpoint])],
         ['bindings', (db) => listUnsettledBindings(db, t0, '', 100)],
