@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { queryParquet } from '#duckdb/query-parquet.ts'
 import { quoteIdentifier, quoteLiteral } from '#duckdb/quote.ts'
 import type { Column, Definition } from '#model/definition.ts'
 import { definitionLimits, qualityLimits } from '#model/limits.ts'
@@ -9,6 +8,7 @@ import { descriptors } from '#model/types/descriptors.ts'
 import { addQualities, type ColumnQuality, toSum } from '#model/view-quality.ts'
 import { MASK_COLUMNS } from '#views/extraction.ts'
 import { decide } from '../../test/support/decide.ts'
+import { queryRows } from '../../test/support/parquet.ts'
 import { runs } from '../../test/support/thorough.ts'
 import { canonicalText } from './column-quality.ts'
 
@@ -26,7 +26,7 @@ async function measureWithDuckDb(path: string, columns: readonly Column[]): Prom
     return [`count(${column})`, `count(*) - count(${column})`, ...ends]
   })
   const sql = `SELECT ${selected.join(', ')} FROM read_parquet(${quoteLiteral(path)})`
-  const { rows } = await queryParquet({ directories: [path.slice(0, path.lastIndexOf('/'))], sql })
+  const { rows } = await queryRows(sql)
   return columns.map(({ name, type }, index) => {
     const [values, nulls, min, max] = (rows[0] ?? []).slice(4 * index)
     const text = (value: typeof min) => canonicalText(value, parseType(type))

@@ -1,9 +1,7 @@
 /** Edge values of every type in real Parquet, read by two independent readers. */
-import { dirname } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Database, type Value } from '#duckdb/database.ts'
-import { queryParquet } from '#duckdb/query-parquet.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { MiB } from '#lib/bytes.ts'
 import type { Column } from '#model/definition.ts'
@@ -11,7 +9,8 @@ import { definitionLimits } from '#model/limits.ts'
 import { parseType } from '#model/types/column-type.ts'
 import { descriptors, type ScalarName } from '#model/types/descriptors.ts'
 import { decide } from '../../test/support/decide.ts'
-import { type Row, readWithHyparquet } from '../../test/support/parquet.ts'
+import { queryRows, type Row, readWithHyparquet } from '../../test/support/parquet.ts'
+import { runs } from '../../test/support/thorough.ts'
 import { castText } from './cast-sql.ts'
 
 /** The values of one record by column, as DuckDB and hyparquet read them. */
@@ -195,7 +194,7 @@ describe('a time with text before or after it', () => {
       const database = await Database.open({ directories: [], memoryBytes: 64 * MiB })
       try {
         const connection = await database.connect()
-        const texts = fc.sample(time, 4_000).map(([start, end]) => start + end)
+        const texts = fc.sample(time, runs(1_000, 4_000)).map(([start, end]) => start + end)
         const given = texts.map((text) => `(${quoteLiteral(text)})`).join(', ')
         const select = (value: string) => `SELECT CAST(${value} AS VARCHAR) FROM`
         const ours = await connection.query(`${select(castText('text', parseType(type)))} (VALUES ${given}) AS given(text)`)
@@ -292,7 +291,7 @@ describe('column names', () => {
     const filters = [{ condition: `${odd[0]} = 0 AND "${odd[1]}" = 1` }]
     const record = `{${odd.map((name, index) => `"${name}":${index}`).join()}, "toJSON": {"__proto__": 7}}`
     const { rows, quality } = await decide({ columns, filters }, [record], [], async (path) => {
-      const { columns: names } = await queryParquet({ directories: [dirname(path)], sql: `SELECT * FROM ${quoteLiteral(path)}` })
+      const { columns: names } = await queryRows(`SELECT * FROM ${quoteLiteral(path)}`)
       expect(names).toEqual(odd)
     })
     expect(rows).toEqual([odd.map((_, index) => String(index))])

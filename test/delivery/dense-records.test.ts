@@ -1,14 +1,13 @@
 /** Records that need far more memory than their size. A failure prints its seed. */
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import { dirname } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { queryParquet } from '#duckdb/query-parquet.ts'
 import { KiB, MiB } from '#lib/bytes.ts'
 import type { Column } from '#model/definition.ts'
 import { descriptors } from '#model/types/descriptors.ts'
 import { decide } from '../support/decide.ts'
+import { queryRows } from '../support/parquet.ts'
 import { runs } from '../support/thorough.ts'
 
 const defaultMemory = 128 * MiB
@@ -134,7 +133,7 @@ test('a file that was written in pieces has the columns of one that was not', as
     let schema: unknown
     const look = async (parquet: string) => {
       const sql = `SELECT * EXCLUDE (file_name) FROM parquet_schema('${parquet}')`
-      schema = (await queryParquet({ directories: [dirname(parquet)], sql })).rows
+      schema = (await queryRows(sql)).rows
     }
     const { rows, types: readAs, quality } = await decide({ columns }, from, [], look, memoryBytes)
     return { rows, readAs, schema, columns: quality.columns }

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { expect } from 'vitest'
-import type { Rows, Value } from '#duckdb/database.ts'
-import { queryParquet } from '#duckdb/query-parquet.ts'
+import type { Value } from '#duckdb/database.ts'
 import { MiB } from '#lib/bytes.ts'
 import type { Definition } from '#model/definition.ts'
 import { groupProperties } from '#model/record-envelope.ts'
@@ -13,6 +12,7 @@ import type { ViewQuality } from '#model/view-quality.ts'
 import type { RowCounts } from '#records/extracted-views.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
+import { queryRows } from './parquet.ts'
 
 export type Decided = {
   readonly counts: RowCounts
@@ -74,10 +74,7 @@ export async function decide(
     const { counts, quality } = decided
     expect(counts.processed).toBe(counts.accepted + counts.dropped + counts.dlq)
     await table.writeDlq(decided, join(directory, 'dlq.ndjson.gz'))
-    const { rows, types }: Rows = await queryParquet({
-      directories: [directory],
-      sql: `SELECT * FROM '${directory}/rows.parquet'`,
-    })
+    const { rows, types } = await queryRows(`SELECT * FROM '${directory}/rows.parquet'`)
     if (rows.length > 0) await look(join(directory, 'rows.parquet'))
     const lines = gunzipSync(await readFile(join(directory, 'dlq.ndjson.gz')))
       .toString()

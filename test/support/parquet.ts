@@ -1,21 +1,57 @@
 /** Reads Parquet with two independent readers into comparable values. */
-import { DuckDBInstance } from '@duckdb/node-api'
+import { DuckDBInstance, type DuckDBResultReader } from '@duckdb/node-api'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
 
 export type Row = Readonly<Record<string, unknown>>
 
+/** A value in DuckDB's JSON form: numbers beyond 2^53 and all other types are text. */
+type Cell = string | number | boolean | null | readonly Cell[] | { readonly [key: string]: Cell }
+type Table = {
+  readonly columns: readonly string[]
+  readonly types: readonly string[]
+  readonly rows: readonly (readonly Cell[])[]
+}
+
+/** The DuckDB that reads for a worker. Starting one takes longer than most reads. */
+let reader: Promise<DuckDBInstance> | undefined
+
+async function openReader(): Promise<DuckDBInstance> {
+  // Tests replace files between reads.
+  const instance = await DuckDBInstance.create(':memory:', { threads: '1', enable_external_file_cache: 'false' })
+  const connection = await instance.connect()
+  await connection.run("SET GLOBAL TimeZone = 'UTC'")
+  connection.closeSync()
+  return instance
+}
+
+async function read(sql: string): Promise<DuckDBResultReader> {
+  reader ??= openReader()
+  const connection = await (await reader).connect()
+  try {
+    return await connection.runAndReadAll(sql)
+  } finally {
+    connection.closeSync()
+  }
+}
+
+/** Runs one query. For small results. */
+export async function queryRows(sql: string): Promise<Table> {
+  const result = await read(sql)
+  return {
+    columns: result.columnNames(),
+    types: result.columnTypes().map(String),
+    rows: result.getRowsJson() as unknown as Table['rows'],
+  }
+}
+
 /** Returns the rows of all files in order: integers as decimal text, timestamps as ISO 8601 with microseconds, bytes as hex. */
 export async function readWithDuckDb(paths: readonly string[], select = '*'): Promise<readonly Row[]> {
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
   const rows: Row[] = []
   for (const path of paths) {
-    const reader = await connection.runAndReadAll(`SELECT ${select} FROM read_parquet('${path}', hive_partitioning = false)`)
-    rows.push(...(reader.getRowObjects() as Row[]))
+    const result = await read(`SELECT ${select} FROM read_parquet('${path}', hive_partitioning = false)`)
+    rows.push(...(result.getRowObjects() as Row[]))
   }
-  connection.closeSync()
-  instance.closeSync()
   return rows.map(normalized)
 }
 
