@@ -38,7 +38,16 @@ export default defineConfig({
       { test: { ...shared, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 20_000 } },
       { test: { ...shared, name: 'store', include: ['test/store/**/*.test.ts'], testTimeout: 30_000 } },
       { test: { ...isolated, name: 'crash', include: ['test/crash/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 60_000 } },
-      { test: { ...isolated, name: 'e2e', include: ['test/e2e/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 60_000 } },
+      {
+        test: {
+          ...isolated,
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          globalSetup: ['./test/support/shared-installation.ts'],
+          testTimeout: 180_000,
+          hookTimeout: 60_000,
+        },
+      },
       { test: { ...isolated, name: 's3', include: ['test/s3/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 60_000 } },
     ],
     reporters: [new ProgressReporter()],

@@ -1,12 +1,13 @@
 /**
- * The Inlet that black-box suites run against: the one configured by `INLET_E2E_*` with URLs and a key, or a new one on this machine.
+ * The Inlet that black-box suites run against: the one configured by `INLET_E2E_*` with URLs and a key, or one on this machine
+ * that all of them share.
  *
  * Law: tests use only the public API and the objects in the bucket. Each test creates resources with unique names and removes them
  * at the end, so that a run can be repeated on the same deployment.
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe } from 'vitest'
+import { afterAll, beforeAll, describe, inject } from 'vitest'
 import { type Address, ApiClient } from './api-client.ts'
 import { type EndpointSettings, Installation } from './installation.ts'
 import { artifactPaths, type Marker, readMarkers } from './markers.ts'
@@ -75,8 +76,9 @@ export class Deployment extends ApiClient implements AsyncDisposable {
 
   static async open(): Promise<Deployment> {
     if (given !== undefined) return new Deployment(given, undefined)
-    const own = await Installation.create()
-    await own.start('start')
+    const shared = inject('sharedInstallation')
+    if (shared === undefined) throw new Error('the project has no global setup that starts an Inlet')
+    const own = await Installation.attach(shared)
     return new Deployment(own, own)
   }
 
@@ -149,7 +151,6 @@ export class Deployment extends ApiClient implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#copy?.[Symbol.asyncDispose]()
     if (this.#own === undefined) await this.#removeAll()
-    else await this.#own[Symbol.asyncDispose]()
   }
 
   async #destination(name: string): Promise<string> {

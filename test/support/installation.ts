@@ -1,4 +1,4 @@
-/** An Inlet that belongs to one test: real processes on free ports, with a data directory that is removed afterwards. */
+/** An Inlet of the tests: real processes on free ports, with a data directory that is removed afterwards. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { ApiClient } from './api-client.ts'
+import { type Address, ApiClient } from './api-client.ts'
 import { artifactPaths, type Marker, readMarkers } from './markers.ts'
 import { until } from './until.ts'
 
@@ -15,6 +15,9 @@ const root = resolve(import.meta.dirname, '../..')
 /** Prefix of the objects in each bucket. */
 const prefix = 'in/let'
 const program = join(root, 'src/main.ts')
+
+/** What another process needs to use a running Inlet. */
+export type InstallationAddress = Address & { readonly directory: string }
 
 type Options = {
   readonly environment?: Readonly<Record<string, string>>
@@ -26,19 +29,18 @@ export class Installation extends ApiClient implements AsyncDisposable {
   readonly #running = new Map<string, ChildProcess>()
   readonly #log: string[] = []
 
-  private constructor(directory: string, ports: readonly number[], { environment = {} }: Options) {
-    super({
-      apiUrl: `http://127.0.0.1:${ports[0]}`,
-      ingestUrl: `http://127.0.0.1:${ports[1]}`,
-      apiKey: `ing_live_${randomBytes(16).toString('hex')}`,
-    })
+  readonly #isAttached: boolean
+
+  private constructor({ directory, ...address }: InstallationAddress, { environment = {} }: Options, isAttached = false) {
+    super(address)
     this.directory = directory
+    this.#isAttached = isAttached
     this.#environment = {
       PATH: process.env['PATH'],
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       INLET_DATA_DIR: directory,
-      INLET_CONTROL_LISTEN: `127.0.0.1:${ports[0]}`,
-      INLET_INGEST_LISTEN: `127.0.0.1:${ports[1]}`,
+      INLET_CONTROL_LISTEN: new URL(this.apiUrl).host,
+      INLET_INGEST_LISTEN: new URL(this.ingestUrl).host,
       INLET_BOOTSTRAP_API_KEY: this.apiKey,
       INLET_DISK_RESERVE_BYTES: '0B',
       INLET_API_REQUESTS_PER_MINUTE: '100000',
@@ -51,7 +53,20 @@ export class Installation extends ApiClient implements AsyncDisposable {
   /** Creates the data directory and picks ports. Starts nothing. */
   static async create(options: Options = {}): Promise<Installation> {
     const directory = await mkdtemp(join(tmpdir(), 'inlet-test-'))
-    return new Installation(directory, [await freePort(), await freePort()], options)
+    const [apiUrl, ingestUrl] = [`http://127.0.0.1:${await freePort()}`, `http://127.0.0.1:${await freePort()}`]
+    return new Installation({ directory, apiUrl, ingestUrl, apiKey: `ing_live_${randomBytes(16).toString('hex')}` }, options)
+  }
+
+  /** Uses the Inlet that another process started with `start`. Waits until it is ready, and never stops it. */
+  static async attach(address: InstallationAddress): Promise<Installation> {
+    const installation = new Installation(address, {}, true)
+    await until('the shared Inlet to be ready', () => installation.#isUp('start'), 60_000)
+    return installation
+  }
+
+  get address(): InstallationAddress {
+    const { directory, apiUrl, ingestUrl, apiKey } = this
+    return { directory, apiUrl, ingestUrl, apiKey }
   }
 
   /** Changes the environment of processes that start later. */
@@ -173,6 +188,7 @@ export class Installation extends ApiClient implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isAttached) return
     await Promise.all([...this.#running.keys()].map((command) => this.end(command, command === 'start' ? 'SIGTERM' : 'SIGKILL')))
     await rm(this.directory, { recursive: true, force: true })
   }
@@ -183,7 +199,7 @@ export class Installation extends ApiClient implements AsyncDisposable {
       const child = this.#running.get(command)
       return child !== undefined && child.exitCode === null && child.signalCode === null
     }
-    for (const plane of ['ingest', 'delivery'].filter((name) => isRunning('start') || isRunning(name))) {
+    for (const plane of ['ingest', 'delivery'].filter((name) => this.#isAttached || isRunning('start') || isRunning(name))) {
       const path = join(this.directory, 'node', `${plane}-snapshot.ndjson`)
       await until(
         `${plane} to apply the configuration`,
