@@ -3,17 +3,29 @@ import { execFile } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeWith } from '../support/deployment.ts'
-import { Installation } from '../support/installation.ts'
+import { type EndpointSettings, Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
 import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 const program = resolve(import.meta.dirname, '../../src/main.ts')
-const bucket = 'bucket'
-const view = { name: 'numbers', definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }] } }
+const compileCache = { NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }
+const definition = { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }] }
+
+type Target = { readonly id: string; readonly bucket: string }
+let targets = 0
+
+/** Creates an endpoint with a view and a bucket of its own. */
+async function newTarget(installation: Installation, settings: Partial<EndpointSettings> = {}): Promise<Target> {
+  targets += 1
+  const bucket = `bucket-${targets}`
+  const view = { name: `numbers_${targets}`, definition }
+  const { id } = await installation.endpoint({ bucket, view, ...settings })
+  return { id, bucket }
+}
 
 /** Posts one record after the other until stopped, and keeps what was acknowledged. */
 class Sender {
@@ -43,7 +55,7 @@ class Sender {
           this.seqs.add(body.segment_seq)
         } else this.rejected.push(status)
         // A steady load: at full speed it would take the processors from the processes that restart.
-        await new Promise((resolve) => setTimeout(resolve, 2))
+        await new Promise((resolve) => setTimeout(resolve, runs(5, 2)))
       } catch (error) {
         this.rejected.push(String(error))
         await new Promise((resolve) => setTimeout(resolve, 10))
@@ -52,7 +64,7 @@ class Sender {
   }
 }
 
-async function committedNumbers(installation: Installation, id: string): Promise<readonly number[]> {
+async function committedNumbers(installation: Installation, { id, bucket }: Target): Promise<readonly number[]> {
   const raw = await readWithDuckDb(installation.artifacts(bucket, id, 'parquet'))
   return raw.map(({ payload }) => JSON.parse(String(payload)).n)
 }
@@ -72,16 +84,22 @@ function isAlive(pid: number): boolean {
   }
 }
 
-describeWith('processes', 'under the supervisor', () => {
-  test('ingest does not notice kill -9 of delivery', async () => {
-    await using installation = await Installation.create()
+describeWith('processes', 'one supervisor', () => {
+  let installation: Installation
+  beforeAll(async () => {
+    installation = await Installation.create()
     await installation.start('start')
-    const { id } = await installation.endpoint({ bucket, view })
+  })
+  afterAll(() => installation[Symbol.asyncDispose]())
+
+  test('ingest does not notice kill -9 of delivery', async () => {
+    const target = await newTarget(installation)
+    const { id } = target
     const sender = new Sender(installation, id)
     for (let kills = 0; kills < runs(2, 3); kills++) {
       const before = sender.acknowledged.length
       process.kill(await childOf(installation.pid('start'), 'delivery'), 'SIGKILL')
-      await until('300 more acknowledgements', () => sender.acknowledged.length > before + 300)
+      await until('100 more acknowledgements', () => sender.acknowledged.length > before + 100, 30_000)
       await until('a new delivery process', () =>
         childOf(installation.pid('start'), 'delivery').then(
           (pid) => pid > 0,
@@ -92,119 +110,35 @@ describeWith('processes', 'under the supervisor', () => {
     await sender.stop()
     expect(sender.rejected).toEqual([])
     await installation.committed(id, sender.seqs)
-    expect(await committedNumbers(installation, id)).toEqual(sender.acknowledged)
+    expect(await committedNumbers(installation, target)).toEqual(sender.acknowledged)
   })
 
   test('after kill -9 of ingest it is restarted, delivery continues, and nothing acknowledged is lost', async () => {
-    await using installation = await Installation.create()
-    await installation.start('start')
-    const { id } = await installation.endpoint({ bucket, view })
+    const target = await newTarget(installation)
+    const { id } = target
     const delivery = await childOf(installation.pid('start'), 'delivery')
     const sender = new Sender(installation, id)
     for (let kills = 0; kills < runs(2, 3); kills++) {
-      await until('an acknowledgement', () => sender.acknowledged.length > kills * 200)
+      await until('an acknowledgement', () => sender.acknowledged.length > kills * 50, 30_000)
       process.kill(await childOf(installation.pid('start'), 'ingest'), 'SIGKILL')
       const before = sender.acknowledged.length
-      await until('acknowledgements after the kill', () => sender.acknowledged.length > before + 200, 30_000)
+      await until('acknowledgements after the kill', () => sender.acknowledged.length > before + 50, 30_000)
     }
     await sender.stop()
     expect(await childOf(installation.pid('start'), 'delivery')).toBe(delivery)
     await installation.committed(id, sender.seqs)
-    const committed = await committedNumbers(installation, id)
+    const committed = await committedNumbers(installation, target)
     // A record that was in flight at a kill may be stored without an acknowledgement. None is stored twice.
     expect(new Set(committed).size).toBe(committed.length)
     expect(sender.acknowledged.filter((n) => !new Set(committed).has(n))).toEqual([])
     expect(committed.length - sender.acknowledged.length).toBeLessThanOrEqual(3)
   })
 
-  // As systemd does. npm signals the supervisor as well, and the others must still stop in order.
-  test('SIGTERM to every process drains: everything acknowledged is committed before they end', async () => {
-    await using installation = await Installation.create()
-    await installation.startWithNpm()
-    const { id } = await installation.endpoint({ bucket, view, segment_max_age_seconds: 3600 })
-    const sender = new Sender(installation, id)
-    await until('200 acknowledgements', () => sender.acknowledged.length > 200)
-    expect(await installation.end('start', 'SIGTERM', { group: true })).toBe(0)
-    await sender.stop()
-    expect(await committedNumbers(installation, id)).toEqual(sender.acknowledged)
-    expect(installation.walFiles(id)).toEqual([])
-    expect(readdirSync(join(installation.directory, 'node/outbox')).filter((name) => name.endsWith('.json'))).toEqual([])
-    await installation.start('start')
-    expect((await installation.commits(id)).length).toBe(installation.markers(bucket, id).length)
-  })
-})
-
-describeWith('processes', 'the supervisor', () => {
-  test('after kill -9 of the supervisor its processes drain and end, and a new one takes over', async () => {
-    await using installation = await Installation.create()
-    await installation.start('start')
-    const { id } = await installation.endpoint({ bucket, view, segment_max_age_seconds: 3600 })
-    const { body } = await installation.ingest(id, '{"n":1}')
-    const supervisor = installation.pid('start')
-    const children = await Promise.all(['control', 'ingest', 'delivery'].map((name) => childOf(supervisor, name)))
-    await installation.kill('start')
-    await until('the old ones to be gone', () => children.every((pid) => !isAlive(pid)), 30_000)
-    await installation.start('start')
-    await installation.committed(id, [body.segment_seq])
-    expect(await committedNumbers(installation, id)).toEqual([1])
-    expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
-  })
-})
-
-describeWith('processes', 'without control', () => {
-  test('ingest and delivery continue, commits wait and are sent in order when control is back', async () => {
-    await using installation = await Installation.create()
-    await installation.start('control', 'ingest', 'delivery')
-    const { id } = await installation.endpoint({ bucket, view })
-    await installation.kill('control')
-    const sender = new Sender(installation, id)
-    await until('three markers in the bucket', () => installation.markers(bucket, id).length >= 3, 30_000)
-    // The node restarts while control is down: it works from the snapshot on its disk.
-    await installation.kill('ingest')
-    await installation.kill('delivery')
-    await installation.start('ingest', 'delivery')
-    const before = sender.acknowledged.length
-    await until('acknowledgements after the restart', () => sender.acknowledged.length > before + 100, 30_000)
-    const markers = installation.markers(bucket, id).length
-    await until('more markers', () => installation.markers(bucket, id).length > markers, 30_000)
-    await sender.stop()
-    expect(installation.walFiles(id).length).toBeGreaterThan(0)
-
-    await installation.start('control')
-    await installation.committed(id, sender.seqs)
-    await until('the node to be empty', () => installation.walFiles(id).length === 0)
-    const committed = await committedNumbers(installation, id)
-    expect(new Set(committed).size).toBe(committed.length)
-    expect(sender.acknowledged.filter((n) => !new Set(committed).has(n))).toEqual([])
-    const seqs = (await installation.commits(id)).map(({ seq }) => seq).toReversed()
-    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
-    expect(new Set(seqs).size).toBe(seqs.length)
-  })
-
-  test('a node that never reached control reports it, and is ready as soon as control is up', async () => {
-    await using installation = await Installation.create()
-    installation.spawn('ingest')
-    await until('a listener', () =>
-      fetch(`${installation.ingestUrl}/healthz`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-    )
-    const rejected = await installation.ingest('11111111-1111-4111-8111-111111111111', '{}')
-    expect(rejected).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
-    expect(rejected.headers.get('retry-after')).toMatch(/^\d+$/)
-    await installation.start('control')
-    await until('ingest to be ready', () => fetch(`${installation.ingestUrl}/readyz`).then(({ ok }) => ok), 20_000)
-  })
-})
-
-describeWith('processes', 'one data directory', () => {
   test('a revoked key and a suspended account stop at the node with the next epoch', async () => {
-    await using installation = await Installation.create()
-    await installation.start('start')
-    const { id } = await installation.endpoint({ bucket })
+    const { id } = await newTarget(installation)
     const inlet = async (...args: readonly string[]) =>
-      (await run(process.execPath, [program, ...args], { env: { INLET_DATA_DIR: installation.directory } })).stdout
+      (await run(process.execPath, [program, ...args], { env: { ...compileCache, INLET_DATA_DIR: installation.directory } }))
+        .stdout
     const made = await inlet('keys', 'create', '--name', 'device', '--scope', 'ingest')
     const key = /ing_live_\w{32}/.exec(made)?.[0] ?? ''
     const keyId = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(made)?.[0] ?? ''
@@ -228,12 +162,14 @@ describeWith('processes', 'one data directory', () => {
   })
 
   test('a second installation refuses to start, with one sentence, and touches nothing', async () => {
-    await using installation = await Installation.create()
-    await installation.start('control', 'ingest', 'delivery')
     const { directory } = installation
     const elsewhere = join(directory, 'elsewhere')
     const [controlListen, ingestListen] = [new URL(installation.apiUrl).host, new URL(installation.ingestUrl).host]
-    const anyPorts = { INLET_CONTROL_LISTEN: '127.0.0.1:0', INLET_INGEST_LISTEN: '127.0.0.1:0' }
+    const anyPorts = {
+      INLET_CONTROL_LISTEN: '127.0.0.1:0',
+      INLET_INGEST_LISTEN: '127.0.0.1:0',
+      ...compileCache,
+    }
     for (const [name, environment, message] of [
       ['ingest', { INLET_DATA_DIR: directory, ...anyPorts }, 'another Inlet running on this data directory'],
       ['delivery', { INLET_DATA_DIR: directory, ...anyPorts }, 'another Inlet running on this data directory'],
@@ -250,5 +186,87 @@ describeWith('processes', 'one data directory', () => {
       expect(JSON.parse(failed.stderr)).toMatchObject({ level: 'fatal', reason: expect.stringContaining(message) })
     }
     expect(existsSync(elsewhere)).toBe(false)
+  })
+
+  // The last one here, because it replaces the supervisor.
+  test('after kill -9 of the supervisor its processes drain and end, and a new one takes over', async () => {
+    const target = await newTarget(installation, { segment_max_age_seconds: 3600 })
+    const { id } = target
+    const { body } = await installation.ingest(id, '{"n":1}')
+    const supervisor = installation.pid('start')
+    const children = await Promise.all(['control', 'ingest', 'delivery'].map((name) => childOf(supervisor, name)))
+    await installation.kill('start')
+    await until('the old ones to be gone', () => children.every((pid) => !isAlive(pid)), 30_000)
+    await installation.start('start')
+    await installation.committed(id, [body.segment_seq])
+    expect(await committedNumbers(installation, target)).toEqual([1])
+    expect((await installation.ingest(id, '{"n":2}')).status).toBe(202)
+  })
+})
+
+describeWith('processes', 'npm start', () => {
+  // As systemd does. npm signals the supervisor as well, and the others must still stop in order.
+  test('SIGTERM to every process drains: everything acknowledged is committed before they end', async () => {
+    await using installation = await Installation.create()
+    await installation.startWithNpm()
+    const target = await newTarget(installation, { segment_max_age_seconds: 3600 })
+    const { id } = target
+    const sender = new Sender(installation, id)
+    await until('100 acknowledgements', () => sender.acknowledged.length > 100, 30_000)
+    expect(await installation.end('start', 'SIGTERM', { group: true })).toBe(0)
+    await sender.stop()
+    expect(await committedNumbers(installation, target)).toEqual(sender.acknowledged)
+    expect(installation.walFiles(id)).toEqual([])
+    expect(readdirSync(join(installation.directory, 'node/outbox')).filter((name) => name.endsWith('.json'))).toEqual([])
+    await installation.start('start')
+    expect((await installation.commits(id)).length).toBe(installation.markers(target.bucket, id).length)
+  })
+})
+
+describeWith('processes', 'without control', () => {
+  test('ingest and delivery continue, commits wait and are sent in order when control is back', async () => {
+    await using installation = await Installation.create()
+    await installation.start('control', 'ingest', 'delivery')
+    const target = await newTarget(installation)
+    const { id } = target
+    await installation.kill('control')
+    const sender = new Sender(installation, id)
+    await until('three markers in the bucket', () => installation.markers(target.bucket, id).length >= 3, 30_000)
+    // The node restarts while control is down: it works from the snapshot on its disk.
+    await installation.kill('ingest')
+    await installation.kill('delivery')
+    await installation.start('ingest', 'delivery')
+    const before = sender.acknowledged.length
+    await until('acknowledgements after the restart', () => sender.acknowledged.length > before + 100, 30_000)
+    const markers = installation.markers(target.bucket, id).length
+    await until('more markers', () => installation.markers(target.bucket, id).length > markers, 30_000)
+    await sender.stop()
+    expect(installation.walFiles(id).length).toBeGreaterThan(0)
+
+    await installation.start('control')
+    await installation.committed(id, sender.seqs)
+    await until('the node to be empty', () => installation.walFiles(id).length === 0)
+    const committed = await committedNumbers(installation, target)
+    expect(new Set(committed).size).toBe(committed.length)
+    expect(sender.acknowledged.filter((n) => !new Set(committed).has(n))).toEqual([])
+    const seqs = (await installation.commits(id)).map(({ seq }) => seq).toReversed()
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
+    expect(new Set(seqs).size).toBe(seqs.length)
+  })
+
+  test('a node that never reached control reports it, and is ready as soon as control is up', async () => {
+    await using installation = await Installation.create()
+    installation.spawn('ingest')
+    await until('a listener', () =>
+      fetch(`${installation.ingestUrl}/healthz`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    )
+    const rejected = await installation.ingest('11111111-1111-4111-8111-111111111111', '{}')
+    expect(rejected).toMatchObject({ status: 503, body: { error: 'unavailable', retry: true } })
+    expect(rejected.headers.get('retry-after')).toMatch(/^\d+$/)
+    await installation.start('control')
+    await until('ingest to be ready', () => fetch(`${installation.ingestUrl}/readyz`).then(({ ok }) => ok), 20_000)
   })
 })
