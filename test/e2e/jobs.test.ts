@@ -3,14 +3,13 @@ import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFil
 import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { describeWith } from '../support/deployment.ts'
 import { Installation } from '../support/installation.ts'
 import { readWithDuckDb, readWithHyparquet } from '../support/parquet.ts'
 import { isThorough, runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
-const bucket = 'bucket'
 /** Rejects an `amount` that is not an integer. */
 const strict = {
   columns: [
@@ -39,23 +38,33 @@ function record(n: number): Buffer {
 // biome-ignore lint/suspicious/noExplicitAny: answers and markers of every shape
 type Loose = any
 
+let labs = 0
+
 class Lab {
   readonly installation: Installation
+  /** Name of the view, and of the bucket. */
+  readonly name: string
   readonly endpointId: string
   readonly first: string
   readonly seqs = new Set<number>()
 
-  private constructor(installation: Installation, endpointId: string, first: string) {
+  private constructor(installation: Installation, name: string, endpointId: string, first: string) {
     this.installation = installation
+    this.name = name
     this.endpointId = endpointId
     this.first = first
   }
 
   /** Attaches version 1, which is strict, and commits `segments` segments of ten records each. */
   static async create(installation: Installation, segments: number, output_formats: readonly string[]): Promise<Lab> {
-    const view = { name: 'numbers', definition: strict }
-    const { id, viewId } = await installation.endpoint({ bucket, view, output_formats })
-    const lab = new Lab(installation, id, viewId ?? '')
+    labs += 1
+    const name = `numbers${labs}`
+    const { id, viewId } = await installation.endpoint({
+      bucket: name.replace('_', '-'),
+      view: { name, definition: strict },
+      output_formats,
+    })
+    const lab = new Lab(installation, name, id, viewId ?? '')
     for (let segment = 0; segment < segments; segment += 1) {
       const lines = Array.from({ length: 10 }, (_, index) => Buffer.concat([record(segment * 10 + index), Buffer.from('\n')]))
       const { body } = await installation.ingest(id, Buffer.concat(lines))
@@ -94,11 +103,11 @@ class Lab {
 
   /** Files of an artifact kind, found through the markers alone, as readers do. */
   files(kind: string): readonly string[] {
-    return this.installation.artifacts(bucket, this.endpointId, kind)
+    return this.installation.artifacts(this.name, this.endpointId, kind)
   }
 
   objects(folder: string): readonly string[] {
-    const path = join(this.installation.buckets, bucket, 'in/let', this.endpointId, folder)
+    const path = join(this.installation.buckets, this.name, 'in/let', this.endpointId, folder)
     if (!existsSync(path)) return []
     const names = readdirSync(path, { recursive: true, encoding: 'utf8' })
     return names.filter((name) => /\.(parquet|gz|json)$/.test(name)).toSorted()
@@ -138,156 +147,157 @@ const byN = (rows: readonly Loose[]) => rows.toSorted((a, b) => Number(a.n) - Nu
 const byIndex = (rows: readonly Loose[]) =>
   rows.toSorted((a, b) => a.segment_seq - b.segment_seq || a.record_index - b.record_index)
 
-describeWith('processes', 'backfill', () => {
-  // A backfill reads the segments file where there is one, else raw Parquet.
-  test.each([[['segments', 'parquet_views']], [['parquet', 'parquet_views']]].slice(runs(1, 0)))(
-    'of %j equals live delivery through crashes, without duplicates',
-    async (formats) => {
-      await using installation = await Installation.create()
-      await installation.start('control', 'ingest')
-      installation.spawn('delivery')
-      const segments = runs(3, 6)
-      const lab = await Lab.create(installation, segments, formats)
+describeWith('processes', 'jobs', () => {
+  let installation: Installation
+  beforeAll(async () => {
+    installation = await Installation.create()
+    await installation.start('control', 'ingest', 'delivery')
+  })
+  afterAll(() => installation[Symbol.asyncDispose]())
 
-      // The same definition as the live version, so that every value can be compared.
-      const same = await lab.publish(strict)
-      const { id } = await lab.start('backfill', same)
-      await until('the first segment', async () => (await lab.job(id)).segments.done > 0)
-      await installation.kill('delivery')
-      installation.spawn('delivery')
-      await installation.kill('control')
-      await installation.start('control')
-      const job = await lab.untilFinished(id)
-      expect(job).toMatchObject({ status: 'succeeded', segments: { total: segments, done: segments, skipped: 0, failed: 0 } })
+  describe('backfill', () => {
+    // A backfill reads the segments file where there is one, else raw Parquet.
+    test.each([[['segments', 'parquet_views']], [['parquet', 'parquet_views']]].slice(runs(1, 0)))(
+      'of %j equals live delivery through crashes, without duplicates',
+      async (formats) => {
+        const segments = runs(3, 6)
+        const lab = await Lab.create(installation, segments, formats)
 
-      for (const read of [readWithDuckDb, readWithHyparquet]) {
-        const live = byN(await read(lab.files('views/numbers/v1')))
-        expect(live).toHaveLength(segments * 5)
-        expect(byN(await read(lab.files('views/numbers/v2')))).toEqual(live)
-      }
-      const refused = byIndex(lab.dlq('dlq/numbers/v1'))
-      expect(refused).toHaveLength(segments * 4)
-      expect(byIndex(lab.dlq('dlq/numbers/v2'))).toEqual(refused.map((row) => ({ ...row, view_version: 2 })))
-      const counters = { processed: segments * 10, accepted: segments * 5, dropped: segments, dlq: segments * 4, failed: 0 }
-      expect(job.counters).toEqual(counters)
-      const metrics = async (version: string) =>
-        (await installation.ok('GET', `/v1/views/${version}/metrics`)).aggregated.all_time
-      expect(await metrics(lab.first)).toEqual(counters)
-      expect(await metrics(same)).toEqual({ processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 })
-      for (const commit of (await installation.ok('GET', `/v1/endpoints/${lab.endpointId}/commits`)).items) {
-        expect(Object.keys(commit.artifacts)).toEqual(
-          expect.arrayContaining(['views/numbers/v1', 'views/numbers/v2', 'dlq/numbers/v2']),
-        )
-      }
-      expect((await installation.ok('GET', `/v1/views/${same}/dlq-files`)).total).toBe(segments)
+        // The same definition as the live version, so that every value can be compared.
+        const same = await lab.publish(strict)
+        const { id } = await lab.start('backfill', same)
+        await until('the first segment', async () => (await lab.job(id)).segments.done > 0)
+        await installation.kill('delivery')
+        installation.spawn('delivery')
+        await installation.kill('control')
+        await installation.start('control')
+        const job = await lab.untilFinished(id)
+        expect(job).toMatchObject({ status: 'succeeded', segments: { total: segments, done: segments, skipped: 0, failed: 0 } })
 
-      const before = ['views', 'dlq', 'commits'].map((folder) => lab.objects(folder))
-      expect(before[2]).toHaveLength(2 * segments)
-      const again = await lab.untilFinished((await lab.start('backfill', same)).id)
-      expect(again).toMatchObject({ status: 'succeeded', segments: { done: 0, skipped: segments }, counters: { processed: 0 } })
-      expect(['views', 'dlq', 'commits'].map((folder) => lab.objects(folder))).toEqual(before)
-    },
-  )
-})
+        for (const read of [readWithDuckDb, readWithHyparquet]) {
+          const live = byN(await read(lab.files(`views/${lab.name}/v1`)))
+          expect(live).toHaveLength(segments * 5)
+          expect(byN(await read(lab.files(`views/${lab.name}/v2`)))).toEqual(live)
+        }
+        const refused = byIndex(lab.dlq(`dlq/${lab.name}/v1`))
+        expect(refused).toHaveLength(segments * 4)
+        expect(byIndex(lab.dlq(`dlq/${lab.name}/v2`))).toEqual(refused.map((row) => ({ ...row, view_version: 2 })))
+        const counters = { processed: segments * 10, accepted: segments * 5, dropped: segments, dlq: segments * 4, failed: 0 }
+        expect(job.counters).toEqual(counters)
+        const metrics = async (version: string) =>
+          (await installation.ok('GET', `/v1/views/${version}/metrics`)).aggregated.all_time
+        expect(await metrics(lab.first)).toEqual(counters)
+        expect(await metrics(same)).toEqual({ processed: 0, accepted: 0, dropped: 0, dlq: 0, failed: 0 })
+        for (const commit of (await installation.ok('GET', `/v1/endpoints/${lab.endpointId}/commits`)).items) {
+          expect(Object.keys(commit.artifacts)).toEqual(
+            expect.arrayContaining([`views/${lab.name}/v1`, `views/${lab.name}/v2`, `dlq/${lab.name}/v2`]),
+          )
+        }
+        expect((await installation.ok('GET', `/v1/views/${same}/dlq-files`)).total).toBe(segments)
 
-describeWith('processes', 'redrive', () => {
-  test('the repaired version takes the rejected rows with their envelope and index, without duplicates', async () => {
-    await using installation = await Installation.create()
-    await installation.start('start')
-    const segments = 3
-    const lab = await Lab.create(installation, segments, ['parquet', 'parquet_views'])
-    const fixed = await lab.publish(lenient)
-    const { id } = await lab.start('redrive', fixed)
-    const job = await lab.untilFinished(id)
-    expect(job).toMatchObject({ kind: 'redrive', from_version: 1, status: 'succeeded', segments: { done: segments } })
-    expect(job.counters).toEqual({ processed: segments * 4, accepted: segments, dropped: 0, dlq: segments * 3, failed: 0 })
-
-    const kind = 'numbers/v2/redrive-v1'
-    const [raw] = [await readWithDuckDb(lab.files('parquet'), 'payload, ingested_at')]
-    const rows = byN(await readWithDuckDb(lab.files(`views/${kind}`)))
-    expect(rows.map(({ n }) => Number(n))).toEqual([3, 13, 23])
-    for (const { n, amount, at, protocol } of rows) {
-      expect({ amount, protocol }).toEqual({ amount: String(3e9 + Number(n)), protocol: 'http' })
-      const original = raw.find(({ payload }) => String(payload).startsWith(`{"n":${n},"amount":"3`))
-      expect(at).toEqual(original?.['ingested_at'])
-    }
-    const refused = byIndex(lab.dlq('dlq/numbers/v1'))
-    const left = refused.filter(({ record_index }) => record_index !== 3)
-    const withoutMessage = ({ message, ...row }: Loose) => row
-    expect(byIndex(lab.dlq(`dlq/${kind}`)).map(withoutMessage)).toEqual(
-      left.map((row) => ({ ...withoutMessage(row), view_version: 2 })),
+        const before = ['views', 'dlq', 'commits'].map((folder) => lab.objects(folder))
+        expect(before[2]).toHaveLength(2 * segments)
+        const again = await lab.untilFinished((await lab.start('backfill', same)).id)
+        expect(again).toMatchObject({ status: 'succeeded', segments: { done: 0, skipped: segments }, counters: { processed: 0 } })
+        expect(['views', 'dlq', 'commits'].map((folder) => lab.objects(folder))).toEqual(before)
+      },
     )
-    expect(lab.objects('views/numbers/v2').every((name) => name.endsWith('.redrive-v1.parquet'))).toBe(true)
+  })
 
-    // The query from the documentation.
-    const query = documentedQuery(join(installation.buckets, bucket), lab.endpointId, 'views/numbers/v2')
-    expect(await queryDuckDb(query)).toHaveLength(segments)
+  describe('redrive', () => {
+    test('the repaired version takes the rejected rows with their envelope and index, without duplicates', async () => {
+      const segments = 3
+      const lab = await Lab.create(installation, segments, ['parquet', 'parquet_views'])
+      const fixed = await lab.publish(lenient)
+      const { id } = await lab.start('redrive', fixed)
+      const job = await lab.untilFinished(id)
+      expect(job).toMatchObject({ kind: 'redrive', from_version: 1, status: 'succeeded', segments: { done: segments } })
+      expect(job.counters).toEqual({ processed: segments * 4, accepted: segments, dropped: 0, dlq: segments * 3, failed: 0 })
 
-    // A segment that was re-driven has its output: neither another re-drive nor a backfill repeats it.
-    for (const again of ['redrive', 'backfill'] as const) {
-      const { id } = await lab.start(again, fixed)
-      expect(await lab.untilFinished(id)).toMatchObject({ segments: { total: segments, done: 0, skipped: segments } })
-    }
-    expect(lab.objects('views/numbers/v2')).toHaveLength(segments)
+      const kind = `${lab.name}/v2/redrive-v1`
+      const [raw] = [await readWithDuckDb(lab.files('parquet'), 'payload, ingested_at')]
+      const rows = byN(await readWithDuckDb(lab.files(`views/${kind}`)))
+      expect(rows.map(({ n }) => Number(n))).toEqual([3, 13, 23])
+      for (const { n, amount, at, protocol } of rows) {
+        expect({ amount, protocol }).toEqual({ amount: String(3e9 + Number(n)), protocol: 'http' })
+        const original = raw.find(({ payload }) => String(payload).startsWith(`{"n":${n},"amount":"3`))
+        expect(at).toEqual(original?.['ingested_at'])
+      }
+      const refused = byIndex(lab.dlq(`dlq/${lab.name}/v1`))
+      const left = refused.filter(({ record_index }) => record_index !== 3)
+      const withoutMessage = ({ message, ...row }: Loose) => row
+      expect(byIndex(lab.dlq(`dlq/${kind}`)).map(withoutMessage)).toEqual(
+        left.map((row) => ({ ...withoutMessage(row), view_version: 2 })),
+      )
+      expect(lab.objects(`views/${lab.name}/v2`).every((name) => name.endsWith('.redrive-v1.parquet'))).toBe(true)
 
-    // The rows that are left can be re-driven by a version that accepts them.
-    const last = await lab.publish({ columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] })
-    const { id: next } = await lab.start('redrive', last)
-    expect(await lab.untilFinished(next)).toMatchObject({
-      from_version: 2,
-      counters: { processed: segments * 3, accepted: segments, dlq: segments * 2 },
+      // The query from the documentation.
+      const query = documentedQuery(join(installation.buckets, lab.name), lab.endpointId, `views/${lab.name}/v2`)
+      expect(await queryDuckDb(query)).toHaveLength(segments)
+
+      // A segment that was re-driven has its output: neither another re-drive nor a backfill repeats it.
+      for (const again of ['redrive', 'backfill'] as const) {
+        const { id } = await lab.start(again, fixed)
+        expect(await lab.untilFinished(id)).toMatchObject({ segments: { total: segments, done: 0, skipped: segments } })
+      }
+      expect(lab.objects(`views/${lab.name}/v2`)).toHaveLength(segments)
+
+      // The rows that are left can be re-driven by a version that accepts them.
+      const last = await lab.publish({ columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] })
+      const { id: next } = await lab.start('redrive', last)
+      expect(await lab.untilFinished(next)).toMatchObject({
+        from_version: 2,
+        counters: { processed: segments * 3, accepted: segments, dlq: segments * 2 },
+      })
+      expect(byIndex(lab.dlq(`dlq/${lab.name}/v3/redrive-v2`)).map(({ record_index }) => record_index)).toEqual([
+        6, 7, 6, 7, 6, 7,
+      ])
     })
-    expect(byIndex(lab.dlq('dlq/numbers/v3/redrive-v2')).map(({ record_index }) => record_index)).toEqual([6, 7, 6, 7, 6, 7])
-  })
-})
-
-describeWith('processes', 'the life of a job', () => {
-  test('a paused job waits, a resumed one finishes, and another continues where a canceled one stopped', async () => {
-    await using installation = await Installation.create()
-    await installation.start('control', 'ingest')
-    installation.spawn('delivery')
-    const segments = runs(3, 5)
-    const lab = await Lab.create(installation, segments, ['segments', 'parquet_views'])
-    const same = await lab.publish(strict)
-    await installation.end('delivery', 'SIGTERM')
-    const { id } = await lab.start('backfill', same)
-    const to = (verb: string) => installation.api('POST', `/v1/jobs/${id}/${verb}`)
-    expect(await to('pause')).toMatchObject({ status: 200, body: { status: 'paused' } })
-    installation.spawn('delivery')
-    // New data is delivered, so delivery works, but the job is paused.
-    const { body } = await installation.ingest(lab.endpointId, '{"n":100}')
-    await installation.committed(lab.endpointId, [body.segment_seq])
-    expect(await lab.job(id)).toMatchObject({ status: 'paused', segments: { total: segments, done: 0 }, started_at: null })
-    await to('resume')
-    await until('some progress', async () => (await lab.job(id)).segments.done > 0)
-    const { status } = await to('cancel')
-    const { id: rest } = await lab.start('backfill', same)
-    const end = await lab.untilFinished(rest)
-    const { segments: made } = await lab.job(id)
-    expect(end.status).toBe('succeeded')
-    // Includes the segment that came later, which the first job does not cover.
-    expect(made.done + end.segments.done).toBe(segments + 1)
-    if (status === 200) expect(end.segments.skipped).toBe(made.done)
-    expect(lab.files('views/numbers/v2')).toHaveLength(segments + 1)
-    const live = byN(await readWithDuckDb(lab.files('views/numbers/v1')))
-    expect(byN(await readWithDuckDb(lab.files('views/numbers/v2')))).toEqual(live)
   })
 
-  test.runIf(isThorough)('an object that is missing or changed fails its segment, and the job reports why', async () => {
-    await using installation = await Installation.create()
-    await installation.start('start')
-    const lab = await Lab.create(installation, 3, ['parquet', 'parquet_views'])
-    const [gone = '', longer = '', changed = ''] = lab.files('parquet')
-    rmSync(gone)
-    appendFileSync(longer, 'x')
-    writeFileSync(changed, readFileSync(changed).fill('x', 10, 11))
-    const job = await lab.untilFinished((await lab.start('backfill', await lab.publish(strict))).id)
-    expect(job).toMatchObject({ status: 'failed', segments: { failed: 3 } })
-    const reasons: string[] = job.reasons.map(({ reason }: { reason: string }) => reason)
-    for (const why of [/no longer in the bucket/, /bytes instead of \d/, /SHA-256 differs/])
-      expect(
-        reasons.some((each) => why.test(each)),
-        String(why),
-      ).toBe(true)
+  describe('the life of a job', () => {
+    test('a paused job waits, a resumed one finishes, and another continues where a canceled one stopped', async () => {
+      const segments = runs(3, 5)
+      const lab = await Lab.create(installation, segments, ['segments', 'parquet_views'])
+      const same = await lab.publish(strict)
+      await installation.end('delivery', 'SIGTERM')
+      const { id } = await lab.start('backfill', same)
+      const to = (verb: string) => installation.api('POST', `/v1/jobs/${id}/${verb}`)
+      expect(await to('pause')).toMatchObject({ status: 200, body: { status: 'paused' } })
+      installation.spawn('delivery')
+      // New data is delivered, so delivery works, but the job is paused.
+      const { body } = await installation.ingest(lab.endpointId, '{"n":100}')
+      await installation.committed(lab.endpointId, [body.segment_seq])
+      expect(await lab.job(id)).toMatchObject({ status: 'paused', segments: { total: segments, done: 0 }, started_at: null })
+      await to('resume')
+      await until('some progress', async () => (await lab.job(id)).segments.done > 0)
+      const { status } = await to('cancel')
+      const { id: rest } = await lab.start('backfill', same)
+      const end = await lab.untilFinished(rest)
+      const { segments: made } = await lab.job(id)
+      expect(end.status).toBe('succeeded')
+      // Includes the segment that came later, which the first job does not cover.
+      expect(made.done + end.segments.done).toBe(segments + 1)
+      if (status === 200) expect(end.segments.skipped).toBe(made.done)
+      expect(lab.files(`views/${lab.name}/v2`)).toHaveLength(segments + 1)
+      const live = byN(await readWithDuckDb(lab.files(`views/${lab.name}/v1`)))
+      expect(byN(await readWithDuckDb(lab.files(`views/${lab.name}/v2`)))).toEqual(live)
+    })
+
+    test.runIf(isThorough)('an object that is missing or changed fails its segment, and the job reports why', async () => {
+      const lab = await Lab.create(installation, 3, ['parquet', 'parquet_views'])
+      const [gone = '', longer = '', changed = ''] = lab.files('parquet')
+      rmSync(gone)
+      appendFileSync(longer, 'x')
+      writeFileSync(changed, readFileSync(changed).fill('x', 10, 11))
+      const job = await lab.untilFinished((await lab.start('backfill', await lab.publish(strict))).id)
+      expect(job).toMatchObject({ status: 'failed', segments: { failed: 3 } })
+      const reasons: string[] = job.reasons.map(({ reason }: { reason: string }) => reason)
+      for (const why of [/no longer in the bucket/, /bytes instead of \d/, /SHA-256 differs/])
+        expect(
+          reasons.some((each) => why.test(each)),
+          String(why),
+        ).toBe(true)
+    })
   })
 })
