@@ -38,7 +38,7 @@ describeWith('processes', 'views on two nodes', () => {
     await until(
       `segment ${receipt.segment_seq} of ${receipt.node_id}`,
       async () => {
-        const { items } = await control.ok('GET', `/v1/endpoints/${id}/commits?limit=200`)
+        const { items } = await control.ok('GET', `/v1/endpoints/${id}/commits?limit=10`)
         found = items.find(({ node_id, seq }: CommitOf) => node_id === receipt.node_id && seq === receipt.segment_seq)
         return found !== undefined
       },
@@ -83,7 +83,7 @@ describeWith('processes', 'views on two nodes', () => {
         ),
       60_000,
     )
-    id = (await control.endpoint({ bucket })).id
+    id = (await control.endpoint({ bucket, output_formats: ['parquet_views'] })).id
     await until(
       'the other node to know the endpoint',
       () =>
