@@ -50,37 +50,15 @@ export async function touchInstallation(db: ChangeTx): Promise<void> {
 }
 
 export async function touchEndpoint(db: ChangeTx, id: string): Promise<void> {
-  await touch(
-    db,
-    db
-      .selectFrom('endpoints')
-      .select(['region', sectionName('endpoints', shard('id')), runningVersion.as('version')])
-      .where('id', '=', id),
-  )
+  await touch(db, selectEndpointSections(db).where('id', '=', id))
 }
 
 export async function touchEndpointsOfDestination(db: ChangeTx, account_id: string, destination_id: string): Promise<void> {
-  await touch(
-    db,
-    db
-      .selectFrom('endpoints')
-      .select(['region', sectionName('endpoints', shard('id')), runningVersion.as('version')])
-      .distinct()
-      .where('account_id', '=', account_id)
-      .where('destination_id', '=', destination_id),
-  )
+  await touch(db, selectEndpointSections(db).where('account_id', '=', account_id).where('destination_id', '=', destination_id))
 }
 
 export async function touchEndpointsOfAccount(db: ChangeTx, account_id: string): Promise<void> {
-  await touch(
-    db,
-    db
-      .selectFrom('endpoints')
-      .select(['region', sectionName('endpoints', shard('id')), runningVersion.as('version')])
-      .distinct()
-      .where('account_id', '=', account_id)
-      .where('deleted_at', 'is', null),
-  )
+  await touch(db, selectEndpointSections(db).where('account_id', '=', account_id).where('deleted_at', 'is', null))
 }
 
 export async function touchKey(db: ChangeTx, account_id: string, id: string): Promise<void> {
@@ -157,6 +135,13 @@ const sectionName = (kind: SectionKind, part: RawBuilder<unknown>) => sql<string
 
 const replaceVersion = (conflict: OnConflictBuilder<Database, 'snapshot_sections'>) =>
   conflict.columns(['region', 'section']).doUpdateSet(({ ref }) => ({ version: ref('excluded.version') }))
+
+function selectEndpointSections(db: ChangeTx) {
+  return db
+    .selectFrom('endpoints')
+    .select(['region', sectionName('endpoints', shard('id')), runningVersion.as('version')])
+    .distinct()
+}
 
 async function touch(
   db: ChangeTx,
