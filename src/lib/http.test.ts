@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { exchange, type HttpRequest, http } from './http.ts'
+import { type HttpRequest, http, sendRequest } from './http.ts'
 
 let server: Server | undefined
 afterEach(() => {
@@ -18,14 +18,14 @@ async function serve(listener: RequestListener): Promise<string> {
 
 const get: HttpRequest = { method: 'GET', headers: {}, signal: new AbortController().signal }
 
-describe('exchange', () => {
+describe('sendRequest', () => {
   test('sends a body with its length, and returns status and body of any response', async () => {
     const url = await serve(async (request, response) => {
       const chunks = await request.toArray()
       const { 'content-length': length, 'x-name': name } = request.headers
       response.writeHead(418).end(`${request.method} ${request.url} ${name} ${length} ${chunks.join('')}`)
     })
-    const { status, body } = await exchange(url, { ...get, method: 'POST', headers: { 'x-name': 'n' }, body: '{"é":1}' })
+    const { status, body } = await sendRequest(url, { ...get, method: 'POST', headers: { 'x-name': 'n' }, body: '{"é":1}' })
     expect([status, body.toString()]).toEqual([418, 'POST /path n 8 {"é":1}'])
   })
 
@@ -34,13 +34,13 @@ describe('exchange', () => {
       response.writeHead(200, { 'content-length': 100 })
       response.write('half', () => response.destroy())
     })
-    await expect(exchange(url, get)).rejects.toThrow()
+    await expect(sendRequest(url, get)).rejects.toThrow()
   })
 
   test('rejects if nothing listens', async () => {
     const url = await serve(() => undefined)
     server?.close()
-    await expect(exchange(url, get)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    await expect(sendRequest(url, get)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 
   test.each(['before the response', 'during the response'])('an abort ends it %s', async (when) => {
@@ -49,6 +49,6 @@ describe('exchange', () => {
       if (when === 'during the response') response.write('half')
       setImmediate(() => abort.abort())
     })
-    await expect(exchange(url, { ...get, signal: abort.signal })).rejects.toThrow()
+    await expect(sendRequest(url, { ...get, signal: abort.signal })).rejects.toThrow()
   })
 })

@@ -24,7 +24,7 @@ export type HttpRequest = {
 export type HttpResponse = { readonly status: number; readonly body: Buffer }
 
 /** Sends a request and reads the whole response. Rejects if the connection fails or the signal aborts. Does not follow redirects. */
-export function exchange(url: string, { method, headers, body, signal }: HttpRequest): Promise<HttpResponse> {
+export function sendRequest(url: string, { method, headers, body, signal }: HttpRequest): Promise<HttpResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>()
   const outgoing = clientOf(url).request(url, { method, headers, signal })
   outgoing.once('error', reject)

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
-import { exchange, type HttpResponse } from '#lib/http.ts'
+import { type HttpResponse, sendRequest } from '#lib/http.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { AssignableDestination } from '#model/destination.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
@@ -101,7 +101,7 @@ export class ControlClient {
     const { url, token, timeoutMs } = this.#options
     let response: HttpResponse
     try {
-      response = await exchange(`${url}/internal/v1/${path}`, {
+      response = await sendRequest(`${url}/internal/v1/${path}`, {
         method,
         headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
