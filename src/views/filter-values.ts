@@ -93,11 +93,11 @@ export class PartValues {
 
   /** Returns the part itself if it has no text in it. */
   #readFromText(part: Part, type: ColumnType): Part {
-    const make = textReader(part.type, type)
-    if (make === undefined) return part
+    const toValue = textReader(part.type, type)
+    if (toValue === undefined) return part
     this.#budget.countTimeCast()
     // A lambda evaluates the part once, however often the cast mentions it.
-    const body = make('x')
+    const body = toValue('x')
     const sql: Part['sql'] = (column) => `list_transform([${part.sql(column)}], lambda x: ${body})[1]`
     return { sql, type, size: this.#budget.sizeOf(type, [part]) }
   }
@@ -114,7 +114,7 @@ function targetOf(parts: readonly Part[]): ColumnType | 'number' | undefined {
   )
 }
 
-/** Returns what makes SQL for a value of the type from SQL for text, JSON or a list of text; undefined for anything else. */
+/** Returns a function from SQL for text, JSON or a list of text to SQL for a value of the type; undefined for anything else. */
 function textReader(from: Part['type'], type: ColumnType): ((sql: string) => string) | undefined {
   const isJson = isScalar(from, 'JSON')
   if (isJson || isScalar(from, 'VARCHAR')) {

@@ -95,13 +95,13 @@ class Printer {
       case 'COMPARISON': {
         const operator = comparisons[String(node['type'])]
         if (operator === undefined) throw new ConditionError(`the comparison ${node['type']} is not allowed`)
-        return truth(joined(this.#values.compared([node['left'], node['right']].map(print)), ` ${operator} `))
+        return booleanPart(joined(this.#values.compared([node['left'], node['right']].map(print)), ` ${operator} `))
       }
       case 'CONJUNCTION':
-        return truth(joined(printAll(node['children']), node['type'] === 'CONJUNCTION_AND' ? ' AND ' : ' OR '))
+        return booleanPart(joined(printAll(node['children']), node['type'] === 'CONJUNCTION_AND' ? ' AND ' : ' OR '))
       case 'BETWEEN': {
         const [input, lower, upper] = this.#values.compared([node['input'], node['lower'], node['upper']].map(print))
-        return truth((column) => `(${input?.sql(column)} BETWEEN ${lower?.sql(column)} AND ${upper?.sql(column)})`)
+        return booleanPart((column) => `(${input?.sql(column)} BETWEEN ${lower?.sql(column)} AND ${upper?.sql(column)})`)
       }
       case 'CASE':
         return this.#case(node, print)
@@ -144,7 +144,7 @@ class Printer {
     const type = parseCastType(objectOf(node['cast_type']))
     const text = textConstant(node['child'])
     // The parser writes TRUE as CAST('t' AS BOOLEAN).
-    if (isScalar(type, 'BOOLEAN') && (text === 't' || text === 'f')) return truth(fixed(text === 't' ? 'TRUE' : 'FALSE'))
+    if (isScalar(type, 'BOOLEAN') && (text === 't' || text === 'f')) return booleanPart(fixed(text === 't' ? 'TRUE' : 'FALSE'))
     return this.#values.cast(print(node['child']), type)
   }
 
@@ -152,16 +152,16 @@ class Printer {
     const [first = nullPart, ...rest] = children
     switch (type) {
       case 'OPERATOR_NOT':
-        return truth((column) => `(NOT ${first.sql(column)})`)
+        return booleanPart((column) => `(NOT ${first.sql(column)})`)
       case 'OPERATOR_IS_NULL':
-        return truth((column) => `(${first.sql(column)} IS NULL)`)
+        return booleanPart((column) => `(${first.sql(column)} IS NULL)`)
       case 'OPERATOR_IS_NOT_NULL':
-        return truth((column) => `(${first.sql(column)} IS NOT NULL)`)
+        return booleanPart((column) => `(${first.sql(column)} IS NOT NULL)`)
       case 'COMPARE_IN':
       case 'COMPARE_NOT_IN': {
         const [sought = nullPart, ...among] = this.#values.compared(children)
         const operator = type === 'COMPARE_IN' ? 'IN' : 'NOT IN'
-        return truth((column) => `(${sought.sql(column)} ${operator} ${joined(among, ', ')(column)})`)
+        return booleanPart((column) => `(${sought.sql(column)} ${operator} ${joined(among, ', ')(column)})`)
       }
       case 'OPERATOR_COALESCE': {
         const { parts, type: combined } = this.#values.combined(children)
@@ -178,10 +178,9 @@ class Printer {
   }
 }
 
-const nothing = { values: 0, bytes: 0 }
-const nullPart: Part = { sql: fixed('NULL'), type: 'unknown', size: nothing }
+const nullPart: Part = { sql: fixed('NULL'), type: 'unknown', size: { values: 0, bytes: 0 } }
 
-function truth(sql: Condition): Part {
+function booleanPart(sql: Condition): Part {
   return { sql, type: booleanType, size: scalarSize }
 }
 
