@@ -36,8 +36,8 @@ export const BindingsQuery = z.strictObject({
 export type BindingsQuery = z.infer<typeof BindingsQuery>
 
 /** The specification has no pagination fields here, so they are present only for a client that asks for a page. */
-export const Bindings = pageOf(Binding).partial({ total: true, limit: true, offset: true, next_offset: true })
-export type Bindings = z.infer<typeof Bindings>
+export const BindingList = pageOf(Binding).partial({ total: true, limit: true, offset: true, next_offset: true })
+export type BindingList = z.infer<typeof BindingList>
 
 /** The response to an attachment. */
 export const AttachedView = Binding.extend({

@@ -1,11 +1,11 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
-import { AttachedView, AttachView, Bindings, BindingsQuery } from '#model/binding.ts'
+import { AttachedView, AttachView, BindingList, BindingsQuery } from '#model/binding.ts'
 import { problem } from '../openapi.ts'
-import type { Bindings as BindingsService } from '../services/bindings.ts'
+import type { Bindings } from '../services/bindings.ts'
 import { ByBinding, ByEndpoint, Empty } from './parameters.ts'
 import { resource } from './resource.ts'
 
-export function bindingRoutes(bindings: BindingsService): FastifyPluginCallbackZod {
+export function bindingRoutes(bindings: Bindings): FastifyPluginCallbackZod {
   return resource('Bindings', (app) => {
     app.post(
       '/endpoints/:endpoint_id/views',
@@ -36,7 +36,7 @@ export function bindingRoutes(bindings: BindingsService): FastifyPluginCallbackZ
           summary: 'List the views of an endpoint, attached and detached: all of them, or a page',
           params: ByEndpoint,
           querystring: BindingsQuery,
-          response: { 200: Bindings },
+          response: { 200: BindingList },
         },
       },
       (request) => bindings.list(request.principal, request.params.endpoint_id, request.query),

@@ -1,12 +1,6 @@
 import type { Clock } from '#lib/clock.ts'
 import type { Principal } from '#model/api-key.ts'
-import {
-  type AttachedView,
-  type AttachView,
-  type Bindings as BindingsOfEndpoint,
-  type BindingsQuery,
-  viewsWriteNothing,
-} from '#model/binding.ts'
+import { type AttachedView, type AttachView, type BindingList, type BindingsQuery, viewsWriteNothing } from '#model/binding.ts'
 import { newId } from '#model/id.ts'
 import { pageLimits } from '#model/limits.ts'
 import { detachBinding, insertBinding, listBindingPage, listBindings } from '#store/bindings.ts'
@@ -32,7 +26,7 @@ export function bindingService({ store, applyChange, clock }: BindingsOptions) {
       })
     },
 
-    async list({ account_id }: Principal, endpoint_id: string, { limit, offset }: BindingsQuery): Promise<BindingsOfEndpoint> {
+    async list({ account_id }: Principal, endpoint_id: string, { limit, offset }: BindingsQuery): Promise<BindingList> {
       const { db } = store
       await getEndpoint(db, account_id, endpoint_id)
       if (limit === undefined && offset === undefined) return { items: [...(await listBindings(db, account_id, endpoint_id))] }
