@@ -1,4 +1,4 @@
-/** What a supervisor and its children tell each other. */
+/** Messages between a supervisor and its children. */
 
 /** In the environment of each child. A channel alone does not say whose child it is: other programs that start Node open one as well. */
 export const supervisedEnvironment = { SUPERVISED_BY: 'inlet' } as const

@@ -92,7 +92,7 @@ async function supervise(name: string, children: readonly ChildName[], context: 
   })
 }
 
-/** Whether a supervisor started this process, or npm: the script of npm in the environment is then one of ours. */
+/** Returns who started this process: a supervisor, or npm if it runs one of our scripts. */
 function launchedBy(environment: Readonly<Record<string, string | undefined>>): Pick<RunAppOptions, 'isSupervised' | 'npmPid'> {
   if (isSupervised(environment)) return { isSupervised: true }
   return environment['npm_lifecycle_script']?.includes('src/main.ts') === true ? { npmPid: () => process.ppid } : {}

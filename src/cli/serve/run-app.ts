@@ -58,19 +58,19 @@ export async function runApp(options: RunAppOptions): Promise<number> {
   const alive = setInterval(() => undefined, 0x7fffffff)
   try {
     const start = await load()
-    // If both are settled the first one decides: nothing has started yet.
+    // If both are settled, the request to stop decides: nothing has started yet.
     if (!(await Promise.race([stopRequested.then(() => false), permission.then(() => true)]))) return 0
     app = await start()
     await tellParent({ type: 'ready' })
     logger.info({}, `${name} started`)
     new IdleTrimmer({ clock }).start()
     const end = await Promise.race([stopRequested, ...(app.failed === undefined ? [] : [app.failed])])
-    if (end instanceof Error) await explain(end, options)
+    if (end instanceof Error) await reportStartFailure(end, options)
     else logger[isSupervised ? 'info' : 'notice']({ reason: end }, `${name} stopping`)
     await app.stop(AbortSignal.timeout(shutdownSeconds * 1000))
     return end instanceof Error ? 1 : 0
   } catch (error) {
-    if (app === undefined) await explain(error, options)
+    if (app === undefined) await reportStartFailure(error, options)
     else logger.fatal({ reason: errorMessage(error), err: error }, `${name} failed to stop`)
     return 1
   } finally {
@@ -89,8 +89,8 @@ function startPermission(): Promise<void> {
   })
 }
 
-/** Says once why the start failed: under a supervisor it does that. */
-async function explain(error: unknown, { name, logger, isSupervised = false }: RunAppOptions): Promise<void> {
+/** Reports why the start failed, to the supervisor if there is one: then it prints the sentence. */
+async function reportStartFailure(error: unknown, { name, logger, isSupervised = false }: RunAppOptions): Promise<void> {
   const event = `${name} failed to start`
   const problem = startProblem(error)
   // A stack would only hide what the operator can do.
