@@ -83,7 +83,7 @@ export class Converter {
   async convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     return this.#holds.convert(facts.id, run, (priority) =>
       retryOrPark(this.#options, facts.id, run, {
-        attempt: () => (priority === 'low' ? this.#convertIdly(facts, run) : this.#convert(facts, run)),
+        attempt: () => (priority === 'low' ? this.#convertInIdleSlot(facts, run) : this.#convert(facts, run)),
         proveHealth: () => this.#proveHealth(run),
       }),
     )
@@ -119,7 +119,7 @@ export class Converter {
   }
 
   /** Converts in an idle slot. Throws SlotWanted if another segment wants it. */
-  async #convertIdly(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
+  async #convertInIdleSlot(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     using _idle = await this.#idleSlots.acquire(1, run.signal)
     using slot = await this.#options.builds.borrow(run.signal)
     try {
@@ -130,6 +130,7 @@ export class Converter {
     }
   }
 
+  /** Builds the files. If a view fails, converts something else to prove that the view is the cause. */
   async #buildProven(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     const { warnings } = this.#options
     try {
@@ -151,6 +152,7 @@ export class Converter {
     }
   }
 
+  /** Builds the files. A crash on the way is charged to the segment. */
   async #buildRecorded({ id, name, sealedAt }: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     const { crashes, endpoints } = this.#options
     await crashes.begin(id)
