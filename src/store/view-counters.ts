@@ -19,8 +19,8 @@ const counterColumns = ['processed', 'accepted', 'dropped', 'dlq', 'failed', 'ca
 /** Adds the outcomes of one new commit, made at `now` (epoch ms). */
 export async function addViewOutcomes(db: Tx, endpoint_id: string, outcomes: readonly ViewOutcome[], now: number): Promise<void> {
   if (outcomes.length === 0) return
-  const added = outcomes.map((outcome) => ({ counts: toCounts(endpoint_id, outcome), lastError: outcome.last_error }))
-  await add(db, added, now)
+  const additions = outcomes.map((outcome) => ({ counts: toCounts(endpoint_id, outcome), lastError: outcome.last_error }))
+  await addCounts(db, additions, now)
   await addViewQuality(db, endpoint_id, outcomes, now)
 }
 
@@ -29,27 +29,27 @@ export type ViewFailure = { readonly endpoint_id: string; readonly view_id: stri
 
 /** Counts one error for each failure. The records count once their segment is committed. */
 export async function addViewFailures(db: Tx, failures: readonly ViewFailure[], now: number): Promise<void> {
-  const added = failures.map(({ endpoint_id, view_id, message }) => ({
+  const additions = failures.map(({ endpoint_id, view_id, message }) => ({
     counts: { view_id, endpoint_id, ...failedCounts(0), cast_nulls: 0, errors: 1 },
     lastError: { code: 'view_failed', message, at: toTime(now) },
   }))
-  await add(db, added, now)
+  await addCounts(db, additions, now)
 }
 
-type Added = {
+type Addition = {
   readonly counts: Counts & { readonly view_id: string; readonly endpoint_id: string }
   readonly lastError: ViewOutcome['last_error']
 }
 
-async function add(db: Tx, added: readonly Added[], now: number): Promise<void> {
+async function addCounts(db: Tx, additions: readonly Addition[], now: number): Promise<void> {
   await db
     .insertInto('view_counters')
-    .values(added.map(({ counts }) => ({ ...counts, bucket_start: bucketStart(now) })))
+    .values(additions.map(({ counts }) => ({ ...counts, bucket_start: bucketStart(now) })))
     .onConflict((conflict) => conflict.columns(['view_id', 'endpoint_id', 'bucket_start']).doUpdateSet(sums('view_counters')))
     .execute()
   await db
     .insertInto('view_totals')
-    .values(added.map(({ counts, lastError }) => ({ ...counts, ...toLastError(lastError), updated_at: now })))
+    .values(additions.map(({ counts, lastError }) => ({ ...counts, ...toLastError(lastError), updated_at: now })))
     .onConflict((conflict) =>
       conflict.columns(['view_id', 'endpoint_id']).doUpdateSet({
         ...sums('view_totals'),
