@@ -1,7 +1,7 @@
 /**
  * Types of option values: parsed from text, with messages that say what is expected.
  *
- * Every process reads the configuration, also the supervisor, so this needs no library of schemas.
+ * The supervisor reads the configuration too, and stays small, so this uses no library of schemas.
  */
 import { isIP } from 'node:net'
 import { GiB, KiB, MiB } from './bytes.ts'

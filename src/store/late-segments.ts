@@ -44,6 +44,7 @@ export async function addToJobs(db: Tx, { id, endpoint_id, sealedAt, applied }: 
   for (const job of byView.values()) if (!applied.includes(job.view_id)) await addUnit(db, job, id)
 }
 
+/** Does nothing if the job was canceled or has the unit, or if another job of the view is running on the endpoint. */
 async function addUnit(
   db: Tx,
   { id, view_id }: { readonly id: string; readonly view_id: string },

@@ -1,7 +1,7 @@
 /**
  * The types that a column may have. Everything about a type is in its entry here.
  *
- * To add a type, add an entry, its row to the table in docs/views.md, and its values to views/values-in-parquet.test.ts.
+ * To add a type, add an entry, describe it in docs/views.md, and add its values to views/values-in-parquet.test.ts.
  */
 import { toIsoDate, toIsoInstant } from './iso-dates.ts'
 import { byBytes, dateOrder, exactOrder, floatOrder, instantOrder, textOrder, type ValueOrder } from './orders.ts'
