@@ -31,7 +31,6 @@ export type IdleTrimmerOptions = {
 
 export class IdleTrimmer {
   readonly #options: Required<IdleTrimmerOptions>
-  #cancelTimer = (): void => undefined
   #cpuMicros = 0
   #trimmedBytes = 0
   #trimmedAtMs = Number.NEGATIVE_INFINITY
@@ -40,13 +39,10 @@ export class IdleTrimmer {
     this.#options = { clock, collectGarbage, heap, cpuMicros }
   }
 
+  /** Trims until the process ends, which its timer does not delay. */
   start(): void {
     this.#cpuMicros = this.#options.cpuMicros()
-    this.#cancelTimer = this.#options.clock.setTimer(() => this.#check(), limits.intervalMs)
-  }
-
-  stop(): void {
-    this.#cancelTimer()
+    this.#options.clock.setTimer(() => this.#check(), limits.intervalMs)
   }
 
   #check(): void {
