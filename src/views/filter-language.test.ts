@@ -447,7 +447,7 @@ describe('mutated conditions', () => {
         ])
         expect(counts).toMatchObject({ processed: 4, dlq: 1 })
       }),
-      { numRuns: runs(100, 600) },
+      { numRuns: runs(60, 600) },
     )
     expect(taken).toBeGreaterThan(runs(3, 20))
   })
