@@ -93,7 +93,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     expect(gunzipSync(Buffer.from(await response.arrayBuffer())).toString()).toBe(`${JSON.stringify(rows[0])}\n`)
   })
 
-  test('200 returns the latest thousand and the total', async () => {
+  test('200 returns the latest thousand and the total', { timeout: 60_000 }, async () => {
     const { account, path, commit } = await furnished()
     for (let first = 0; first < 1_100; first += 100) await commit(first, 100)
     const { body } = await account.get(path)
