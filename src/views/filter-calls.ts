@@ -120,7 +120,7 @@ function printReplaced(parts: readonly Part[], { budget }: CallContext): Part {
   return { sql: called('replace', parts), type: textType, size }
 }
 
-function printExtract(nodes: readonly unknown[], { print, budget }: CallContext): Part {
+function printExtract(nodes: readonly unknown[], { print, values, budget }: CallContext): Part {
   const [text, pattern, group, ...others] = nodes
   const printedPattern = patternOf('regexp_extract', pattern)
   const number = group === undefined ? 0n : integerConstant(group)
@@ -129,6 +129,7 @@ function printExtract(nodes: readonly unknown[], { print, budget }: CallContext)
   }
   const groups = countGroups(printedPattern)
   if (number > groups) throw new ConditionError(`the pattern of "regexp_extract" has ${groups} groups, not ${number}`)
+  values.checkPattern(printedPattern)
   const subject = print(text)
   const sql: Part['sql'] = (column) => `regexp_extract(${subject.sql(column)}, ${quoteLiteral(printedPattern)}, ${number})`
   return { sql, type: textType, size: budget.sizeOf(textType, [subject]) }

@@ -30,6 +30,11 @@ export class PartValues {
     this.#budget = budget
   }
 
+  /** Has a regular expression checked when the constants are read. */
+  checkPattern(pattern: string): void {
+    this.#constants.checkPattern(pattern)
+  }
+
   /** Returns parts that are compared. Text beside another type is read as a value of that type. */
   compared(parts: readonly Part[]): readonly Part[] {
     const target = targetOf(parts)

@@ -1,10 +1,12 @@
 /**
- * Text constants of a condition that are values of another type.
+ * Text constants of a condition that are values of another type, or patterns.
  *
- * Law: a constant is read once, when the view is compiled, by the rules for columns. A text that is not a value is reported to the author.
+ * Law: a constant is read once, when the view is compiled, by the rules for columns. A text that is not a value or a pattern is reported to
+ * the author.
  */
 import type { Connection } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
+import { errorMessage } from '#lib/error-message.ts'
 import { type ColumnType, printType, storedType } from '#model/types/column-type.ts'
 import { castList, castText, portable } from './cast-sql.ts'
 import { type Condition, ConditionError, quoted } from './condition.ts'
@@ -15,6 +17,12 @@ type Constants = { readonly type: ColumnType; readonly values: Map<string, strin
 
 export class TextConstants {
   readonly #byType = new Map<string, Constants>()
+  readonly #patterns = new Set<string>()
+
+  /** Has a regular expression checked by `read`. DuckDB itself looks at some patterns only when it meets the first text. */
+  checkPattern(pattern: string): void {
+    this.#patterns.add(pattern)
+  }
 
   /** Returns SQL for the value. It is known after `read`. */
   valueOf(text: string, type: ColumnType): Condition {
@@ -26,8 +34,13 @@ export class TextConstants {
     return () => `CAST(${quoteLiteral(isOwnForm ? text : (values.get(text) ?? ''))} AS ${stored})`
   }
 
-  /** Throws ConditionError for a text that is not a value of its type. */
+  /** Throws ConditionError for a text that is not a value of its type, or not a pattern. */
   async read(connection: Connection, timeoutMs: number): Promise<void> {
+    for (const pattern of this.#patterns) {
+      await connection.query(`SELECT regexp_matches('', ${quoteLiteral(pattern)})`, { timeoutMs }).catch((error: unknown) => {
+        throw new ConditionError(`the pattern ${quoted(pattern)} cannot be read: ${duckdbReason(error)}`)
+      })
+    }
     for (const { type, values } of this.#byType.values()) {
       const texts = [...values.keys()]
       const given = texts.map((text, index) => `(${index}, ${quoteLiteral(text)})`).join(', ')
@@ -47,4 +60,10 @@ function readSql(text: string, type: ColumnType): string {
   if (type.depth === 0) return portable(castText(text, type), type)
   if (!readsTextOtherwise(type)) return `TRY_CAST(${text} AS ${printType(storedType(type))})`
   return castList(`to_json(TRY_CAST(${text} AS ${printType({ ...textType, depth: type.depth })}))`, 'JSON', type)
+}
+
+/** Returns the first line of an error, without its kind. */
+function duckdbReason(error: unknown): string {
+  const [line = ''] = errorMessage(error).split('\n')
+  return line.replace(/^[A-Z][\w ]* Error: /, '')
 }
