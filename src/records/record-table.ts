@@ -8,10 +8,9 @@
  * Law: the tables of records and of extracted values have the same rows in the same order.
  */
 import type { Buffer } from 'node:buffer'
-import { type Connection, Database, StatementTimeout } from '#duckdb/database.ts'
+import { type Connection, Database } from '#duckdb/database.ts'
 import { quoteLiteral } from '#duckdb/quote.ts'
 import { assert } from '#lib/assert.ts'
-import { type Clock, systemClock } from '#lib/clock.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
 import type { CompiledView, NamedView } from '#views/compiled-view.ts'
 import { extractionSql, undecidedSql } from '#views/extraction.ts'
@@ -28,21 +27,18 @@ import { encodingOf, type LoadedSlice, type LoadingFrame, LoadingSlice } from '.
 import { type RecordSource, Sources } from './sources.ts'
 import type { Tally } from './tally.ts'
 import { unmappedPaths } from './unmapped-paths.ts'
+import { ViewDeadline, type ViewDeadlineOptions } from './view-deadline.ts'
 
-export type RecordTableOptions = {
+export type RecordTableOptions = ViewDeadlineOptions & {
   /** The only directory that is written to, including spilled data. */
   readonly directory: string
   readonly memoryBytes: number
   readonly segmentSeq: number
-  readonly signal: AbortSignal
-  /** For all statements of one view. Several views that are extracted together may take as many times as long. */
-  readonly viewTimeoutMs: number
-  readonly clock?: Clock
 }
 
 export class RecordTable {
   readonly #options: RecordTableOptions
-  readonly #clock: Clock
+  readonly #deadline: ViewDeadline
   readonly #database: Database
   readonly #connection: Connection
   readonly #sources: Sources
@@ -52,8 +48,6 @@ export class RecordTable {
   #recordCount = 0
   /** Whether later statements check each record, because one was not valid JSON. */
   #isGuarded = false
-  /** On the monotonic clock: when the current work on views has to end. */
-  #endsAt = Number.POSITIVE_INFINITY
   readonly #sampler = new RecordSampler()
   /** Profile of the samples, computed on first use. */
   #profile: Profile | undefined
@@ -67,7 +61,7 @@ export class RecordTable {
     loading: LoadingSlice,
   ) {
     this.#options = options
-    this.#clock = options.clock ?? systemClock
+    this.#deadline = new ViewDeadline(options)
     this.#database = database
     this.#connection = connection
     this.#sources = sources
@@ -151,7 +145,7 @@ export class RecordTable {
   async extract(views: readonly NamedView[]): Promise<ExtractedViews> {
     const compiled = views.map((view) => view.compiled)
     if (views.length === 1) return { views, values: valuesOf(compiled), rows: () => this.#extractionSql(compiled, this.#pieces) }
-    await this.#inTime(views.length, () => this.#extractTogether(compiled))
+    await this.#deadline.run(views.length, () => this.#extractTogether(compiled))
     const tables = this.#slices.map(({ extracted }) => `SELECT * FROM ${extracted}`)
     return { views, values: valuesOf(compiled), rows: () => tables.join(' UNION ALL ') }
   }
@@ -176,7 +170,7 @@ export class RecordTable {
    * Writes the rows that one of the views accepts, even if there are none. Returns the outcome for all records. Throws StatementTimeout.
    */
   writeAccepted(extracted: ExtractedViews, view: number, path: string): Promise<DecidedView> {
-    return this.#inTime(1, () => this.#writeAccepted(extracted, view, path))
+    return this.#deadline.run(1, () => this.#writeAccepted(extracted, view, path))
   }
 
   async #writeAccepted(extracted: ExtractedViews, view: number, path: string): Promise<DecidedView> {
@@ -201,7 +195,7 @@ export class RecordTable {
   async writeDlq(decided: DecidedView, path: string): Promise<void> {
     const write = (pieces: readonly Piece[], file: string) =>
       this.#run(`COPY (${decided.dlqSqlOf(pieces)}) TO ${quoteLiteral(file)} (FORMAT json, COMPRESSION gzip)`)
-    await this.#inTime(1, () => this.#writeFitting(path, write, (files) => concatenate(files, path, this.#options.signal)))
+    await this.#deadline.run(1, () => this.#writeFitting(path, write, (files) => concatenate(files, path, this.#options.signal)))
   }
 
   close(): void {
@@ -304,30 +298,11 @@ export class RecordTable {
   }
 
   #run(sql: string): Promise<void> {
-    return this.#connection.run(sql, this.#statement)
+    return this.#connection.run(sql, this.#deadline.statement)
   }
 
   #query(sql: string) {
-    return this.#connection.query(sql, this.#statement)
-  }
-
-  /** Runs work on views, which has to end in time however many statements it takes. */
-  async #inTime<T>(views: number, work: () => Promise<T>): Promise<T> {
-    const timeoutMs = this.#options.viewTimeoutMs * views
-    this.#endsAt = this.#clock.monotonic() + timeoutMs
-    try {
-      return await work()
-    } catch (error) {
-      if (!(error instanceof StatementTimeout)) throw error
-      throw new StatementTimeout(`its extraction took longer than ${Math.round(timeoutMs / 100) / 10} s`)
-    } finally {
-      this.#endsAt = Number.POSITIVE_INFINITY
-    }
-  }
-
-  get #statement() {
-    const leftMs = this.#endsAt - this.#clock.monotonic()
-    return { signal: this.#options.signal, timeoutMs: Math.min(buildLimits.statementTimeoutMs, Math.max(1, leftMs)) }
+    return this.#connection.query(sql, this.#deadline.statement)
   }
 }
 
