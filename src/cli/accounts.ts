@@ -56,7 +56,7 @@ export async function resumeAccount(this: CliContext, _flags: object, id: string
 
 async function change(context: CliContext, id: string, changes: ChangeAccount): Promise<Account> {
   await using store = await openMigratedStore(context)
-  return await applyChange(store, (db) => updateAccount(db, id.toLowerCase(), changes))
+  return await applyChange(store, (db) => updateAccount(db, id, changes))
 }
 
 function parseName(flags: NameFlags): CreateAccount {

@@ -45,11 +45,11 @@ export async function listKeys(this: CliContext, { account }: KeyFlags): Promise
 export async function revokeKey(this: CliContext, { account }: KeyFlags, id: string): Promise<void> {
   await using store = await openMigratedStore(this)
   const account_id = await findAccountId(store, account)
-  const { name, revoked_at } = await applyChange(store, (db) => revokeApiKey(db, account_id, id.toLowerCase(), this.clock.now()))
+  const { name, revoked_at } = await applyChange(store, (db) => revokeApiKey(db, account_id, id, this.clock.now()))
   this.process.stdout.write(`The key "${name}" was revoked at ${revoked_at}. Tokens issued for it expire within 15 minutes.\n`)
 }
 
 async function findAccountId(store: Store, id: string | undefined): Promise<string> {
-  const account = id === undefined ? await getFirstAccount(store) : await getAccount(store.db, id.toLowerCase())
+  const account = id === undefined ? await getFirstAccount(store) : await getAccount(store.db, id)
   return account.id
 }

@@ -1,11 +1,12 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { NameFlags } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
+import { parseId } from './id.ts'
 
 const accounts = () => import('../accounts.ts')
 
 const name = { kind: 'parsed', parse: String, brief: 'who the account is for', placeholder: 'NAME' } as const
-const id = { kind: 'tuple', parameters: [{ parse: String, brief: 'id of the account', placeholder: 'ID' }] } as const
+const id = { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the account', placeholder: 'ID' }] } as const
 
 export const accountsCommands = buildRouteMap({
   routes: {

@@ -1,12 +1,13 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
 import type { CliContext } from '../context.ts'
 import type { CreateKeyFlags, KeyFlags } from '../keys.ts'
+import { parseId } from './id.ts'
 
 const keys = () => import('../keys.ts')
 
 const account = {
   kind: 'parsed',
-  parse: String,
+  parse: parseId,
   optional: true,
   brief: 'id of the account; the first account if not set',
   placeholder: 'ID',
@@ -41,7 +42,7 @@ export const keysCommands = buildRouteMap({
       loader: async () => (await keys()).revokeKey,
       parameters: {
         flags: { account },
-        positional: { kind: 'tuple', parameters: [{ parse: String, brief: 'id of the key', placeholder: 'ID' }] },
+        positional: { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the key', placeholder: 'ID' }] },
       },
       docs: { brief: 'revoke a key: nodes reject it within seconds' },
     }),
