@@ -8,6 +8,7 @@
 import type { DuckDBAppender, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
+import type { Json } from '#lib/json.ts'
 import { StorageFailure } from '#lib/storage-failure.ts'
 import { quoteLiteral } from './quote.ts'
 
@@ -23,7 +24,7 @@ export type DatabaseOptions = {
 export type StatementOptions = { readonly signal?: AbortSignal; readonly timeoutMs?: number }
 
 /** A value in DuckDB's JSON form: numbers beyond 2^53 and all other types are text. */
-export type Value = string | number | boolean | null | readonly Value[] | { readonly [key: string]: Value }
+export type Value = Json
 export type Rows = {
   readonly columns: readonly string[]
   readonly types: readonly string[]

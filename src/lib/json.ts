@@ -1,3 +1,5 @@
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
+
 /** Returns the parsed value, or undefined if the text is not valid JSON. */
 export function parseJson(text: string): unknown {
   try {

@@ -2,9 +2,8 @@
  * The JSON form of a value. It depends on the type of the column alone, never on the value, except that JSON has no NaN and no infinities:
  * these are text.
  */
+import type { Json } from '#lib/json.ts'
 import { type ColumnType, descriptorOf } from './column-type.ts'
-
-export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 
 /** Converts a value from the form in which DuckDB's client returns it. */
 export function jsonForm(value: Json, type: ColumnType): Json {
