@@ -39,7 +39,7 @@ export const ViewOutcome = z
     errors: z.record(z.string(), z.int().min(0)),
     /** One message as an example, or null. */
     last_error: z.object({ code: z.string(), message: z.string(), at: Timestamp }).nullable(),
-    /** Missing if the view failed as a whole, and in commits from older nodes. */
+    /** Missing if the view failed as a whole. */
     quality: ViewQuality.optional(),
   })
   .refine(isComplete, 'processed must be accepted + dropped + dlq + failed')

@@ -1,4 +1,4 @@
-/** Sentences for people about the events of a healthy service. */
+/** Sentences for people at a terminal, about events that need no details. */
 import type { CommitEvent } from '#delivery/commit/commit-event.ts'
 import type { Sentences } from '#lib/text-lines.ts'
 
