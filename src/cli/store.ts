@@ -5,11 +5,11 @@ import { prepareDatabase } from '#store/prepare.ts'
 import { openStore, type Store } from '#store/store.ts'
 import type { CliContext } from './context.ts'
 
-/** Opens the configured database and migrates it to the newest schema. */
+/** Opens the configured database and migrates it to the newest schema. Throws UserError if there is none: commands create none. */
 export async function openMigratedStore(context: CliContext): Promise<Store & AsyncDisposable> {
   const { databaseUrl, paths } = await context.readConfig()
   const database = databaseUrl || paths.database
-  const store = await openStore(database)
+  const store = await openStore(database, { mustExist: true })
   try {
     await prepareDatabase(store, database)
   } catch (error) {

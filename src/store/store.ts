@@ -4,11 +4,12 @@
  * Law: inside `transact` use only the `db` that it passes. SQLite has one connection, so a call on `store.db` from inside would
  * deadlock.
  */
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { type Dialect, Kysely, type Transaction } from 'kysely'
 import { AppError } from '#errors.ts'
 import { systemFiles } from '#lib/files.ts'
+import { UserError } from '#lib/user-error.ts'
 import { databaseErrorKind, translateErrors } from './database-error.ts'
 import { storeLimits } from './limits.ts'
 import type { PostgresOptions } from './postgres.ts'
@@ -21,12 +22,22 @@ export type Tx = Transaction<Database>
 
 export type Store = { readonly db: Db; readonly dialect: 'sqlite' | 'postgres'; close(): Promise<void> }
 
-export type StoreOptions = Partial<PostgresOptions>
+export type StoreOptions = Partial<PostgresOptions> & {
+  /** Throw a UserError instead of creating an SQLite file: for commands, which may run in the wrong directory. */
+  readonly mustExist?: boolean
+}
 
 /** Opens `postgres://…`, or the SQLite file at a path. Connects at first use and creates the file's directory. */
 export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
   const dialect = /^postgres(ql)?:\/\//.test(url) ? 'postgres' : 'sqlite'
-  if (dialect === 'sqlite') await systemFiles.makeDirectory(dirname(url))
+  if (dialect === 'sqlite') {
+    if (options.mustExist && (await systemFiles.bytes(url)) === undefined) {
+      throw new UserError(
+        `there is no database at ${resolve(url)}: set INLET_DATA_DIR or INLET_DATABASE_URL, or create it with a first start (npm start)`,
+      )
+    }
+    await systemFiles.makeDirectory(dirname(url))
+  }
   const db = new Kysely<Database>({ dialect: dialect === 'postgres' ? await openPostgres(url, options) : sqliteDialect(url) })
   return { db, dialect, close: () => db.destroy() }
 }

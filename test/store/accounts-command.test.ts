@@ -1,3 +1,6 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { hashApiKey } from '#auth/secrets.ts'
 import { readConfig } from '#config.ts'
@@ -6,7 +9,7 @@ import { getAccount, listAccounts } from '#store/accounts.ts'
 import { findApiKeyByHash } from '#store/api-keys.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newDatabase, newStore } from '../support/databases.ts'
+import { describeDatabases, newStore } from '../support/databases.ts'
 import { anAccount } from './fixtures.ts'
 
 function inlet(url: string, ...args: string[]) {
@@ -69,10 +72,10 @@ describeDatabases('inlet accounts', (kind) => {
   })
 
   test('create waits for the first start, which creates the first account', async () => {
-    await using database = await newDatabase(kind)
-    const { code, err } = await inlet(database.url, 'accounts', 'create', '--name', 'acme')
+    await using store = await newStore(kind)
+    const { code, err } = await inlet(store.url, 'accounts', 'create', '--name', 'acme')
     expect([code, err]).toEqual([1, expect.stringContaining('no account yet')])
-    expect(await inlet(database.url, 'accounts', 'list')).toMatchObject({ code: 0, out: 'There are no accounts.\n' })
+    expect(await inlet(store.url, 'accounts', 'list')).toMatchObject({ code: 0, out: 'There are no accounts.\n' })
   })
 
   test('inlet keys --account manages the keys of one account', async () => {
@@ -88,4 +91,25 @@ describeDatabases('inlet accounts', (kind) => {
     expect(await inlet(store.url, 'keys', 'revoke', id, '--account', second)).toMatchObject({ code: 0 })
     expect(await inlet(store.url, 'keys', 'list', '--account', 'nobody')).toMatchObject({ code: 1, err: 'no such account\n' })
   })
+})
+
+test.each([
+  ['accounts list'],
+  ['accounts create --name acme'],
+  ['keys list'],
+  ['keys create --name ci --scope ingest'],
+  ['commits rebuild'],
+])('inlet %s creates no database where there is none', async (command) => {
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-nowhere-'))
+  try {
+    const path = join(directory, 'data', 'inlet.db')
+    const config = readConfig({ INLET_DATA_DIR: join(directory, 'data') })
+    expect(await runCli(command.split(' '), { config })).toEqual({
+      ...{ code: 1, out: '' },
+      err: `there is no database at ${path}: set INLET_DATA_DIR or INLET_DATABASE_URL, or create it with a first start (npm start)\n`,
+    })
+    expect(await readdir(directory)).toEqual([])
+  } finally {
+    await rm(directory, { recursive: true })
+  }
 })

@@ -5,7 +5,7 @@ import { apiKeyPattern } from '#model/patterns.ts'
 import { findApiKeyByHash, listApiKeys } from '#store/api-keys.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { runCli } from '../support/cli.ts'
-import { describeDatabases, newDatabase, newStore, type TestStore } from '../support/databases.ts'
+import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { anAccount } from './fixtures.ts'
 
 function keys(url: string, ...args: string[]) {
@@ -63,8 +63,8 @@ describeDatabases('inlet keys', (kind) => {
   })
 
   test('an empty database is reported', async () => {
-    await using database = await newDatabase(kind)
-    expect(await keys(database.url, 'list')).toMatchObject({ code: 1, err: expect.stringContaining('no account yet') })
+    await using store = await newStore(kind)
+    expect(await keys(store.url, 'list')).toMatchObject({ code: 1, err: expect.stringContaining('no account yet') })
   })
 
   test.each([
