@@ -21,13 +21,13 @@ describe('readConfig', () => {
     const config = readConfig({
       INLET_MAX_REQUEST_BYTES: '1.5 MiB',
       INLET_INGEST_LISTEN: '[::1]:9000',
-      INLET_NODE_ADDRESSES: '10.0.0.1, 10.0.0.2',
+      INLET_NODE_ADDRESSES: '10.0.0.1, 2001:db8::1',
       INLET_DISK_BUDGET_BYTES: '1GB',
     })
     expect(config).toMatchObject({
       maxRequestBytes: 1_572_864,
       ingestListen: { host: '::1', port: 9000 },
-      advertiseAddresses: ['10.0.0.1', '10.0.0.2'],
+      advertiseAddresses: ['10.0.0.1', '2001:db8::1'],
       diskBudgetBytes: 1_000_000_000,
     })
   })
@@ -53,6 +53,9 @@ describe('readConfig', () => {
     ['INLET_METRICS_TOKEN', 'short', 'must have at least 16 characters'],
     ['INLET_BASE_URL', 'inlet', 'must be a URL such as https://inlet.example.com'],
     ['INLET_INGEST_LISTEN', '127.0.0.1:99999', 'must be host:port with a port up to 65535'],
+    ['INLET_NODE_ADDRESSES', 'x', 'must be IP addresses separated by commas'],
+    ['INLET_NODE_ADDRESSES', '10.0.0.1, node.test', 'must be IP addresses separated by commas'],
+    ['INLET_NODE_ADDRESSES', '10.0.0.0/8', 'must be IP addresses separated by commas'],
     ['INLET_DATABASE_URL', 'mysql://db/inlet', 'must be postgres://user:password@host:5432/name, or the path of an SQLite file'],
     [
       'INLET_DATABASE_URL',

@@ -3,6 +3,7 @@ import { GiB, KiB, MiB } from './lib/bytes.ts'
 import { nearestName } from './lib/nearest-name.ts'
 import {
   address,
+  addresses,
   bytes,
   choice,
   database,
@@ -141,7 +142,7 @@ export const options = {
   advertiseAddresses: option(
     'INLET_NODE_ADDRESSES',
     '127.0.0.1',
-    (list) => list.split(',').map((part) => part.trim()),
+    addresses,
     'IP addresses of this node for DNS, separated by commas',
   ),
   ingestListen: option(

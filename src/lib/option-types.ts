@@ -27,6 +27,13 @@ export const endpointUrl = checked(
 export const database = checked(isDatabase, 'must be postgres://user:password@host:5432/name, or the path of an SQLite file')
 export const proxies = checked((list) => list.split(',').every(isNetwork), 'must be IP addresses or networks separated by commas')
 
+/** IP addresses, separated by commas. */
+export const addresses: OptionType<readonly string[]> = (list) => {
+  const parts = list.split(',').map((part) => part.trim())
+  if (!parts.every((part) => isIP(part) !== 0)) throw new OptionError('must be IP addresses separated by commas')
+  return parts
+}
+
 export function choice<const T extends string>(values: readonly T[]): OptionType<T> {
   return (value) => {
     const found = values.find((each) => each === value)
