@@ -9,13 +9,14 @@ export const sentences: Sentences = {
   'data arriving': ({ log }) => `endpoint ${log} receives data`,
   'supervisor stopping': () => 'stopping; another Ctrl-C ends it at once, without loss',
   'supervisor failed to start': ({ reason }) => `${reason}`,
+  'required view failed; its log waits': ({ endpoint, reason }) => `endpoint ${endpoint}: ${reason}`,
   'segment committed': (fields) => describeCommit(fields as CommitEvent),
 }
 
 /** For example `12 records → events v1, 0.8 s`. */
-function describeCommit({ records, views, files, duration_ms, is_adopted }: CommitEvent): string {
+function describeCommit({ records, views, files, since_sealed_ms, is_adopted }: CommitEvent): string {
   const written = views.length > 0 ? nameViews(views) : files.includes('parquet') ? 'raw Parquet' : 'raw segments'
-  const seconds = duration_ms / 1000
+  const seconds = since_sealed_ms / 1000
   const time = is_adopted ? 'delivered before the restart' : `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`
   return `${count(records, 'record')} → ${written}, ${time}`
 }

@@ -7,7 +7,10 @@ export type CommitEvent = {
   readonly segment: string
   readonly endpoint: string
   readonly records: number
+  /** From the start of the build to the last upload, without earlier attempts. */
   readonly duration_ms: number
+  /** From the seal to the last upload: also the time for which the segment was held, or the node was down. */
+  readonly since_sealed_ms: number
   readonly views: readonly Pick<ViewOutcome, 'view_name' | 'view_version' | 'dropped' | 'dlq' | 'failed'>[]
   /** Files that have every record. */
   readonly files: readonly ('parquet' | 'segment')[]
@@ -16,13 +19,15 @@ export type CommitEvent = {
 }
 
 export function logCommit(logger: Logger, commit: SegmentCommit, isAdopted: boolean): void {
-  const { id, endpoint_id, records, duration_ms, artifacts, views } = commit
+  const { id, endpoint_id, records, duration_ms, sealed_at, uploaded_at, artifacts, views } = commit
   const types = Object.keys(artifacts).map((kind) => parseArtifactKind(kind)?.type)
   const event: CommitEvent = {
     segment: id,
     endpoint: endpoint_id,
     records,
     duration_ms,
+    // The clock may have been set back.
+    since_sealed_ms: Math.max(0, Date.parse(uploaded_at) - Date.parse(sealed_at)),
     views: views.map(({ view_name, view_version, dropped, dlq, failed }) => {
       return { view_name, view_version, dropped, dlq, failed }
     }),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { isoTimestamp } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { objectKey, printArtifactKind } from '#model/artifact.ts'
 import { newId } from '#model/id.ts'
@@ -20,7 +21,7 @@ const facts: SegmentFacts = {
   records: 3,
   recordsDamaged: 2,
   walBytes: 99,
-  sealedAt: '1970-01-01T00:00:00.000Z',
+  sealedAt: isoTimestamp(new ManualClock().now() - 35_000),
 }
 const target = {
   ...{ id: newId(), bucket: 'lake', prefix: 'p', region: 'local', role_arn: '', external_id: '', kms_key_arn: null },
@@ -104,6 +105,7 @@ describe('the committer', () => {
       {
         message: 'segment committed',
         ...{ segment: facts.id, endpoint: facts.name.endpointId, records: 3, duration_ms: 0, views: [], is_adopted: false },
+        since_sealed_ms: 35_000,
         files: ['parquet'],
       },
     ])

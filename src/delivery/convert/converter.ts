@@ -143,7 +143,7 @@ export class Converter {
       const endpoint = facts.name.endpointId
       for (const { view, error } of built.failed) {
         const fields = { segment: facts.id, endpoint, view: view.name, version: view.version, reason: firstLine(error) }
-        warnings.warn(`${endpoint} ${view.view_id}`, fields, 'optional view failed')
+        warnings.warn(`${endpoint} ${view.view_id}`, fields, 'view failed; delivery goes on without it')
       }
       return built
     } catch (error) {

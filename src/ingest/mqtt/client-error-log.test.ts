@@ -23,8 +23,8 @@ test('logs the first error of each reason with the client, and counts the others
   pass(59_999)
   log.add('bad_credentials', 'again', client)
   expect(lines).toEqual([
-    { reason: 'bad_credentials', why: 'the password is not a valid API key', ...client, suppressed: 0 },
-    { reason: 'quota_exceeded', why: 'full', ...client, clientId: undefined, suppressed: 0 },
+    { reason: 'bad_credentials', why: 'the password is not a valid API key', ...client },
+    { reason: 'quota_exceeded', why: 'full', ...client, clientId: undefined },
   ])
   pass(1)
   log.add('bad_credentials', 'later', client)

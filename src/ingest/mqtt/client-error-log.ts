@@ -39,7 +39,7 @@ export class ClientErrorLog {
     this.#lines.set(reason, { at: now, suppressed: 0 })
     const client = { address, clientId: redact(clientId), username: redact(username) }
     this.#logger.warn(
-      { reason, why: redact(message), ...client, suppressed: last?.suppressed ?? 0 },
+      { reason, why: redact(message), ...client, suppressed: last?.suppressed || undefined },
       'MQTT client refused or disconnected',
     )
   }

@@ -56,7 +56,6 @@ test('a refused 3.1.1 client gets a return code; the log has the client and the 
       address: '192.0.2.7',
       clientId: 'sensor-7',
       username: 'anybody',
-      suppressed: 0,
     },
   ])
 })
