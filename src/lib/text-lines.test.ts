@@ -73,6 +73,22 @@ describe('a line of text', () => {
     )
   })
 
+  test('breaks a word that is longer than the line inside its column, after a slash if there is one', () => {
+    const id = '43764f2f-0b1d-4c07-9d1e-7af1d057a1b2-abcdefghij-0000000007'
+    const text = line({ msg: 'not found', reason: '/data/buckets/local/endpoints', segment: id }, { columns: 50 })
+    expect(text).toBe(
+      [
+        '08:15:30  control   not found:',
+        '                    /data/buckets/local/endpoints',
+        '                    segment=43764f2f-0b1d-4c07-9d1',
+        '                    e-7af1d057a1b2-abcdefghij-0000',
+        '                    000007\n',
+      ].join('\n'),
+    )
+    const path = line({ msg: '/data/buckets/local/endpoints/views' }, { columns: 50 })
+    expect(path).toBe('08:15:30  control   /data/buckets/local/endpoints/\n                    views\n')
+  })
+
   test('is coloured by level', () => {
     const paint: Paint = (style, text) => styleText(style, text, { validateStream: false })
     const colours = line({ level: 'warn', msg: 'low on disk' }, { paint })

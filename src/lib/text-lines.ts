@@ -30,6 +30,8 @@ const levels = {
 const processChars = 8
 /** Time and process. */
 const indentChars = 8 + 2 + processChars + 2
+/** Text takes at least this width, however narrow the terminal is. */
+const charsMin = 20
 
 /** Returns a function that colours text if the stream is a terminal with colours and NO_COLOR is not set. */
 export function paintFor(stream: NodeJS.WritableStream): Paint {
@@ -48,7 +50,9 @@ export function formatLine(json: string, { sentences, paint, columns }: TextOpti
   const [line = ''] = lines
   const fitsOneLine = details !== '' && lines.length === 1 && word.length + text.length + 2 + details.length <= charsMax
   const stack = level === 'error' || level === 'fatal' ? stackOf(fields['err']) : []
-  const dim = [...(details === '' ? [] : wrap(details, charsMax)), ...stack].map((part) => paint('dim', part))
+  const dim = [...(details === '' ? [] : wrap(details, charsMax)), ...stack.flatMap((frame) => wrap(frame, charsMax))].map(
+    (part) => paint('dim', part),
+  )
   const body = fitsOneLine ? [`${line}  ${dim[0]}`, ...dim.slice(1)] : [...lines, ...dim]
   const head = `${paint('dim', new Date(time).toTimeString().slice(0, 8))}  ${paint('cyan', String(name).padEnd(processChars))}`
   return `${head}  ${body.join(`\n${' '.repeat(indentChars)}`)}\n`
@@ -67,11 +71,13 @@ function describe(msg: string, fields: LogFields, sentences: Sentences): { reado
   }
 }
 
-/** Breaks text between words. All lines but the first will be indented, so that none can pass for an event. */
+/** Breaks text between words, and words that are longer than a line. All lines but the first will be indented, so that none can pass for an event. */
 function wrap(text: string, charsMax: number): readonly string[] {
   return text.split('\n').flatMap((paragraph) => {
     const lines = ['']
-    for (const word of printable(paragraph).split(' ')) {
+    for (const word of printable(paragraph)
+      .split(' ')
+      .flatMap((whole) => split(whole, charsMax))) {
       const line = lines.at(-1) ?? ''
       if (line === '') lines[lines.length - 1] = word
       else if (line.length + 1 + word.length > charsMax) lines.push(word)
@@ -81,10 +87,18 @@ function wrap(text: string, charsMax: number): readonly string[] {
   })
 }
 
+/** Splits a word that is longer than a line: after a slash, if that fills at least half of the line. */
+function split(word: string, charsMax: number): readonly string[] {
+  if (word.length <= charsMax) return [word]
+  const max = Math.max(charsMax, charsMin)
+  const half = Math.floor(max / 2)
+  return word.match(new RegExp(`.{1,${max}}$|.{${half},${max - 1}}/|.{1,${max}}`, 'gu')) ?? []
+}
+
 /** Returns where an error was thrown, without its message. */
 function stackOf(err: unknown): readonly string[] {
   const stack = isObject(err) && typeof err['stack'] === 'string' ? err['stack'] : ''
-  const lines = stack.split('\n').map((line) => printable(line.trim()))
+  const lines = stack.split('\n').map((line) => line.trim())
   return lines.filter((line) => line.startsWith('at '))
 }
 
