@@ -13,12 +13,20 @@ export function castText(text: string, type: ColumnType): string {
   return stored === printed ? value : `TRY_CAST(${value} AS ${stored})`
 }
 
-/** SQL that replaces scalars that Parquet cannot store (infinite dates, 24:00) by NULL. `value` is repeated in it. */
+/**
+ * SQL that replaces scalars that Parquet cannot store (infinite dates, 24:00), and values and lists beyond the range of the type, by NULL.
+ * `value` is repeated in it.
+ */
 export function portable(value: string, { scalar, depth }: ColumnType): string {
-  return depth > 0 ? value : (descriptorOf(scalar).portable?.(value) ?? value)
+  const { portable: toPortable, range } = descriptorOf(scalar)
+  if (depth === 0 && range !== undefined) return `CASE WHEN ${value} BETWEEN ${range.join(' AND ')} THEN ${value} END`
+  if (depth === 0) return toPortable?.(value) ?? value
+  if (range === undefined) return value
+  const items = 'flatten('.repeat(depth - 1) + value + ')'.repeat(depth - 1)
+  return `CASE WHEN list_min(${items}) < ${range[0]} OR list_max(${items}) > ${range[1]} THEN NULL ELSE ${value} END`
 }
 
-/** SQL for the value of a list type, from SQL of type `from`; NULL if any element is not a value: TRY turns the failure into NULL. */
+/** SQL for the value of a list type, from SQL of type `from`; NULL if any element is not a value: TRY turns the failure into NULL. Pass the result through `portable`. */
 export function castList(source: string, from: 'JSON' | 'JSON[]' | 'VARCHAR[]', type: ColumnType): string {
   const { readsJson, listVia, listGuard } = descriptorOf(type.scalar)
   const lists = '[]'.repeat(type.depth)

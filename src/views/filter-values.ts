@@ -123,11 +123,11 @@ function targetOf(parts: readonly Part[]): ColumnType | 'number' | undefined {
 function textReader(from: Part['type'], type: ColumnType): ((sql: string) => string) | undefined {
   const isJson = isScalar(from, 'JSON')
   if (isJson || isScalar(from, 'VARCHAR')) {
-    if (type.depth > 0) return (sql) => castList(isJson ? sql : `CAST(${sql} AS JSON)`, 'JSON', type)
+    if (type.depth > 0) return (sql) => portable(castList(isJson ? sql : `CAST(${sql} AS JSON)`, 'JSON', type), type)
     return (sql) => portable(castText(isJson ? `json_extract_string(${sql}, '$')` : sql, type), type)
   }
   const isListOfText = isList(from) && descriptorOf(from.scalar).acceptsAnyText === true
-  return isListOfText && type.depth > 0 ? (sql) => castList(`to_json(${sql})`, 'JSON', type) : undefined
+  return isListOfText && type.depth > 0 ? (sql) => portable(castList(`to_json(${sql})`, 'JSON', type), type) : undefined
 }
 
 function checkComparable({ type, column }: Part, target: ColumnType | 'number'): void {

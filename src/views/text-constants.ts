@@ -59,7 +59,8 @@ export class TextConstants {
 function readSql(text: string, type: ColumnType): string {
   if (type.depth === 0) return portable(castText(text, type), type)
   if (!readsTextOtherwise(type)) return `TRY_CAST(${text} AS ${printType(storedType(type))})`
-  return castList(`to_json(TRY_CAST(${text} AS ${printType({ ...textType, depth: type.depth })}))`, 'JSON', type)
+  const list = castList(`to_json(TRY_CAST(${text} AS ${printType({ ...textType, depth: type.depth })}))`, 'JSON', type)
+  return portable(list, type)
 }
 
 /** Returns the first line of an error, without its kind. */

@@ -163,6 +163,76 @@ describe('edge values', () => {
   })
 })
 
+describe('an instant at the end of the range', () => {
+  const types = ['TIMESTAMP', 'TIMESTAMPTZ', 'TIMESTAMP[]', 'TIMESTAMPTZ[]', 'TIMESTAMPTZ[][]']
+  const nestedIn = (type: string, value: string): Value => {
+    const list: Value = type.includes('TZ') ? `${value}+00` : value
+    return type.endsWith('[][]') ? [[list], null] : type.endsWith('[]') ? [list, null] : list
+  }
+  const columns = types.map((type, index) => ({
+    name: `c${index}`,
+    type,
+    path: `$.${['at', 'list', 'lists'][type.split('[').length - 1]}`,
+  }))
+  const record = (at: string) => JSON.stringify({ at, list: [at, null], lists: [[at], null] })
+  const outside = [
+    ...['294247-01-10T04:00:54.775806Z', '294247-01-10T04:00:54.775806', '294247-01-10T04:00:54.775806+00:00'],
+    ...[
+      '294247-01-10T09:00:54.775805+05:00',
+      '294247-01-10T04:00:54.775807Z',
+      '294247-01-10T04:00:54.775807-14:00',
+      '270001-01-01',
+    ],
+    ...[
+      '270000-12-31T23:59:59-00:01',
+      '300000-01-01T00:00:00+01:00',
+      '-290308-12-22T00:00:00.999999Z',
+      '-290308-12-22T00:00:00+00:00',
+    ],
+    ...['-290308-12-22T00:00:00-14:00', '-290308-12-21T23:00:00Z', '-270001-12-31T23:59:59', '-270000-01-01T00:00:00+00:01'],
+  ]
+
+  test('is a value in every type, or a failed cast in every type, and never fails the view', async () => {
+    const plain = JSON.stringify({ at: '2026-01-01T00:00:00Z' })
+    const { rows, quality } = await decide({ columns }, [plain, ...outside.map(record), plain])
+    expect(rows.slice(1, -1)).toEqual(outside.map(() => types.map(() => null)))
+    expect(quality.columns.map((column) => column.cast_nulls)).toEqual(types.map(() => outside.length))
+    expect(rows.at(-1)?.slice(0, 2)).toEqual(['2026-01-01 00:00:00', '2026-01-01 00:00:00+00'])
+    const dead = await decide({ columns: columns.map((column) => ({ ...column, cast_failures: 'dlq' })) }, outside.map(record))
+    expect(dead.counts).toMatchObject({ accepted: 0, dlq: outside.length })
+  })
+
+  test.each([
+    ['270000-12-31T23:59:59.999999Z', '270000-12-31 23:59:59.999999', '+270000-12-31T23:59:59.999999Z'],
+    ['270001-01-01T13:59:59.999999+14:00', '270000-12-31 23:59:59.999999', '+270000-12-31T23:59:59.999999Z'],
+    ['-270000-01-01T00:00:00.000001Z', '270001-01-01 (BC) 00:00:00.000001', '-270000-01-01T00:00:00.000001Z'],
+    ['-270001-12-31T10:00:00-14:00', '270001-01-01 (BC) 00:00:00', '-270000-01-01T00:00:00.000000Z'],
+  ])('%s is a value', async (text, value, iso) => {
+    const { rows, quality } = await decide({ columns }, [record(text)])
+    expect(rows).toEqual([types.map((type) => nestedIn(type, value))])
+    expect(quality.columns.slice(0, 2)).toMatchObject([
+      { min: iso, max: iso },
+      { min: iso, max: iso },
+    ])
+  })
+
+  test('is read by a condition as by a column', async () => {
+    const filters = [{ condition: 's::TIMESTAMP IS NULL AND CAST(s AS TIMESTAMPTZ) IS NULL AND l::TIMESTAMP[] IS NULL' }]
+    const texts = [
+      { name: 's', type: 'VARCHAR', path: '$.at' },
+      { name: 'l', type: 'VARCHAR[]', path: '$.list' },
+    ]
+    const { counts } = await decide({ columns: texts, filters }, outside.map(record))
+    expect(counts).toMatchObject({ accepted: outside.length })
+    for (const at of outside) {
+      const constant = { columns: [{ name: 't', type: 'TIMESTAMPTZ', path: '$.at' }], filters: [{ condition: `t < '${at}'` }] }
+      await expect(decide(constant, [])).rejects.toMatchObject({
+        errors: [{ message: expect.stringContaining('is not of type') }],
+      })
+    }
+  })
+})
+
 describe('a time with text before or after it', () => {
   const part = fc.constantFrom(
     '+',

@@ -5,7 +5,7 @@
  */
 import { toIsoDate, toIsoInstant } from './iso-dates.ts'
 import { byBytes, dateOrder, exactOrder, floatOrder, instantOrder, textOrder, type ValueOrder } from './orders.ts'
-import { instantFromText, isFiniteText, isTimeOfDay, isZonelessText, timeOfDayFromText } from './text-casts.ts'
+import { instantFromText, isFiniteText, isTimeOfDay, isZonelessText, timeOfDayFromText, zonedFromText } from './text-casts.ts'
 
 export type Decimal = { readonly precision: number; readonly scale: number }
 
@@ -25,6 +25,8 @@ export type TypeDescriptor = {
   readonly fromText?: (text: string) => string
   /** SQL that turns values that Parquet cannot store into NULL. It repeats `value`. */
   readonly portable?: (value: string) => string
+  /** SQL for the smallest and the largest value, also in lists. Others become NULL. */
+  readonly range?: readonly [smallest: string, largest: string]
   /** A type that the elements of a list are cast to first. */
   readonly listVia?: string
   /** SQL condition that a list must meet, from SQL for the list's text. */
@@ -44,6 +46,8 @@ const integer: TypeDescriptor = { isNumber: true, order: exactOrder }
 // Parquet has no 128-bit integers, and DuckDB would write them as inexact doubles.
 const hugeInteger: TypeDescriptor = { ...integer, storedAs: { scalar: 'DECIMAL', decimal: { precision: 38, scale: 0 } } }
 const finite = (value: string): string => `CASE WHEN isfinite(${value}) THEN ${value} END`
+// DuckDB's own range is larger. But at its ends a conversion fails, and beyond 2^53 milliseconds from 1970 it may return another instant.
+const instantRange = (type: string) => [`${type} '-270000-01-01 00:00:00Z'`, `${type} '270000-12-31 23:59:59.999999Z'`] as const
 
 export const descriptors = {
   BOOLEAN: { aliases: ['BOOL'], order: byBytes },
@@ -71,7 +75,7 @@ export const descriptors = {
   TIMESTAMP: {
     aliases: ['DATETIME'],
     fromText: instantFromText,
-    portable: finite,
+    range: instantRange('TIMESTAMP'),
     listVia: 'TIMESTAMPTZ',
     listGuard: isZonelessText,
     order: instantOrder,
@@ -79,8 +83,8 @@ export const descriptors = {
   },
   TIMESTAMPTZ: {
     aliases: ['TIMESTAMP WITH TIME ZONE'],
-    fromText: (text) => `TRY_CAST(${instantFromText(text)} AS TIMESTAMPTZ)`,
-    portable: finite,
+    fromText: zonedFromText,
+    range: instantRange('TIMESTAMPTZ'),
     listGuard: isZonelessText,
     filteredAs: 'TIMESTAMP',
     order: instantOrder,

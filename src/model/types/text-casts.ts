@@ -26,8 +26,14 @@ export function instantFromText(text: string): string {
   const plain = `TRY_CAST(${text} AS TIMESTAMP)`
   // DuckDB's own cast drops an offset and returns another instant. The cast through TIMESTAMPTZ is correct but five times slower.
   const nameless = `CASE WHEN regexp_matches(${text}, '^[^${LETTERS}]*${REAL_OFFSET}${END}') THEN ${text} END`
-  const utc = `TRY_CAST(TRY_CAST(${nameless} AS TIMESTAMPTZ) AS TIMESTAMP)`
+  // A cast between the two types fails the statement at the end of their range, even as TRY_CAST.
+  const utc = `make_timestamp(epoch_us(TRY_CAST(${nameless} AS TIMESTAMPTZ)))`
   return `CASE WHEN ends_with(${text}, 'Z') THEN ${plain} WHEN regexp_matches(${text}, '${OFFSET}') THEN ${utc} ELSE ${plain} END`
+}
+
+/** Returns the same instant as TIMESTAMPTZ. */
+export function zonedFromText(text: string): string {
+  return `make_timestamptz(epoch_us(${instantFromText(text)}))`
 }
 
 export function timeOfDayFromText(text: string): string {
