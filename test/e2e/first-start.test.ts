@@ -57,9 +57,10 @@ describeWith('processes', 'the first start', () => {
     expect(await installation.end('start', 'SIGTERM')).toBe(0)
     const before = installation.log.length
     await installation.start('start')
-    await until('the second banner', () => installation.log.slice(before).includes('Inlet is running'))
+    await until('the second banner', () => installation.log.slice(before).includes('"msg":"inlet running"'))
     expect(installation.log.slice(before)).not.toContain(key)
     expect(installation.log.slice(before)).toMatch(/^{"level":"info",.*"process":"ingest",.*"msg":"ingest listening"}$/m)
+    for (const line of installation.log.slice(before).trimEnd().split('\n')) expect(() => JSON.parse(line), line).not.toThrow()
   })
 
   test('the demo shows rows, dead letters and counters that add up', async () => {

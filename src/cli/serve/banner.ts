@@ -2,6 +2,7 @@ import { type Config, httpUrl } from '#config.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import type { Bootstrapped } from './bootstrapped.ts'
+import type { LogFormat } from './open-log.ts'
 
 export type BannerOptions = {
   readonly config: Config
@@ -18,15 +19,13 @@ const createKey = 'npm run inlet -- keys create --name laptop --scope ingest'
 
 /** Returns the text to print once everything is ready: where to go, and at the first start what to send. */
 export function formatBanner({ config, children, bootstrapped, paint }: BannerOptions): string {
-  const hasControl = children.includes('control')
+  const { management_api, control, ingest, mqtt, data } = describeStart({ config, children, bootstrapped })
   const rows: readonly Row[] = [
-    hasControl
-      ? { label: 'Management API', value: `${(config.baseUrl ?? httpUrl(reachable(config.controlListen))).replace(/\/+$/, '')}/` }
-      : { label: 'Control', value: config.controlUrl ?? httpUrl(config.controlListen) },
-    { label: 'Ingest', value: `${ingestUrl(config)}/v1/ingest` },
-    { label: 'MQTT', value: mqttUrls(config).join(', '), notes: ['any user name, an API key as the password'] },
-    { label: 'Data', value: config.paths.data },
-    ...(hasControl ? [keyRow(bootstrapped)] : []),
+    management_api === undefined ? { label: 'Control', value: control } : { label: 'Management API', value: management_api },
+    { label: 'Ingest', value: ingest },
+    { label: 'MQTT', value: mqtt.join(', '), notes: ['any user name, an API key as the password'] },
+    { label: 'Data', value: data },
+    ...(management_api === undefined ? [] : [keyRow(bootstrapped)]),
   ]
   return [
     '',
@@ -39,6 +38,26 @@ export function formatBanner({ config, children, bootstrapped, paint }: BannerOp
     '',
     ...(bootstrapped === undefined ? [] : firstSteps(config, bootstrapped)),
   ].join('\n')
+}
+
+/** Returns what the banner says, as the fields of a log line: without the key. */
+export function describeStart({ config, children, bootstrapped }: Pick<BannerOptions, 'config' | 'children' | 'bootstrapped'>) {
+  const { controlListen, controlUrl, baseUrl } = config
+  return {
+    management_api: children.includes('control')
+      ? `${(baseUrl ?? httpUrl(reachable(controlListen))).replace(/\/+$/, '')}/`
+      : undefined,
+    control: controlUrl ?? httpUrl(controlListen),
+    ingest: `${ingestUrl(config)}/v1/ingest`,
+    mqtt: mqttUrls(config),
+    data: config.paths.data,
+    first_endpoint: bootstrapped?.endpoint_id,
+  }
+}
+
+export function formatFirstKey(api_key: string, format: LogFormat): string {
+  const text = 'The first API key, which is not shown again'
+  return format === 'text' ? `${text}: ${api_key}` : JSON.stringify({ message: text, api_key })
 }
 
 export function ingestUrl(config: Config): string {

@@ -18,24 +18,32 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true }))
 
 /** Runs children with a program of their own: it defines `start`, and knows their `name`. */
-async function supervise(body: string, listen: string) {
+async function supervise(body: string, listen: string, format: 'text' | 'json' = 'text') {
   const program = join(directory, 'program.mjs')
   await writeFile(
     program,
     `const name = process.argv[2]\nprocess.on('message', ({ type }) => type === 'stop' ? process.exit(0) : start())\n${body}`,
   )
   const printed: string[] = []
+  const logged: object[] = []
+  const logger = createLogger('test', 'silent')
+  logger.info = (fields: object) => void logged.push(fields)
   const app = await superviseProcesses({
-    config: readConfig({ INLET_DATA_DIR: directory, INLET_CONTROL_LISTEN: listen, INLET_INGEST_LISTEN: listen }),
+    config: readConfig({
+      INLET_DATA_DIR: directory,
+      INLET_CONTROL_LISTEN: listen,
+      INLET_INGEST_LISTEN: listen,
+      INLET_LOG_FORMAT: format,
+    }),
     environment: {},
     program,
     children: ['control', 'delivery', 'ingest'],
     print: (text) => printed.push(text),
     paint: (_, text) => text,
     clock: systemClock,
-    logger: createLogger('test', 'silent'),
+    logger,
   })
-  return { app, printed }
+  return { app, printed, logged }
 }
 
 test('a failed start says why, and prints a new API key, but no banner: another Inlet may respond there', async () => {
@@ -70,6 +78,26 @@ test('a start that is stopped before the banner prints a new API key', async () 
   await until('the first account', () => existsSync(marked))
   await app.stop(AbortSignal.timeout(5_000))
   expect(printed).toEqual(['The first API key, which is not shown again: ing_live_x'])
+})
+
+test('with a log of JSON the banner is a log line without the key, and the key a line of JSON', async () => {
+  const server = createServer((_, response) => response.end())
+  const port = await listenOnAnyPort(server)
+  const { app, printed, logged } = await supervise(
+    `
+    function start() {
+      if (name === 'control') process.send({ type: 'bootstrapped', api_key: 'ing_live_x', endpoint_id: 'e' })
+      process.send({ type: 'ready' })
+    }`,
+    `127.0.0.1:${port}`,
+    'json',
+  )
+  await until('the key', () => printed.length > 0)
+  await app.stop(AbortSignal.timeout(5_000))
+  expect(printed.map((line) => JSON.parse(line))).toEqual([{ message: expect.any(String), api_key: 'ing_live_x' }])
+  expect(logged).toContainEqual(expect.objectContaining({ ingest: `http://127.0.0.1:${port}/v1/ingest`, first_endpoint: 'e' }))
+  expect(JSON.stringify(logged)).not.toContain('ing_live_x')
+  server.close()
 })
 
 function listenOnAnyPort(server: Server): Promise<number> {

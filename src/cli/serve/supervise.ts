@@ -8,8 +8,9 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import { supervisedEnvironment } from '#node/child-messages.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
-import { formatBanner, ingestUrl } from './banner.ts'
+import { describeStart, formatBanner, formatFirstKey, ingestUrl } from './banner.ts'
 import { type Bootstrapped, readBootstrapped } from './bootstrapped.ts'
+import { logFormatOf } from './open-log.ts'
 import type { App } from './run-app.ts'
 
 export type ChildName = 'control' | 'delivery' | 'ingest'
@@ -39,8 +40,9 @@ export type SuperviseOptions = {
 }
 
 /**
- * Starts the processes under one supervisor, and prints the banner once they are ready. They stop in reverse order: ingest seals,
- * delivery uploads what it can, and control runs to the end to record the commits. Resolves before they are ready.
+ * Starts the processes under one supervisor, and prints the banner once they are ready, or logs it if the log is JSON. They stop in
+ * reverse order: ingest seals, delivery uploads what it can, and control runs to the end to record the commits. Resolves before they are
+ * ready.
  */
 export async function superviseProcesses(options: SuperviseOptions): Promise<App> {
   const { config, environment, program, children, clock, logger, print, paint } = options
@@ -77,10 +79,14 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
     () => false,
   )
   const greeted = servesAll.then((ready) => {
-    if (ready) print(formatBanner({ config, children, bootstrapped, paint }))
-    // Without the banner the key would be lost: only its hash is stored.
-    else if (typeof bootstrapped?.api_key === 'string')
-      print(`The first API key, which is not shown again: ${bootstrapped.api_key}`)
+    const format = logFormatOf(config)
+    if (ready && format === 'text') {
+      print(formatBanner({ config, children, bootstrapped, paint }))
+      return
+    }
+    if (ready) logger.info(describeStart({ config, children, bootstrapped }), 'inlet running')
+    // Without the banner the key would be lost: only its hash is stored, and log lines never have a key.
+    if (typeof bootstrapped?.api_key === 'string') print(formatFirstKey(bootstrapped.api_key, format))
   })
   const failed = Promise.withResolvers<Error>()
   started.catch(failed.resolve)
