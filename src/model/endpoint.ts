@@ -30,10 +30,10 @@ export const Region = z
   .regex(regionPattern, 'must be a region code of three lowercase letters')
   .meta({ examples: ['fra'] })
 
-const Name = lineOfText(128)
+export const EndpointName = lineOfText(128)
   .trim()
   .min(1)
-  .meta({ description: 'unique in the account', examples: ['checkout events'] })
+  .meta({ description: 'unique in the account; null stands for the label, which is random', examples: ['checkout events'] })
 
 const OutputFormats = z
   .array(OutputFormat)
@@ -80,7 +80,7 @@ const SegmentMaxAgeSeconds = z
 
 export const CreateEndpoint = z.strictObject({
   region: Region,
-  name: Name.nullable().optional(),
+  name: EndpointName.nullable().optional(),
   destination_id: Id.nullable().optional(),
   segment_bytes: SegmentBytes.optional(),
   segment_max_age_seconds: SegmentMaxAgeSeconds.optional(),
@@ -90,7 +90,7 @@ export const CreateEndpoint = z.strictObject({
 export type CreateEndpoint = z.infer<typeof CreateEndpoint>
 
 export const ChangeEndpoint = z.strictObject({
-  name: Name.nullable().optional(),
+  name: EndpointName.nullable().optional(),
   destination_id: Id.nullable().optional(),
   segment_bytes: SegmentBytes.nullable().optional(),
   segment_max_age_seconds: SegmentMaxAgeSeconds.nullable().optional(),
@@ -137,7 +137,7 @@ export type ForcedDeletion = z.infer<typeof ForcedDeletion>
 
 export const Endpoint = z.object({
   id: Id,
-  name: z.string().nullable(),
+  name: z.string().meta({ description: 'unique in the account; elsewhere this is the `endpoint_name`' }),
   region: z.string(),
   status: EndpointStatus,
   status_reasons: z.array(z.string()).meta({ description: 'reasons for the status; empty while active' }),

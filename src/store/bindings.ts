@@ -5,7 +5,6 @@ import { bindingLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { fromFlag, fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
-import { endpointName } from './endpoint-name.ts'
 import { getEndpoint } from './endpoints.ts'
 import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
@@ -130,7 +129,7 @@ function select(db: Db) {
     .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
     .selectAll('bindings')
     .select(['views.name as view_name', 'views.version as view_version'])
-    .select(endpointName.as('endpoint_name'))
+    .select('endpoints.name as endpoint_name')
 }
 
 function selectNewestFirst(db: Db, account_id: string, endpoint_id: string) {

@@ -3,7 +3,6 @@ import { parseArtifactKind } from '#model/artifact.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { DlqFilePosition, DlqFilesQuery } from '#model/dlq-file.ts'
 import { fromTime, toTime } from './columns.ts'
-import { endpointName } from './endpoint-name.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
@@ -71,7 +70,7 @@ export async function listDlqFiles(db: Db, view_id: string, query: StoredDlqFile
     .selectFrom('dlq_files')
     .innerJoin('endpoints', 'endpoints.id', 'dlq_files.endpoint_id')
     .selectAll('dlq_files')
-    .select(endpointName.as('endpoint_name'))
+    .select('endpoints.name as endpoint_name')
     .where(matchesQuery(view_id, query))
   if (after !== undefined) {
     const { created_at, commit_id } = after

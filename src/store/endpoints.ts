@@ -11,7 +11,7 @@ import type { Database } from './schema.ts'
 import { isNeededByNodes, touchEndpoint, touchKeysUnlessServed, touchViewUnlessNeeded } from './section-versions.ts'
 import type { Db } from './store.ts'
 
-/** Settings chosen by the owner. Null means the default, which the caller fills in. A null `mqtt_config` disables MQTT, and an endpoint needs no name. */
+/** Settings chosen by the owner. Null means the default, which the caller fills in. A null `mqtt_config` disables MQTT; a null name is the label. */
 export type EndpointSettings = {
   readonly name: string | null
   readonly destination_id: string | null
@@ -30,7 +30,8 @@ export type NewEndpoint = EndpointSettings & {
 }
 
 /** An endpoint without its status, which is computed from facts. */
-export type StoredEndpoint = NewEndpoint & {
+export type StoredEndpoint = Omit<NewEndpoint, 'name'> & {
+  readonly name: string
   readonly account_id: string
   /** Nodes refuse data for it, whatever its desired state. */
   readonly account_suspended: boolean
@@ -48,7 +49,7 @@ const noSuchDestination = new AppError('validation_error', 'the destination does
   errors: [{ path: 'destination_id', message: 'is not a destination of this account' }],
 })
 
-/** Throws validation_error for an unknown destination, and conflict if the name is taken in the account or the label in the region. */
+/** Throws validation_error for an unknown destination, and conflict if the name or the label is taken. */
 export async function insertEndpoint(
   db: ChangeTx,
   account_id: string,
@@ -58,7 +59,7 @@ export async function insertEndpoint(
   const { id, region, label, since_epoch } = endpoint
   const values = {
     ...{ id, account_id, region, label, since_epoch, desired_state: 'active', created_at: now },
-    name: endpoint.name,
+    name: endpoint.name ?? label,
     destination_id: endpoint.destination_id,
     segment_bytes: endpoint.segment_bytes,
     segment_max_age_seconds: endpoint.segment_max_age_seconds,
@@ -67,7 +68,7 @@ export async function insertEndpoint(
   }
   await touchKeysUnlessServed(db, account_id, region)
   await translateErrors(db.insertInto('endpoints').values(values).execute(), {
-    unique: endpoint.name === null ? new AppError('conflict', 'the label is already used in this region') : nameTaken,
+    unique: endpoint.name === null ? new AppError('conflict', 'the label is already used') : nameTaken,
     reference: noSuchDestination,
   })
   await touchEndpoint(db, id)
@@ -97,18 +98,27 @@ export async function assertEverExisted(db: Db, account_id: string, id: string):
   if (row === undefined) throw notFound()
 }
 
-/** Returns one page, newest first, optionally of some desired states. */
+export type EndpointFilter = {
+  readonly desired_states?: readonly DesiredState[] | undefined
+  readonly name?: string | undefined
+}
+
+/** Returns one page, newest first, optionally of some desired states or with one name. */
 export async function listEndpoints(
   db: Db,
   account_id: string,
   page: PageQuery,
-  desired_states?: readonly DesiredState[],
+  { desired_states, name }: EndpointFilter = {},
 ): Promise<Page<StoredEndpoint>> {
   let count = db.selectFrom('endpoints').where('account_id', '=', account_id).where('deleted_at', 'is', null)
   let read = select(db).where('endpoints.account_id', '=', account_id)
   if (desired_states !== undefined) {
     count = count.where('desired_state', 'in', desired_states)
     read = read.where('endpoints.desired_state', 'in', desired_states)
+  }
+  if (name !== undefined) {
+    count = count.where('name', '=', name)
+    read = read.where('endpoints.name', '=', name)
   }
   return readPage(
     page,
@@ -124,8 +134,8 @@ export type EndpointFacts = Pick<
   'id' | 'region' | 'account_suspended' | 'desired_state' | 'created_at' | 'since_epoch' | 'destination_status'
 >
 
-/** Returns the active endpoints of an account, newest first, to filter them by computed status. */
-export async function listEndpointFacts(db: Db, account_id: string): Promise<readonly EndpointFacts[]> {
+/** Returns the active endpoints of an account, newest first, to filter them by computed status; optionally those with one name. */
+export async function listEndpointFacts(db: Db, account_id: string, name?: string): Promise<readonly EndpointFacts[]> {
   const rows = await db
     .selectFrom('endpoints')
     .innerJoin('accounts', 'accounts.id', 'endpoints.account_id')
@@ -139,6 +149,7 @@ export async function listEndpointFacts(db: Db, account_id: string): Promise<rea
     .where('endpoints.account_id', '=', account_id)
     .where('endpoints.desired_state', '=', 'active')
     .where('endpoints.deleted_at', 'is', null)
+    .$if(name !== undefined, (query) => query.where('endpoints.name', '=', name as string))
     .orderBy('endpoints.created_at', 'desc')
     .orderBy('endpoints.id')
     .execute()
@@ -167,7 +178,7 @@ export async function updateEndpoint(
   change: { readonly [Name in keyof EndpointSettings]?: EndpointSettings[Name] | undefined },
 ): Promise<StoredEndpoint> {
   const columns = {
-    name: change.name,
+    name: change.name === null ? sql.ref('label') : change.name,
     destination_id: change.destination_id,
     segment_bytes: change.segment_bytes,
     segment_max_age_seconds: change.segment_max_age_seconds,

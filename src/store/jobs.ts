@@ -11,7 +11,6 @@ import type { Page } from '#model/page.ts'
 import { fromTimeOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { lockCommits } from './commits.ts'
 import { translateErrors } from './database-error.ts'
-import { endpointName } from './endpoint-name.ts'
 import { leaseLimits } from './limits.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
@@ -223,7 +222,7 @@ function selectJobs(db: Db) {
     .leftJoin('views as source', 'source.id', 'jobs.from_view_id')
     .selectAll('jobs')
     .select(['views.name as view_name', 'views.version as view_version', 'source.version as from_version'])
-    .select(endpointName.as('endpoint_name'))
+    .select('endpoints.name as endpoint_name')
 }
 
 type Row = Database['jobs'] & {

@@ -3,7 +3,6 @@ import { type ExpressionBuilder, sql } from 'kysely'
 import type { LogOwner, NodeLog, SegmentTotals } from '#model/node.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { toTimeOrNull } from './columns.ts'
-import { endpointName } from './endpoint-name.ts'
 import { listNodesById, type NodeFacts } from './nodes.ts'
 import { readPage } from './page.ts'
 import type { Database } from './schema.ts'
@@ -107,7 +106,7 @@ export async function listNodeLogs(db: Db, node_id: string, page: PageQuery, own
     page,
     logs.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
     logs
-      .select(endpointName.$castTo<string | null>().as('endpoint_name'))
+      .select('endpoints.name as endpoint_name')
       .select(['reported.endpoint_id', 'endpoints.account_id', 'endpoints.desired_state', 'endpoints.deleted_at'])
       .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])
       .select(['oldest_sealed_at', 'blocked_by', 'closed', 'blocked_logs.reason'])

@@ -46,8 +46,8 @@ export type Database = {
     account_id: string
     region: string
     label: string
-    /** Unique in the account among endpoints that are not deleted. */
-    name: string | null
+    /** Unique in the account among endpoints that are not deleted. The label, unless the account gave another. */
+    name: string
     desired_state: string
     segment_bytes: number | null
     segment_max_age_seconds: number | null

@@ -8,7 +8,6 @@ import { sql } from 'kysely'
 import type { ViewOutcome } from '#model/commit.ts'
 import { type EndpointViewMetrics, errorRatePct, failedCounts, sumCounts, type ViewMetrics } from '#model/view-metrics.ts'
 import { fromTime, toStorableText, toTime, toTimeOrNull } from './columns.ts'
-import { endpointName } from './endpoint-name.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 import { bucketStart, dayMs } from './view-buckets.ts'
@@ -76,7 +75,7 @@ export async function getViewMetrics(db: Db, account_id: string, view_id: string
     .selectFrom('view_totals')
     .innerJoin('endpoints', 'endpoints.id', 'view_totals.endpoint_id')
     .selectAll('view_totals')
-    .select(endpointName.as('endpoint_name'))
+    .select('endpoints.name as endpoint_name')
     .where('endpoints.account_id', '=', account_id)
     .where('view_totals.view_id', '=', view_id)
     .orderBy('endpoints.created_at', 'desc')

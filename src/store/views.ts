@@ -10,7 +10,6 @@ import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
-import { endpointName } from './endpoint-name.ts'
 import type { ChangeTx } from './epoch.ts'
 import { storeLimits } from './limits.ts'
 import { readPage } from './page.ts'
@@ -116,7 +115,7 @@ export async function getViewDetail(db: Db, account_id: string, id: string): Pro
     .selectFrom('bindings')
     .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
     .select(['endpoints.id', 'endpoints.region', 'bindings.id as binding_id', 'bindings.is_required'])
-    .select(endpointName.as('endpoint_name'))
+    .select('endpoints.name as endpoint_name')
     .select(['bindings.activated_at', 'bindings.canary_start_ts'])
     .where('bindings.view_id', '=', id)
     .where('bindings.deactivated_at', 'is', null)

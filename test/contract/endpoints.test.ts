@@ -22,6 +22,7 @@ async function made(account: TestAccount, more: object = {}) {
   return body
 }
 
+const label = /^[a-z][a-z0-9]{11}$/
 const mqtt = { enabled: true, max_connections: 1000, keepalive_max_s: 300, qos_max: 1 }
 
 describe('POST /v1/endpoints', () => {
@@ -67,18 +68,34 @@ describe('POST /v1/endpoints', () => {
 
   test('201 with a name; 409 if another endpoint of the account has it, and none once that is deleted', async () => {
     const account = await control().newAccount()
-    expect(await made(account)).toMatchObject({ name: null })
     const { id } = await made(account, { name: ' checkout ' })
     expect(await account.get(`/v1/endpoints/${id}`)).toMatchObject({ body: { name: 'checkout' } })
     const taken = { status: 409, body: { error: 'conflict' } }
     expect(await account.post('/v1/endpoints', { region: 'loc', name: 'checkout' })).toMatchObject(taken)
     const { id: other } = await made(account, { name: 'orders' })
     expect(await account.patch(`/v1/endpoints/${other}`, { name: 'checkout' })).toMatchObject(taken)
-    expect(await account.patch(`/v1/endpoints/${id}`, { name: null })).toMatchObject({ status: 200, body: { name: null } })
+    expect(await account.patch(`/v1/endpoints/${id}`, { name: null })).toMatchObject({
+      ...{ status: 200, body: { name: expect.stringMatching(label) } },
+    })
     expect(await account.patch(`/v1/endpoints/${other}`, { name: 'checkout' })).toMatchObject({ body: { name: 'checkout' } })
     expect(await made(await control().newAccount(), { name: 'checkout' })).toMatchObject({ name: 'checkout' })
     expect(await account.delete(`/v1/endpoints/${other}?force=true`)).toMatchObject({ status: 200 })
     expect(await made(account, { name: 'checkout' })).toMatchObject({ name: 'checkout' })
+  })
+
+  test('201 without a name has its label, which null restores unless another endpoint has taken it', async () => {
+    const account = await control().newAccount()
+    const { id, name } = await made(account)
+    expect(name).toMatch(label)
+    const path = `/v1/endpoints/${id}`
+    const taken = { status: 409, body: { error: 'conflict' } }
+    expect(await account.post('/v1/endpoints', { region: 'loc', name })).toMatchObject(taken)
+    expect(await account.patch(path, { name: 'checkout' })).toMatchObject({ status: 200, body: { name: 'checkout' } })
+    expect(await account.patch(path, { name: null })).toMatchObject({ status: 200, body: { name } })
+    await account.patch(path, { name: 'checkout' })
+    expect(await made(account, { name })).toMatchObject({ name })
+    expect(await account.patch(path, { name: null })).toMatchObject(taken)
+    expect(await account.get(path)).toMatchObject({ body: { name: 'checkout' } })
   })
 
   test('201 has a host of its own under the base domain', async () => {
@@ -140,6 +157,20 @@ describe('GET /v1/endpoints', () => {
     })
     expect(await account.get('/v1/endpoints?status=active')).toMatchObject({ body: { total: 0, items: [], next_offset: null } })
     expect(await account.get('/v1/endpoints?status=all')).toMatchObject({ body: { total: 3 } })
+  })
+
+  test('200 filters by name, given or not, with any status', async () => {
+    const [account, other] = [await control().newAccount(), await control().newAccount()]
+    const [given, label] = [await made(account, { name: 'checkout', region: newRegion() }), await made(account)]
+    await made(other, { name: 'checkout' })
+    const ids = async (query: string) =>
+      (await account.as('metrics').get(`/v1/endpoints?${query}`)).body.items.map(({ id }: { id: string }) => id)
+    expect(await ids('name=checkout')).toEqual([given.id])
+    expect(await ids(`name=${label.name}&limit=1`)).toEqual([label.id])
+    expect(await ids('name=checkout&status=deploying')).toEqual([given.id])
+    expect(await ids('name=checkout&status=paused')).toEqual([])
+    expect(await ids(`name=${label.name.slice(1)}&status=deploying`)).toEqual([])
+    expect(await account.get('/v1/endpoints?name=nobody')).toMatchObject({ status: 200, body: { total: 0, items: [] } })
   })
 
   test('401, 422', async () => {

@@ -220,7 +220,9 @@ describe('GET /v1/jobs', () => {
     expect(await ids(`view_id=${newId()}`)).toEqual([])
     expect(await ids(`view_id=${second.id}&limit=1`)).toHaveLength(1)
     expect(await ids(`endpoint_id=${newer.endpoint_id}&status=canceled`)).toEqual([older.id])
-    expect(newer.endpoint_name).toMatch(/^[a-z0-9]+\.[a-z]{3}$/)
+    expect(await account.get(`/v1/endpoints?name=${newer.endpoint_name}`)).toMatchObject({
+      body: { items: [{ id: newer.endpoint_id }] },
+    })
     await account.patch(`/v1/endpoints/${newer.endpoint_id}`, { name: 'checkout' })
     expect(await account.get(`/v1/jobs/${newer.id}`)).toMatchObject({ body: { endpoint_name: 'checkout' } })
     expect(await ids(`endpoint_id=${newId()}`)).toEqual([])

@@ -22,7 +22,7 @@ describeDatabases('bindings', (kind) => {
     const made = await applyChange(store, (db) => insertBinding(db, account, { ...binding, canary_start_ts }, t0))
     expect(made).toEqual({
       ...binding,
-      ...{ endpoint_name: `${endpoint.label}.loc`, view_name: view.name, view_version: 1, canary_start_ts },
+      ...{ endpoint_name: endpoint.label, view_name: view.name, view_version: 1, canary_start_ts },
       ...{ activated_at: iso(t0), deactivated_at: null, status: 'active' },
     })
     expect(await listBindings(store.db, account, endpoint.id)).toEqual([made])

@@ -123,7 +123,7 @@ describeDatabases('DLQ files', (kind) => {
     expect(total).toBe(3)
     expect(files).toEqual([
       {
-        ...{ endpoint_id: endpoint.id, endpoint_name: `${endpoint.label}.loc`, segment_seq: 3, s3_key: 'dlq/3' },
+        ...{ endpoint_id: endpoint.id, endpoint_name: endpoint.label, segment_seq: 3, s3_key: 'dlq/3' },
         ...{ s3_bucket: 'lake', region: 'eu-central-1', bytes: 103, rows: 3, created_at: iso(t0 + 3) },
         destination_id: expect.any(String),
       },

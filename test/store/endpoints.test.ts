@@ -31,6 +31,7 @@ describeDatabases('endpoints', (kind) => {
     const made = await applyChange(store, (db) => insertEndpoint(db, account, input, t0))
     expect(made).toEqual({
       ...input,
+      name: input.label,
       account_id: account,
       draining_epoch: null,
       account_suspended: false,
@@ -81,7 +82,7 @@ describeDatabases('endpoints', (kind) => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
     const { label } = await aStoredEndpoint(store, account)
-    await aStoredEndpoint(store, account, { label, region: 'fra' })
+    await aStoredEndpoint(store, account, { label, region: 'fra', name: 'other' })
     await expect(aStoredEndpoint(store, account, { label })).rejects.toThrow(code('conflict'))
   })
 

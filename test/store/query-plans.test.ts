@@ -121,7 +121,7 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .execute()
     await db
       .insertInto('endpoints')
-      .values(rows.map(({ id, at }) => ({ ...like, id, label: id, created_at: at })))
+      .values(rows.map(({ id, at }) => ({ ...like, id, label: id, name: id, created_at: at })))
       .execute()
     await db
       .insertInto('views')
@@ -213,7 +213,7 @@ describeDatabases('query plans', (kind) => {
       const paged: readonly [string, (db: Tx) => Promise<unknown>, string][] = [
         ['destinations', (db) => listDestinations(db, account, page), 'destinations_by_account'],
         ['endpoints', (db) => listEndpoints(db, account, page), 'endpoints_by_account'],
-        ['endpoints', (db) => listEndpoints(db, account, page, ['paused']), 'endpoints_by_state'],
+        ['endpoints', (db) => listEndpoints(db, account, page, { desired_states: ['paused'] }), 'endpoints_by_state'],
         ['endpoints', (db) => listDrainingEndpoints(db, t0, 100), 'endpoints_draining'],
         ['api_keys', (db) => listApiKeyPage(db, account, page), 'api_keys_by_account'],
         ['views', (db) => listViews(db, account, {}, page), 'views_by_account'],

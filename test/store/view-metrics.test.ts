@@ -45,7 +45,7 @@ describeDatabases('view metrics', (kind) => {
     const twice = { processed: 20, accepted: 12, dropped: 2, dlq: 6, failed: 0 }
     const { endpoints, aggregated } = await metrics(t0 + 30 * minuteMs)
     expect(endpoints.find(({ endpoint_id }) => endpoint_id === endpoint.id)).toEqual({
-      ...{ endpoint_id: endpoint.id, endpoint_name: `${endpoint.label}.loc`, last_24h: twice, all_time: twice },
+      ...{ endpoint_id: endpoint.id, endpoint_name: endpoint.label, last_24h: twice, all_time: twice },
       ...{ error_rate_pct: 30, has_errors: true, error_count_24h: 6, total_error_count: 6 },
       ...{ last_error_at: iso(t0), last_error_code: 'cast_failed', last_error_message: 'no TIMESTAMP: "soon"' },
       last_updated_at: iso(t0 + minuteMs),

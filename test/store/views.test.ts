@@ -160,7 +160,7 @@ describeDatabases('views', (kind) => {
         {
           ...{
             id: endpoint.id,
-            endpoint_name: `${endpoint.label}.loc`,
+            endpoint_name: endpoint.label,
             region: 'loc',
             binding_id: binding.id,
             is_required: false,

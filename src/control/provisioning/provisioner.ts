@@ -103,9 +103,10 @@ export class Provisioner {
   async listIdsWithStatus(
     account_id: string,
     status: EndpointStatus,
+    name?: string,
   ): Promise<{ readonly ids: readonly string[]; readonly observation: Observation }> {
     const { db } = this.#options.store
-    const endpoints = await listEndpointFacts(db, account_id)
+    const endpoints = await listEndpointFacts(db, account_id, name)
     const observation = await this.observe(endpoints.map(({ region }) => region))
     const { nodes, nowMs } = observation
     const degrading = await listDegradingLags(db, account_id, {

@@ -1,7 +1,7 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { Commit, CommitsQuery } from '#model/commit.ts'
-import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
+import { ChangeEndpoint, CreateEndpoint, Endpoint, EndpointName, EndpointStatus, ForcedDeletion } from '#model/endpoint.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { Timestamp } from '#model/timestamp.ts'
 import { problem } from '../openapi.ts'
@@ -12,7 +12,13 @@ import { resource } from './resource.ts'
 
 const nameTaken = problem('another endpoint of the account has this name')
 const beingDeleted = problem('the endpoint is being deleted')
-const ListQuery = PageQuery.extend({ status: z.enum([...EndpointStatus.options, 'all']).default('all') })
+const ListQuery = PageQuery.extend({
+  status: z.enum([...EndpointStatus.options, 'all']).default('all'),
+  name: EndpointName.optional().meta({
+    description: 'exact match: the `endpoint_name` of other lists',
+    examples: ['checkout events'],
+  }),
+})
 const DeleteQuery = z.strictObject({
   force: z.enum(['true', 'false']).default('false').meta({
     description: '`true` removes the endpoint at once and abandons what nodes still hold; works on a draining endpoint, too',

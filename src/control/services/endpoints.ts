@@ -39,7 +39,7 @@ export type EndpointsOptions = {
   readonly logger: Logger
 }
 
-export type EndpointsQuery = PageQuery & { readonly status: EndpointStatus | 'all' }
+export type EndpointsQuery = PageQuery & { readonly status: EndpointStatus | 'all'; readonly name?: string | undefined }
 
 /** Length of the DNS label of an endpoint: more than 36^11 names per region. */
 export const endpointLabelChars = 12
@@ -101,13 +101,13 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
       return toEndpoint(created)
     },
 
-    async list({ account_id }: Principal, { status, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
+    async list({ account_id }: Principal, { status, name, limit, offset }: EndpointsQuery): Promise<Page<Endpoint>> {
       if (status === 'all' || status === 'paused' || status === 'draining') {
-        const states = status === 'all' ? undefined : await desiredStatesOf(account_id, status)
-        const page = await listEndpoints(store.db, account_id, { limit, offset }, states)
+        const desired_states = status === 'all' ? undefined : await desiredStatesOf(account_id, status)
+        const page = await listEndpoints(store.db, account_id, { limit, offset }, { desired_states, name })
         return { ...page, items: await toEndpoints(page.items) }
       }
-      const { ids, observation } = await provisioner.listIdsWithStatus(account_id, status)
+      const { ids, observation } = await provisioner.listIdsWithStatus(account_id, status, name)
       const endpoints = await listEndpointsById(store.db, account_id, ids.slice(offset, offset + limit))
       return toPage(await toEndpoints(endpoints, observation), ids.length, { limit, offset })
     },
