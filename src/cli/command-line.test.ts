@@ -31,6 +31,12 @@ describe('wrong usage exits with 2, names the mistake and refers to the help', (
   test.each([
     [['strat'], 'unknown command: strat; did you mean start?', 'inlet --help'],
     [['xyzzy'], 'unknown command: xyzzy', 'inlet --help'],
+    [['-x'], 'unknown option: -x', 'inlet --help'],
+    [['--prot'], 'unknown option: --prot', 'inlet --help'],
+    [['--verison'], 'unknown option: --verison; did you mean --version?', 'inlet --help'],
+    [['x'], 'unknown command: x', 'inlet --help'],
+    [['demo', '--file'], '--file needs a value', 'inlet demo --help'],
+    [['demo', '--file', '--keep'], '--file needs a value', 'inlet demo --help'],
     [['keys', 'revok'], 'unknown command: revok; did you mean revoke?', 'inlet keys --help'],
     [['start', '--unheard-of'], 'unknown option: --unheard-of', 'inlet start --help'],
     [['start', '--hlep'], 'unknown option: --hlep; did you mean --help?', 'inlet start --help'],

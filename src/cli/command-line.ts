@@ -8,30 +8,32 @@ import { readFile } from 'node:fs/promises'
 import { buildApplication, ExitCode, help, type RouteMap, run, version } from '@stricli/core'
 import { commands } from './commands.ts'
 import { type CliContext, UsageError } from './context.ts'
-import { text } from './text.ts'
+import { textFor } from './text.ts'
 
-const application = buildApplication<CliContext>(
-  commands,
-  {
-    name: 'inlet',
-    scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
-    localization: { text },
-    determineExitCode: (error) => (error instanceof UsageError ? 2 : 1),
-  },
-  {
-    help: help({
-      brief: 'show the help of a command',
-      defaultForRouteMap: true,
-      formatting: { caseStyle: 'convert-camel-to-kebab', useAliasInUsageLine: false, onlyRequiredInUsageLine: false },
-    }),
-    version: version({ brief: 'show the version', info: { getCurrentVersion: readVersion } }),
-  },
-)
+/** `args` is the command line, for its error messages. */
+const createApplication = (args: readonly string[]) =>
+  buildApplication<CliContext>(
+    commands,
+    {
+      name: 'inlet',
+      scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
+      localization: { text: textFor(args) },
+      determineExitCode: (error) => (error instanceof UsageError ? 2 : 1),
+    },
+    {
+      help: help({
+        brief: 'show the help of a command',
+        defaultForRouteMap: true,
+        formatting: { caseStyle: 'convert-camel-to-kebab', useAliasInUsageLine: false, onlyRequiredInUsageLine: false },
+      }),
+      version: version({ brief: 'show the version', info: { getCurrentVersion: readVersion } }),
+    },
+  )
 
 /** Runs the command and returns the exit code. */
 export async function runCommandLine(args: readonly string[], context: CliContext): Promise<number> {
   const inputs = args[0] === 'help' ? [...args.slice(1), '--help'] : args
-  await run(application, inputs, context)
+  await run(createApplication(inputs), inputs, context)
   const code = context.process.exitCode ?? 0
   const isUsageError = code === 2 || code === ExitCode.UnknownCommand || code === ExitCode.InvalidArgument
   if (isUsageError) context.process.stderr.write(`See: ${['inlet', ...commandNames(inputs), '--help'].join(' ')}\n`)

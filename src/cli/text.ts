@@ -4,17 +4,32 @@ import { AppError } from '#errors.ts'
 import { nearestName } from '#lib/nearest-name.ts'
 import { UserError } from '#lib/user-error.ts'
 
-export const text: ApplicationText = {
+const text: Omit<ApplicationText, 'exceptionWhileParsingArguments'> = {
   ...text_en,
   headers: { usage: 'Usage', aliases: 'Aliases', commands: 'Commands', flags: 'Options', arguments: 'Arguments' },
   keywords: { default: 'default:', separator: 'separated by' },
   briefs: { ...text_en.briefs, argumentEscapeSequence: 'read everything that follows as arguments' },
-  noCommandRegisteredForInput: ({ input, corrections }) => `unknown command: ${input}${formatSuggestion(corrections)}`,
-  exceptionWhileParsingArguments: (error) =>
-    error instanceof ArgumentScannerError ? formatMessageForArgumentScannerError(error, wrongArguments) : describe(error),
+  noCommandRegisteredForInput: ({ input, corrections }) =>
+    input.startsWith('-')
+      ? `unknown option: ${input}${formatSuggestion(nearestOptions(input.replace(/^-+/, ''), ['version']))}`
+      : `unknown command: ${input}${formatSuggestion(nearestCommands(input, corrections))}`,
   exceptionWhileLoadingCommandFunction: describe,
   exceptionWhileLoadingCommandContext: describe,
   exceptionWhileRunningCommand: describe,
+}
+
+/** `args` is the command line, to tell an option without its value from one that is missing. */
+export function textFor(args: readonly string[]): ApplicationText {
+  const messages: typeof wrongArguments = {
+    ...wrongArguments,
+    UnsatisfiedFlagError: ({ externalFlagName: name }) =>
+      args.includes(`--${name}`) ? `--${name} needs a value` : `missing option: --${name}`,
+  }
+  return {
+    ...text,
+    exceptionWhileParsingArguments: (error) =>
+      error instanceof ArgumentScannerError ? formatMessageForArgumentScannerError(error, messages) : describe(error),
+  }
 }
 
 const wrongArguments: Parameters<typeof formatMessageForArgumentScannerError>[1] = {
@@ -27,8 +42,16 @@ const wrongArguments: Parameters<typeof formatMessageForArgumentScannerError>[1]
     `--${externalFlagName}: must be ${values.join(' or ')}, not ${JSON.stringify(input)}`,
   UnexpectedFlagError: ({ externalFlagName }) => `--${externalFlagName} may be given only once`,
   UnexpectedPositionalError: ({ input }) => `unexpected argument: ${input}`,
-  UnsatisfiedFlagError: ({ externalFlagName }) => `missing option: --${externalFlagName}`,
   UnsatisfiedPositionalError: ({ placeholder }) => `missing argument: ${placeholder}`,
+}
+
+/** Stricli proposes names that are far off for a short input. */
+function nearestCommands(input: string, proposed: readonly string[]): readonly string[] {
+  const nearest = nearestName(
+    input,
+    proposed.map((name) => name.replaceAll('`', '')),
+  )
+  return nearest === undefined ? [] : [nearest]
 }
 
 /** `known` are the options of the command that are not far off. */
@@ -38,7 +61,7 @@ function nearestOptions(input: string, known: readonly string[]): readonly strin
 }
 
 function formatSuggestion(names: readonly string[]): string {
-  return names.length === 0 ? '' : `; did you mean ${names.map((name) => name.replaceAll('`', '')).join(' or ')}?`
+  return names.length === 0 ? '' : `; did you mean ${names.join(' or ')}?`
 }
 
 /** The parsers of this program say what an argument must be. Stricli's own parser is for booleans. */
