@@ -11,12 +11,13 @@ const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8
 describe.each(codes)('/errors/%s', (code) => {
   const path = new URL(toProblem(new AppError(code, 'why'), 'http://inlet.test').type).pathname
 
-  test('says what the error means and what to do, as HTML and as JSON', () => {
+  test('says what the error means and what to do, as HTML, text and JSON', () => {
     const { meaning, remedies } = errorTexts[code]
     for (const accept of [undefined, '*/*', browser]) {
       const page = findErrorPage(path, accept)
-      expect(page?.headers['content-type']).toBe('text/html; charset=utf-8')
-      for (const text of [meaning, ...remedies]) expect(page?.body).toContain(toHtml(text))
+      const isHtml = accept === browser
+      expect(page?.headers['content-type']).toBe(`text/${isHtml ? 'html' : 'plain'}; charset=utf-8`)
+      for (const text of [meaning, ...remedies]) expect(page?.body).toContain(isHtml ? toHtml(text) : text)
       expect(page?.body).toContain(`HTTP ${errorTable[code].status}`)
     }
     const json = findErrorPage(path, 'application/json')
@@ -32,17 +33,21 @@ describe.each(codes)('/errors/%s', (code) => {
   })
 })
 
-test('/errors links to every error', () => {
-  const { body = '' } = findErrorPage('/errors', browser) ?? {}
+test.each(['/errors', '/errors/'])('%s links to every error', (path) => {
+  const { body = '' } = findErrorPage(path, browser) ?? {}
   const links = [...body.matchAll(/href="([^"]+)"/g)].map(([, link = '']) => link)
-  expect(links).toEqual(codes.map((code) => `errors/${code}`))
-  for (const link of links) expect(findErrorPage(new URL(link, 'http://inlet.test/errors').pathname, browser)).toBeDefined()
-  expect(JSON.parse(findErrorPage('/errors', 'application/json')?.body ?? '').errors).toHaveLength(codes.length)
+  const paths = links.map((link) => new URL(link, `http://inlet.test${path}`).pathname)
+  expect(paths).toEqual(codes.map((code) => `/errors/${code}`))
+  for (const code of codes) expect(findErrorPage(path, '*/*')?.body).toMatch(new RegExp(`^\\d{3}  ${code} +\\w`, 'm'))
+  expect(JSON.parse(findErrorPage(path, 'application/json')?.body ?? '').errors).toHaveLength(codes.length)
 })
 
-test.each(['/', '/errors/', '/errors/none', '/errors/constructor', '/errors/not_found/'])('%s is none of these pages', (path) => {
-  expect(findErrorPage(path, browser)).toBeUndefined()
-})
+test.each(['/', '/errors//', '/errors/none', '/errors/constructor', '/errors/not_found/'])(
+  '%s is none of these pages',
+  (path) => {
+    expect(findErrorPage(path, browser)).toBeUndefined()
+  },
+)
 
 test('a page runs nothing and loads nothing: its policy allows its own style alone', () => {
   const { headers, body = '' } = findErrorPage('/errors/conflict', browser) ?? {}

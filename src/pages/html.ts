@@ -1,5 +1,5 @@
 /**
- * Small pages for people who open an address of Inlet in a browser, and the same content as JSON.
+ * Small pages for people who open an address of Inlet in a browser, and the same content as JSON or plain text.
  *
  * Law: a page loads nothing and runs nothing. Its links are relative, so that it works behind a proxy that adds a path.
  */
@@ -43,7 +43,7 @@ const headers = {
   'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
-  // The same address returns HTML or JSON.
+  // The same address returns HTML, JSON or text.
   vary: 'accept',
 }
 
@@ -60,9 +60,18 @@ export function jsonPage(value: object): WebPage {
   return { headers: { ...headers, 'content-type': 'application/json' }, body: `${JSON.stringify(value, null, 2)}\n` }
 }
 
-/** Whether a client asks for JSON. Browsers ask for HTML, and clients that state no preference get the page too. */
+export function textPage(body: string): WebPage {
+  return { headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' }, body }
+}
+
+/** Whether a client asks for HTML, as browsers do. Command-line clients accept anything. */
+export function prefersHtml(accept: string | undefined): boolean {
+  return accept !== undefined && /\btext\/html\b/i.test(accept)
+}
+
+/** Whether a client asks for JSON. Browsers ask for HTML. */
 export function prefersJson(accept: string | undefined): boolean {
-  return accept !== undefined && /\bjson\b/i.test(accept) && !/\btext\/html\b/i.test(accept)
+  return accept !== undefined && /\bjson\b/i.test(accept) && !prefersHtml(accept)
 }
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }

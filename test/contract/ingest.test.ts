@@ -523,7 +523,7 @@ describe('pages', () => {
     const { body } = await post(node, '', {})
     const page = await get(node, new URL(String(body['type'])).pathname)
     expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('validation_error')])
-    expect((await get(node, '/errors')).status).toBe(200)
+    for (const path of ['/errors', '/errors/']) expect((await get(node, path)).status).toBe(200)
     expect((await get(node, '/errors/none')).status).toBe(404)
   })
 

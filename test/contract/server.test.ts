@@ -99,7 +99,7 @@ describe('pages', () => {
       error: 'unauthorized',
       status: 401,
     })
-    expect((await get('/errors', 'text/html')).status).toBe(200)
+    for (const path of ['/errors', '/errors/']) expect((await get(path, 'text/html')).status).toBe(200)
   })
 })
 

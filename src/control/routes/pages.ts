@@ -18,7 +18,7 @@ export function pageRoutes(baseUrl: string): FastifyPluginCallbackZod {
       if (!prefersJson(headers.accept)) return reply.header('vary', 'accept').redirect('openapi/')
       return reply.headers(overview.headers).send(overview.body)
     })
-    for (const path of ['/errors', '/errors/:code'])
+    for (const path of ['/errors', '/errors/', '/errors/:code'])
       app.get(path, { config: { scope: 'public' } }, async ({ url, headers }, reply) => {
         const page = findErrorPage(url.replace(/\?.*$/s, ''), headers.accept)
         if (page === undefined) throw new AppError('not_found', 'there is no such error; GET /errors lists all of them')
