@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { CreatedApiKey } from './api-key.ts'
 import { Id } from './id.ts'
-import { lineOfText } from './text.ts'
+import { properName } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 export const AccountStatus = z.enum(['active', 'suspended'])
@@ -18,10 +18,7 @@ export const Account = z.object({
 })
 export type Account = z.infer<typeof Account>
 
-const Name = lineOfText(128)
-  .trim()
-  .min(1)
-  .meta({ examples: ['analytics'] })
+const Name = properName(128).meta({ examples: ['analytics'] })
 
 export const CreateAccount = z.strictObject({ name: Name })
 export type CreateAccount = z.infer<typeof CreateAccount>

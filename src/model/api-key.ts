@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
-import { lineOfText } from './text.ts'
+import { properName } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 export const scopes = ['ingest', 'metrics', 'admin'] as const
@@ -19,10 +19,7 @@ export const ApiKey = z.object({
 export type ApiKey = z.infer<typeof ApiKey>
 
 export const CreateApiKey = z.strictObject({
-  name: lineOfText(128)
-    .trim()
-    .min(1)
-    .meta({ examples: ['warehouse loader'] }),
+  name: properName(128).meta({ examples: ['warehouse loader'] }),
   scopes: z
     .array(Scope)
     .min(1, 'must name at least one scope')

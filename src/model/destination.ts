@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
-import { lineOfText } from './text.ts'
+import { lineOfText, properName } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 export const DestinationStatus = z.enum(['pending', 'valid'])
@@ -14,10 +14,7 @@ export function normalizePrefix(prefix: string): string {
 const reservedPrefixes = ['xn--', 'sthree-', 'amzn-s3-demo-'] as const
 const reservedSuffixes = ['-s3alias', '--ol-s3', '.mrap', '--x-s3', '--table-s3'] as const
 
-const Name = lineOfText(128)
-  .trim()
-  .min(1)
-  .meta({ examples: ['lake'] })
+const Name = properName(128).meta({ examples: ['lake'] })
 /** https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html */
 const Bucket = z
   .string()

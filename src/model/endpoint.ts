@@ -3,7 +3,7 @@ import { DestinationStatus } from './destination.ts'
 import { Id } from './id.ts'
 import { mqttLimits, segmentLimits } from './limits.ts'
 import { regionPattern } from './patterns.ts'
-import { lineOfText } from './text.ts'
+import { properName } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 export const EndpointStatus = z.enum(['deploying', 'active', 'degraded', 'paused', 'draining', 'failed'])
@@ -30,10 +30,10 @@ export const Region = z
   .regex(regionPattern, 'must be a region code of three lowercase letters')
   .meta({ examples: ['fra'] })
 
-export const EndpointName = lineOfText(128)
-  .trim()
-  .min(1)
-  .meta({ description: 'unique in the account; null stands for the label, which is random', examples: ['checkout events'] })
+export const EndpointName = properName(128).meta({
+  description: 'unique in the account; null stands for the label, which is random',
+  examples: ['checkout events'],
+})
 
 const OutputFormats = z
   .array(OutputFormat)

@@ -9,6 +9,17 @@ export const lineOfText = (charsMax: number) =>
     .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not contain control characters')
     .refine(isWellFormed, notWellFormed)
 
+/** A name that must not look like another: one Unicode form, and nothing that turns the direction of text. */
+export const properName = (charsMax: number) =>
+  lineOfText(charsMax)
+    .regex(
+      /^[^\u0080-\u009f\u2028-\u202e\u2066-\u2069]*$/,
+      'must not contain control characters, also none for the direction of text',
+    )
+    .normalize('NFC')
+    .trim()
+    .min(1)
+
 /** Like `lineOfText`, but with tabs and line breaks. */
 export const paragraphs = (charsMax: number) =>
   z

@@ -120,6 +120,8 @@ describe('POST /v1/endpoints', () => {
     [{ region: 'loc', segment_max_age_seconds: 0 }, 'segment_max_age_seconds'],
     [{ region: 'loc', segment_max_age_seconds: 3601 }, 'segment_max_age_seconds'],
     [{ region: 'loc', name: ' ' }, 'name'],
+    [{ region: 'loc', name: 'a\u202eb' }, 'name'],
+    [{ region: 'loc', name: 'a\u0085b' }, 'name'],
     [{ region: 'loc', output_formats: [] }, 'output_formats'],
     [{ region: 'loc', output_formats: ['csv'] }, 'output_formats.0'],
     [{ region: 'loc', output_formats: ['parquet', 'parquet'] }, 'output_formats'],
@@ -157,6 +159,13 @@ describe('GET /v1/endpoints', () => {
     })
     expect(await account.get('/v1/endpoints?status=active')).toMatchObject({ body: { total: 0, items: [], next_offset: null } })
     expect(await account.get('/v1/endpoints?status=all')).toMatchObject({ body: { total: 3 } })
+  })
+
+  test('200 finds a name in each of its Unicode forms, which is one name', async () => {
+    const account = await control().newAccount()
+    const { id, name } = await made(account, { name: 'caf\u00e9' })
+    expect(await account.post('/v1/endpoints', { region: 'loc', name: 'cafe\u0301' })).toMatchObject({ status: 409 })
+    expect(await account.get('/v1/endpoints?name=cafe%CC%81')).toMatchObject({ body: { items: [{ id, name }] } })
   })
 
   test('200 filters by name, given or not, with any status', async () => {
