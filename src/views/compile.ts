@@ -18,6 +18,7 @@ import { ConditionBudget } from './condition-budget.ts'
 import { extractionSql } from './extraction.ts'
 import { parseCondition } from './filter.ts'
 import { PathError, parsePath } from './json-path.ts'
+import { typeProblem } from './type-problem.ts'
 
 const COMPILER_MEMORY_BYTES = 64 * MiB
 
@@ -107,7 +108,7 @@ async function assertTypechecks(connection: Connection, condition: Condition, co
     .query(select, { timeoutMs: definitionLimits.compileTimeoutMs })
     .catch((error: unknown): never => {
       const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-      throw new ConditionError(`does not fit the columns: ${line}`)
+      throw new ConditionError(typeProblem(line))
     })
   const type = rows[0]?.[0]
   if (type !== 'BOOLEAN') throw new ConditionError(`must be a BOOLEAN expression, such as amount > 5, but is of type ${type}`)

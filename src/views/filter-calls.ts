@@ -12,6 +12,7 @@ import {
   type Pattern,
   patternFunctions,
   patternSql,
+  reasonIfChanging,
 } from './filter-functions.ts'
 import { arithmeticType, booleanType, instantType, isList, isNumber, isScalar, listType, textType } from './filter-types.ts'
 import type { PartValues } from './filter-values.ts'
@@ -35,7 +36,7 @@ export function printCall(node: Node, context: CallContext): Part {
   if (!isPlain) throw new ConditionError(`the function ${quoted(name)} must be called plainly, as ${name}(…)`)
   const nodes = listOf(node['children'])
   const pattern = Object.hasOwn(patternFunctions, name) ? patternFunctions[name] : undefined
-  if (pattern !== undefined) return printMatch(name, pattern, nodes, context)
+  if (pattern !== undefined) return printMatch(pattern, nodes, context)
   if (name === 'regexp_extract') return printExtract(nodes, context)
   const parts = nodes.map(context.print)
   const isOperator = node['is_operator'] === true
@@ -44,7 +45,9 @@ export function printCall(node: Node, context: CallContext): Part {
   const result = isOperator ? undefined : allowedFunctions.get(name)
   if (result === undefined) {
     const kind = isOperator ? 'operator' : 'function'
-    throw new ConditionError(`the ${kind} ${quoted(name)} is not allowed; docs/views.md lists those that are`)
+    throw new ConditionError(
+      reasonIfChanging(name) ?? `the ${kind} ${quoted(name)} is not allowed; docs/views.md lists those that are`,
+    )
   }
   if (name === 'concat') return printJoined(parts, called(name, parts), context)
   if (name === 'replace') return printReplaced(parts, context)
@@ -99,6 +102,21 @@ function printArithmetic(name: string, parts: readonly Part[]): Part {
   if (!isNumber(type) && parts.some(({ text }) => text !== undefined)) {
     throw new ConditionError(`${quoted(name)} needs to know the type of a text: cast it, such as CAST('2026-01-01' AS TIMESTAMP)`)
   }
+  const text = parts.find((part) => isScalar(part.type, 'VARCHAR', 'JSON'))
+  if (text !== undefined) {
+    const column = text.column === undefined ? '…' : quoted(text.column)
+    throw new ConditionError(`${quoted(name)} needs numbers, not text or JSON: cast it, such as CAST(${column} AS DOUBLE)`)
+  }
+  if (
+    name === '-' &&
+    parts.length === 2 &&
+    parts.every((part) => isScalar(part.type, 'TIMESTAMP', 'DATE')) &&
+    type === 'unknown'
+  ) {
+    throw new ConditionError(
+      'the difference of two timestamps is an interval, which is not allowed: subtract seconds, as in epoch(a) - epoch(b)',
+    )
+  }
   const [only] = parts
   const sql: Part['sql'] = parts.length === 1 && only ? (column) => `(${name} ${only.sql(column)})` : joined(parts, ` ${name} `)
   return { sql, type, size: scalarSize }
@@ -122,7 +140,7 @@ function printReplaced(parts: readonly Part[], { budget }: CallContext): Part {
 
 function printExtract(nodes: readonly unknown[], { print, values, budget }: CallContext): Part {
   const [text, pattern, group, ...others] = nodes
-  const printedPattern = patternOf('regexp_extract', pattern)
+  const printedPattern = patternOf('"regexp_extract"', pattern)
   const number = group === undefined ? 0n : integerConstant(group)
   if (others.length > 0 || number === undefined || number < 0n || number > 9n) {
     throw new ConditionError(`"regexp_extract" takes a text, a pattern, and the number of a group from 0 to 9`)
@@ -136,14 +154,15 @@ function printExtract(nodes: readonly unknown[], { print, values, budget }: Call
 }
 
 /** LIKE and its kin: patterns are turned into functions that take linear time. */
-function printMatch(name: string, kind: Pattern, [text, ...constants]: readonly unknown[], { print }: CallContext): Part {
+function printMatch(kind: Pattern, [text, ...constants]: readonly unknown[], { print, values }: CallContext): Part {
   const [pattern, escapeNode, ...others] = constants
-  const escapeWith = escapeNode === undefined ? undefined : constantOf(name, escapeNode)
+  const escapeWith = escapeNode === undefined ? undefined : constantOf(kind.written, escapeNode)
   if (text === undefined || pattern === undefined || others.length > 0 || (escapeWith !== undefined && !kind.takesEscape)) {
-    throw new ConditionError(`${quoted(name)} takes a text and a pattern`)
+    throw new ConditionError(`${kind.written} takes a text and a pattern`)
   }
   if (escapeWith !== undefined && escapeWith.length > 1) throw new ConditionError('ESCAPE takes one character')
-  const printed = kind.syntax === 'like' ? constantOf(name, pattern) : patternOf(name, pattern)
+  const printed = kind.syntax === 'like' ? constantOf(kind.written, pattern) : patternOf(kind.written, pattern)
+  if (kind.syntax !== 'like') values.checkPattern(printed)
   const subject = print(text)
   return {
     sql: (column) => patternSql(kind, subject.sql(column), printed, escapeWith),
@@ -157,13 +176,13 @@ function patternOf(name: string, node: unknown): string {
   const pattern = constantOf(name, node)
   if (expandedSize(pattern) <= definitionLimits.regexSizeMax) return pattern
   throw new ConditionError(
-    `the pattern of ${quoted(name)} is too large: with its repetitions written out it has more than ${definitionLimits.regexSizeMax} parts`,
+    `the pattern of ${name} is too large: with its repetitions written out it has more than ${definitionLimits.regexSizeMax} parts`,
   )
 }
 
 function constantOf(name: string, node: unknown): string {
   const text = node === undefined ? undefined : textConstant(node)
-  if (text === undefined) throw new ConditionError(`the pattern of ${quoted(name)} must be a text constant`)
+  if (text === undefined) throw new ConditionError(`the pattern of ${name} must be a text constant`)
   if (text.includes('\0')) throw new ConditionError('a text must not contain NUL')
   return text
 }

@@ -36,28 +36,43 @@ export const allowedFunctions: ReadonlyMap<string, FunctionResult> = new Map(
   ),
 )
 
+/** What DuckDB calls the present time, and random values. They have no parentheses in some cases. */
+const changingFunctions: ReadonlySet<string> = new Set([
+  ...['now', 'today', 'current_timestamp', 'get_current_timestamp', 'transaction_timestamp', 'current_date', 'current_time'],
+  ...['get_current_time', 'localtime', 'localtimestamp', 'current_localtime', 'current_localtimestamp', 'random', 'uuid'],
+])
+
+/** Returns the reason why a function is not allowed, if its result changes from run to run. */
+export function reasonIfChanging(name: string): string | undefined {
+  return changingFunctions.has(name.toLowerCase())
+    ? `${JSON.stringify(name)} is not allowed, because a view gives the same result whenever it runs: use a constant, or a column with a time of the record`
+    : undefined
+}
+
 export type Pattern = {
+  /** The operator or function as the user writes it. */
+  readonly written: string
   readonly syntax: 'like' | 'regex-part' | 'regex-whole'
   readonly negated: boolean
   readonly ignoresCase: boolean
   readonly takesEscape: boolean
 }
 
-const like = { syntax: 'like', negated: false, ignoresCase: false, takesEscape: false } as const
+const like = { written: 'LIKE', syntax: 'like', negated: false, ignoresCase: false, takesEscape: false } as const
 const regex = { negated: false, ignoresCase: false, takesEscape: false } as const
 
 /** LIKE, ILIKE, SIMILAR TO and ~ under the names that DuckDB's parser gives them. */
 export const patternFunctions: Readonly<Record<string, Pattern>> = {
   '~~': like,
-  '!~~': { ...like, negated: true },
-  '~~*': { ...like, ignoresCase: true },
-  '!~~*': { ...like, negated: true, ignoresCase: true },
+  '!~~': { ...like, written: 'NOT LIKE', negated: true },
+  '~~*': { ...like, written: 'ILIKE', ignoresCase: true },
+  '!~~*': { ...like, written: 'NOT ILIKE', negated: true, ignoresCase: true },
   like_escape: { ...like, takesEscape: true },
-  not_like_escape: { ...like, negated: true, takesEscape: true },
-  ilike_escape: { ...like, ignoresCase: true, takesEscape: true },
-  not_ilike_escape: { ...like, negated: true, ignoresCase: true, takesEscape: true },
-  regexp_matches: { ...regex, syntax: 'regex-part' },
-  regexp_full_match: { ...regex, syntax: 'regex-whole' },
+  not_like_escape: { ...like, written: 'NOT LIKE', negated: true, takesEscape: true },
+  ilike_escape: { ...like, written: 'ILIKE', ignoresCase: true, takesEscape: true },
+  not_ilike_escape: { ...like, written: 'NOT ILIKE', negated: true, ignoresCase: true, takesEscape: true },
+  regexp_matches: { ...regex, written: '"regexp_matches"', syntax: 'regex-part' },
+  regexp_full_match: { ...regex, written: 'SIMILAR TO, ~ or "regexp_full_match"', syntax: 'regex-whole' },
 }
 
 /** SQL that matches `subject`. RE2 takes linear time; DuckDB's LIKE does so only for patterns without _. */

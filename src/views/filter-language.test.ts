@@ -126,13 +126,7 @@ describe('an instant in text', () => {
       'CAST(texts AS TIMESTAMPTZ[])[1]',
       '(json::VARCHAR)::JSON::TIMESTAMP',
     ],
-    ...[
-      "if(true, t, '2026-01-01')",
-      "nullif(t, '2026-01-01T00:00:00+14:00')",
-      't + (t - z)',
-      'CAST(t AS TIMESTAMPTZ)',
-      "nullif(text, t - (z - t) + (t - '2026-01-01'::TIMESTAMP))",
-    ],
+    ...["if(true, t, '2026-01-01')", "nullif(t, '2026-01-01T00:00:00+14:00')", 'CAST(t AS TIMESTAMPTZ)'],
   ]
   const texts = [
     "'2026-11-19T22:00:00+02:00'",
@@ -158,7 +152,6 @@ describe('an instant in text', () => {
     "contains(times, json) AND t IN [text] AND list_has(['2026-11-19T21:00:00+01:00'], t)",
     "times = '[2026-11-19T21:00:00+01:00]' AND times = ['2026-11-19T21:00:00+01:00'] AND times = texts",
     "hour('2026-01-01T01:00:00+02:00') = 23 AND date_trunc('day', '2026-01-01T01:00:00+02:00') = '2025-12-31' AND t > '2026-01-01'",
-    "t - TIMESTAMP '2026-11-20T00:00:00+05:00' = t - '2026-11-19T19:00:00Z'::TIMESTAMP",
     "d = '2026-11-19T23:00:00-05:00' AND clock = '20:00:00' AND text::DATE = '2026-11-20'",
     "t >= '2026-11-20T01:00:00+05:00' AND t < '2026-11-20T01:00:01+05:00'",
   ])('%s', async (condition) => {
@@ -338,10 +331,10 @@ describe('rejected conditions name the problem', () => {
     ["current_database() = ''", '"current_database"'],
     ["date_part('nope', t) = 1", 'nope'],
     ['lower() = s', 'does not fit'],
-    ["regexp_matches(s, '(?=a)')", 'does not fit'],
+    ["regexp_matches(s, '(?=a)')", 'cannot be read: '],
     ["regexp_matches(s, '((x?){100}){60}y')", 'too large'],
     [`regexp_matches(s, '${'(x?){1000}'.repeat(3)}')`, 'too large'],
-    [`regexp_matches(s, '${'('.repeat(1500)}')`, 'does not fit'],
+    [`regexp_matches(s, '${'('.repeat(1500)}')`, 'cannot be read: '],
     ['n > 5 /*', 'unterminated'],
     [`${'('.repeat(1_500)}${'NOT '.repeat(100)}true${')'.repeat(1_500)}`, 'nested too deep'],
     ['CASE WHEN true THEN '.repeat(68), 'cannot be parsed'],

@@ -10,6 +10,7 @@ export async function parseExpression(connection: Connection, text: string, time
   if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text) || !text.isWellFormed()) {
     throw new ConditionError('must not contain control characters')
   }
+  if (text.trim() === '') throw new ConditionError(oneExpression)
   const { rows } = await connection.query(`SELECT json_serialize_sql(${quoteLiteral(`SELECT ${text}`)})`, { timeoutMs })
   const parsed = readTree(String(rows[0]?.[0]))
   if (parsed['error'] === true) {

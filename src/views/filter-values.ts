@@ -131,10 +131,17 @@ function textReader(from: Part['type'], type: ColumnType): ((sql: string) => str
 }
 
 function checkComparable({ type, column }: Part, target: ColumnType | 'number'): void {
-  if (!isNumber(target) || !isScalar(type, 'VARCHAR')) return
   const name = column === undefined ? undefined : quoted(column)
-  const what = name === undefined ? 'text' : `${name}, which is text,`
+  const isTime = (each: Part['type']): boolean => isScalar(each, 'TIMESTAMP', 'DATE', 'TIME')
+  if ((isTime(type) && isNumber(target)) || (isNumber(type) && isTime(target))) {
+    throw new ConditionError(
+      "compares a time with a number: write the time as text, such as '2026-01-01T00:00:00Z', or compare seconds with epoch(…)",
+    )
+  }
+  if (!isNumber(target) || !isScalar(type, 'VARCHAR', 'JSON')) return
+  const kind = isScalar(type, 'JSON') ? 'JSON' : 'text'
+  const what = name === undefined ? kind : `${name}, which is ${kind},`
   throw new ConditionError(
-    `compares ${what} with a number: write the number in quotes, or cast the text with CAST(${name ?? '…'} AS DOUBLE)`,
+    `compares ${what} with a number: ${kind === 'text' ? 'write the number in quotes, or ' : ''}cast the ${kind} with CAST(${name ?? '…'} AS DOUBLE)`,
   )
 }

@@ -29,6 +29,7 @@ import {
 import { type ConditionBudget, columnSize, constantSize, scalarSize } from './condition-budget.ts'
 import { printCall } from './filter-calls.ts'
 import { printConstant, textConstant } from './filter-constants.ts'
+import { reasonIfChanging } from './filter-functions.ts'
 import { parseExpression } from './filter-parse.ts'
 import { booleanType, elementOf, filteredType, isList, isScalar, parseCastType, textType } from './filter-types.ts'
 import { PartValues } from './filter-values.ts'
@@ -121,7 +122,10 @@ class Printer {
   #column(names: readonly string[]): Part {
     const index = names.length === 1 ? this.#columns.findIndex(({ name }) => name.toLowerCase() === names[0]?.toLowerCase()) : -1
     const { name, type } = this.#columns[index] ?? {}
-    if (name === undefined) throw new ConditionError(`${quoted(names.join('.'))} is not a column of this view`)
+    if (name === undefined) {
+      const written = names.join('.')
+      throw new ConditionError(reasonIfChanging(written) ?? `${quoted(written)} is not a column of this view`)
+    }
     if (type === undefined) return { sql: (column) => column(index), type: 'unknown', size: columnSize('unknown'), column: name }
     const filtered = filteredType(type)
     const sql: Condition = (column) => (filtered === type ? column(index) : `CAST(${column(index)} AS ${printType(filtered)})`)
