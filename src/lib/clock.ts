@@ -22,10 +22,13 @@ export const systemClock: Clock = {
 export async function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return
   const { promise, resolve } = Promise.withResolvers<void>()
+  const onAbort = () => resolve()
   const cancel = clock.setTimer(resolve, delayMs)
-  signal?.addEventListener('abort', () => resolve(), { once: true })
+  signal?.addEventListener('abort', onAbort, { once: true })
   await promise
   cancel()
+  // A signal that may never abort would keep the listener, and with it a signal made by AbortSignal.any.
+  signal?.removeEventListener('abort', onAbort)
 }
 
 /** Formats a time as every timestamp of the API: ISO 8601 in UTC with milliseconds and `Z`. */

@@ -1,0 +1,17 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { sleep } from './clock.ts'
+
+describe('sleep', () => {
+  test.each(['the time is over', 'the signal aborts'])('ends when %s, and leaves no listener', async (end) => {
+    const clock = new ManualClock()
+    const stopping = new AbortController()
+    const sleeping = sleep(clock, 1_000, stopping.signal)
+    expect(getEventListeners(stopping.signal, 'abort')).toHaveLength(1)
+    if (end === 'the time is over') clock.advance(1_000)
+    else stopping.abort()
+    await sleeping
+    expect(getEventListeners(stopping.signal, 'abort')).toEqual([])
+  })
+})
