@@ -14,6 +14,7 @@ describeWith('processes', 'a bucket on S3', () => {
     await using inlet = await Installation.create({
       environment: {
         INLET_OBJECT_STORE: 's3',
+        INLET_LOG_FORMAT: 'text',
         INLET_S3_ENDPOINT: double.url,
         INLET_STS_ENDPOINT: double.url,
         INLET_AWS_PRINCIPAL_ARN: principal,
