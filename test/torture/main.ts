@@ -18,7 +18,8 @@ import { type RoundState, runRound } from './round.ts'
 /** Length of the part of a round in which faults begin. */
 const faultsMs = 20_000
 
-process.exitCode = await main(process.argv.slice(2))
+// Not by an exit code alone: then Node can loop for ever while it closes its handles.
+process.exit(await main(process.argv.slice(2)))
 
 async function main(args: readonly string[]): Promise<number> {
   if (args.includes('--help')) {
