@@ -5,19 +5,11 @@ import { describe, expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
 import type { Column } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
+import { columns, record } from '../../test/support/condition-record.ts'
 import { decide } from '../../test/support/decide.ts'
 import { runs } from '../../test/support/thorough.ts'
 import { compileView } from './compile.ts'
 import { allowedFunctions, expandedSize } from './filter-functions.ts'
-
-const columns: readonly Column[] = [
-  { name: 'n', type: 'DOUBLE', path: '$.n' },
-  { name: 'i', type: 'BIGINT', path: '$.i' },
-  { name: 's', type: 'VARCHAR', path: '$.s' },
-  { name: 't', type: 'TIMESTAMP', path: '$.t' },
-  { name: 'l', type: 'VARCHAR[]', path: '$.l' },
-]
-const record = JSON.stringify({ n: -2.5, i: 7, s: ' Abc ', t: '2026-11-20T08:15:30.5Z', l: ['a', 'b'] })
 
 /** Each function once, in a condition that is true for the record. */
 const examples = [

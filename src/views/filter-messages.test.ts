@@ -2,17 +2,9 @@
 import { describe, expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
 import type { Column } from '#model/definition.ts'
+import { columns, record } from '../../test/support/condition-record.ts'
 import { decide } from '../../test/support/decide.ts'
 import { compileView } from './compile.ts'
-
-const columns: readonly Column[] = [
-  { name: 'n', type: 'DOUBLE', path: '$.n' },
-  { name: 'i', type: 'BIGINT', path: '$.i' },
-  { name: 's', type: 'VARCHAR', path: '$.s' },
-  { name: 't', type: 'TIMESTAMP', path: '$.t' },
-  { name: 'l', type: 'VARCHAR[]', path: '$.l' },
-]
-const record = JSON.stringify({ n: -2.5, i: 7, s: ' Abc ', t: '2026-11-20T08:15:30.5Z', l: ['a', 'b'] })
 
 describe('a condition that cannot be right is rejected in the words of its author', () => {
   const given: readonly Column[] = [
