@@ -1,5 +1,5 @@
 /**
- * What each error means and what to do about it, as its page says (`pages/errors.ts`).
+ * The text of each error's page (`pages/errors.ts`): what the error means, and what to do.
  *
  * Law: written for the person whose request failed. Text in backticks is typed or read as it stands.
  */

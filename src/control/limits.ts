@@ -46,7 +46,7 @@ export const settlementLimits = {
   checkMs: 2_000,
   /** A node may be writing a segment that it began to seal before a binding was detached, and its clock may be behind by so much. */
   graceMs: 60_000,
-  /** What a node that is silent for this long holds no longer counts. If it comes back, backfills cover its segments. */
+  /** A node that was silent for this long no longer delays settling. If it comes back, backfills cover its segments. */
   silentMs: 7 * 86_400_000,
   /** Bindings looked at in one check, and settled in one change. */
   batchMax: 500,

@@ -49,7 +49,7 @@ export class LogQueue {
     return this.#active.size === 0
   }
 
-  /** What blocks the first delivery that cannot continue; null if none is blocked. */
+  /** Why the first delivery that cannot continue is blocked; null if none is. */
   get block(): Block | null {
     return this.#active.values().find((each) => each !== null) ?? null
   }

@@ -24,7 +24,7 @@ export async function prepareDatabase(store: Store, url: string): Promise<number
   }
 }
 
-/** What to do, by SQLSTATE. After any other error Postgres is probably not running. */
+/** Advice by SQLSTATE. After any other error Postgres is probably not running. */
 const remedies: Readonly<Record<string, string>> = {
   '28000': 'correct user and password in INLET_DATABASE_URL',
   '28P01': 'correct user and password in INLET_DATABASE_URL',

@@ -15,7 +15,7 @@ export type DemoServer = AsyncDisposable & {
   readonly ingestUrl: string
   readonly apiKey: string
   readonly dataDirectory: string
-  /** Rejects when the server ends by itself, or when this process is told to stop. */
+  /** Rejects if the server ends on its own, or this process is told to stop. */
   readonly ended: Promise<never>
 }
 

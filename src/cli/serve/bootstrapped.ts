@@ -1,6 +1,6 @@
 import { fieldsOf } from '#node/child-messages.ts'
 
-/** What control reports to its supervisor after it created the first account. */
+/** Message from control to its supervisor after it created the first account. */
 export type Bootstrapped = {
   /** Null if the operator provided the key. */
   readonly api_key: string | null

@@ -3,7 +3,7 @@ import { AppError } from '#errors.ts'
 import { findErrorPage } from '#pages/errors.ts'
 import { jsonPage, prefersJson } from '#pages/html.ts'
 
-/** What people see who open the address of control, or the `type` of an error. */
+/** Pages for people who open the address of control, or the `type` of an error. */
 export function pageRoutes(baseUrl: string): FastifyPluginCallbackZod {
   const overview = jsonPage({
     service: 'inlet control',

@@ -1,4 +1,4 @@
-/** What people see who open the address of a node: what this is, and where to send. */
+/** Pages for people who open the address of a node: what this is, and where to send. */
 import type { IncomingMessage } from 'node:http'
 import { findErrorPage } from '#pages/errors.ts'
 import { escapeHtml, htmlPage, jsonPage, prefersJson, type WebPage } from '#pages/html.ts'
