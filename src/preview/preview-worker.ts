@@ -4,9 +4,9 @@
  * DuckDB handles an interrupt between batches of rows, not within one: a regular expression on a few large samples can run for a
  * minute. Only a process can be killed at any time.
  */
-import { setPriority } from 'node:os'
 import { AppError } from '#errors.ts'
 import { systemClock } from '#lib/clock.ts'
+import { serveTasks } from '#lib/serve-tasks.ts'
 import { samplesOfParquet } from './parquet-samples.ts'
 import { previewView } from './preview.ts'
 import type { PreviewReply, PreviewTask } from './preview-protocol.ts'
@@ -15,12 +15,7 @@ import { suggestView } from './suggest.ts'
 /** Other processes on the machine have priority. */
 const niceness = 10
 
-setPriority(niceness)
-// The parent process ends this one.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
-// A normal exit would wait for DuckDB.
-process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-process.on('message', async (task: PreviewTask) => process.send?.(await reply(task)))
+serveTasks(reply, { niceness })
 
 async function reply({ request, timeoutMs }: PreviewTask): Promise<PreviewReply> {
   try {

@@ -1,13 +1,13 @@
 /**
  * Runs previews in a pool of processes.
  *
- * Owns: the number of processes, starting and ending them. Does not own: what a preview does (preview.ts).
+ * Owns: the number of processes, and whose turn it is. Does not own: what a preview does (preview.ts), the processes (process-pool.ts).
  * Law: a preview ends at its limit whatever DuckDB does, a crash affects no other preview, and no account occupies all workers.
  */
-import { type ChildProcess, fork } from 'node:child_process'
 import { extname, join } from 'node:path'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { ProcessPool } from '#lib/process-pool.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -41,8 +41,6 @@ const processFailed: PreviewIssue = {
   message: 'the preview process failed; try again',
 }
 
-type Idle = { readonly child: ChildProcess; readonly cancelTimer: () => void }
-
 const program = join(import.meta.dirname, `preview-worker${extname(import.meta.filename)}`)
 
 export class PreviewWorkers implements Service {
@@ -52,11 +50,11 @@ export class PreviewWorkers implements Service {
   /** Accounts with running or waiting previews. */
   readonly #accounts = new Map<string, { readonly permits: Semaphore; users: number }>()
   readonly #stopping = new AbortController()
-  readonly #idle: Idle[] = []
-  readonly #running = new Set<Promise<unknown>>()
+  readonly #pool: ProcessPool<PreviewTask, PreviewReply>
 
   constructor(options: PreviewWorkersOptions) {
     this.#options = options
+    this.#pool = new ProcessPool({ program, idleMs: workerLimits.idleMs, clock: options.clock })
   }
 
   /** Does nothing: processes are started on demand. */
@@ -64,11 +62,7 @@ export class PreviewWorkers implements Service {
 
   async stop(): Promise<void> {
     this.#stopping.abort(new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 }))
-    for (const { child, cancelTimer } of this.#idle.splice(0)) {
-      cancelTimer()
-      end(child)
-    }
-    await Promise.allSettled(this.#running)
+    await this.#pool.stop()
   }
 
   /** Throws validation_error for a definition that does not compile, unavailable after waiting too long, and the signal's reason. */
@@ -88,10 +82,8 @@ export class PreviewWorkers implements Service {
 
   async #ask(request: PreviewRequest, account: string, signal: AbortSignal): Promise<TimedReply> {
     const ended = AbortSignal.any([signal, this.#stopping.signal])
-    const permit = await this.#permit(account, ended)
-    const running = this.#runOn(this.#take(), request, ended).finally(() => permit[Symbol.dispose]())
-    this.#running.add(running)
-    return running.finally(() => this.#running.delete(running))
+    using _permit = await this.#permit(account, ended)
+    return await this.#runInProcess(request, ended)
   }
 
   /** Acquires a worker. An account never gets the last one. Its other requests wait in its own queue, so that accounts take turns. */
@@ -119,69 +111,17 @@ export class PreviewWorkers implements Service {
     }
   }
 
-  async #runOn(child: ChildProcess, request: PreviewRequest, ended: AbortSignal): Promise<TimedReply> {
+  async #runInProcess(request: PreviewRequest, signal: AbortSignal): Promise<TimedReply> {
     const { clock, logger, timeoutMs = previewLimits.timeoutMs } = this.#options
     const startedAt = clock.monotonic()
-    const { promise, resolve, reject } = Promise.withResolvers<PreviewReply | TimedOut>()
-    const onExit = () => resolve({ crashed: 'the process ended' })
-    const onEnded = () => reject(ended.reason)
-    const cancelTimer = clock.setTimer(() => resolve({ timedOutAfterMs: timeoutMs }), timeoutMs + workerLimits.killAfterMs)
-    child.once('message', resolve)
-    child.once('exit', onExit)
-    ended.addEventListener('abort', onEnded, { once: true })
-    let isReusable = false
-    try {
-      ended.throwIfAborted()
-      child.send({ request, timeoutMs } satisfies PreviewTask, (error) => {
-        if (error !== null) resolve({ crashed: error.message })
-      })
-      child.once('message', () => {
-        isReusable = true
-      })
-      const reply = await promise
-      if ('rejected' in reply) throw new AppError('validation_error', reply.rejected.message, { errors: reply.rejected.errors })
-      if ('crashed' in reply) logger.error({ reason: reply.crashed }, 'preview failed')
-      return { reply, elapsedMs: clock.monotonic() - startedAt }
-    } finally {
-      cancelTimer()
-      child.removeAllListeners('message')
-      child.off('exit', onExit)
-      ended.removeEventListener('abort', onEnded)
-      if (isReusable && !this.#stopping.signal.aborted) this.#keep(child)
-      else end(child)
-    }
+    const end = await this.#pool.run({ request, timeoutMs }, { timeoutMs: timeoutMs + workerLimits.killAfterMs, signal })
+    const elapsedMs = clock.monotonic() - startedAt
+    if ('timedOut' in end) return { reply: { timedOutAfterMs: timeoutMs }, elapsedMs }
+    const reply = 'reply' in end ? end.reply : { crashed: `the process ended: ${end.exited}` }
+    if ('rejected' in reply) throw new AppError('validation_error', reply.rejected.message, { errors: reply.rejected.errors })
+    if ('crashed' in reply) logger.error({ reason: reply.crashed }, 'preview failed')
+    return { reply, elapsedMs }
   }
-
-  #take(): ChildProcess {
-    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
-      idle.cancelTimer()
-      // The process may have just exited: its exit and the closing of its channel are separate events.
-      const { connected, exitCode, signalCode } = idle.child
-      if (connected && exitCode === null && signalCode === null) return idle.child
-    }
-    // An empty environment keeps the secrets of this process out of it.
-    const child = fork(program, [], {
-      env: {},
-      execArgv: [],
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    })
-    child.on('error', (error) => this.#options.logger.error({ err: error }, 'preview process failed'))
-    return child
-  }
-
-  #keep(child: ChildProcess): void {
-    const cancelTimer = this.#options.clock.setTimer(() => {
-      const at = this.#idle.findIndex((idle) => idle.child === child)
-      if (at >= 0) this.#idle.splice(at, 1)
-      end(child)
-    }, workerLimits.idleMs)
-    this.#idle.push({ child, cancelTimer })
-  }
-}
-
-function end(child: ChildProcess): void {
-  child.kill('SIGKILL')
 }
 
 function busy(): AppError {

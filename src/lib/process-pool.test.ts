@@ -1,0 +1,111 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import type { Task } from '../../test/support/process-pool/worker.ts'
+import { until } from '../../test/support/until.ts'
+import { systemClock } from './clock.ts'
+import { ProcessPool } from './process-pool.ts'
+
+const programs = join(import.meta.dirname, '../../test/support/process-pool')
+const never = new AbortController().signal
+const idleMs = 60_000
+
+type Described = { readonly pid: number; readonly environment: readonly string[] }
+
+function newPool(options: Partial<ConstructorParameters<typeof ProcessPool>[0]> = {}): ProcessPool<Task, unknown> {
+  return new ProcessPool({ program: join(programs, 'worker.ts'), idleMs, clock: systemClock, ...options })
+}
+
+let pool = newPool()
+beforeEach(() => {
+  pool = newPool()
+})
+afterEach(() => pool.stop())
+
+async function describeWorker(): Promise<Described> {
+  const end = await pool.run('describe', { timeoutMs: 60_000, signal: never })
+  if (!('reply' in end)) throw new Error(`no reply: ${JSON.stringify(end)}`)
+  return end.reply as Described
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+test('a process is used again, and has none of our environment', async () => {
+  const first = await describeWorker()
+  expect(first.environment).toEqual([])
+  expect(await describeWorker()).toEqual(first)
+})
+
+test('bytes and errors arrive as what they are', async () => {
+  const echo = { bytes: new Uint8Array([1, 2]), error: new RangeError('no') }
+  expect(await pool.run({ echo }, { timeoutMs: 60_000, signal: never })).toEqual({ reply: echo })
+})
+
+test('tasks at the same time run in different processes', async () => {
+  const [one, other] = await Promise.all([describeWorker(), describeWorker()])
+  expect(one.pid).not.toBe(other.pid)
+})
+
+test('a task that holds its process is killed at its time limit, and no process is left', async () => {
+  const { pid } = await describeWorker()
+  expect(await pool.run('busy', { timeoutMs: 50, signal: never })).toEqual({ timedOut: true })
+  expect(isRunning(pid)).toBe(false)
+  expect((await describeWorker()).pid).not.toBe(pid)
+})
+
+test('a task that is aborted is killed', async () => {
+  const { pid } = await describeWorker()
+  const caller = new AbortController()
+  const run = pool.run('busy', { timeoutMs: 60_000, signal: caller.signal })
+  caller.abort(new Error('gone'))
+  await expect(run).rejects.toThrow('gone')
+  expect(isRunning(pid)).toBe(false)
+})
+
+test('a process that ends says how', async () => {
+  expect(await pool.run('exit', { timeoutMs: 60_000, signal: never })).toEqual({ exited: 'ended with code 3' })
+})
+
+test('a command line replaces the given one', async () => {
+  pool = newPool({ commandLine: (command) => ['/usr/bin/env', 'PASSED=1', ...command] })
+  expect((await describeWorker()).environment).toEqual(['PASSED'])
+})
+
+test('a program that is missing is not waited for', async () => {
+  pool = newPool({ commandLine: (command) => ['/nonexistent/program', ...command] })
+  const end = await pool.run('describe', { timeoutMs: 60_000, signal: never })
+  expect(end).toEqual({ exited: expect.stringMatching(/^could not start: .*ENOENT/) })
+})
+
+test('an idle process ends after a while', async () => {
+  const clock = new ManualClock()
+  pool = newPool({ clock })
+  const { pid } = await describeWorker()
+  clock.advance(idleMs)
+  await until('the process to end', () => !isRunning(pid))
+})
+
+test('stopping ends idle and busy processes, and refuses further tasks', async () => {
+  const [idle, busy] = await Promise.all([describeWorker(), describeWorker()])
+  const run = pool.run('busy', { timeoutMs: 60_000, signal: never })
+  await Promise.all([pool.stop(), expect(run).rejects.toThrow('the process pool has stopped')])
+  expect([idle, busy].map(({ pid }) => isRunning(pid))).toEqual([false, false])
+  await expect(describeWorker()).rejects.toThrow('the process pool has stopped')
+})
+
+test('a process ends when its parent is killed', async () => {
+  const parent = spawn(process.execPath, [join(programs, 'parent.ts')], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [line] = await once(parent.stdout, 'data')
+  const pid = Number(String(line))
+  expect(isRunning(pid)).toBe(true)
+  parent.kill('SIGKILL')
+  await until('the worker to end', () => !isRunning(pid))
+})

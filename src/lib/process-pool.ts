@@ -1,0 +1,141 @@
+/**
+ * Runs tasks in child processes that can be killed at any time.
+ *
+ * Owns: starting the processes, keeping idle ones, the time limit of a task. Does not own: how many run at once, whose turn it is, what a
+ * task does (`serveTasks` in the program).
+ * Law: when `run` settles, no process works on its task. A process works on one task at a time, and gets none of our environment.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { assert } from './assert.ts'
+import type { Clock } from './clock.ts'
+
+export type ProcessPoolOptions = {
+  /** The path of a program that calls `serveTasks`. */
+  readonly program: string
+  /** Returns the command line to start instead of the given one. It must end in an `exec` of that: the process is known by its pid. */
+  readonly commandLine?: (command: readonly string[]) => readonly string[]
+  /** How long an idle process is kept. */
+  readonly idleMs: number
+  readonly clock: Clock
+}
+
+export type TaskOptions = {
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export type TaskEnd<Reply> =
+  | { readonly reply: Reply }
+  | { readonly timedOut: true }
+  /** The process could not start, or it ended before it replied: says how, such as `killed by SIGSEGV`. */
+  | { readonly exited: string }
+
+type Worker = {
+  readonly child: ChildProcess
+  /** Resolves with how the process ended. */
+  readonly exit: Promise<string>
+  hasExited: boolean
+  cancelTimer: () => void
+}
+
+export class ProcessPool<Task, Reply> {
+  readonly #options: ProcessPoolOptions
+  readonly #idle: Worker[] = []
+  readonly #all = new Set<Worker>()
+  readonly #stopping = new AbortController()
+
+  constructor(options: ProcessPoolOptions) {
+    this.#options = options
+  }
+
+  /** Runs a task in an idle process or a new one. Throws the signal's reason. After a reply, the process is used again. */
+  async run(task: Task, { timeoutMs, signal }: TaskOptions): Promise<TaskEnd<Reply>> {
+    const ended = AbortSignal.any([signal, this.#stopping.signal])
+    ended.throwIfAborted()
+    const worker = this.#take()
+    const { child, exit } = worker
+    const { promise, resolve } = Promise.withResolvers<TaskEnd<Reply> | 'aborted'>()
+    const onMessage = (reply: unknown) => resolve({ reply: reply as Reply })
+    const onAbort = () => resolve('aborted')
+    const cancelTimer = this.#options.clock.setTimer(() => resolve({ timedOut: true }), timeoutMs)
+    child.on('message', onMessage)
+    ended.addEventListener('abort', onAbort, { once: true })
+    void exit.then((exited) => resolve({ exited }))
+    let isReusable = false
+    try {
+      // A process that is ending does not take the task. Its exit says why.
+      child.send(task as object, (error) => error === null || void kill(worker))
+      const end = await promise
+      if (end === 'aborted') throw ended.reason
+      isReusable = 'reply' in end && !ended.aborted
+      return end
+    } finally {
+      cancelTimer()
+      child.off('message', onMessage)
+      ended.removeEventListener('abort', onAbort)
+      if (isReusable) this.#keep(worker)
+      else await kill(worker)
+    }
+  }
+
+  /** Kills all processes. Tasks that run throw. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error('the process pool has stopped'))
+    this.#idle.length = 0
+    await Promise.all([...this.#all].map(kill))
+  }
+
+  #take(): Worker {
+    for (let worker = this.#idle.pop(); worker !== undefined; worker = this.#idle.pop()) {
+      worker.cancelTimer()
+      // The process may have just exited: its exit and the closing of its channel are separate events.
+      const { connected, exitCode, signalCode } = worker.child
+      if (connected && exitCode === null && signalCode === null) return worker
+    }
+    return this.#start()
+  }
+
+  #start(): Worker {
+    const { program, commandLine = (command) => command } = this.#options
+    const [file, ...args] = commandLine([process.execPath, program])
+    assert(file !== undefined, 'a command line names a program')
+    // An empty environment keeps the secrets of this process out of it.
+    const child = spawn(file, args, { env: {}, serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    const { promise: exit, resolve } = Promise.withResolvers<string>()
+    const worker: Worker = { child, exit, hasExited: false, cancelTimer: () => undefined }
+    this.#all.add(worker)
+    const onEnd = (how: string) => {
+      worker.hasExited = true
+      worker.cancelTimer()
+      this.#all.delete(worker)
+      this.#forget(worker)
+      resolve(how)
+    }
+    child.on('exit', (code, signal) => onEnd(signal === null ? `ended with code ${code}` : `killed by ${signal}`))
+    child.on('error', (error) => {
+      // Also reports a failed kill or send, after which the process goes on.
+      if (child.pid === undefined) onEnd(`could not start: ${error.message}`)
+    })
+    return worker
+  }
+
+  #keep(worker: Worker): void {
+    if (worker.hasExited) return
+    worker.cancelTimer = this.#options.clock.setTimer(() => {
+      this.#forget(worker)
+      void kill(worker)
+    }, this.#options.idleMs)
+    this.#idle.push(worker)
+  }
+
+  #forget(worker: Worker): void {
+    const at = this.#idle.indexOf(worker)
+    if (at >= 0) this.#idle.splice(at, 1)
+  }
+}
+
+async function kill({ child, exit, cancelTimer }: Worker): Promise<void> {
+  cancelTimer()
+  child.kill('SIGKILL')
+  await exit
+}
