@@ -38,6 +38,7 @@ export async function startInlet(directory: string, mqttPort?: number): Promise<
         id: newId(),
         account_id: accountId,
         account_suspended: false,
+        account_weight: 1,
         ingest_host: '127.0.0.1:8081',
         desired_state: 'active',
         segment_bytes: segmentLimits.bytesDefault,

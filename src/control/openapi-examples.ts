@@ -158,7 +158,7 @@ const key = {
   revoked_at: null,
 }
 
-const account = { id: ids.account, name: 'acme', status: 'active', created_at: at }
+const account = { id: ids.account, name: 'acme', status: 'active', weight: 1, created_at: at }
 const first_key = {
   ...key,
   name: 'first key',

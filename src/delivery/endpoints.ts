@@ -56,6 +56,7 @@ export class Endpoints {
 const unowned = {
   ingest_host: null,
   account_suspended: false,
+  account_weight: 1,
   desired_state: 'draining' as const,
   segment_bytes: segmentLimits.bytesDefault,
   segment_max_age_seconds: segmentLimits.maxAgeSecondsDefault,

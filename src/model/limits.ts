@@ -5,6 +5,9 @@
 
 import { KiB, MiB } from '#lib/bytes.ts'
 
+/** Share of an account where accounts compete for a node: in proportion to the weights of the others. */
+export const weightLimits = { min: 1, max: 1_000, default: 1 } as const
+
 export const pageLimits = { min: 1, max: 200, default: 50 } as const
 
 export const segmentLimits = {

@@ -9,6 +9,7 @@ import { Definition } from './definition.ts'
 import { DestinationTarget } from './destination.ts'
 import { DesiredState, MqttConfig, OutputFormat } from './endpoint.ts'
 import { Id } from './id.ts'
+import { weightLimits } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
@@ -41,6 +42,7 @@ export const EndpointSection = z.object({
   account_id: Id,
   /** The node refuses data for it, whatever its desired state, and delivers what it has. */
   account_suspended: z.boolean(),
+  account_weight: z.int().min(weightLimits.min),
   label: z.string(),
   desired_state: DesiredState,
   segment_bytes: z.int(),

@@ -1,5 +1,6 @@
 import { AppError } from '#errors.ts'
 import type { Account, AccountStatus, ChangeAccount } from '#model/account.ts'
+import { weightLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { insertApiKey, type NewStoredApiKey, type StoredApiKey } from './api-keys.ts'
 import { toTime } from './columns.ts'
@@ -26,7 +27,13 @@ export async function insertAccount(db: Db, account: NewAccount, now: number): P
     .select(({ fn }) => fn.max('created_at').as('newest'))
     .executeTakeFirstOrThrow()
   // Later than every other account, even if the clock was set back: the first account must stay the first.
-  const row = { ...account, status: 'active', created_at: Math.max(now, (newest ?? now - 1) + 1) }
+  const row = {
+    ...account,
+    status: 'active',
+    weight: weightLimits.default,
+    quotas: null,
+    created_at: Math.max(now, (newest ?? now - 1) + 1),
+  }
   await translateErrors(db.insertInto('accounts').values(row).execute(), { unique: nameTaken })
   return toAccount(row)
 }
@@ -78,16 +85,16 @@ export async function listSuspendedAccountIds(db: Db): Promise<readonly string[]
   return rows.map(({ id }) => id)
 }
 
-/** Changes the name or the status. Nodes see a new status. Throws not_found, and conflict if the name is taken. */
-export async function updateAccount(db: ChangeTx, id: string, { name, status }: ChangeAccount): Promise<Account> {
+/** Changes the given fields. Nodes see a new status and weight. Throws not_found, and conflict if the name is taken. */
+export async function updateAccount(db: ChangeTx, id: string, change: ChangeAccount): Promise<Account> {
   const before = await getAccount(db, id)
-  const after = { ...before, name: name ?? before.name, status: status ?? before.status }
-  const update = db.updateTable('accounts').set({ name: after.name, status: after.status }).where('id', '=', id)
+  const { name = before.name, status = before.status, weight = before.weight } = change
+  const update = db.updateTable('accounts').set({ name, status, weight }).where('id', '=', id)
   await translateErrors(update.execute(), { unique: nameTaken })
-  if (after.status !== before.status) await touchEndpointsOfAccount(db, id)
-  return after
+  if (status !== before.status || weight !== before.weight) await touchEndpointsOfAccount(db, id)
+  return { ...before, name, status, weight }
 }
 
-function toAccount({ id, name, status, created_at }: Database['accounts']): Account {
-  return { id, name, status: status as AccountStatus, created_at: toTime(created_at) }
+function toAccount({ id, name, status, weight, created_at }: Database['accounts']): Account {
+  return { id, name, status: status as AccountStatus, weight, created_at: toTime(created_at) }
 }

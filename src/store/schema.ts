@@ -9,7 +9,28 @@ export type Database = {
   /** `version` is a random id of the last change. */
   epoch: { id: number; value: number; version: string }
   snapshot_sections: { region: string; section: string; version: string }
-  accounts: { id: string; name: string; external_id: string; status: string; created_at: number }
+  accounts: {
+    id: string
+    name: string
+    external_id: string
+    status: string
+    /** Share of the account where accounts compete, in proportion to other weights. */
+    weight: number
+    /** JSON of the quotas that the operator set; null for none. */
+    quotas: string | null
+    created_at: number
+  }
+  /** What a node accepted on a UTC day. `run` is one start of its ingest: counters begin at 0 again. */
+  account_usage: {
+    day: string
+    account_id: string
+    node_id: string
+    run: string
+    bytes: number
+    records: number
+    records_per_second: number
+    reported_at: number
+  }
   api_keys: {
     id: string
     account_id: string

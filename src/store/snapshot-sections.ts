@@ -17,6 +17,7 @@ type Binding = z.infer<typeof BindingSection>
 
 /** An endpoint with everything that a node needs to serve it. */
 export type RegionEndpoint = StoredEndpoint & {
+  readonly account_weight: number
   readonly destination: DestinationTarget | null
   /** The bindings that nodes need, oldest first. */
   readonly bindings: readonly Binding[]
@@ -70,6 +71,7 @@ export async function listRegionEndpoints(
     .select(['destinations.name as destination_name', 'destinations.status as destination_status'])
     .select(['destinations.bucket', 'destinations.prefix', 'destinations.region as bucket_region', 'destinations.role_arn'])
     .select(['destinations.kms_key_arn', 'destinations.path_style', 'accounts.external_id', 'accounts.status as account_status'])
+    .select('accounts.weight as account_weight')
     .where('endpoints.region', '=', region)
     .where('endpoints.deleted_at', 'is', null)
     .where(shard('endpoints.id'), 'in', shards)
@@ -80,7 +82,13 @@ export async function listRegionEndpoints(
     rows,
     ({ id }) => id,
     shards,
-    (some) => some.map((row) => ({ ...toStoredEndpoint(row), destination: toTarget(row), bindings: bindings.get(row.id) ?? [] })),
+    (some) =>
+      some.map((row) => ({
+        ...toStoredEndpoint(row),
+        account_weight: row.account_weight,
+        destination: toTarget(row),
+        bindings: bindings.get(row.id) ?? [],
+      })),
   )
 }
 

@@ -144,6 +144,7 @@ describe('POST /internal/v1/snapshot', () => {
           id: endpoint.id,
           account_id: account.account_id,
           account_suspended: false,
+          account_weight: 1,
           ingest_host: null,
           desired_state: 'active',
         },

@@ -97,6 +97,23 @@ describe('GET and PATCH /v1/accounts/{id}', () => {
   })
 })
 
+describe('the weight of an account', () => {
+  test('200 changes it, and its nodes see it at once', async () => {
+    const account = await createAccount(control().call)
+    const region = newRegion()
+    const { body: endpoint } = await account.post('/v1/endpoints', { region })
+    const node = await TestNode.register(control(), region)
+    expect((await node.snapshot()).endpoints).toMatchObject([{ id: endpoint.id, account_weight: 1 }])
+    const path = `/v1/accounts/${account.account_id}`
+    expect(await operator().get(path)).toMatchObject({ status: 200, body: { weight: 1 } })
+    const waiting = node.snapshot(20_000)
+    expect(await operator().patch(path, { weight: 5 })).toMatchObject({ status: 200, body: { weight: 5, status: 'active' } })
+    expect((await waiting).endpoints).toMatchObject([{ id: endpoint.id, account_weight: 5 }])
+    for (const weight of [0, 1001, 1.5, null]) expect(await operator().patch(path, { weight })).toMatchObject({ status: 422 })
+    expect(await operator().get(path)).toMatchObject({ body: { weight: 5 } })
+  })
+})
+
 describe('a suspended account', () => {
   type Operations = Record<string, { readonly operationId: string; readonly 'x-scope': string }>
 

@@ -68,6 +68,7 @@ describeDatabases('sections of a region', (kind) => {
     expect(await endpointsOf(store.db, 'loc')).toEqual([
       {
         ...endpoint,
+        account_weight: 1,
         destination: { id, bucket, prefix, region, role_arn, external_id, kms_key_arn, path_style },
         bindings: [
           { ...bound, binding_id: early.id, view_id: first.id, activated_at: iso(t0 + 1) },

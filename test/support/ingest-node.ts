@@ -48,6 +48,7 @@ export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndp
     id: newId(),
     account_id: accountId('a'),
     account_suspended: false,
+    account_weight: 1,
     ingest_host: '127.0.0.1:8081',
     desired_state: 'active',
     segment_bytes: segmentLimits.bytesDefault,

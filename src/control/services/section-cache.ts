@@ -124,9 +124,9 @@ function keyOf(region: string, name: string, versions: Versions): string {
 }
 
 function toSection(endpoint: RegionEndpoint): z.infer<typeof EndpointSection> {
-  const { id, account_id, account_suspended, label, desired_state, destination, bindings } = endpoint
+  const { id, account_id, account_suspended, account_weight, label, desired_state, destination, bindings } = endpoint
   return {
-    ...{ id, account_id, account_suspended, label, desired_state },
+    ...{ id, account_id, account_suspended, account_weight, label, desired_state },
     ...effectiveSettings(endpoint),
     // Seals open segments of a draining endpoint as soon as possible.
     ...(desired_state === 'draining' ? { segment_max_age_seconds: segmentLimits.maxAgeSecondsMin } : {}),

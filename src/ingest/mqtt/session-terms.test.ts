@@ -13,6 +13,7 @@ const endpoint: SnapshotEndpoint = {
   account_id: 'account',
   ingest_host: '127.0.0.1:8081',
   account_suspended: false,
+  account_weight: 1,
   desired_state: 'active',
   segment_bytes: 1,
   segment_max_age_seconds: 1,
