@@ -2,7 +2,7 @@
  * Access tokens: JWTs signed with ES256, one scope each.
  *
  * Owns: the claims of a token and its validity. Does not own: storing keys, granting scopes.
- * Law: a token expires at its `exp`, or 15 minutes after its key is revoked if that is earlier.
+ * Law: a token is valid until its `exp`, and no longer than its key: from the update that revokes the key on, it is rejected.
  */
 import {
   calculateJwkThumbprint,
@@ -21,7 +21,6 @@ import { LRUCache } from 'lru-cache'
 import { AppError } from '#errors.ts'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { type Principal, Scope } from '#model/api-key.ts'
-import { revokedKeyTokenSeconds } from '#model/limits.ts'
 
 const algorithm = 'ES256'
 /** Inlet's tokens have about 500 characters. Longer ones are rejected unread. */
@@ -38,7 +37,6 @@ export type SigningKey = {
 }
 
 export type PublicKeys = { readonly keys: readonly Readonly<Record<string, unknown>>[] }
-export type RevokedKey = { readonly id: string; readonly revoked_at: string }
 
 /** Generates a key pair. `now` is epoch ms. */
 export async function newSigningKey(now: number): Promise<SigningKey> {
@@ -84,7 +82,7 @@ export class AccessTokenVerifier {
   readonly #clock: Clock
   #issuer: string
   #findKey = createLocalJWKSet({ keys: [] })
-  #revokedAtMs: ReadonlyMap<string, number> = new Map()
+  #revokedKeys: ReadonlySet<string> = new Set()
   readonly #verified = new LRUCache<string, VerifiedToken>({ max: verifiedMax })
 
   constructor(options: { readonly issuer: string; readonly clock: Clock }) {
@@ -92,11 +90,11 @@ export class AccessTokenVerifier {
     this.#clock = options.clock
   }
 
-  /** Replaces the keys and the issuer, and drops every cached token. */
-  update(jwks: PublicKeys, revokedKeys: readonly RevokedKey[], issuer = this.#issuer): void {
+  /** Replaces the keys, the ids of revoked API keys and the issuer, and drops every cached token. */
+  update(jwks: PublicKeys, revokedKeys: readonly string[], issuer = this.#issuer): void {
     this.#issuer = issuer
     this.#findKey = createLocalJWKSet(jwks as JSONWebKeySet)
-    this.#revokedAtMs = new Map(revokedKeys.map(({ id, revoked_at }) => [id, Date.parse(revoked_at)]))
+    this.#revokedKeys = new Set(revokedKeys)
     this.#verified.clear()
   }
 
@@ -116,9 +114,11 @@ export class AccessTokenVerifier {
     if (sub === undefined || typeof account !== 'string' || !parsed.success || iat === undefined || exp === undefined) {
       throw invalidToken()
     }
-    const revokedAtMs = this.#revokedAtMs.get(sub) ?? Number.POSITIVE_INFINITY
-    const expiresAtMs = Math.min(exp * 1000, revokedAtMs + revokedKeyTokenSeconds * 1000)
-    const checked = { principal: { account_id: account, key_id: sub, scopes: [parsed.data] }, expiresAtMs }
+    // Read after the signature was verified: the key may have been revoked meanwhile.
+    if (this.#revokedKeys.has(sub)) {
+      throw new AppError('unauthorized', 'the API key of this access token was revoked; exchange another key')
+    }
+    const checked = { principal: { account_id: account, key_id: sub, scopes: [parsed.data] }, expiresAtMs: exp * 1000 }
     // The keys may have changed during the check.
     if (findKey === this.#findKey) this.#verified.set(token, checked)
     return checked

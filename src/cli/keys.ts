@@ -46,7 +46,9 @@ export async function revokeKey(this: CliContext, { account }: KeyFlags, id: str
   await using store = await openMigratedStore(this)
   const account_id = await findAccountId(store, account)
   const { name, revoked_at } = await applyChange(store, (db) => revokeApiKey(db, account_id, id, this.clock.now()))
-  this.process.stdout.write(`The key "${name}" was revoked at ${revoked_at}. Tokens issued for it expire within 15 minutes.\n`)
+  this.process.stdout.write(
+    `The key "${name}" was revoked at ${revoked_at}. Control and nodes refuse it and its tokens within seconds.\n`,
+  )
 }
 
 async function findAccountId(store: Store, id: string | undefined): Promise<string> {

@@ -121,9 +121,6 @@ export const jobLimits = {
 
 export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const
 
-/** A token expires this long after its key was revoked, at the latest. */
-export const revokedKeyTokenSeconds = 900
-
 /** A destination can be validated once in this time. */
 export const validationIntervalSeconds = 30
 

@@ -61,8 +61,6 @@ export const KeySection = z.object({
   scopes: z.array(Scope),
 })
 
-export const RevokedKeySection = z.object({ id: Id, revoked_at: Timestamp })
-
 export const ViewSection = z.object({ id: Id, name: z.string(), version: z.int(), definition: Definition })
 
 const named = { name: z.string().max(sectionNameCharsMax), version: z.string().max(sectionVersionCharsMax) }
@@ -76,7 +74,7 @@ export const Section = z.discriminatedUnion('kind', [
     jwks: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
     base_domain: z.string().nullable(),
   }),
-  z.object({ kind: z.literal('keys'), ...named, keys: z.array(KeySection), revoked_keys: z.array(RevokedKeySection) }),
+  z.object({ kind: z.literal('keys'), ...named, keys: z.array(KeySection), revoked_keys: z.array(Id) }),
   z.object({ kind: z.literal('endpoints'), ...named, endpoints: z.array(EndpointSection) }),
   z.object({ kind: z.literal('views'), ...named, views: z.array(ViewSection) }),
 ])

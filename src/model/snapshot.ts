@@ -1,7 +1,7 @@
 /** The configuration of a node, as its processes use it. Merged from sections (`snapshot-sections.ts`). */
 import type { z } from 'zod'
 import type { Definition } from './definition.ts'
-import type { BindingSection, EndpointSection, KeySection, RevokedKeySection } from './snapshot-sections.ts'
+import type { BindingSection, EndpointSection, KeySection } from './snapshot-sections.ts'
 
 /** A view version as attached to an endpoint. */
 export type BoundView = z.infer<typeof BindingSection> & {
@@ -27,8 +27,8 @@ export type Snapshot = {
   region: string
   /** The active keys of accounts with an endpoint in the region. The same array while no key changes. */
   keys: SnapshotKey[]
-  /** Keys revoked so recently that a token issued for them could still be valid. */
-  revoked_keys: z.infer<typeof RevokedKeySection>[]
+  /** Ids of the keys revoked so recently that a token issued for them would still be valid. */
+  revoked_keys: string[]
   /** The public keys that sign access tokens. */
   jwks: { keys: Record<string, unknown>[] }
   /** `iss` and `aud` that a token must have. */

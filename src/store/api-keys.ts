@@ -73,16 +73,10 @@ export async function revokeApiKey(db: ChangeTx, account_id: string, id: string,
   return toApiKey(row)
 }
 
-/** Returns the keys revoked at `since` (epoch ms) or later. */
-export async function listApiKeysRevokedSince(db: Db, since: number): Promise<readonly { id: string; revoked_at: string }[]> {
-  const rows = await db
-    .selectFrom('api_keys')
-    .select(['id', 'revoked_at'])
-    .where('revoked_at', '>=', since)
-    .orderBy('revoked_at')
-    .$narrowType<{ revoked_at: number }>()
-    .execute()
-  return rows.map(({ id, revoked_at }) => ({ id, revoked_at: toTime(revoked_at) }))
+/** Returns the ids of the keys revoked at `since` (epoch ms) or later. */
+export async function listApiKeysRevokedSince(db: Db, since: number): Promise<readonly string[]> {
+  const rows = await db.selectFrom('api_keys').select('id').where('revoked_at', '>=', since).orderBy('revoked_at').execute()
+  return rows.map(({ id }) => id)
 }
 
 type Row = {

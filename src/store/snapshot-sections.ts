@@ -7,7 +7,7 @@ import type { z } from 'zod'
 import type { Scope } from '#model/api-key.ts'
 import type { Definition } from '#model/definition.ts'
 import type { DestinationTarget } from '#model/destination.ts'
-import type { BindingSection, KeySection, RevokedKeySection, ViewSection } from '#model/snapshot-sections.ts'
+import type { BindingSection, KeySection, ViewSection } from '#model/snapshot-sections.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { type StoredEndpoint, toStoredEndpoint } from './endpoints.ts'
 import { isNeededByNodes, shard } from './section-versions.ts'
@@ -25,7 +25,8 @@ export type RegionEndpoint = StoredEndpoint & {
 
 export type RegionKeys = {
   readonly keys: readonly z.infer<typeof KeySection>[]
-  readonly revoked_keys: readonly z.infer<typeof RevokedKeySection>[]
+  /** Their ids. */
+  readonly revoked_keys: readonly string[]
 }
 
 /** Returns keys of accounts with an endpoint in the region: active ones, and those revoked at `revokedSince` (epoch ms) or later. */
@@ -53,7 +54,7 @@ export async function listRegionKeys(
       keys: some.flatMap(({ revoked_at, scopes, ...key }) =>
         revoked_at === null ? [{ ...key, scopes: fromJson<Scope[]>(scopes) }] : [],
       ),
-      revoked_keys: some.flatMap(({ id, revoked_at }) => (revoked_at === null ? [] : [{ id, revoked_at: toTime(revoked_at) }])),
+      revoked_keys: some.flatMap(({ id, revoked_at }) => (revoked_at === null ? [] : [id])),
     }),
   )
 }

@@ -186,7 +186,7 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await keys()).toEqual([account.key_id])
     await account.post(`/v1/keys/${account.key_id}/revoke`)
     expect(await keys()).toEqual([])
-    expect((await node.snapshot()).revoked_keys.map(({ id }) => id)).toEqual([account.key_id])
+    expect((await node.snapshot()).revoked_keys).toEqual([account.key_id])
   })
 
   test('an update has only the changed sections', async () => {

@@ -7,6 +7,7 @@ import { applyChange } from '#store/epoch.ts'
 import { insertSigningKey, listSigningKeys } from '#store/signing-keys.ts'
 import { newControl, useControl } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
+import { until } from '../support/until.ts'
 
 const control = useControl()
 
@@ -93,15 +94,24 @@ describe('POST /v1/token/exchange', () => {
 })
 
 describe('an access token', () => {
-  test('expires 15 minutes after its key is revoked, even with a lifetime of an hour', async () => {
-    await using own = await newControl()
-    const account = await own.newAccount()
-    await account.post(`/v1/keys/${account.key_id}/revoke`)
-    expect(await account.get('/v1/destinations')).toMatchObject({ status: 200 })
-    own.clock.advance(14 * 60_000)
-    expect(await account.get('/v1/destinations')).toMatchObject({ status: 200 })
-    own.clock.advance(2 * 60_000)
-    expect(await account.get('/v1/destinations')).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
+  test('is refused at once when its key is revoked, so it creates no more keys', async () => {
+    const account = await control().newAccount()
+    const another = await account.post('/v1/keys', { name: 'another', scopes: ['admin'] })
+    expect(await account.post(`/v1/keys/${account.key_id}/revoke`)).toMatchObject({ status: 200 })
+    for (const client of [account, account.as('metrics'), account.as('ingest')]) {
+      expect(await client.get('/v1/views')).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
+    }
+    const minted = await account.post('/v1/keys', { name: 'minted', scopes: ['admin'] })
+    expect(minted).toMatchObject({ status: 401, body: { detail: expect.stringContaining('was revoked') } })
+    expect(await control().call('POST', '/v1/token/exchange', { api_key: another.body.api_key, scope: 'admin' })).toMatchObject({ status: 200 })
+  })
+
+  test('is refused within the epoch poll when another process revokes its key', async () => {
+    const { store, clock, newAccount } = control()
+    const account = await newAccount()
+    expect(await account.get('/v1/keys')).toMatchObject({ status: 200 })
+    await applyChange(store, (db) => revokeApiKey(db, account.account_id, account.key_id, clock.now()))
+    await until('the token to be refused', async () => (await account.get('/v1/keys')).status === 401, 5_000)
   })
 
   test('expires', async () => {

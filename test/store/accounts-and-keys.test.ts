@@ -107,14 +107,14 @@ describeDatabases('API keys', (kind) => {
     expect(await applyChange(store, (db) => revokeApiKey(db, account, key.id, t0 + 3))).toMatchObject({ revoked_at: iso(t0 + 2) })
   })
 
-  test('recently revoked keys are listed with their time', async () => {
+  test('recently revoked keys are listed', async () => {
     await using store = await newStore(kind)
     const [one, two] = [await anAccount(store), await anAccount(store)]
     const [active, lately, longAgo] = [aKey(two), aKey(one), aKey(one)]
     for (const key of [active, lately, longAgo]) await applyChange(store, (db) => insertApiKey(db, key, t0))
     await applyChange(store, (db) => revokeApiKey(db, one, lately.id, t0 + 100))
     await applyChange(store, (db) => revokeApiKey(db, one, longAgo.id, t0 + 50))
-    expect(await listApiKeysRevokedSince(store.db, t0 + 100)).toEqual([{ id: lately.id, revoked_at: iso(t0 + 100) }])
+    expect(await listApiKeysRevokedSince(store.db, t0 + 100)).toEqual([lately.id])
   })
 })
 

@@ -13,7 +13,7 @@ import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
-import { revokedKeyTokenSeconds, tokenLimits } from '#model/limits.ts'
+import { tokenLimits } from '#model/limits.ts'
 import { type AccessToken, type ExchangeToken, parseDurationSeconds } from '#model/token.ts'
 import { findApiKeyByHash, listApiKeysRevokedSince } from '#store/api-keys.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/signing-keys.ts'
@@ -124,5 +124,5 @@ export class Tokens implements Service {
   }
 }
 
-/** Nodes need a revoked key for as long as one of its tokens could be valid. */
-export const revokedKeysKeptMs = (revokedKeyTokenSeconds + tokenLimits.ttlSecondsMax) * 1000
+/** A revoked key is remembered for as long as a token of it could be valid, and as long again, because clocks differ. */
+export const revokedKeysKeptMs = 2 * tokenLimits.ttlSecondsMax * 1000
