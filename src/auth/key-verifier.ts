@@ -12,6 +12,7 @@ import { hashApiKey } from './secrets.ts'
 export class KeyVerifier {
   #keys: readonly SnapshotKey[] = []
   #byHash: ReadonlyMap<string, Principal> = new Map()
+  #ids: ReadonlySet<string> = new Set()
   /** Cache of verified secrets. It has only secrets of known keys, so it never outgrows `#byHash`. */
   readonly #bySecret = new Map<string, Principal>()
 
@@ -20,7 +21,13 @@ export class KeyVerifier {
     if (keys === this.#keys) return
     this.#keys = keys
     this.#byHash = new Map(keys.map(({ id, account_id, hash, scopes }) => [hash, { account_id, key_id: id, scopes }]))
+    this.#ids = new Set(keys.map(({ id }) => id))
     this.#bySecret.clear()
+  }
+
+  /** Whether a key that was verified before is still accepted. */
+  isActive(id: string): boolean {
+    return this.#ids.has(id)
   }
 
   /** Throws unauthorized. A cached secret costs one map lookup, a new one a hash. */

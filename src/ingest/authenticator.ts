@@ -8,6 +8,7 @@ import type { Snapshot } from '#model/snapshot.ts'
 export class Authenticator {
   readonly #keys = new KeyVerifier()
   readonly #tokens: AccessTokenVerifier
+  #revision = 0
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#tokens = new AccessTokenVerifier({ issuer: '', clock })
@@ -17,6 +18,17 @@ export class Authenticator {
   update({ keys, jwks, revoked_keys, token_issuer }: Snapshot): void {
     this.#keys.update(keys)
     this.#tokens.update(jwks, revoked_keys, token_issuer)
+    this.#revision += 1
+  }
+
+  /** Changes with each update: what was verified at another revision must be verified again. */
+  get revision(): number {
+    return this.#revision
+  }
+
+  /** Whether the key of an open connection is still accepted. */
+  isActive(keyId: string): boolean {
+    return this.#keys.isActive(keyId)
   }
 
   /** Throws AppError unauthorized. */

@@ -273,6 +273,31 @@ describe('401', () => {
     await node.publish({ ...snapshot, epoch: 3 })
     expect(await post(node, '1')).toMatchObject({ status: 202 })
   })
+
+  test.each([
+    ['key', 401],
+    ['token', 401],
+    ['other key', 202],
+    ['other token', 202],
+  ])('for a key that is revoked while the body arrives: sent with %s: %i', async (credential, status) => {
+    const [signer, issuer, other] = [await newSigningKey(Date.now()), 'https://control.test', aKey({ secret: secretOf('b') })]
+    const before = { ...snapshot, jwks: publicKeys([signer]), token_issuer: issuer, keys: [aKey(), other] }
+    const isOther = credential.startsWith('other')
+    const principal = { account_id: accountId('a'), key_id: isOther ? other.id : aKey().id, scopes: ['ingest' as const] }
+    const token = await signAccessToken(signer, { principal, scope: 'ingest', issuer, ttlSeconds: 60, now: Date.now() })
+    await using node = await IngestNode.start({ snapshot: before })
+    await using client = await RawClient.connect(node.url)
+    const sender = credential.endsWith('token') ? `Authorization: Bearer ${token}` : `X-API-Key: ${secretOf(isOther ? 'b' : 'a')}`
+    await client.send(
+      `POST /v1/ingest HTTP/1.1\r\nHost: x\r\n${sender}\r\nContent-Type: application/x-ndjson\r\n` +
+        'Expect: 100-continue\r\nContent-Length: 4\r\n\r\n',
+    )
+    expect((await client.answer()).status).toBe(100)
+    await node.publish({ ...before, epoch: 2, keys: [other], revoked_keys: [aKey().id] })
+    await client.send('1\n2\n')
+    expect((await client.answer()).status).toBe(status)
+    expect(await node.stored(endpoint.id)).toHaveLength(status === 202 ? 1 : 0)
+  })
 })
 
 describe('403', () => {

@@ -5,7 +5,7 @@ import { newId } from '#model/id.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import { accountId, aKey, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { connectPacket, MqttClient, type Over, type Received, type Version } from '../support/mqtt-client.ts'
-import { mqttEndpoint, mqttSettings } from '../support/mqtt-node.ts'
+import { expectEnd, mqttEndpoint, mqttSettings } from '../support/mqtt-node.ts'
 import { SteeredFiles } from '../support/steered-files.ts'
 import { until } from '../support/until.ts'
 
@@ -366,16 +366,25 @@ describe('a second connection with the same client id', () => {
   })
 })
 
-test('a revoked key refuses the next CONNECT; open connections stay', async () => {
-  await using node = await start()
-  const over = { port: portOf(node), version: 4 as Version }
-  const { client } = await MqttClient.connect(over)
-  await node.publish(aSnapshot({ epoch: 2, keys: [], endpoints: [endpoint] }))
-  client.publish('{}')
-  expect(await client.next()).toMatchObject({ cmd: 'puback' })
-  expect((await connack(over, { clientId: 'another' })).returnCode).toBe(4)
-  client.destroy()
-})
+test.each<Version>([4, 5])(
+  'a revoked key ends its open connections without their wills, and is refused; MQTT version %i',
+  async (version) => {
+    const secret = secretOf('b')
+    await using node = await start(aSnapshot({ keys: [aKey(), aKey({ secret })], endpoints: [endpoint] }))
+    const over = { port: portOf(node), version }
+    const will = { topic: 'will', payload: Buffer.from('{}'), qos: 0 as const, retain: false }
+    const { client: stays } = await MqttClient.connect(over, { clientId: 'stays' })
+    const { client: goes } = await MqttClient.connect(over, { clientId: 'goes', password: Buffer.from(secret), will })
+    await node.publish(aSnapshot({ epoch: 2, endpoints: [endpoint] }))
+    await expectEnd(goes, 0x87)
+    stays.publish('{}')
+    expect(await stays.next()).toMatchObject({ cmd: 'puback' })
+    const refused = await connack(over, { clientId: 'another', password: Buffer.from(secret) })
+    expect(refused.returnCode ?? refused.reasonCode).toBe(version === 4 ? 4 : 0x86)
+    stays.destroy()
+    expect(await node.frames(endpoint.id)).toEqual([expect.objectContaining({ client_id: 'stays' })])
+  },
+)
 
 describe('an endpoint that stops accepting MQTT', () => {
   test.each([

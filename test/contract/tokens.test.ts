@@ -103,7 +103,9 @@ describe('an access token', () => {
     }
     const minted = await account.post('/v1/keys', { name: 'minted', scopes: ['admin'] })
     expect(minted).toMatchObject({ status: 401, body: { detail: expect.stringContaining('was revoked') } })
-    expect(await control().call('POST', '/v1/token/exchange', { api_key: another.body.api_key, scope: 'admin' })).toMatchObject({ status: 200 })
+    expect(await control().call('POST', '/v1/token/exchange', { api_key: another.body.api_key, scope: 'admin' })).toMatchObject({
+      status: 200,
+    })
   })
 
   test('is refused within the epoch poll when another process revokes its key', async () => {

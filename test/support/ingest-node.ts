@@ -38,9 +38,12 @@ export function accountId(letter: string): string {
   return `${letter.repeat(8)}-${letter.repeat(4)}-4${letter.repeat(3)}-a${letter.repeat(3)}-${letter.repeat(12)}`
 }
 
+/** The same secret gives the same key, so that snapshots with it do not revoke it. */
 export function aKey(change: Partial<SnapshotKey> & { readonly secret?: string; readonly scopes?: Scope[] } = {}): SnapshotKey {
   const { secret = secretOf('a'), ...rest } = change
-  return { id: newId(), account_id: accountId('a'), hash: apiKeyOf(secret).hash, scopes: ['ingest'], ...rest }
+  const { hash } = apiKeyOf(secret)
+  const id = `${hash.slice(0, 8)}-${hash.slice(8, 12)}-4${hash.slice(12, 15)}-a${hash.slice(15, 18)}-${hash.slice(18, 30)}`
+  return { id, account_id: accountId('a'), hash, scopes: ['ingest'], ...rest }
 }
 
 export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndpoint {

@@ -3,7 +3,7 @@ import { AppError } from '#errors.ts'
 import type { Principal } from '#model/api-key.ts'
 import type { Authenticator } from '../authenticator.ts'
 
-export type Verifier = Pick<Authenticator, 'verifyKey' | 'verifyToken'>
+export type Verifier = Pick<Authenticator, 'verifyKey' | 'verifyToken' | 'revision'>
 
 /**
  * Authenticates the sender by `X-API-Key`, or by `Authorization: Bearer` with an access token. Clients that can set no other header

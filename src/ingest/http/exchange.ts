@@ -50,6 +50,8 @@ export class Exchange implements Receiving, Route {
   /** The response was sent, or the client is gone. */
   #isOver = false
   #bytesAtLastCheck: number | undefined
+  /** The revision of the credentials that the sender was verified with. */
+  #revision = 0
 
   constructor(
     context: ExchangeContext,
@@ -69,15 +71,13 @@ export class Exchange implements Receiving, Route {
 
   /** Reads and stores the records of the request. `query` is what follows the `?`. */
   receive(query: string): void {
-    const { authenticator, gate, isDraining } = this.#context
+    const { gate, isDraining } = this.#context
     this.#query = query
     this.#connection.receiving = this
     try {
       if (isDraining()) throw shuttingDown()
       gate.requireConfiguration()
-      const principal = authenticate(this.#request.headers, authenticator)
-      if (!(principal instanceof Promise)) this.#admit(principal)
-      else principal.then((verified) => this.#admit(verified)).catch((error: unknown) => this.reject(error))
+      this.#authenticate((principal) => this.#admit(principal))
     } catch (error) {
       this.reject(error)
     }
@@ -133,6 +133,15 @@ export class Exchange implements Receiving, Route {
     this.#bytesAtLastCheck = bytes
   }
 
+  /** Continues with the sender: synchronously for an API key. Throws, or rejects the request. */
+  #authenticate(proceed: (principal: Principal) => void): void {
+    const { authenticator } = this.#context
+    this.#revision = authenticator.revision
+    const principal = authenticate(this.#request.headers, authenticator)
+    if (!(principal instanceof Promise)) proceed(principal)
+    else principal.then(proceed).catch((error: unknown) => this.reject(error))
+  }
+
   /** Runs all checks that need only the head, then reads the body. */
   #admit(principal: Principal): void {
     const request = this.#request
@@ -167,16 +176,23 @@ export class Exchange implements Receiving, Route {
   }
 
   #store(): void {
+    try {
+      // The configuration may have changed while the body arrived: its endpoint may be paused by now, and its key revoked.
+      if (this.#revision === this.#context.authenticator.revision) this.#append()
+      else this.#authenticate(() => this.#append())
+    } catch (error) {
+      this.reject(error)
+    }
+  }
+
+  #append(): void {
     const intake = this.#intake
     const endpoint = this.#endpoint
     if (intake === undefined || endpoint === undefined) throw new InvariantError('only a complete body is stored')
+    // While the token was being verified again, the request may have failed or the client may have left.
+    if (this.#isOver) return
     const { gate, clock } = this.#context
-    try {
-      gate.recheck(endpoint)
-    } catch (error) {
-      this.reject(error)
-      return
-    }
+    gate.recheck(endpoint)
     gate
       .append(endpoint.id, {
         layout: intake.layout,

@@ -47,7 +47,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
       nodeId: 'node',
       baseUrl: 'http://control.test',
       maxRequestBytes: 1_000,
-      authenticator: { verifyKey: () => principal, verifyToken: () => Promise.resolve(principal) },
+      authenticator: { verifyKey: () => principal, verifyToken: () => Promise.resolve(principal), revision: 0 },
       gate,
       counters,
       clock,

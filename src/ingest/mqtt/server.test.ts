@@ -21,6 +21,7 @@ async function started(handshakeTimeout: number) {
       verifyKey: () => {
         throw new Error('no client gets this far')
       },
+      isActive: () => true,
     },
     packetMsMax: 1_000,
     counters: new MqttCounters(),

@@ -64,6 +64,7 @@ describe('session terms', () => {
     expect(agreeTerms(packet(), route, context())).toEqual({
       peer: { version: 5, packetBytesMax: Number.POSITIVE_INFINITY, wantsReasons: true },
       endpointId: endpoint.id,
+      keyId: 'key',
       clientId: 'c',
       assignedClientId: undefined,
       username: '',

@@ -7,7 +7,6 @@
 import { randomUUID } from 'node:crypto'
 import { AppError } from '#errors.ts'
 import { mqttLimits } from '#model/limits.ts'
-import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Authenticator } from '../authenticator.ts'
 import type { Route } from '../endpoint-table.ts'
 import type { Gate } from '../gate.ts'
@@ -29,6 +28,8 @@ export type ConnectContext = {
 export type SessionTerms = {
   readonly peer: Peer
   readonly endpointId: string
+  /** The key that the client authenticated with. */
+  readonly keyId: string
   readonly clientId: string
   /** Set if the client left its id to the server. */
   readonly assignedClientId: string | undefined
@@ -49,7 +50,7 @@ export function agreeTerms(packet: IConnectPacket, route: Route, context: Connec
   checkProtocol(packet, peer)
   const refusalReason = context.refusalReason()
   if (refusalReason !== undefined) throw new MqttError('server_busy', refusalReason)
-  const endpoint = openEndpoint(packet, route, context)
+  const { endpoint, principal } = openEndpoint(packet, route, context)
   const settings = endpoint.mqtt_config
   if (settings === null || !settings.enabled) {
     throw new MqttError('not_authorized', 'MQTT is disabled on this endpoint; set its mqtt_config to enable it')
@@ -69,6 +70,7 @@ export function agreeTerms(packet: IConnectPacket, route: Route, context: Connec
   return {
     peer,
     endpointId: endpoint.id,
+    keyId: principal.key_id,
     clientId,
     assignedClientId,
     username,
@@ -95,11 +97,11 @@ function checkProtocol(packet: IConnectPacket, { version }: Peer): void {
   }
 }
 
-function openEndpoint(packet: IConnectPacket, route: Route, { gate, authenticator }: ConnectContext): SnapshotEndpoint {
+function openEndpoint(packet: IConnectPacket, route: Route, { gate, authenticator }: ConnectContext) {
   try {
     gate.requireConfiguration()
     const principal = authenticator.verifyKey(packet.password?.toString('utf8') ?? '')
-    return gate.open(principal, { host: route.host, query: queryOf(packet, route) })
+    return { endpoint: gate.open(principal, { host: route.host, query: queryOf(packet, route) }), principal }
   } catch (error) {
     if (error instanceof Rejection) throw toMqttError(error)
     if (error instanceof AppError) throw new MqttError('bad_credentials', 'the password is not a valid API key')

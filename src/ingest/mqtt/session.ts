@@ -157,6 +157,12 @@ export class Session implements WireReader {
     this.#close(terms === undefined ? undefined : encodeDisconnect(terms.peer, reason, message))
   }
 
+  /** Ends the session of a revoked key. Its will was to be sent with that key. */
+  revoke(): void {
+    this.#open?.receiver.dropWill()
+    this.end('not_authorized', 'the API key was revoked; connect with another one')
+  }
+
   /** Closes without sending a reason. */
   cut(): void {
     this.#wire.destroy()

@@ -16,6 +16,7 @@ function started() {
       verifyKey: () => {
         throw new AppError('unauthorized', 'no')
       },
+      isActive: () => true,
     },
     packetMsMax: 1_000,
     counters: new MqttCounters(),

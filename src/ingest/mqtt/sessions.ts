@@ -21,7 +21,7 @@ import type { Wire } from './wire.ts'
 
 export type SessionsOptions = {
   readonly gate: Gate
-  readonly authenticator: Pick<Authenticator, 'verifyKey'>
+  readonly authenticator: Pick<Authenticator, 'verifyKey' | 'isActive'>
   /** Time for a packet to arrive completely. */
   readonly packetMsMax: number
   readonly counters: MqttCounters
@@ -31,6 +31,7 @@ export type SessionsOptions = {
 
 export class Sessions {
   readonly #clock: Clock
+  readonly #authenticator: SessionsOptions['authenticator']
   readonly #context: SessionContext
   readonly #backpressure: Backpressure
   readonly #sweeps: Periodic
@@ -43,6 +44,7 @@ export class Sessions {
 
   constructor({ gate, authenticator, packetMsMax, counters, clock, logger }: SessionsOptions) {
     this.#clock = clock
+    this.#authenticator = authenticator
     this.#backpressure = new Backpressure({ capacity: gate.capacity, clock })
     this.#sweeps = new Periodic({
       name: 'mqtt sweep',
@@ -89,13 +91,15 @@ export class Sessions {
     return session
   }
 
-  /** Ends the sessions of endpoints that no longer accept MQTT. Other changes apply to the next CONNECT. */
+  /** Ends the sessions of endpoints that no longer accept MQTT, and of revoked keys. Other changes apply to the next CONNECT. */
   apply(endpoints: readonly SnapshotEndpoint[]): void {
     const known = new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]))
     for (const [endpointId, sessions] of this.#open) {
       const reason = endReason(known.get(endpointId))
-      if (reason === undefined) continue
-      for (const session of sessions.values()) session.end('administrative_action', reason)
+      for (const session of sessions.values()) {
+        if (reason !== undefined) session.end('administrative_action', reason)
+        else if (!this.#authenticator.isActive(session.terms?.keyId ?? '')) session.revoke()
+      }
     }
   }
 
