@@ -17,6 +17,8 @@ if (Number.parseInt(node, 10) < needed) {
       '`npm ci` installs the right one, and `npm start` and `npm run inlet -- <command>` use it.\n',
   )
 } else {
+  // Otherwise this signal opens the inspector, and with it the process and its secrets, to every user of the machine.
+  process.on('SIGUSR1', () => undefined)
   // Without this, Node loads a compiler for TypeScript into each process: 17 MB and half of the time of a start.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/node-compile', import.meta.url)))
   const { runInlet } = await import('./cli/main.ts')

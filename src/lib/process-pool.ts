@@ -8,6 +8,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { assert } from './assert.ts'
 import type { Clock } from './clock.ts'
+import { disableInspector } from './inspector.ts'
 
 export type ProcessPoolOptions = {
   /** The path of a program that calls `serveTasks`. */
@@ -97,7 +98,7 @@ export class ProcessPool<Task, Reply> {
 
   #start(): Worker {
     const { program, commandLine = (command) => command } = this.#options
-    const [file, ...args] = commandLine([process.execPath, program])
+    const [file, ...args] = commandLine([process.execPath, disableInspector, program])
     assert(file !== undefined, 'a command line names a program')
     // An empty environment keeps the secrets of this process out of it.
     const child = spawn(file, args, { env: {}, serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { newApiKey } from '#auth/secrets.ts'
 import { environment } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
+import { disableInspector } from '#lib/inspector.ts'
 import { UserError } from '#lib/user-error.ts'
 import { waitFor } from './patience.ts'
 
@@ -34,7 +35,7 @@ export async function startServer({ program, clock, keep, isTerminal }: ServerOp
   const dataDirectory = await mkdtemp(join(tmpdir(), 'inlet-demo-'))
   const [control, ingest] = [await freePort(), await freePort()]
   const { secret } = newApiKey()
-  const child = spawn(process.execPath, [program, 'start'], {
+  const child = spawn(process.execPath, [disableInspector, program, 'start'], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
       PATH: environment['PATH'],

@@ -4,6 +4,7 @@ import { type Config, httpUrl } from '#config.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { clientOf } from '#lib/http.ts'
+import { disableInspector } from '#lib/inspector.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import { supervisedEnvironment } from '#node/child-messages.ts'
@@ -54,7 +55,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
       // Ingest and delivery of an installation that cannot start must not register with a control process of another one.
       startsFirst: name === 'control',
       command: process.execPath,
-      args: [...(nodeFlags[name] ?? []), program, name],
+      args: [disableInspector, ...(nodeFlags[name] ?? []), program, name],
       environment: {
         ...(name === 'ingest' ? {} : mallocSettings),
         UV_THREADPOOL_SIZE: '8',
