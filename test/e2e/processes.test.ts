@@ -1,6 +1,7 @@
 /** One process dies and the others continue: every record that is acknowledged meanwhile is committed exactly once. */
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -13,6 +14,12 @@ import { until } from '../support/until.ts'
 const run = promisify(execFile)
 const program = resolve(import.meta.dirname, '../../src/main.ts')
 const compileCache = { NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }
+const secrets = {
+  INLET_NODE_TOKEN: 'n'.repeat(32),
+  INLET_OPERATOR_TOKEN: 'o'.repeat(32),
+  AWS_SECRET_ACCESS_KEY: 'a'.repeat(40),
+  PGPASSWORD: 'p'.repeat(20),
+}
 const definition = { columns: [{ name: 'n', type: 'INTEGER', path: '$.n', required: true }] }
 
 type Target = { readonly id: string; readonly bucket: string }
@@ -75,6 +82,12 @@ async function childOf(supervisor: number | undefined, name: string): Promise<nu
   return Number(stdout.trim())
 }
 
+/** Returns the variables that a process was started with. */
+function environmentOf(pid: number): Readonly<Record<string, string>> {
+  const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean)
+  return Object.fromEntries(variables.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]))
+}
+
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -87,10 +100,37 @@ function isAlive(pid: number): boolean {
 describeWith('processes', 'one supervisor', () => {
   let installation: Installation
   beforeAll(async () => {
-    installation = await Installation.create()
+    installation = await Installation.create({ environment: secrets })
+    installation.configure({ INLET_DATABASE_URL: join(installation.directory, 'inlet.db') })
     await installation.start('start')
   })
   afterAll(() => installation[Symbol.asyncDispose]())
+
+  test('each process has only the secrets that it uses, and no signal opens an inspector', async () => {
+    const supervisor = installation.pid('start') ?? 0
+    const preview = { definition, samples: ['{"n":1}'] }
+    expect((await installation.api('POST', '/v1/views/preview', preview)).status).toBe(200)
+    const [control, ingest, delivery] = await Promise.all(
+      ['control', 'ingest', 'delivery'].map((name) => childOf(supervisor, name)),
+    )
+    const { stdout: workers } = await run('pgrep', ['-P', String(control)])
+    const held = (pid = 0) =>
+      Object.keys(environmentOf(pid)).filter((name) => /INLET_.*(KEY|TOKEN|URL)|^AWS|^PG|SECRET/.test(name))
+    expect(held(control).toSorted()).toEqual(
+      ['INLET_BOOTSTRAP_API_KEY', 'INLET_DATABASE_URL', ...Object.keys(secrets)].toSorted(),
+    )
+    expect(held(ingest)).toEqual(['INLET_NODE_TOKEN'])
+    expect(held(delivery).toSorted()).toEqual(['AWS_SECRET_ACCESS_KEY', 'INLET_NODE_TOKEN'])
+    const started = workers.trim().split('\n').map(Number)
+    for (const worker of started) expect(held(worker)).toEqual([])
+    const processes = [supervisor, control, ingest, delivery, ...started]
+    for (const pid of processes) process.kill(pid ?? 0, 'SIGUSR1')
+    // Answers of each process after the signal: it had the time to open the inspector.
+    expect((await installation.api('POST', '/v1/views/preview', preview)).status).toBe(200)
+    expect((await installation.ingest(randomUUID(), '{}')).status).toBeGreaterThan(0)
+    expect(processes.every((pid) => isAlive(pid ?? 0))).toBe(true)
+    expect(installation.log).not.toMatch(/debugger|inspector/i)
+  })
 
   test('ingest does not notice kill -9 of delivery', async () => {
     const target = await newTarget(installation)

@@ -4,7 +4,7 @@ import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import { UserError } from '#lib/user-error.ts'
-import type { ChildName } from './supervise.ts'
+import type { ChildName } from './child-environment.ts'
 
 /**
  * Throws what would make the start of a process fail, before any is started: a start that cannot work must not create anything, and a

@@ -6,9 +6,9 @@ import { paintFor } from '#lib/text-lines.ts'
 import { isSupervised } from '#node/child-messages.ts'
 import { adoptWal, readOrCreateNodeId } from '#node/identity.ts'
 import type { CliContext } from '../context.ts'
+import type { ChildName } from './child-environment.ts'
 import { openLog } from './open-log.ts'
 import { type App, type RunAppOptions, runApp } from './run-app.ts'
-import type { ChildName } from './supervise.ts'
 
 export type NodeFlags = { readonly adopt: boolean }
 

@@ -11,10 +11,9 @@ import { supervisedEnvironment } from '#node/child-messages.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
 import { describeStart, formatBanner, formatFirstKey, ingestUrl } from './banner.ts'
 import { type Bootstrapped, readBootstrapped } from './bootstrapped.ts'
+import { type ChildName, environmentOf } from './child-environment.ts'
 import { logFormatOf } from './open-log.ts'
 import type { App } from './run-app.ts'
-
-export type ChildName = 'control' | 'delivery' | 'ingest'
 
 /** Delivery creates many short-lived strings. A larger young generation would use more memory without being faster. */
 const nodeFlags: Partial<Record<ChildName, readonly string[]>> = { delivery: ['--max-semi-space-size=2'] }
@@ -59,7 +58,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
       environment: {
         ...(name === 'ingest' ? {} : mallocSettings),
         UV_THREADPOOL_SIZE: '8',
-        ...environment,
+        ...environmentOf(name, environment),
         INLET_NODE_TOKEN: nodeToken,
         ...supervisedEnvironment,
       },

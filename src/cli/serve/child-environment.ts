@@ -1,0 +1,80 @@
+/**
+ * The environment of each child of the supervisor.
+ *
+ * Law: a process gets only what it uses. Ingest, which reads what strangers send, has no key of the database, of a bucket or of the operator.
+ */
+import { options } from '#config.ts'
+
+export type ChildName = 'control' | 'delivery' | 'ingest'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const all = ['control', 'delivery', 'ingest'] as const
+const control = ['control'] as const
+const ingest = ['ingest'] as const
+const delivery = ['delivery'] as const
+const node = ['delivery', 'ingest'] as const
+const withBuckets = ['control', 'delivery'] as const
+const withClients = ['control', 'ingest'] as const
+
+/** The processes that read an option. The compiler asks for each new option. */
+const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
+  dataDirectory: all,
+  logLevel: all,
+  logFormat: all,
+  metricsToken: withClients,
+  shutdownSeconds: all,
+  controlListen: all,
+  databaseUrl: control,
+  baseUrl: withClients,
+  baseDomain: control,
+  bootstrapApiKey: control,
+  apiRequestsPerMinute: control,
+  exchangeRequestsPerMinute: control,
+  addressRequestsPerMinute: control,
+  trustProxy: control,
+  awsPrincipalArn: control,
+  region: withClients,
+  controlUrl: node,
+  nodeToken: all,
+  operatorToken: control,
+  advertiseAddresses: ingest,
+  ingestListen: withClients,
+  maxRequestBytes: ingest,
+  maxInFlightBytes: ingest,
+  maxConnections: ingest,
+  requestTimeoutSeconds: withClients,
+  mqttListen: ingest,
+  tlsCertificateFile: ingest,
+  tlsKeyFile: ingest,
+  diskBudgetBytes: ingest,
+  diskReserveBytes: ingest,
+  objectStore: withBuckets,
+  s3Endpoint: withBuckets,
+  stsEndpoint: withBuckets,
+  deliveryParallel: delivery,
+  deliveryMemoryBytes: delivery,
+}
+
+/** Variables of others, by name or by how the name begins, for Node, the C library and the time zone. */
+const common =
+  /^(PATH|HOME|TMPDIR|TZ|LANG|LC_.*|TERM|NO_COLOR|FORCE_COLOR|NODE_.*|UV_.*|MALLOC_.*|GLIBC_.*|LD_.*|SSL_CERT_.*|(HTTPS?|NO)_PROXY)$/i
+
+/** Where libraries look for credentials: the AWS SDK, and the client of Postgres. */
+const credentials: Readonly<Record<ChildName, RegExp | undefined>> = {
+  control: /^(AWS_|PG)/,
+  delivery: /^AWS_/,
+  ingest: undefined,
+}
+
+/** Returns those variables that a child needs. */
+export function environmentOf(child: ChildName, from: Environment): Environment {
+  const read = new Set(Object.entries(options).flatMap(([name, { env }]) => (isReader(child, name) ? [env] : [])))
+  return Object.fromEntries(
+    Object.entries(from).filter(([name]) => read.has(name) || common.test(name) || credentials[child]?.test(name) === true),
+  )
+}
+
+function isReader(child: ChildName, name: string): boolean {
+  return readers[name as keyof typeof options].includes(child)
+}
