@@ -14,7 +14,7 @@ const idleMs = 60_000
 
 type Described = { readonly pid: number; readonly environment: readonly string[] }
 
-function newPool(options: Partial<ConstructorParameters<typeof ProcessPool>[0]> = {}): ProcessPool<Task, unknown> {
+function newPool(options: Partial<ConstructorParameters<typeof ProcessPool>[0]> = {}): ProcessPool<Task, unknown, string> {
   return new ProcessPool({ program: join(programs, 'worker.ts'), idleMs, clock: systemClock, ...options })
 }
 
@@ -72,6 +72,20 @@ test('a task that is aborted is killed', async () => {
 
 test('a process that ends says how', async () => {
   expect(await pool.run('exit', { timeoutMs: 60_000, signal: never })).toEqual({ exited: 'ended with code 3' })
+})
+
+test('every report arrives before the end of its process, and starts a new time limit', async () => {
+  const reports: string[] = []
+  const run = (task: Task, limitMs: number) => {
+    const onReport = (report: string) => {
+      reports.push(report)
+      return limitMs
+    }
+    return pool.run(task, { timeoutMs: 60_000, signal: never, onReport })
+  }
+  expect(await run('report and exit', 60_000)).toEqual({ exited: 'killed by SIGSEGV' })
+  expect(await run('report and be busy', 50)).toEqual({ timedOut: true })
+  expect(reports).toEqual(['first', 'last', 'first', 'last'])
 })
 
 test('a command line replaces the given one', async () => {

@@ -20,10 +20,16 @@ export type ProcessPoolOptions = {
   readonly clock: Clock
 }
 
-export type TaskOptions = {
+export type TaskOptions<Report> = {
+  /** Until the reply, or until the first report. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
+  /** Called with each report of the task. Returns the time limit from then on. */
+  readonly onReport?: (report: Report) => number
 }
+
+/** A message of a process. */
+export type WorkerMessage<Reply, Report> = { readonly reply: Reply } | { readonly report: Report }
 
 export type TaskEnd<Reply> =
   | { readonly reply: Reply }
@@ -39,7 +45,7 @@ type Worker = {
   cancelTimer: () => void
 }
 
-export class ProcessPool<Task, Reply> {
+export class ProcessPool<Task, Reply, Report = never> {
   readonly #options: ProcessPoolOptions
   readonly #idle: Worker[] = []
   readonly #all = new Set<Worker>()
@@ -50,15 +56,21 @@ export class ProcessPool<Task, Reply> {
   }
 
   /** Runs a task in an idle process or a new one. Throws the signal's reason. After a reply, the process is used again. */
-  async run(task: Task, { timeoutMs, signal }: TaskOptions): Promise<TaskEnd<Reply>> {
+  async run(task: Task, { timeoutMs, signal, onReport }: TaskOptions<Report>): Promise<TaskEnd<Reply>> {
     const ended = AbortSignal.any([signal, this.#stopping.signal])
     ended.throwIfAborted()
     const worker = this.#take()
     const { child, exit } = worker
     const { promise, resolve } = Promise.withResolvers<TaskEnd<Reply> | 'aborted'>()
-    const onMessage = (reply: unknown) => resolve({ reply: reply as Reply })
+    const limit = (limitMs: number) => this.#options.clock.setTimer(() => resolve({ timedOut: true }), limitMs)
+    let cancelTimer = limit(timeoutMs)
+    const onMessage = (sent: unknown) => {
+      const message = sent as WorkerMessage<Reply, Report>
+      if ('reply' in message) return resolve(message)
+      cancelTimer()
+      cancelTimer = limit(onReport?.(message.report) ?? timeoutMs)
+    }
     const onAbort = () => resolve('aborted')
-    const cancelTimer = this.#options.clock.setTimer(() => resolve({ timedOut: true }), timeoutMs)
     child.on('message', onMessage)
     ended.addEventListener('abort', onAbort, { once: true })
     void exit.then((exited) => resolve({ exited }))
@@ -112,7 +124,12 @@ export class ProcessPool<Task, Reply> {
       this.#forget(worker)
       resolve(how)
     }
-    child.on('exit', (code, signal) => onEnd(signal === null ? `ended with code ${code}` : `killed by ${signal}`))
+    child.on('exit', (code, signal) => {
+      const how = signal === null ? `ended with code ${code}` : `killed by ${signal}`
+      // The last messages may still be on their way.
+      if (child.connected) child.once('disconnect', () => onEnd(how))
+      else onEnd(how)
+    })
     child.on('error', (error) => {
       // Also reports a failed kill or send, after which the process goes on.
       if (child.pid === undefined) onEnd(`could not start: ${error.message}`)

@@ -1,10 +1,13 @@
 /** A program for a process pool whose tasks behave badly on request. */
 import { serveTasks } from '#lib/serve-tasks.ts'
 
-export type Task = 'describe' | 'busy' | 'exit' | { readonly echo: unknown }
+export type Task = 'describe' | 'busy' | 'exit' | 'report and exit' | 'report and be busy' | { readonly echo: unknown }
 
-async function run(task: Task): Promise<unknown> {
+async function run(task: Task, report: (report: string) => void): Promise<unknown> {
   if (typeof task === 'object') return task.echo
+  if (task === 'report and exit' || task === 'report and be busy') for (const step of ['first', 'last']) report(step)
+  if (task === 'report and exit') process.kill(process.pid, 'SIGSEGV')
+  if (task === 'report and be busy') for (;;);
   if (task === 'exit') process.exit(3)
   if (task === 'busy') for (;;);
   return { pid: process.pid, environment: Object.keys(process.env).filter((name) => !name.startsWith('NODE_CHANNEL')) }
