@@ -113,6 +113,15 @@ export const errorTexts: Readonly<Record<ErrorCode, ErrorText>> = {
       'As the operator, raise the limit: `INLET_API_REQUESTS_PER_MINUTE`, `INLET_EXCHANGE_REQUESTS_PER_MINUTE` or `INLET_ADDRESS_REQUESTS_PER_MINUTE`.',
     ],
   },
+  quota_exceeded: {
+    meaning: 'The account reached one of its quotas: `quota` in the response names it.',
+    remedies: [
+      'See `GET /v1/quotas` for the limits of the account and how much of them is used.',
+      '`endpoints`, `views`, `api_keys`: delete an endpoint, archive a view or revoke a key that is not needed.',
+      '`records_per_second`, `bytes_per_day`: nothing of the request is stored. Send it again after as many seconds as the header `Retry-After` says. A day begins at midnight UTC.',
+      'As the operator, raise the quota with `inlet accounts quota <id>`, or `PATCH /v1/accounts/<id>` with `{"quotas":{…}}`.',
+    ],
+  },
   headers_too_large: {
     meaning: 'The head of the request is too large: it has too many headers, or they are too long.',
     remedies: ['Send fewer and shorter headers: at most 100, with 16 KiB in all.'],

@@ -19,6 +19,7 @@ export const errorTable = {
   expectation_failed: { status: 417, title: 'Expectation Failed', retry: false },
   validation_error: { status: 422, title: 'Unprocessable Content', retry: false },
   too_many_requests: { status: 429, title: 'Too Many Requests', retry: true },
+  quota_exceeded: { status: 429, title: 'Too Many Requests', retry: true },
   headers_too_large: { status: 431, title: 'Request Header Fields Too Large', retry: false },
   internal_error: { status: 500, title: 'Internal Server Error', retry: true },
   unavailable: { status: 503, title: 'Service Unavailable', retry: true },
@@ -41,6 +42,8 @@ export type AppErrorOptions = {
   readonly retryAfterSeconds?: number
   /** Why a process is not ready, one sentence each. */
   readonly reasons?: readonly string[]
+  /** The quota that is exceeded. */
+  readonly quota?: string
 }
 
 export class AppError extends Error {
@@ -49,6 +52,7 @@ export class AppError extends Error {
   readonly errors: readonly FieldError[] | undefined
   readonly retryAfterSeconds: number | undefined
   readonly reasons: readonly string[] | undefined
+  readonly quota: string | undefined
 
   constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
     super(message, { cause: options.cause })
@@ -56,6 +60,7 @@ export class AppError extends Error {
     this.errors = options.errors
     this.retryAfterSeconds = options.retryAfterSeconds
     this.reasons = options.reasons
+    this.quota = options.quota
   }
 }
 
@@ -68,6 +73,7 @@ export type Problem = {
   readonly retry?: true
   readonly errors?: readonly FieldError[]
   readonly reasons?: readonly string[]
+  readonly quota?: string
 }
 
 /** Returns the body of an error response, RFC 7807 §3.1, sent as `application/problem+json`. */
@@ -82,5 +88,6 @@ export function toProblem(error: AppError, baseUrl: string): Problem {
     ...(retry ? { retry: true as const } : {}),
     ...(error.errors === undefined ? {} : { errors: error.errors }),
     ...(error.reasons === undefined ? {} : { reasons: error.reasons }),
+    ...(error.quota === undefined ? {} : { quota: error.quota }),
   }
 }

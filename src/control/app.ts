@@ -39,6 +39,7 @@ import { jobService } from './services/jobs.ts'
 import { keyService } from './services/keys.ts'
 import { nodeService } from './services/nodes.ts'
 import { Previews } from './services/previews.ts'
+import { quotaService } from './services/quotas.ts'
 import { createSettlements } from './services/settlements.ts'
 import { Snapshots } from './services/snapshots.ts'
 import { Suggestions } from './services/suggestions.ts'
@@ -155,6 +156,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       jobs: jobService({ store, clock }),
       jobLeases: new JobLeases({ store, clock, logger }),
       inventory: inventoryService({ store, clock }),
+      quotas: quotaService({ store, clock }),
       nodes: nodeService({ store, feed, clock, logger }),
       snapshots,
     },

@@ -3,7 +3,8 @@
  *
  * Law: the service would accept or return each of them. The contract tests check them against the schemas.
  */
-import { AppError, type ErrorCode, errorTable, type Problem, toProblem } from '#errors.ts'
+import { AppError, type AppErrorOptions, type ErrorCode, errorTable, type Problem, toProblem } from '#errors.ts'
+import { effectiveQuotas } from '#model/quota.ts'
 import type { RouteScope } from './authenticate.ts'
 import { bucketPolicy, trustPolicy } from './services/destination-policies.ts'
 
@@ -158,7 +159,19 @@ const key = {
   revoked_at: null,
 }
 
-const account = { id: ids.account, name: 'acme', status: 'active', weight: 1, created_at: at }
+const { endpoints, views, api_keys, bytes_per_day, records_per_second } = effectiveQuotas({})
+const quotaUse = {
+  account_id: ids.account,
+  weight: 1,
+  quotas: {
+    endpoints: { limit: endpoints, used: 3 },
+    views: { limit: views, used: 2 },
+    api_keys: { limit: api_keys, used: 4 },
+    bytes_per_day: { limit: bytes_per_day, used: 1_254_000_000, resets_at: '2026-11-21T00:00:00.000Z' },
+    records_per_second: { limit: records_per_second, used: 310 },
+  },
+}
+const account = { id: ids.account, name: 'acme', status: 'active', weight: 1, quotas: effectiveQuotas({}), created_at: at }
 const first_key = {
   ...key,
   name: 'first key',
@@ -255,6 +268,8 @@ export const examples: Readonly<Record<string, Example>> = {
   listAccounts: { response: page(account) },
   getAccount: { response: account },
   changeAccount: { request: { status: 'suspended' }, response: { ...account, status: 'suspended' } },
+  getAccountQuotas: { response: quotaUse },
+  getQuotas: { response: quotaUse },
   createKey: {
     request: { name: 'warehouse loader', scopes: ['ingest', 'metrics'] },
     response: { ...key, api_key: 'ing_live_aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY' },
@@ -428,13 +443,18 @@ export function addExamples({ operationId, requestBody, responses }: DescribedOp
 
 /** The examples of errors that `addExamples` refers to. */
 export function problemExamples(baseUrl: string): Readonly<Record<string, { readonly value: Problem }>> {
-  const errors = [{ path: 'limit', message: 'must be a whole number from 1 to 200 (example: 50)' }]
   return Object.fromEntries(
     errorCodes.map((code) => {
-      const error = new AppError(code, details[code] ?? errorTable[code].title, code === 'validation_error' ? { errors } : {})
+      const error = new AppError(code, details[code] ?? errorTable[code].title, problemFields[code] ?? {})
       return [code, { value: toProblem(error, baseUrl) }]
     }),
   )
+}
+
+/** Fields that only one kind of error has. */
+const problemFields: Partial<Record<ErrorCode, AppErrorOptions>> = {
+  validation_error: { errors: [{ path: 'limit', message: 'must be a whole number from 1 to 200 (example: 50)' }] },
+  quota_exceeded: { quota: 'endpoints' },
 }
 
 const details: Partial<Record<ErrorCode, string>> = {
@@ -445,6 +465,8 @@ const details: Partial<Record<ErrorCode, string>> = {
   conflict: 'destination name already exists',
   view_already_attached: 'the view is already attached to this endpoint',
   validation_error: 'limit: must be a whole number from 1 to 200 (example: 50)',
+  quota_exceeded:
+    'the account has 1000 endpoints, and its quota is 1000: delete one that is not needed, or ask the operator of this installation for more',
   too_many_requests: 'too many requests; wait before the next one',
   unavailable: 'the database is not available',
 }
@@ -457,6 +479,7 @@ type Operation = { readonly operationId: string; readonly isChange: boolean }
 const canReturn: Partial<Record<ErrorCode, (operation: Operation) => boolean>> = {
   account_suspended: ({ isChange }) => isChange,
   view_already_attached: ({ operationId }) => operationId === 'attachView',
+  quota_exceeded: ({ operationId }) => ['createEndpoint', 'createKey', 'createView', 'createViewVersion'].includes(operationId),
 }
 
 function codesOf(status: number): readonly ErrorCode[] {

@@ -27,6 +27,7 @@ import { ChangeEndpoint, ChangeMqttConfig, CreateEndpoint, Endpoint, ForcedDelet
 import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
 import { LogOwner, Node, NodeLog, NodeProcess, SegmentTotals } from '#model/node.ts'
 import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
+import { ChangeQuotas, Quotas, QuotaUse } from '#model/quota.ts'
 import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
@@ -60,6 +61,7 @@ const Problem = z.object({
   error: z.enum(errorCodes),
   detail: z.string(),
   retry: z.literal(true).optional().meta({ description: 'the same request may succeed later' }),
+  quota: z.string().optional().meta({ description: 'for quota_exceeded: the name of the quota' }),
   errors: z.array(FieldError).optional().meta({ description: 'for validation_error: every problem found' }),
 })
 
@@ -80,6 +82,7 @@ const components = {
   ChangeDestination,
   ChangeEndpoint,
   ChangeMqttConfig,
+  ChangeQuotas,
   ChangeView,
   Column,
   Commit,
@@ -110,6 +113,8 @@ const components = {
   PreviewRequest,
   PreviewResult,
   Problem,
+  Quotas,
+  QuotaUse,
   Redrive,
   SegmentTotals,
   SuggestedColumn,
@@ -147,7 +152,7 @@ function impliedProblems({ method, config, schema }: Described): Readonly<Record
       ? {}
       : { 413: problem('the body is too large'), 415: problem('the body is not application/json') }),
     ...(validated ? { 422: problem('the request is not valid; `errors` lists every problem') } : {}),
-    429: problem('too many requests; retry after `Retry-After` seconds'),
+    429: problem('too many requests, or a quota is exceeded; retry after `Retry-After` seconds'),
     500: problem('internal error'),
     503: problem('the service is not available; retry after `Retry-After` seconds'),
   }

@@ -29,6 +29,7 @@ import { keyRoutes } from './routes/keys.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { type Downloads, objectRoutes } from './routes/objects.ts'
 import { pageRoutes } from './routes/pages.ts'
+import { quotaRoutes } from './routes/quotas.ts'
 import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
 import { viewRoutes } from './routes/views.ts'
 import type { Accounts } from './services/accounts.ts'
@@ -43,6 +44,7 @@ import type { Jobs } from './services/jobs.ts'
 import type { Keys } from './services/keys.ts'
 import type { Nodes } from './services/nodes.ts'
 import type { Previews } from './services/previews.ts'
+import type { Quotas } from './services/quotas.ts'
 import type { Snapshots } from './services/snapshots.ts'
 import type { Suggestions } from './services/suggestions.ts'
 import type { Tokens } from './services/tokens.ts'
@@ -87,6 +89,7 @@ type Services = {
   readonly jobLeases: JobLeases
   readonly nodes: Nodes
   readonly inventory: Inventory
+  readonly quotas: Quotas
   readonly snapshots: Snapshots
 }
 
@@ -160,10 +163,11 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       await byKey.register(viewRoutes(services))
       await byKey.register(bindingRoutes(services.bindings))
       await byKey.register(jobRoutes(services.jobs))
+      await byKey.register(quotaRoutes(services.quotas))
     })
     await api.register(async (byOperator) => {
       byOperator.addHook('onRequest', byOperator.rateLimit({ max: requestsPerMinute, keyGenerator: () => 'operator' }))
-      await byOperator.register(accountRoutes(services.accounts))
+      await byOperator.register(accountRoutes(services.accounts, services.quotas))
       await byOperator.register(nodeRoutes(services.inventory))
     })
   }

@@ -1,22 +1,12 @@
 import { z } from 'zod'
 import { CreatedApiKey } from './api-key.ts'
 import { Id } from './id.ts'
-import { weightLimits } from './limits.ts'
+import { ChangeQuotas, Quotas, Weight } from './quota.ts'
 import { properName } from './text.ts'
 import { Timestamp } from './timestamp.ts'
 
 export const AccountStatus = z.enum(['active', 'suspended'])
 export type AccountStatus = z.infer<typeof AccountStatus>
-
-const Weight = z
-  .int()
-  .min(weightLimits.min)
-  .max(weightLimits.max)
-  .meta({
-    description:
-      'share of the account where accounts compete for a node: with weight 2 it gets twice as much as one with weight 1',
-    examples: [weightLimits.default],
-  })
 
 /** An account as the operator sees it. */
 export const Account = z.object({
@@ -26,6 +16,7 @@ export const Account = z.object({
     description: 'suspended: its data is refused and its configuration cannot be changed; what it has is kept and can be read',
   }),
   weight: Weight,
+  quotas: Quotas,
   created_at: Timestamp,
 })
 export type Account = z.infer<typeof Account>
@@ -39,6 +30,7 @@ export const ChangeAccount = z.strictObject({
   name: Name.optional(),
   status: AccountStatus.optional(),
   weight: Weight.optional(),
+  quotas: ChangeQuotas.optional(),
 })
 export type ChangeAccount = z.infer<typeof ChangeAccount>
 

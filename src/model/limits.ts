@@ -8,6 +8,15 @@ import { KiB, MiB } from '#lib/bytes.ts'
 /** Share of an account where accounts compete for a node: in proportion to the weights of the others. */
 export const weightLimits = { min: 1, max: 1_000, default: 1 } as const
 
+/** Quotas of an account: what an operator may set, and what applies if they set nothing, which a single user never reaches. */
+export const quotaLimits = {
+  endpoints: { min: 0, max: 1_000_000, default: 1_000 },
+  views: { min: 0, max: 1_000_000, default: 1_000 },
+  api_keys: { min: 0, max: 1_000_000, default: 10_000 },
+  bytes_per_day: { min: 0, max: 1e15, default: 1e14 },
+  records_per_second: { min: 1, max: 1_000_000_000, default: 10_000_000 },
+} as const
+
 export const pageLimits = { min: 1, max: 200, default: 50 } as const
 
 export const segmentLimits = {

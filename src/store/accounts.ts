@@ -2,8 +2,9 @@ import { AppError } from '#errors.ts'
 import type { Account, AccountStatus, ChangeAccount } from '#model/account.ts'
 import { weightLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
+import { effectiveQuotas, mergeQuotas, type OwnQuotas, type Quotas } from '#model/quota.ts'
 import { insertApiKey, type NewStoredApiKey, type StoredApiKey } from './api-keys.ts'
-import { toTime } from './columns.ts'
+import { fromJsonOrNull, toTime } from './columns.ts'
 import { translateErrors } from './database-error.ts'
 import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
@@ -55,9 +56,22 @@ export async function findFirstAccount(db: Db): Promise<Account | undefined> {
 
 /** Throws not_found. */
 export async function getAccount(db: Db, id: string): Promise<Account> {
+  return toAccount(await getRow(db, id))
+}
+
+async function getRow(db: Db, id: string): Promise<Database['accounts']> {
   const row = await db.selectFrom('accounts').selectAll().where('id', '=', id).executeTakeFirst()
   if (row === undefined) throw new AppError('not_found', 'no such account')
-  return toAccount(row)
+  return row
+}
+
+/** Returns the quotas that apply to an account. */
+export function quotasOf(row: Pick<Database['accounts'], 'quotas'>): Quotas {
+  return effectiveQuotas(ownQuotas(row))
+}
+
+function ownQuotas({ quotas }: Pick<Database['accounts'], 'quotas'>): OwnQuotas {
+  return fromJsonOrNull<OwnQuotas>(quotas) ?? {}
 }
 
 /** Returns one page, newest first. */
@@ -85,16 +99,19 @@ export async function listSuspendedAccountIds(db: Db): Promise<readonly string[]
   return rows.map(({ id }) => id)
 }
 
-/** Changes the given fields. Nodes see a new status and weight. Throws not_found, and conflict if the name is taken. */
+/** Changes the given fields. Nodes see a new status, weight and quotas. Throws not_found, and conflict if the name is taken. */
 export async function updateAccount(db: ChangeTx, id: string, change: ChangeAccount): Promise<Account> {
-  const before = await getAccount(db, id)
+  const row = await getRow(db, id)
+  const before = toAccount(row)
   const { name = before.name, status = before.status, weight = before.weight } = change
-  const update = db.updateTable('accounts').set({ name, status, weight }).where('id', '=', id)
+  const quotas = change.quotas === undefined ? row.quotas : JSON.stringify(mergeQuotas(ownQuotas(row), change.quotas))
+  const update = db.updateTable('accounts').set({ name, status, weight, quotas }).where('id', '=', id)
   await translateErrors(update.execute(), { unique: nameTaken })
-  if (status !== before.status || weight !== before.weight) await touchEndpointsOfAccount(db, id)
-  return { ...before, name, status, weight }
+  const isSeenByNodes = status !== before.status || weight !== before.weight || quotas !== row.quotas
+  if (isSeenByNodes) await touchEndpointsOfAccount(db, id)
+  return { ...before, name, status, weight, quotas: quotasOf({ quotas }) }
 }
 
-function toAccount({ id, name, status, weight, created_at }: Database['accounts']): Account {
-  return { id, name, status: status as AccountStatus, weight, created_at: toTime(created_at) }
+function toAccount({ id, name, status, weight, quotas, created_at }: Database['accounts']): Account {
+  return { id, name, status: status as AccountStatus, weight, quotas: quotasOf({ quotas }), created_at: toTime(created_at) }
 }

@@ -16,6 +16,8 @@ export const storeLimits = {
   versionAttemptsMax: 20,
   /** Rows in one INSERT: both databases limit the parameters of a statement. */
   insertRowsMax: 500,
+  /** A rate that a node reported longer ago is over: nodes report only accounts that send. */
+  rateMsMax: 10_000,
 } as const
 
 /** Leases of job units. */

@@ -76,7 +76,7 @@ describe('isolation of accounts', () => {
     // These have no id in their path. The tests below cover them.
     expect(others.toSorted()).toEqual([
       ...['changeAccount', 'createAccount', 'createDestination', 'createEndpoint', 'createKey', 'createView', 'exchangeToken'],
-      ...['getAccount', 'listAccounts'],
+      ...['getAccount', 'getAccountQuotas', 'getQuotas', 'listAccounts'],
       ...[
         'listDestinations',
         'listEndpoints',

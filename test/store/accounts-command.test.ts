@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { hashApiKey } from '#auth/secrets.ts'
 import { readConfig } from '#config.ts'
+import { quotaLimits } from '#model/limits.ts'
 import { apiKeyPattern } from '#model/patterns.ts'
 import { getAccount, listAccounts } from '#store/accounts.ts'
 import { findApiKeyByHash } from '#store/api-keys.ts'
@@ -56,6 +57,27 @@ describeDatabases('inlet accounts', (kind) => {
     expect(await currentEpoch(store.db)).toBe(3)
   })
 
+  test('quota shows the quotas of an account, and changes those that are given', async () => {
+    await using store = await newStore(kind)
+    const id = await anAccount(store)
+    const quota = (...flags: string[]) => inlet(store.url, 'accounts', 'quota', id, ...flags)
+    const changed = await quota('--endpoints', '3', '--records-per-second', '100', '--weight', '2')
+    expect(changed).toMatchObject({ code: 0, out: expect.stringMatching(/^records_per_second +100 +0$/m) })
+    expect(changed.out).toContain('The weight of the account is 2.')
+    expect(await getAccount(store.db, id)).toMatchObject({ weight: 2, quotas: { endpoints: 3, records_per_second: 100 } })
+    expect(await currentEpoch(store.db)).toBe(1)
+
+    expect(await quota()).toEqual(changed)
+    expect(await currentEpoch(store.db)).toBe(1)
+    await quota('--endpoints', 'default', '--weight', 'default')
+    expect(await getAccount(store.db, id)).toMatchObject({
+      weight: 1,
+      quotas: { endpoints: quotaLimits.endpoints.default, records_per_second: 100 },
+    })
+    const wrong = { code: 2, err: expect.stringContaining('--records-per-second') }
+    for (const value of ['0', 'many', '1e3']) expect(await quota('--records-per-second', value)).toMatchObject(wrong)
+  })
+
   test('explains what cannot be done, and changes nothing', async () => {
     await using store = await newStore(kind)
     await anAccount(store)
@@ -95,6 +117,7 @@ describeDatabases('inlet accounts', (kind) => {
 
 test.each([
   ['accounts list'],
+  ['accounts quota 4f8c1f0e-6a53-4c0e-9d3b-0000000000ac --endpoints 3'],
   ['accounts create --name acme'],
   ['keys list'],
   ['keys create --name ci --scope ingest'],

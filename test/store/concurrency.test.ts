@@ -1,12 +1,14 @@
 /** Concurrent callers: exclusive changes happen once, and ordered ones in order. */
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
+import { updateAccount } from '#store/accounts.ts'
 import { listBindings } from '#store/bindings.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { claimValidation, findDestination, insertDestination, removeDestination, updateDestination } from '#store/destinations.ts'
 import { drainEndpoint, getEndpoint, removeDrainingEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
 import { applyChange, type ChangeTx } from '#store/epoch.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { countUse, withinQuota } from '#store/quotas.ts'
 import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import { getViewQuality } from '#store/view-quality.ts'
@@ -40,6 +42,21 @@ const times = <T>(count: number, work: (index: number) => Promise<T>) => Array.f
 const aDraft = (store: TestStore, account: string) => transact(store, (db) => insertView(db, account, aView(), t0))
 
 describeDatabases('concurrent callers', (kind) => {
+  test('create resources of one account: its quota is never exceeded', async () => {
+    await using store = await newStore(kind)
+    const [account, other] = [await anAccount(store), await anAccount(store)]
+    await applyChange(store, (db) => updateAccount(db, account, { quotas: { views: 3 } }))
+    const create = (owner: string) =>
+      transact(store, (db) => withinQuota(db, owner, 'views', () => insertView(db, owner, aView(), t0)))
+    const [results, others] = await Promise.all([
+      outcomes(times(8, () => create(account))),
+      outcomes(times(8, () => create(other))),
+    ])
+    expect(results.filter((result) => result === 'quota_exceeded')).toHaveLength(5)
+    expect(await countUse(store.db, account, 'views')).toBe(3)
+    expect(others.filter((result) => typeof result === 'string')).toEqual([])
+  })
+
   test('publish the same draft: one succeeds', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)

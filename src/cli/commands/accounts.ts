@@ -1,12 +1,17 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
+import type { Limit, QuotaFlags } from '../account-quotas.ts'
 import type { NameFlags } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
 import { parseId } from './id.ts'
 
 const accounts = () => import('../accounts.ts')
+const quotas = () => import('../account-quotas.ts')
 
 const name = { kind: 'parsed', parse: String, brief: 'who the account is for', placeholder: 'NAME' } as const
 const id = { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the account', placeholder: 'ID' }] } as const
+
+/** A quota or the weight: a number, or `default`. */
+const limit = (brief: string) => ({ kind: 'parsed', parse: parseLimit, optional: true, brief, placeholder: 'N' }) as const
 
 export const accountsCommands = buildRouteMap({
   routes: {
@@ -35,9 +40,34 @@ export const accountsCommands = buildRouteMap({
       parameters: { positional: id },
       docs: { brief: 'end the suspension of an account' },
     }),
+    quota: buildCommand<QuotaFlags, [id: string], CliContext>({
+      loader: async () => (await quotas()).setQuotas,
+      parameters: {
+        flags: {
+          endpoints: limit('endpoints that are not deleted'),
+          views: limit('views that are not archived'),
+          apiKeys: limit('API keys that are not revoked'),
+          bytesPerDay: limit('payload bytes that nodes accept in a UTC day'),
+          recordsPerSecond: limit('records that nodes accept in each region'),
+          weight: limit('share of the account where accounts compete for a node'),
+        },
+        positional: id,
+      },
+      docs: {
+        brief: 'show the quotas of an account and their use, and change those that are given',
+        fullDescription:
+          'Shows the quotas of an account and how much of them is used. Changes those that are given first: to a number, or back with `default`. Nodes apply a change within seconds.',
+      },
+    }),
   },
   docs: {
     brief: 'manage accounts',
     fullDescription: 'Manages the accounts of this installation, directly in the database: control does not have to run.',
   },
 })
+
+function parseLimit(text: string): Limit {
+  if (text === 'default') return text
+  if (!/^\d+$/.test(text)) throw new SyntaxError('must be a whole number, or default')
+  return Number(text)
+}

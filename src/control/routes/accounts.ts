@@ -1,8 +1,10 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
+import { QuotaUse } from '#model/quota.ts'
 import { problem } from '../openapi.ts'
 import type { Accounts } from '../services/accounts.ts'
+import type { Quotas } from '../services/quotas.ts'
 import { ById } from './parameters.ts'
 import { resource } from './resource.ts'
 
@@ -10,7 +12,7 @@ const notFound = problem('there is no such account')
 const conflict = problem('another account has this name')
 
 /** The operator's view of the accounts. */
-export function accountRoutes(accounts: Accounts): FastifyPluginCallbackZod {
+export function accountRoutes(accounts: Accounts, quotas: Quotas): FastifyPluginCallbackZod {
   return resource('Accounts', (app) => {
     app.post(
       '/accounts',
@@ -63,13 +65,27 @@ export function accountRoutes(accounts: Accounts): FastifyPluginCallbackZod {
         config: { scope: 'operator' },
         schema: {
           operationId: 'changeAccount',
-          summary: 'Rename, suspend or resume an account',
+          summary: 'Rename, suspend or resume an account, or change its weight and quotas',
           params: ById,
           body: ChangeAccount,
           response: { 200: Account, 404: notFound, 409: conflict },
         },
       },
       (request) => accounts.change(request.params.id, request.body),
+    )
+
+    app.get(
+      '/accounts/:id/quotas',
+      {
+        config: { scope: 'operator' },
+        schema: {
+          operationId: 'getAccountQuotas',
+          summary: 'Get the quotas of an account and how much of them is used',
+          params: ById,
+          response: { 200: QuotaUse, 404: notFound },
+        },
+      },
+      (request) => quotas.get(request.params.id),
     )
   })
 }

@@ -5,6 +5,7 @@ import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import type { ViewMetrics } from '#model/view-metrics.ts'
+import { withinQuota } from '#store/quotas.ts'
 import { type Store, transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import {
@@ -64,9 +65,10 @@ export function viewService({ applyChange, clock, compile, store }: ViewsOptions
 
   return {
     async create(principal: Principal, view: CreateView): Promise<View> {
+      const { account_id } = principal
       const definition = await read(view.definition, view.format)
       const created = { ...view, definition, id: newId(), created_by: actorOf(principal) }
-      return transact(store, (db) => insertView(db, principal.account_id, created, clock.now()))
+      return transact(store, (db) => withinQuota(db, account_id, 'views', () => insertView(db, account_id, created, clock.now())))
     },
 
     list({ account_id }: Principal, { status, name, tag, limit, offset }: ViewsQuery): Promise<Page<ViewWithUsage>> {
@@ -99,9 +101,13 @@ export function viewService({ applyChange, clock, compile, store }: ViewsOptions
       return transact(store, (db) => publishView(db, account_id, id, clock.now()))
     },
 
+    /** A new version of an archived view counts as a view again. */
     createVersion(principal: Principal, id: string, { copy_from_version, description }: CreateViewVersion): Promise<View> {
+      const { account_id } = principal
       const version = { id: newId(), created_by: actorOf(principal), description }
-      return transact(store, (db) => insertVersion(db, principal.account_id, id, version, copy_from_version, clock.now()))
+      return transact(store, (db) =>
+        withinQuota(db, account_id, 'views', () => insertVersion(db, account_id, id, version, copy_from_version, clock.now())),
+      )
     },
 
     archive({ account_id }: Principal, id: string): Promise<View> {

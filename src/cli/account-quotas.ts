@@ -1,0 +1,41 @@
+/** `inlet accounts quota`: shows and changes the quotas of an account, directly in the database, so that it works while control is down. */
+import { ChangeAccount } from '#model/account.ts'
+import { parseFields } from '#model/field-errors.ts'
+import { weightLimits } from '#model/limits.ts'
+import { quotaNames } from '#model/quota.ts'
+import { readQuotaUse } from '#store/account-usage.ts'
+import { updateAccount } from '#store/accounts.ts'
+import { applyChange } from '#store/epoch.ts'
+import { readConsistently } from '#store/store.ts'
+import { type CliContext, UsageError } from './context.ts'
+import { openMigratedStore } from './store.ts'
+import { toTable } from './table.ts'
+
+export type Limit = number | 'default'
+
+export type QuotaFlags = {
+  readonly endpoints?: Limit
+  readonly views?: Limit
+  readonly apiKeys?: Limit
+  readonly bytesPerDay?: Limit
+  readonly recordsPerSecond?: Limit
+  readonly weight?: Limit
+}
+
+export async function setQuotas(this: CliContext, flags: QuotaFlags, id: string): Promise<void> {
+  const change = parseChange(flags)
+  await using store = await openMigratedStore(this)
+  if (Object.values(flags).some((value) => value !== undefined)) await applyChange(store, (db) => updateAccount(db, id, change))
+  const { weight, quotas } = await readConsistently(store, (db) => readQuotaUse(db, id, this.clock.now()))
+  const rows = quotaNames.map((name) => [name, String(quotas[name].limit), String(quotas[name].used)])
+  this.process.stdout.write(`${toTable([['QUOTA', 'LIMIT', 'USED'], ...rows])}\nThe weight of the account is ${weight}.\n`)
+}
+
+function parseChange({ weight, apiKeys, bytesPerDay, recordsPerSecond, ...counted }: QuotaFlags): ChangeAccount {
+  const given = { ...counted, api_keys: apiKeys, bytes_per_day: bytesPerDay, records_per_second: recordsPerSecond }
+  const quotas = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value === 'default' ? null : value]))
+  const { value, errors } = parseFields(ChangeAccount, { quotas, weight: weight === 'default' ? weightLimits.default : weight })
+  if (errors === undefined) return value
+  const flagOf = (path: string) => `--${path.replace('quotas.', '').replaceAll('_', '-')}`
+  throw new UsageError(errors.map(({ path, message }) => `${flagOf(path)}: ${message}`).join('\n'))
+}

@@ -1,0 +1,55 @@
+/**
+ * The quotas of accounts on what exists at the same time.
+ *
+ * Law: one creation of an account at a time is checked, in the transaction that creates. So concurrent ones cannot exceed a quota together.
+ */
+import { AppError } from '#errors.ts'
+import { must } from '#lib/assert.ts'
+import type { CountedQuota } from '#model/quota.ts'
+import { quotasOf } from './accounts.ts'
+import type { Db, Tx } from './store.ts'
+
+const retryAfterSeconds = 60
+
+/** How an owner makes room, and what the quota counts. */
+const remedies: Readonly<Record<CountedQuota, readonly [noun: string, remedy: string]>> = {
+  endpoints: ['endpoints', 'delete one that is not needed'],
+  views: ['views that are not archived', 'archive one that is not needed'],
+  api_keys: ['API keys that are not revoked', 'revoke one that is not needed'],
+}
+
+/** Runs `work`. Throws quota_exceeded if that takes the account above its quota: then the transaction must end. */
+export async function withinQuota<T>(db: Tx, account_id: string, name: CountedQuota, work: () => Promise<T>): Promise<T> {
+  // Changes nothing, but locks the row in both databases.
+  const locked = await db
+    .updateTable('accounts')
+    .set(({ ref }) => ({ weight: ref('weight') }))
+    .where('id', '=', account_id)
+    .returning('quotas')
+    .executeTakeFirst()
+  const limit = quotasOf(must(locked, 'the account'))[name]
+  const before = await countUse(db, account_id, name)
+  const result = await work()
+  const after = await countUse(db, account_id, name)
+  if (after <= before || after <= limit) return result
+  const [noun, remedy] = remedies[name]
+  const message = `the account has ${before} ${noun}, and its quota is ${limit}: ${remedy}, or ask the operator of this installation for more`
+  throw new AppError('quota_exceeded', message, { quota: name, retryAfterSeconds })
+}
+
+export async function countUse(db: Db, account_id: string, name: CountedQuota): Promise<number> {
+  switch (name) {
+    case 'endpoints': {
+      const endpoints = db.selectFrom('endpoints').where('account_id', '=', account_id).where('deleted_at', 'is', null)
+      return (await endpoints.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow()).count
+    }
+    case 'views': {
+      const views = db.selectFrom('views').where('account_id', '=', account_id).where('status', '!=', 'archived')
+      return (await views.select(({ fn }) => fn.count<number>('name').distinct().as('count')).executeTakeFirstOrThrow()).count
+    }
+    case 'api_keys': {
+      const keys = db.selectFrom('api_keys').where('account_id', '=', account_id).where('revoked_at', 'is', null)
+      return (await keys.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow()).count
+    }
+  }
+}
