@@ -3,7 +3,6 @@ import { type Config, httpUrl } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
-import { Semaphore } from '#lib/semaphore.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
@@ -20,6 +19,7 @@ import { KnownCommits } from './adopt/known-commits.ts'
 import { Assignments } from './assignments.ts'
 import { MarkerSeal } from './commit/marker-seal.ts'
 import { markerSink } from './commit/marker-sink.ts'
+import { BuildSlots } from './convert/build-slots.ts'
 import { ConfigurationCheck } from './convert/configuration-check.ts'
 import { CrashLedger, ParkedSegments } from './crash-ledger.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
@@ -84,7 +84,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     logger,
   })
   const crashes = new CrashLedger({ directory: paths.crashLedger, files, clock })
-  const builds = new Semaphore(config.deliveryParallel)
+  const builds = new BuildSlots({ capacity: config.deliveryParallel, clock })
   const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
   const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
   const backoff = new DestinationBackoff({ clock })

@@ -36,37 +36,3 @@ test('an aborted request does not block those behind it', async () => {
   await expect(all).rejects.toThrow('enough')
   await behind
 })
-
-test('lends only idle permits, and requests them back at once', async () => {
-  const semaphore = new Semaphore(2)
-  const one = await semaphore.acquire(1, never)
-  const lent = await semaphore.borrow(never)
-  const next = semaphore.borrow(never)
-  expect(lent.wanted.aborted).toBe(false)
-  const two = semaphore.acquire(1, never)
-  expect(lent.wanted.aborted).toBe(true)
-  lent[Symbol.dispose]()
-  const held = await two
-  expect(await isPending(next)).toBe(true)
-  one[Symbol.dispose]()
-  const again = await next
-  expect(again.wanted.aborted).toBe(false)
-  const all = semaphore.acquire(2, never)
-  expect(again.wanted.aborted).toBe(true)
-  again[Symbol.dispose]()
-  again[Symbol.dispose]()
-  held[Symbol.dispose]()
-  await all
-})
-
-test('a borrower may abort', async () => {
-  const semaphore = new Semaphore(1)
-  const one = await semaphore.acquire(1, never)
-  const abort = new AbortController()
-  const lent = semaphore.borrow(abort.signal)
-  abort.abort(new Error('enough'))
-  await expect(lent).rejects.toThrow('enough')
-  await expect(semaphore.borrow(abort.signal)).rejects.toThrow('enough')
-  one[Symbol.dispose]()
-  await semaphore.acquire(1, never)
-})

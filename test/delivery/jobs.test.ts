@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { BuildSlots } from '#delivery/convert/build-slots.ts'
 import { compressTo, describeFile } from '#delivery/convert/built-file.ts'
 import { JobWorker } from '#delivery/jobs/job-worker.ts'
 import { jobWorkerLimits } from '#delivery/jobs/limits.ts'
@@ -10,7 +11,6 @@ import { must } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
-import { Semaphore } from '#lib/semaphore.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport } from '#model/job-protocol.ts'
@@ -75,8 +75,26 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
   stores.done.length = 0
   const { bytes, sha256 } = await describeFile(packed, never)
   const source = { ...unit.source, artifact: { key, bytes, rows: records, sha256 } }
-  const options = { memoryBytes: 256 * MiB, builds: new Semaphore(1), stores, files: systemFiles, clock: systemClock }
+  const options = {
+    memoryBytes: 256 * MiB,
+    builds: new BuildSlots({ capacity: 1, clock: systemClock }),
+    stores,
+    files: systemFiles,
+    clock: systemClock,
+  }
   return { unit: { ...unit, source }, stores, options: { ...options, scratch: directory } }
+}
+
+/** Takes a slot for live delivery. */
+function takeSlot(builds: BuildSlots) {
+  const { promise: taken, resolve: take } = Promise.withResolvers<void>()
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  const owner = { account: 'live', endpoint: 'live', weight: 1 }
+  const ended = builds.run(owner, { signal: never }, () => {
+    take()
+    return released
+  })
+  return { taken, release, ended }
 }
 
 async function building(): Promise<boolean> {
@@ -92,11 +110,12 @@ describe('a unit', () => {
       ended = made
     })
     await until('the conversion', building)
-    const live = await options.builds.acquire(1, never)
+    const live = takeSlot(options.builds)
+    await live.taken
     expect(ended).toBeUndefined()
     await until('the end of the conversion', async () => !(await building()))
     expect(ended).toBeUndefined()
-    live[Symbol.dispose]()
+    live.release()
     await end
     expect(ended).toMatchObject({ outcome: 'done', view: { processed: 300_000, accepted: 300_000 } })
     expect((await readdir(directory)).filter((name) => name.startsWith('job-'))).toEqual([])
@@ -151,7 +170,7 @@ describe('a unit', () => {
 
   test('throws only when it is aborted, and leaves no files behind', async () => {
     const { unit, options } = await furnished(10)
-    using _slot = await options.builds.acquire(1, never)
+    const live = takeSlot(options.builds)
     const abort = new AbortController()
     const end = runUnit(unit, options, abort.signal)
     await until('the download', async () =>
@@ -159,6 +178,7 @@ describe('a unit', () => {
     )
     abort.abort(new Error('enough'))
     await expect(end).rejects.toThrow('enough')
+    live.release()
     expect((await readdir(directory)).filter((name) => name.startsWith('job-'))).toEqual([])
   })
 })

@@ -6,10 +6,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
-import { Semaphore } from '#lib/semaphore.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Frame } from '#wal/frame.ts'
 import { aBoundView, aDestination, anEndpointTo } from '../../../test/support/delivery-node.ts'
 import { until } from '../../../test/support/until.ts'
@@ -19,6 +19,7 @@ import { DestinationBackoff } from '../destination-backoff.ts'
 import { Endpoints } from '../endpoints.ts'
 import type { OpenSegment, SegmentSource } from '../segments.ts'
 import { ThrottledWarnings } from '../throttled-warnings.ts'
+import { BuildSlots } from './build-slots.ts'
 import { ConfigurationCheck } from './configuration-check.ts'
 import { Converter } from './converter.ts'
 
@@ -36,26 +37,17 @@ beforeEach(async () => {
 })
 afterEach(() => rm(scratch, { recursive: true }))
 
-/** Starts the conversion of a segment of each of `logs` endpoints with a required view that always fails. `onRetry` is called during each retry. */
-async function failing(logs: number, slots: number, onRetry: (builds: Semaphore) => void | Promise<void>) {
-  const endpoint = () => {
-    const views = [aBoundView({ definition: broken, is_required: true })]
-    return anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views })
-  }
-  const listed = Array.from({ length: logs }, endpoint)
+/** Creates a converter of one segment for each of the endpoints. The records of a segment are those that `frames` yields for its log. */
+async function aConverter(listed: readonly SnapshotEndpoint[], slots: number, frames: (log: string) => OpenSegment['frames']) {
   const endpoints = new Endpoints()
-  endpoints.update({ epoch: 1, endpoints: listed })
-  const builds = new Semaphore(slots)
-  const failures = new Map(listed.map(({ id }) => [id, 0]))
+  endpoints.update({ epoch: 1, endpoints: [...listed] })
+  const builds = new BuildSlots({ capacity: slots, clock: systemClock })
   const segments = {
     has: async () => true,
     async open(header): Promise<OpenSegment> {
       return {
         ...{ header, footer: { records: 1, sealedAtMicros: Date.now() * 1000, damagedRecords: 0 }, bytes: 100 },
-        async *frames() {
-          if (failures.get(header.logName) !== 0) await onRetry(builds)
-          yield [frame]
-        },
+        frames: frames(header.logName),
         async *content() {},
         close: async () => undefined,
       }
@@ -71,37 +63,91 @@ async function failing(logs: number, slots: number, onRetry: (builds: Semaphore)
     configuration: new ConfigurationCheck({ isCurrent: async () => true, endpoints, clock, logger }),
     warnings: new ThrottledWarnings({ clock, logger }),
   })
-  const conversions = listed.map(async ({ id: logName }) => {
-    const run: DeliveryRun = {
-      ...{ segment: { logName, incarnation: 'abcdefghij', seq: 0 }, mayBeCommitted: false, turn: Promise.resolve() },
-      signal: stop.signal,
-      report: (_, failingView) => {
-        if (failingView !== undefined) failures.set(logName, (failures.get(logName) ?? 0) + 1)
-      },
-    }
-    await converter.convert(await converter.readFacts(run), run)
-  })
+  const conversions: Promise<unknown>[] = []
   return {
-    failures: () => [...failures.values()],
+    builds,
+    convert(logName: string, report: DeliveryRun['report'] = () => undefined) {
+      const run: DeliveryRun = {
+        ...{ segment: { logName, incarnation: 'abcdefghij', seq: 0 }, mayBeCommitted: false, turn: Promise.resolve() },
+        ...{ signal: stop.signal, report },
+      }
+      const converted = converter.readFacts(run).then((facts) => converter.convert(facts, run))
+      conversions.push(converted)
+      return converted
+    },
     async end() {
       stop.abort(new Error('the process stops'))
-      for (const { reason } of (await Promise.allSettled(conversions)) as PromiseRejectedResult[])
-        expect(reason).toMatchObject({ message: 'the process stops' })
+      for (const ended of await Promise.allSettled(conversions))
+        if (ended.status === 'rejected') expect(ended.reason).toMatchObject({ message: 'the process stops' })
     },
   }
 }
 
-test('a retry of a required view that fails gives its slot to a segment that wants it', async () => {
-  const wanted = Promise.withResolvers<Disposable>()
-  const { failures, end } = await failing(
-    1,
-    1,
-    (builds) => void builds.acquire(1, stop.signal).then(wanted.resolve, wanted.reject),
+/** Starts the conversion of a segment of each of `logs` endpoints with a required view that always fails. `onRetry` is called during each retry. */
+async function failing(logs: number, slots: number, onRetry: (builds: BuildSlots) => void | Promise<void>) {
+  const listed = Array.from({ length: logs }, () => {
+    const views = [aBoundView({ definition: broken, is_required: true })]
+    return anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views })
+  })
+  const failures = new Map(listed.map(({ id }) => [id, 0]))
+  const { builds, convert, end } = await aConverter(
+    listed,
+    slots,
+    (log) =>
+      async function* () {
+        if (failures.get(log) !== 0) await onRetry(builds)
+        yield [frame]
+      },
   )
-  using _permit = await wanted.promise
+  for (const { id } of listed) {
+    const count = (_: unknown, failingView?: unknown) => {
+      if (failingView !== undefined) failures.set(id, (failures.get(id) ?? 0) + 1)
+    }
+    convert(id, count).catch(() => undefined)
+  }
+  return { failures: () => [...failures.values()], end }
+}
+
+test('however long the conversions of one account take, another account gets a slot', async () => {
+  const [hog, victim] = [newId(), newId()]
+  const ofHog = Array.from({ length: 3 }, () => anEndpointTo(aDestination(), { account_id: hog }))
+  const ofVictim = anEndpointTo(aDestination(), { account_id: victim })
+  let running = 0
+  const { convert, end } = await aConverter(
+    [...ofHog, ofVictim],
+    2,
+    (log) =>
+      async function* () {
+        running += 1
+        // Without an end, until the conversion is aborted.
+        while (log !== ofVictim.id) {
+          await setImmediate()
+          yield []
+        }
+        yield [frame]
+      },
+  )
+  for (const { id } of ofHog) convert(id).catch(() => undefined)
+  await until('conversions in all slots', () => running === 2)
+  const built = await convert(ofVictim.id)
+  expect(built.files).toHaveLength(1)
+  await until('a conversion in the slot that is free again', () => running === 4)
+  await end()
+})
+
+test('a retry of a required view that fails gives its slot to a segment that wants it', async () => {
+  const [taken, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const { failures, end } = await failing(1, 1, (builds) => {
+    void builds.run({ account: 'other', endpoint: 'other', weight: 1 }, { signal: stop.signal }, () => {
+      taken.resolve()
+      return released.promise
+    })
+  })
+  await taken.promise
   const before = failures()
   for (let times = 0; times < 20; times += 1) await setImmediate()
   expect(failures()).toEqual(before)
+  released.resolve()
   await end()
 })
 

@@ -1,7 +1,7 @@
 /**
  * Stage 1 of a delivery: builds the files of a segment.
  *
- * Owns: which files an endpoint gets, one conversion's permit and crash record, when to wait before converting, and the proof that a view
+ * Owns: which files an endpoint gets, one conversion's slot and crash record, when to wait before converting, and the proof that a view
  * failed by itself. Does not own: how a file is built (build.ts), how a failure is handled (retry-or-park.ts, view-holds.ts).
  * Law: an attempt that fails leaves no files behind. Records are never dropped silently: if no view applies, they become raw Parquet. A view
  * counts as failed only if the node converts something else right after.
@@ -20,19 +20,21 @@ import type { SegmentRef } from '../segments.ts'
 import { NotConfiguredError } from '../transient-error.ts'
 import { viewsAt } from './bound-views.ts'
 import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './build.ts'
+import type { BuildSlots } from './build-slots.ts'
 import { firstLine } from './build-views.ts'
 import type { ConfigurationCheck } from './configuration-check.ts'
 import { probeConversion } from './conversion-probe.ts'
 import { type RetryOrParkOptions, retryOrPark } from './retry-or-park.ts'
-import { SlotWanted, ViewHolds } from './view-holds.ts'
+import type { SlotOwner, SlotPriority } from './slot-schedule.ts'
+import { ViewHolds } from './view-holds.ts'
 
 export type ConverterOptions = RetryOrParkOptions & {
   readonly nodeId: string
   readonly scratch: string
   /** For one conversion. */
   readonly memoryBytes: number
-  /** Conversions that may run at the same time. */
-  readonly builds: Semaphore
+  /** Where conversions run. */
+  readonly builds: BuildSlots
   readonly crashes: CrashLedger
   readonly backoff: DestinationBackoff
   readonly endpoints: Endpoints
@@ -43,12 +45,15 @@ export type ConverterOptions = RetryOrParkOptions & {
 export class Converter {
   readonly #options: ConverterOptions
   readonly #holds: ViewHolds
+  /** A conversion has one permit, and one that runs alone has all. */
+  readonly #together: Semaphore
   /** Leaves a slot for others, because DuckDB may be slow to give up one. */
   readonly #idleSlots: Semaphore
 
   constructor(options: ConverterOptions) {
     this.#options = options
     this.#holds = new ViewHolds(options)
+    this.#together = new Semaphore(options.builds.capacity)
     this.#idleSlots = new Semaphore(Math.max(1, options.builds.capacity - 1))
   }
 
@@ -83,7 +88,7 @@ export class Converter {
   async convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     return this.#holds.convert(facts.id, run, (priority) =>
       retryOrPark(this.#options, facts.id, run, {
-        attempt: () => (priority === 'low' ? this.#convertInIdleSlot(facts, run) : this.#convert(facts, run)),
+        attempt: () => this.#convert(facts, run, priority),
         proveHealth: () => this.#proveHealth(run),
       }),
     )
@@ -108,26 +113,22 @@ export class Converter {
     }
   }
 
-  async #convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
+  async #convert(facts: SegmentFacts, run: DeliveryRun, priority: SlotPriority): Promise<BuiltArtifacts> {
     const { builds, crashes, configuration } = this.#options
-    await configuration.waitUntilCurrent(run.signal)
-    // A suspect is converted alone, and right after something else, so that another crash is certainly caused by it.
-    const isSuspect = crashes.isSuspect(facts.id)
-    using _permit = await builds.acquire(isSuspect ? builds.capacity : 1, run.signal)
-    if (isSuspect) await this.#probe(run)
-    return await this.#buildProven(facts, run)
+    if (priority === 'normal') await configuration.waitUntilCurrent(run.signal)
+    using _idle = priority === 'low' ? await this.#idleSlots.acquire(1, run.signal) : undefined
+    return await builds.run(this.#ownerOf(run), { priority, signal: run.signal }, async (signal) => {
+      // A suspect is converted alone, and right after something else, so that another crash is certainly caused by it.
+      const isSuspect = crashes.isSuspect(facts.id)
+      using _permit = await this.#together.acquire(isSuspect ? builds.capacity : 1, signal)
+      if (isSuspect) await this.#probe(signal)
+      return await this.#buildProven(facts, { ...run, signal })
+    })
   }
 
-  /** Converts in an idle slot. Throws SlotWanted if another segment wants it. */
-  async #convertInIdleSlot(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
-    using _idle = await this.#idleSlots.acquire(1, run.signal)
-    using slot = await this.#options.builds.borrow(run.signal)
-    try {
-      return await this.#buildProven(facts, { ...run, signal: AbortSignal.any([run.signal, slot.wanted]) })
-    } catch (error) {
-      run.signal.throwIfAborted()
-      throw slot.wanted.aborted ? new SlotWanted('another segment wanted the slot') : error
-    }
+  #ownerOf({ segment: { logName } }: DeliveryRun): SlotOwner {
+    const { account_id = logName, account_weight = 1 } = this.#options.endpoints.find(logName) ?? {}
+    return { account: account_id, endpoint: logName, weight: account_weight }
   }
 
   /** Builds the files. If a view fails, converts something else to prove that the view is the cause. */
@@ -136,7 +137,7 @@ export class Converter {
     try {
       const built = await this.#buildRecorded(facts, run)
       if (built.failed.length === 0) return built
-      await this.#probe(run).catch(async (error: unknown) => {
+      await this.#probe(run.signal).catch(async (error: unknown) => {
         await built.remove()
         throw error
       })
@@ -147,7 +148,7 @@ export class Converter {
       }
       return built
     } catch (error) {
-      if (error instanceof RequiredViewFailed) await this.#probe(run)
+      if (error instanceof RequiredViewFailed) await this.#probe(run.signal)
       throw error
     }
   }
@@ -170,11 +171,10 @@ export class Converter {
   }
 
   async #proveHealth(run: DeliveryRun): Promise<void> {
-    using _permit = await this.#options.builds.acquire(1, run.signal)
-    await this.#probe(run)
+    await this.#options.builds.run(this.#ownerOf(run), run, (signal) => this.#probe(signal))
   }
 
-  #probe({ signal }: DeliveryRun): Promise<void> {
+  #probe(signal: AbortSignal): Promise<void> {
     const { scratch, clock } = this.#options
     return probeConversion({ scratch, clock, signal })
   }

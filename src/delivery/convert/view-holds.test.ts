@@ -8,7 +8,8 @@ import type { DeliveryRun } from '../delivery-run.ts'
 import { Endpoints } from '../endpoints.ts'
 import { deliveryLimits } from '../limits.ts'
 import { RequiredViewFailed } from './build.ts'
-import { type Priority, SlotWanted, ViewHolds } from './view-holds.ts'
+import type { SlotPriority } from './slot-schedule.ts'
+import { ViewHolds } from './view-holds.ts'
 
 const view = { binding_id: 'b', view_id: 'v', name: 'events', version: 3, is_required: true } as BoundView
 
@@ -37,7 +38,7 @@ function furnished() {
   const stop = new AbortController()
   const deliver = (id: string, turn: Promise<unknown> = Promise.resolve()) => {
     const attempts: {
-      readonly priority: Priority
+      readonly priority: SlotPriority
       readonly succeed: (value: string) => void
       readonly fail: (error: Error) => void
     }[] = []
@@ -94,7 +95,7 @@ test('retries back off, with low priority until the views of the endpoint change
   await pass(deliveryLimits.retryDelayMsMin / 2 - 1)
   expect(attempts).toHaveLength(1)
   await pass(deliveryLimits.retryDelayMsMin)
-  await fail(new SlotWanted())
+  await fail()
   // Another endpoint changed.
   configure(view)
   await setImmediate()

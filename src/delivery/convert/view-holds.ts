@@ -15,15 +15,7 @@ import type { DeliveryRun } from '../delivery-run.ts'
 import type { Endpoints } from '../endpoints.ts'
 import { deliveryLimits } from '../limits.ts'
 import { RequiredViewFailed } from './build.ts'
-import { CallerRetries } from './retry-or-park.ts'
-
-/** `low`: in a slot that is idle, and only until another segment wants it. */
-export type Priority = 'normal' | 'low'
-
-/** A conversion of low priority gave its slot to another segment. */
-export class SlotWanted extends CallerRetries {
-  override readonly name = 'SlotWanted'
-}
+import type { SlotPriority } from './slot-schedule.ts'
 
 export type ViewHoldsOptions = { readonly endpoints: Endpoints; readonly clock: Clock; readonly logger: Logger }
 
@@ -37,7 +29,7 @@ export class ViewHolds {
   }
 
   /** Repeats the conversion of a segment until no required view fails on it. Throws what else an attempt throws, or the signal's reason. */
-  async convert<T>(id: string, run: DeliveryRun, attempt: (priority: Priority) => Promise<T>): Promise<T> {
+  async convert<T>(id: string, run: DeliveryRun, attempt: (priority: SlotPriority) => Promise<T>): Promise<T> {
     const { logName } = run.segment
     const { retryDelayMsMin, retryDelayMsMax, heldRestFactor, heldRestMsMax } = deliveryLimits
     const delay = new Backoff({ delayMsMin: retryDelayMsMin, delayMsMax: retryDelayMsMax })
@@ -46,7 +38,7 @@ export class ViewHolds {
     void run.turn.then(() => turn.abort())
     try {
       if (this.#held.has(logName)) await this.#waitUnlessChanged(this.#viewsOf(logName), turn.signal, run)
-      let priority: Priority = 'normal'
+      let priority: SlotPriority = 'normal'
       for (;;) {
         const views = this.#viewsOf(logName)
         const startedAt = clock.monotonic()
@@ -56,8 +48,8 @@ export class ViewHolds {
           return converted
         } catch (error) {
           run.signal.throwIfAborted()
-          if (error instanceof RequiredViewFailed) this.#hold(id, error, run)
-          else if (!(error instanceof SlotWanted)) throw error
+          if (!(error instanceof RequiredViewFailed)) throw error
+          this.#hold(id, error, run)
         }
         // A later segment cannot be committed before its turn, so until then it costs nothing.
         const isFirst = turn.signal.aborted

@@ -3,14 +3,13 @@
  *
  * Owns: the order of the steps, and which failures can be retried. Does not own: the lease, the report, retries (control).
  * Law: the marker is written after every file that it lists. Keys depend on the segment and the view version alone, so a repeated unit
- * overwrites itself. Live delivery never waits for a unit: a unit returns its build permit as soon as live delivery wants it.
+ * overwrites itself. Live delivery never waits for a unit: a unit returns its slot as soon as live delivery wants it.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Files } from '#lib/files.ts'
-import type { Semaphore } from '#lib/semaphore.ts'
 import { objectKey, printArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles, ViewOutcome } from '#model/commit.ts'
 import type { Unit, UnitReport } from '#model/job-protocol.ts'
@@ -19,6 +18,7 @@ import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import type { Bucket } from '../bucket.ts'
 import { putMarker } from '../commit/marker.ts'
+import type { BuildSlots } from '../convert/build-slots.ts'
 import { firstLine } from '../convert/build-views.ts'
 import { type BuiltFile, describeFile } from '../convert/built-file.ts'
 import { isTransient, TransientError } from '../transient-error.ts'
@@ -32,7 +32,7 @@ export type UnitRunOptions = {
   /** For one conversion. */
   readonly memoryBytes: number
   /** Shared with live delivery. */
-  readonly builds: Semaphore
+  readonly builds: BuildSlots
   readonly stores: ObjectStores
   readonly files: Files
   readonly clock: Clock
@@ -86,18 +86,16 @@ async function build(
   { memoryBytes, builds, files, clock }: UnitRunOptions,
   signal: AbortSignal,
 ): Promise<Built> {
-  for (;;) {
-    using slot = await builds.borrow(signal)
+  const owner = { account: unit.account_id, endpoint: unit.commit.endpoint_id, weight: 1 }
+  return builds.run(owner, { priority: 'low', signal }, async (signal) => {
     const made = await mkdtemp(join(directory, 'build-'))
-    const either = AbortSignal.any([signal, slot.wanted])
     try {
-      return await buildUnit({ unit, sourcePath, directory: made, memoryBytes, files, clock, signal: either })
+      return await buildUnit({ unit, sourcePath, directory: made, memoryBytes, files, clock, signal })
     } catch (error) {
-      signal.throwIfAborted()
-      if (!slot.wanted.aborted) throw error
       await rm(made, { recursive: true, force: true })
+      throw error
     }
-  }
+  })
 }
 
 /** Runs the upload and marker stages of live delivery, but without its upload slots, which are reserved for live delivery. */

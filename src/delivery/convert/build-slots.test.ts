@@ -1,0 +1,68 @@
+import { setImmediate } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { systemClock } from '#lib/clock.ts'
+import { BuildSlots } from './build-slots.ts'
+
+const never = new AbortController().signal
+
+/** Starts work that ends when the test says so, or as soon as its slot is wanted. */
+function start(slots: BuildSlots, account: string, use: Partial<Parameters<BuildSlots['run']>[1]> = {}) {
+  const finish = Promise.withResolvers<string>()
+  const starts: AbortSignal[] = []
+  const ended = slots.run({ account, endpoint: account, weight: 1 }, { signal: never, ...use }, (signal) => {
+    starts.push(signal)
+    const aborted = Promise.withResolvers<never>()
+    signal.addEventListener('abort', () => aborted.reject(signal.reason))
+    return Promise.race([finish.promise, aborted.promise])
+  })
+  ended.catch(() => undefined)
+  return { starts, ended, finish }
+}
+
+function slotsOf(capacity: number): BuildSlots {
+  return new BuildSlots({ capacity, clock: systemClock })
+}
+
+test('work of an account that holds more than its share is ended for another account, and repeated', async () => {
+  const slots = slotsOf(2)
+  const [older, younger] = [start(slots, 'a'), start(slots, 'a')]
+  await setImmediate()
+  const other = start(slots, 'b')
+  await setImmediate()
+  expect(older.starts.map(({ aborted }) => aborted)).toEqual([false])
+  expect(younger.starts.map(({ aborted }) => aborted)).toEqual([true])
+  expect(other.starts).toHaveLength(1)
+  other.finish.resolve('built')
+  expect(await other.ended).toBe('built')
+  await setImmediate()
+  expect(younger.starts.map(({ aborted }) => aborted)).toEqual([true, false])
+  younger.finish.resolve('built at last')
+  expect(await younger.ended).toBe('built at last')
+})
+
+test('work of low priority gives its slot to other work, and is repeated', async () => {
+  const slots = slotsOf(1)
+  const low = start(slots, 'a', { priority: 'low' })
+  await setImmediate()
+  const normal = start(slots, 'a')
+  await setImmediate()
+  expect([low.starts.length, normal.starts.length]).toEqual([1, 1])
+  normal.finish.reject(new Error('the work fails'))
+  await expect(normal.ended).rejects.toThrow('the work fails')
+  await setImmediate()
+  expect(low.starts).toHaveLength(2)
+})
+
+test('an abort ends waiting and work', async () => {
+  const slots = slotsOf(1)
+  const abort = new AbortController()
+  const running = start(slots, 'a', { signal: abort.signal })
+  const waiting = start(slots, 'b', { signal: abort.signal })
+  const next = start(slots, 'b')
+  abort.abort(new Error('enough'))
+  await expect(running.ended).rejects.toThrow('enough')
+  await expect(waiting.ended).rejects.toThrow('enough')
+  await expect(start(slots, 'c', { signal: abort.signal }).ended).rejects.toThrow('enough')
+  await setImmediate()
+  expect([waiting.starts.length, next.starts.length]).toEqual([0, 1])
+})

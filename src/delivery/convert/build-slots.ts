@@ -1,0 +1,64 @@
+/**
+ * The slots in which segments are converted, shared fairly.
+ *
+ * Owns: waiting for a slot, ending work whose slot another one gets, and repeating it. Does not own: the decisions (slot-schedule.ts).
+ * Law: a slot is free only after its work has ended.
+ */
+import type { Clock } from '#lib/clock.ts'
+import { type SlotDecisions, type SlotOwner, type SlotPriority, SlotSchedule, type SlotTask } from './slot-schedule.ts'
+
+type BuildSlotsOptions = { readonly capacity: number; readonly clock: Clock }
+
+type Request = SlotTask & { readonly start: () => void; readonly preempted: AbortController }
+
+type SlotUse = { readonly priority?: SlotPriority; readonly signal: AbortSignal }
+
+export class BuildSlots {
+  readonly capacity: number
+  readonly #schedule: SlotSchedule<Request>
+  readonly #clock: Clock
+  #requests = 0
+
+  constructor({ capacity, clock }: BuildSlotsOptions) {
+    this.capacity = capacity
+    this.#schedule = new SlotSchedule(capacity)
+    this.#clock = clock
+  }
+
+  /**
+   * Runs work in a slot. The signal of the work aborts if another one gets the slot: the work is then repeated from its start, in the next slot.
+   * Throws what the work throws, or the signal's reason.
+   */
+  async run<T>(
+    owner: SlotOwner,
+    { priority = 'normal', signal }: SlotUse,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const order = this.#requests++
+    for (;;) {
+      const { promise: started, resolve: start, reject } = Promise.withResolvers<void>()
+      const request: Request = { ...owner, priority, order, start, preempted: new AbortController() }
+      const abort = () => reject(signal.reason)
+      signal.throwIfAborted()
+      signal.addEventListener('abort', abort, { once: true })
+      try {
+        this.#apply(this.#schedule.request(request, this.#clock.monotonic()))
+        await started
+        const ended = AbortSignal.any([signal, request.preempted.signal])
+        ended.throwIfAborted()
+        return await work(ended)
+      } catch (error) {
+        signal.throwIfAborted()
+        if (!request.preempted.signal.aborted) throw error
+      } finally {
+        signal.removeEventListener('abort', abort)
+        this.#apply(this.#schedule.end(request, this.#clock.monotonic()))
+      }
+    }
+  }
+
+  #apply({ started, preempted }: SlotDecisions<Request>): void {
+    for (const { start } of started) start()
+    for (const request of preempted) request.preempted.abort()
+  }
+}

@@ -1,0 +1,221 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { assert } from '#lib/assert.ts'
+import { runs } from '../../../test/support/thorough.ts'
+import { type SlotDecisions, SlotSchedule, type SlotTask } from './slot-schedule.ts'
+
+type Work = SlotTask & {
+  readonly arrivesAt: number
+  readonly takesMs: number
+  /** From the request to return the slot to the end of the work. */
+  readonly endsMs: number
+}
+
+/** Runs work on a schedule in simulated time. Work that was preempted starts again. */
+class Simulation {
+  readonly #schedule: SlotSchedule<Work>
+  readonly #events: { readonly at: number; readonly run: () => void }[] = []
+  readonly running = new Map<Work, { readonly startedAt: number; isPreempted: boolean }>()
+  readonly waiting = new Set<Work>()
+  /** Slot time by account, including work that had to be repeated. */
+  readonly used = new Map<string, number>()
+  justPreempted: readonly Work[] = []
+  finished = 0
+  now = 0
+
+  constructor(capacity: number) {
+    this.#schedule = new SlotSchedule(capacity)
+  }
+
+  add(work: Work): void {
+    this.#at(work.arrivesAt, () => this.#request(work))
+  }
+
+  /** Checks after each event, and at most until a time. */
+  run(check: () => void, untilMs = Number.POSITIVE_INFINITY): void {
+    for (;;) {
+      const next = this.#events.shift()
+      if (next === undefined || next.at > untilMs) return
+      this.now = next.at
+      this.justPreempted = []
+      next.run()
+      check()
+    }
+  }
+
+  #at(at: number, run: () => void): void {
+    const index = this.#events.findIndex((event) => event.at > at)
+    this.#events.splice(index < 0 ? this.#events.length : index, 0, { at, run })
+  }
+
+  #request(work: Work): void {
+    this.waiting.add(work)
+    this.#apply(this.#schedule.request(work, this.now))
+  }
+
+  #end(work: Work, run: object): void {
+    const current = this.running.get(work)
+    if (current !== run) return
+    this.running.delete(work)
+    this.used.set(work.account, (this.used.get(work.account) ?? 0) + this.now - current.startedAt)
+    this.#apply(this.#schedule.end(work, this.now))
+    if (current.isPreempted) this.#request(work)
+    else this.finished += 1
+  }
+
+  #apply({ started, preempted }: SlotDecisions<Work>): void {
+    for (const work of started) {
+      expect(this.waiting.delete(work)).toBe(true)
+      const run = { startedAt: this.now, isPreempted: false }
+      this.running.set(work, run)
+      this.#at(this.now + work.takesMs, () => this.#end(work, run))
+    }
+    this.justPreempted = preempted
+    for (const work of preempted) {
+      const run = this.running.get(work)
+      assert(run !== undefined && !run.isPreempted, 'only running work is preempted, and only once')
+      run.isPreempted = true
+      this.#at(this.now + work.endsMs, () => this.#end(work, run))
+    }
+  }
+}
+
+const endsMsMax = 50
+const anyWork = fc.record({
+  account: fc.constantFrom('a', 'b', 'c', 'd'),
+  endpoint: fc.constantFrom('1', '2', '3'),
+  priority: fc.constantFrom('normal' as const, 'normal' as const, 'low' as const),
+  arrivesAt: fc.nat(10_000),
+  takesMs: fc.nat(2_000),
+  endsMs: fc.nat(endsMsMax),
+})
+
+function aSimulation(capacity: number, works: readonly Omit<Work, 'order' | 'weight'>[], weights: readonly number[] = [1]) {
+  const simulation = new Simulation(capacity)
+  const weightOf = (account: string) => weights[(account.codePointAt(0) ?? 0) % weights.length] ?? 1
+  for (const [order, work] of works.entries()) simulation.add({ ...work, order, weight: weightOf(work.account) })
+  return simulation
+}
+
+const anyLoad = { works: fc.array(anyWork, { minLength: 1, maxLength: 60 }), capacity: fc.integer({ min: 1, max: 5 }) }
+const numRuns = runs(150, 3_000)
+
+describe('whatever work arrives', () => {
+  test('every slot is used while work waits, no more than there are, and everything is finished', () => {
+    const weights = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 4 })
+    fc.assert(
+      fc.property(anyLoad.works, anyLoad.capacity, weights, (works, capacity, ofAccounts) => {
+        const simulation = aSimulation(capacity, works, ofAccounts)
+        simulation.run(() => {
+          const { running, waiting } = simulation
+          expect(running.size).toBeLessThanOrEqual(capacity)
+          if (waiting.size > 0) expect(running.size).toBe(capacity)
+        })
+        expect(simulation.finished).toBe(works.length)
+      }),
+      { numRuns },
+    )
+  })
+
+  test('work of low priority makes room for other work at once, and keeps no slot that is wanted', () => {
+    fc.assert(
+      fc.property(anyLoad.works, anyLoad.capacity, (works, capacity) => {
+        const simulation = aSimulation(capacity, works)
+        simulation.run(() => {
+          const low = [...simulation.running].filter(([{ priority }, { isPreempted }]) => priority === 'low' && !isPreempted)
+          const wanted = [...simulation.waiting].filter(({ priority }) => priority === 'normal').length
+          const returning = [...simulation.running.values()].filter(({ isPreempted }) => isPreempted).length
+          if (low.length > 0) expect(wanted).toBeLessThanOrEqual(returning)
+        })
+      }),
+      { numRuns },
+    )
+  })
+
+  test.each(['account', 'endpoint'] as const)('no %s waits for long while another one holds more than its share', (level) => {
+    const onLevel = ({ account, endpoint }: Work) => (level === 'account' ? account : endpoint)
+    fc.assert(
+      fc.property(anyLoad.works, anyLoad.capacity, (anyWorks, capacity) => {
+        const works = anyWorks.map((work) => ({ ...work, priority: 'normal' as const }))
+        const simulation = aSimulation(capacity, level === 'account' ? works : works.map((work) => ({ ...work, account: 'a' })))
+        let unfairSince = Number.POSITIVE_INFINITY
+        let lastUnfair = false
+        simulation.run(() => {
+          // The slots were divided like this until now.
+          if (lastUnfair) expect(simulation.now - unfairSince).toBeLessThanOrEqual(endsMsMax)
+          const { running, waiting } = simulation
+          const holders = Map.groupBy(running.keys(), onLevel)
+          const waiters = new Set([...waiting].map(onLevel))
+          const share = capacity / new Set([...holders.keys(), ...waiters]).size
+          const heldMost = Math.max(0, ...holders.values().map((held) => held.length))
+          const heldLeast = Math.min(...[...waiters].map((key) => holders.get(key)?.length ?? 0))
+          const isUnfair = heldMost > Math.max(1, Math.ceil(share)) && heldLeast < Math.max(1, Math.floor(share))
+          if (!isUnfair) unfairSince = Number.POSITIVE_INFINITY
+          else if (!lastUnfair) unfairSince = simulation.now
+          lastUnfair = isUnfair
+        })
+      }),
+      { numRuns },
+    )
+  })
+
+  test('an account keeps one slot, so that it progresses', () => {
+    fc.assert(
+      fc.property(anyLoad.works, anyLoad.capacity, (works, capacity) => {
+        const simulation = aSimulation(capacity, works)
+        simulation.run(() => {
+          for (const { account, priority } of simulation.justPreempted) {
+            const kept = [...simulation.running].filter(([work, { isPreempted }]) => work.account === account && !isPreempted)
+            if (priority === 'normal') expect(kept.map(([work]) => work.priority)).toContain('normal')
+          }
+        })
+      }),
+      { numRuns },
+    )
+  })
+})
+
+describe('over a long time', () => {
+  /** Adds work of a second each, enough for every slot from a time on. */
+  function keepBusy(
+    simulation: Simulation,
+    account: string,
+    weight: number,
+    fromMs: number,
+    untilMs: number,
+    slots: number,
+  ): void {
+    for (let at = fromMs; at < untilMs; at += 1_000) {
+      for (let slot = 0; slot < slots; slot += 1) {
+        const work = { account, endpoint: '1', priority: 'normal' as const, weight, order: at, takesMs: 1_000, endsMs: 0 }
+        simulation.add({ ...work, arrivesAt: at })
+      }
+    }
+  }
+
+  test('slot time is divided by weight', () => {
+    const simulation = new Simulation(2)
+    for (const [account, weight] of [
+      ['a', 1],
+      ['b', 2],
+      ['c', 7],
+    ] as const)
+      keepBusy(simulation, account, weight, 0, 600_000, 2)
+    simulation.run(() => undefined, 600_000)
+    const used = ['a', 'b', 'c'].map((account) => (simulation.used.get(account) ?? 0) / 1_200_000)
+    for (const [index, share] of [0.1, 0.2, 0.7].entries()) expect(used[index]).toBeCloseTo(share, 1)
+  })
+
+  test('an account may use every slot while nobody else wants one, and does not wait for long afterwards', () => {
+    const simulation = new Simulation(2)
+    keepBusy(simulation, 'a', 1, 0, 1_200_000, 2)
+    for (const account of ['b', 'c', 'd']) keepBusy(simulation, account, 1, 600_000, 1_200_000, 2)
+    let hadSlotAt = 0
+    simulation.run(() => {
+      if (simulation.now < 600_000) return
+      if ([...simulation.running.keys()].some(({ account }) => account === 'a')) hadSlotAt = simulation.now
+      expect(simulation.now - hadSlotAt).toBeLessThan(90_000)
+    }, 1_200_000)
+    expect(simulation.used.get('a')).toBeGreaterThan(1_200_000 + 120_000)
+  })
+})

@@ -1,0 +1,186 @@
+/**
+ * Schedules work on a fixed number of slots, fairly between accounts and between the endpoints of an account. It reads no clock and starts
+ * nothing: the same calls give the same decisions.
+ *
+ * Owns: who starts, who waits, and who has to return its slot. Does not own: the work (build-slots.ts).
+ * Law: no slot is free while a task waits. If an account waits while another one holds more than its share, the youngest task of the other
+ * has to return its slot, but never its last one. The same holds inside an account. Work of low priority gets only slots that nobody else wants.
+ */
+import { assert } from '#lib/assert.ts'
+import { findImbalance, nextShare, SlotShare } from './slot-shares.ts'
+
+export type SlotOwner = { readonly account: string; readonly endpoint: string; readonly weight: number }
+
+/** `low`: only in slots that nobody else wants. */
+export type SlotPriority = 'normal' | 'low'
+
+export type SlotTask = SlotOwner & {
+  readonly priority: SlotPriority
+  /** Tasks of one endpoint start in this order. */
+  readonly order: number
+}
+
+export type SlotDecisions<Task> = {
+  readonly started: readonly Task[]
+  /** Must return their slots: end their work, and call `end`. */
+  readonly preempted: readonly Task[]
+}
+
+class EndpointShare<Task> extends SlotShare {
+  /** By order. */
+  readonly tasks: Task[] = []
+}
+
+class AccountShare<Task> extends SlotShare {
+  readonly endpoints = new Map<string, EndpointShare<Task>>()
+}
+
+type Accounts<Task> = Map<string, AccountShare<Task>>
+
+export class SlotSchedule<Task extends SlotTask> {
+  readonly #capacity: number
+  readonly #normal: Accounts<Task> = new Map()
+  readonly #low: Accounts<Task> = new Map()
+  /** In the order of their starts. Includes the preempted ones, whose work has not ended. */
+  readonly #running: Task[] = []
+  readonly #preempted = new Set<Task>()
+  /** Each gets the next slot, because another task was preempted for it. */
+  readonly #promised: Task[] = []
+
+  constructor(capacity: number) {
+    assert(capacity > 0, 'a schedule needs at least one slot')
+    this.#capacity = capacity
+  }
+
+  /** Adds a task that wants a slot. */
+  request(task: Task, now: number): SlotDecisions<Task> {
+    const [account, endpoint] = this.#sharesOf(task)
+    account.weight = task.weight
+    const at = endpoint.tasks.findIndex(({ order }) => order > task.order)
+    endpoint.tasks.splice(at < 0 ? endpoint.tasks.length : at, 0, task)
+    account.waiting += 1
+    endpoint.waiting += 1
+    return this.#decide(now)
+  }
+
+  /** The work of a task ended, or it no longer wants a slot. */
+  end(task: Task, now: number): SlotDecisions<Task> {
+    const shares = this.#sharesOf(task)
+    if (remove(this.#running, task)) {
+      const wasPreempted = this.#preempted.delete(task)
+      for (const share of shares) {
+        share.occupy(-1, now)
+        if (!wasPreempted) share.held -= 1
+      }
+    } else {
+      const wasPromised = remove(this.#promised, task)
+      if (!wasPromised) remove(shares[1].tasks, task)
+      for (const share of shares) share[wasPromised ? 'held' : 'waiting'] -= 1
+    }
+    const decisions = this.#decide(now)
+    this.#forget(now)
+    return decisions
+  }
+
+  #decide(now: number): SlotDecisions<Task> {
+    const started: Task[] = []
+    const preempted: Task[] = []
+    const start = (task: Task): void => {
+      for (const share of this.#sharesOf(task)) share.occupy(1, now)
+      this.#running.push(task)
+      started.push(task)
+    }
+    const preempt = (victim: Task, forTask: Task): void => {
+      for (const share of this.#sharesOf(victim)) share.held -= 1
+      this.#preempted.add(victim)
+      preempted.push(victim)
+      this.#promised.push(forTask)
+    }
+    const isFree = (): boolean => this.#running.length < this.#capacity
+    for (let task = this.#promised[0]; task !== undefined && isFree(); task = this.#promised[0]) {
+      this.#promised.shift()
+      start(task)
+    }
+    for (;;) {
+      const account = nextShare(this.#normal.values(), now)
+      if (account === undefined) break
+      const lent = isFree() ? undefined : this.#youngest(({ priority }) => priority === 'low')
+      if (isFree()) start(this.#take(account, now))
+      else if (lent !== undefined) preempt(lent, this.#take(account, now))
+      else if (!this.#balance(now, preempt)) break
+    }
+    while (isFree()) {
+      const account = nextShare(this.#low.values(), now)
+      if (account === undefined) break
+      start(this.#take(account, now))
+    }
+    return { started, preempted }
+  }
+
+  /** Moves one slot from an account to another, or inside an account. Returns whether there was a reason to. */
+  #balance(now: number, preempt: (victim: Task, forTask: Task) => void): boolean {
+    const between = findImbalance(this.#normal.values())
+    if (between !== undefined) {
+      const victim = this.#youngest((task) => this.#sharesOf(task)[0] === between.from)
+      if (victim !== undefined) preempt(victim, this.#take(between.to, now))
+      return victim !== undefined
+    }
+    for (const account of this.#normal.values()) {
+      const inside = findImbalance(account.endpoints.values())
+      if (inside === undefined) continue
+      const victim = this.#youngest((task) => this.#sharesOf(task)[1] === inside.from)
+      if (victim === undefined) continue
+      preempt(victim, this.#takeFrom(account, inside.to))
+      return true
+    }
+    return false
+  }
+
+  #youngest(isMeant: (task: Task) => boolean): Task | undefined {
+    return this.#running.findLast((task) => !this.#preempted.has(task) && isMeant(task))
+  }
+
+  #take(account: AccountShare<Task>, now: number): Task {
+    const endpoint = nextShare(account.endpoints.values(), now)
+    assert(endpoint !== undefined, 'an account waits for one of its endpoints')
+    return this.#takeFrom(account, endpoint)
+  }
+
+  #takeFrom(account: AccountShare<Task>, endpoint: EndpointShare<Task>): Task {
+    const task = endpoint.tasks.shift()
+    assert(task !== undefined, 'an endpoint waits for one of its tasks')
+    for (const share of [account, endpoint]) {
+      share.waiting -= 1
+      share.held += 1
+    }
+    return task
+  }
+
+  #sharesOf(task: Task): readonly [AccountShare<Task>, EndpointShare<Task>] {
+    const accounts = task.priority === 'normal' ? this.#normal : this.#low
+    const account = accounts.get(task.account) ?? new AccountShare<Task>(task.weight)
+    accounts.set(task.account, account)
+    const endpoint = account.endpoints.get(task.endpoint) ?? new EndpointShare<Task>(1)
+    account.endpoints.set(task.endpoint, endpoint)
+    return [account, endpoint]
+  }
+
+  /** Drops those that have used nothing lately. */
+  #forget(now: number): void {
+    for (const accounts of [this.#normal, this.#low]) {
+      for (const [key, account] of accounts) {
+        for (const [endpointKey, endpoint] of account.endpoints) {
+          if (endpoint.canBeForgotten(now)) account.endpoints.delete(endpointKey)
+        }
+        if (account.canBeForgotten(now)) accounts.delete(key)
+      }
+    }
+  }
+}
+
+function remove<Item>(items: Item[], item: Item): boolean {
+  const at = items.indexOf(item)
+  if (at < 0) return false
+  items.splice(at, 1)
+  return true
+}
