@@ -31,6 +31,9 @@ const columns = ['rss', 'pss', 'program', 'files', 'stacks', 'anonymous'] as con
 /** Processes of Inlet. `npm start` also runs npm and a shell. */
 const ours = new Set(['supervisor', 'control', 'delivery', 'ingest'])
 
+/** Inlet itself never opens an inspector. */
+const openInspectorOnSignal = `process.on('SIGUSR2', () => process.getBuiltinModule('node:inspector').open(0))`
+
 await inScratch(async (directory) => {
   const bin = join(directory, 'bin')
   mkdirSync(bin)
@@ -38,17 +41,17 @@ await inScratch(async (directory) => {
   copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
 
   const floor = spawn(node, ['-e', 'setInterval(() => {}, 1e9)'], { stdio: 'ignore' })
-  const [control, ingest] = [await freePort(), await freePort()]
+  const [control, nodeApi, ingest] = [await freePort(), await freePort(), await freePort()]
   const npm = spawn('npm', ['start', '--silent'], {
     cwd: join(import.meta.dirname, '..'),
     stdio: ['ignore', 'ignore', 'pipe'],
     env: {
       PATH: `${bin}${delimiter}${process.env['PATH']}`,
       HOME: directory,
-      // SIGUSR1 then opens the inspector of a process on a free port.
-      NODE_OPTIONS: '--inspect-port=0',
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(openInspectorOnSignal)}`,
       INLET_DATA_DIR: join(directory, 'data'),
       INLET_CONTROL_LISTEN: `127.0.0.1:${control}`,
+      INLET_NODE_API_LISTEN: `127.0.0.1:${nodeApi}`,
       INLET_INGEST_LISTEN: `127.0.0.1:${ingest}`,
       INLET_BOOTSTRAP_API_KEY: apiKey,
       INLET_LOG_LEVEL: 'warn',

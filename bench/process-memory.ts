@@ -78,7 +78,7 @@ export function roleOf(pid: number): string {
  */
 export async function heapOf(pid: number, nextAddress: () => Promise<string>): Promise<Heap> {
   const address = nextAddress()
-  process.kill(pid, 'SIGUSR1')
+  process.kill(pid, 'SIGUSR2')
   const socket = new WebSocket(await address)
   const { promise, resolve, reject } = Promise.withResolvers<Heap>()
   socket.onerror = () => reject(new Error(`the inspector of process ${pid} cannot be reached`))

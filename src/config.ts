@@ -63,6 +63,12 @@ export const options = {
   ),
 
   controlListen: option('INLET_CONTROL_LISTEN', '127.0.0.1:8080', address, 'host:port of the management API'),
+  nodeApiListen: option(
+    'INLET_NODE_API_LISTEN',
+    '127.0.0.1:8082',
+    address,
+    'host:port of the API for nodes, which control serves',
+  ),
   databaseUrl: option(
     'INLET_DATABASE_URL',
     '',
@@ -126,7 +132,12 @@ export const options = {
     matching(regionPattern, 'must be a region code of three lowercase letters'),
     'region code of this node',
   ),
-  controlUrl: option('INLET_CONTROL_URL', '', optional(url), 'URL of control, for nodes; empty: the control listen address'),
+  controlUrl: option(
+    'INLET_CONTROL_URL',
+    '',
+    optional(url),
+    'URL of the API for nodes of control; empty: its listen address, for a node on the same machine',
+  ),
   nodeToken: option(
     'INLET_NODE_TOKEN',
     '',
@@ -295,6 +306,11 @@ function buildPaths(data: string) {
     deliveryLock: join(data, 'node', 'delivery.lock'),
     buckets: join(data, 'buckets'),
   } as const
+}
+
+/** Returns where a node reaches control. */
+export function controlUrlOf({ controlUrl, nodeApiListen }: Config): string {
+  return (controlUrl ?? httpUrl(nodeApiListen)).replace(/\/+$/, '')
 }
 
 export function httpUrl({ host, port }: ListenAddress, scheme: 'http' | 'https' = 'http'): string {

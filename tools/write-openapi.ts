@@ -30,6 +30,7 @@ async function describeApi(): Promise<{ readonly json: string; readonly yaml: st
     const config = readConfig({
       INLET_DATA_DIR: directory,
       INLET_CONTROL_LISTEN: '127.0.0.1:0',
+      INLET_NODE_API_LISTEN: '127.0.0.1:0',
       INLET_BASE_URL: 'http://127.0.0.1:8080',
     })
     const logger = createLogger('openapi', 'error')

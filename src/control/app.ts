@@ -19,7 +19,9 @@ import { prepareDatabase } from '#store/prepare.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import { type Db, openStore, type Store } from '#store/store.ts'
 import { compileView } from '#views/compile.ts'
+import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
+import { buildNodeServer } from './node-api/server.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
 import { Accounts } from './services/accounts.ts'
@@ -53,8 +55,8 @@ export type AppHooks = {
   readonly onBootstrap: (made: Bootstrapped) => void
 }
 
-/** `url` is the listen address, with the actual port if the system chose it. */
-export type App = { readonly url: string; stop(signal: AbortSignal): Promise<void> }
+/** The listen addresses, with the actual ports if the system chose them. */
+export type App = { readonly url: string; readonly nodeApiUrl: string; stop(signal: AbortSignal): Promise<void> }
 
 export async function startControl(config: Config, hooks: AppHooks): Promise<App> {
   const database = config.databaseUrl || config.paths.database
@@ -66,12 +68,13 @@ export async function startControl(config: Config, hooks: AppHooks): Promise<App
   try {
     // Before the database is touched: it may belong to another installation.
     await assertCanListen(config.controlListen, 'INLET_CONTROL_LISTEN')
+    await assertCanListen(config.nodeApiListen, 'INLET_NODE_API_LISTEN')
     const applied = await prepareDatabase(store, database)
     if (applied > 0) hooks.logger.info({ applied }, 'database migrated')
     const app = await serveStore(store, config, hooks)
     const held = resources.move()
     return {
-      url: app.url,
+      ...app,
       async stop(signal) {
         await app.stop(signal)
         held.dispose()
@@ -103,21 +106,35 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const tokens = new Tokens({ store, applyChange, feed, clock, logger, issuer: baseUrl })
   const accounts = new Accounts({ store, applyChange, feed, clock, logger })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
-  const snapshots = new Snapshots({ store, feed, readPublicKeys, clock, issuer: baseUrl, baseDomain: config.baseDomain })
   const provisioner = new Provisioner({ store, clock, hosts })
   const previewWorkers = new PreviewWorkers({ clock, logger })
   const metrics = createMetrics('control')
   registerLagMetrics(metrics, { readLags: () => listAllLags(store.db), clock, byEndpoint: config.metricsToken !== null })
   let stopping = false
 
-  const server = await buildServer({
+  const serverOptions = {
     baseUrl,
     logger,
+    requestSeconds: registerRequestSeconds(metrics),
+    requestTimeoutMs: config.requestTimeoutSeconds * 1000,
+  }
+  const commits = commitService({ store, clock })
+  const nodeServer = await buildNodeServer({
+    ...serverOptions,
+    isNodeToken: (token) => secretsEqual(token, nodeToken),
+    services: {
+      nodes: nodeService({ store, feed, clock, logger }),
+      snapshots: new Snapshots({ store, feed, readPublicKeys, clock, issuer: baseUrl, baseDomain: config.baseDomain }),
+      commits,
+      jobLeases: new JobLeases({ store, clock, logger }),
+    },
+  })
+  const server = await buildServer({
+    ...serverOptions,
     metrics,
     metricsToken: config.metricsToken,
     credentials: {
       verifyToken: (token) => tokens.verify(token),
-      isNodeToken: (token) => secretsEqual(token, nodeToken),
       isOperatorToken: (token) => secretsEqual(token, operatorToken),
       isSuspended: (account_id) => accounts.isSuspended(account_id),
     },
@@ -132,7 +149,6 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     requestsPerMinute: config.apiRequestsPerMinute,
     exchangesPerMinute: config.exchangeRequestsPerMinute,
     requestsPerMinutePerAddress: config.addressRequestsPerMinute,
-    requestTimeoutMs: config.requestTimeoutSeconds * 1000,
     trustedProxies: config.trustProxy?.split(',').map((part) => part.trim()) ?? [],
     services: {
       accounts,
@@ -152,13 +168,10 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       previews: new Previews({ runner: previewWorkers }),
       suggestions: new Suggestions({ store, objectStores, runner: previewWorkers, logger }),
       bindings: bindingService({ store, applyChange, clock }),
-      commits: commitService({ store, clock }),
+      commits,
       jobs: jobService({ store, clock }),
-      jobLeases: new JobLeases({ store, clock, logger }),
       inventory: inventoryService({ store, clock }),
       quotas: quotaService({ store, clock }),
-      nodes: nodeService({ store, feed, clock, logger }),
-      snapshots,
     },
   })
 
@@ -172,27 +185,34 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     feed,
   ]
   await startAll(services)
+  const servers = [nodeServer, server]
   let url: string
+  let nodeApiUrl: string
   try {
     const { region, bootstrapApiKey: apiKey } = config
     const hasLocalBucket = opened.local !== undefined
     const made = await bootstrap({ store, applyChange, compile, objectStores, clock, region, hosts, apiKey, hasLocalBucket })
     if (made !== undefined) onBootstrap(made)
-    url = await server.listen({ host: config.controlListen.host, port: config.controlListen.port })
+    nodeApiUrl = await nodeServer.listen({ ...config.nodeApiListen })
+    url = await server.listen({ ...config.controlListen })
   } catch (error) {
+    await nodeServer.close()
     await stopAll(services, AbortSignal.abort())
     throw error
   }
-  logger.info({ url, database: store.dialect }, 'control listening')
+  logger.info({ url, node_api: nodeApiUrl, database: store.dialect }, 'control listening')
 
   return {
     url,
+    nodeApiUrl,
     async stop(signal) {
       stopping = true
-      const closeConnections = () => server.server.closeAllConnections()
+      const closeConnections = () => {
+        for (const { server } of servers) server.closeAllConnections()
+      }
       signal.addEventListener('abort', closeConnections, { once: true })
       if (signal.aborted) closeConnections()
-      const closed = server.close()
+      const closed = Promise.all(servers.map((each) => each.close()))
       await stopAll(services, signal)
       await closed
       opened.close()

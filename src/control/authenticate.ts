@@ -14,11 +14,10 @@ import { referencePrefix } from './reference-page.ts'
 /**
  * - `admin`, `metrics`: an access token of that scope (admin holds every scope of the management API)
  * - `any`: any valid access token
- * - `node`: the node token
  * - `operator`: the operator token
  * - `public`: no credentials
  */
-export type RouteScope = 'admin' | 'metrics' | 'any' | 'node' | 'operator' | 'public'
+export type RouteScope = 'admin' | 'metrics' | 'any' | 'operator' | 'public'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -34,8 +33,6 @@ declare module 'fastify' {
 export type Credentials = {
   /** Throws `unauthorized` for an invalid token. */
   readonly verifyToken: (token: string) => Promise<Principal>
-  /** Compares in constant time. */
-  readonly isNodeToken: (token: string) => boolean
   /** Compares in constant time. */
   readonly isOperatorToken: (token: string) => boolean
   readonly isSuspended: (account_id: string) => boolean
@@ -63,9 +60,6 @@ export function authenticate(app: FastifyInstance, credentials: Credentials): vo
     const scope = request.is404 ? 'public' : (request.routeOptions.config.scope ?? 'admin')
     switch (scope) {
       case 'public':
-        return
-      case 'node':
-        if (!credentials.isNodeToken(bearerToken(request))) throw new AppError('unauthorized', 'the node token is not valid')
         return
       case 'operator':
         return requireOperator(bearerToken(request), credentials)
@@ -102,7 +96,7 @@ async function requireOperator(token: string, { isOperatorToken, verifyToken }: 
 }
 
 /** RFC 6750 §2.1. */
-function bearerToken({ headers }: FastifyRequest): string {
+export function bearerToken({ headers }: FastifyRequest): string {
   const [scheme = '', token = '', ...rest] = (headers.authorization ?? '').split(' ')
   if (scheme.toLowerCase() !== 'bearer' || token === '' || rest.length > 0) {
     throw new AppError('unauthorized', 'send the header Authorization: Bearer <access token>')

@@ -192,8 +192,7 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
     transform: (input) => {
       const { schema, route } = input
       const scope = (route as RouteOptions).config?.scope
-      if (scope === 'node' || schema?.operationId === undefined)
-        return jsonSchemaTransform({ ...input, schema: { ...schema, hide: true } })
+      if (schema?.operationId === undefined) return jsonSchemaTransform({ ...input, schema: { ...schema, hide: true } })
       const described = {
         ...schema,
         response: { ...impliedProblems(route as RouteOptions), ...(schema.response as object) },

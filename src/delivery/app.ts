@@ -1,5 +1,5 @@
 /** The composition of the delivery process. */
-import { type Config, httpUrl } from '#config.ts'
+import { type Config, controlUrlOf } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
@@ -51,7 +51,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const nodeId = await readOrCreateNodeId(paths)
   const lock = lockExclusively(paths.deliveryLock)
   const control = await ControlClient.open({
-    url: config.controlUrl ?? httpUrl(config.controlListen),
+    url: controlUrlOf(config),
     token: config.nodeToken,
     tokenPath: paths.nodeToken,
     timeoutMs: controlTimeoutMs,

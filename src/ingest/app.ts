@@ -1,6 +1,6 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
-import { type Config, httpUrl } from '#config.ts'
+import { type Config, controlUrlOf, httpUrl } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
@@ -47,7 +47,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   await assertCanListen(config.ingestListen, 'INLET_INGEST_LISTEN')
   if (config.mqttListen !== null) await assertCanListen(config.mqttListen, 'INLET_MQTT_LISTEN')
   const control = await ControlClient.open({
-    url: config.controlUrl ?? httpUrl(config.controlListen),
+    url: controlUrlOf(config),
     token: config.nodeToken,
     tokenPath: config.paths.nodeToken,
     timeoutMs: controlTimeoutMs,

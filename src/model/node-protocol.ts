@@ -5,7 +5,7 @@ import { Id } from './id.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
- * The protocol between nodes and control, under `/internal/v1`. Every call carries `Authorization: Bearer <node token>`.
+ * The protocol between nodes and control, under `/internal/v1` of a listener of its own. Every call carries `Authorization: Bearer <node token>`.
  *
  *   POST /internal/v1/register             Register    → 200 Registered
  *   POST /internal/v1/snapshot             SnapshotRequest → 200 sections, one JSON document per line (`snapshot-sections.ts`),

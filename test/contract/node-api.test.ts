@@ -3,7 +3,7 @@ import { newId } from '#model/id.ts'
 import { reportLimits } from '#model/node-protocol.ts'
 import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
-import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
+import { newControl, newRegion, nodeToken, type TestAccount, useControl } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
@@ -25,6 +25,23 @@ async function aDestination(account: TestAccount) {
   })
   return body
 }
+
+describe('the node API', () => {
+  test('is reachable only on its own listener, and nothing else is reachable there', async () => {
+    const authorization = `Bearer ${nodeToken}`
+    for (const [method, path] of [
+      ['POST', 'register'],
+      ['POST', 'jobs/lease'],
+      ['GET', 'committed-seqs'],
+      ['GET', 'other'],
+    ] as const) {
+      const answer = await fetch(`${control().url}/internal/v1/${path}`, { method, headers: { authorization } })
+      expect(answer.status, path).toBe(404)
+    }
+    for (const path of ['/v1/endpoints', '/healthz', '/metrics', '/openapi/openapi.json', '/internal/v1/other'])
+      expect((await fetch(control().app.nodeApiUrl + path, { headers: { authorization } })).status, path).toBe(404)
+  })
+})
 
 describe('the node token', () => {
   test.each([

@@ -39,7 +39,7 @@ beforeEach(async () => {
   config = readConfig({
     INLET_DATA_DIR: await mkdtemp(join(tmpdir(), 'inlet-bindings-')),
     INLET_NODE_TOKEN: nodeToken,
-    INLET_CONTROL_URL: control.url,
+    INLET_CONTROL_URL: control.app.nodeApiUrl,
   })
   const region = newRegion()
   const node = { node_id: await readOrCreateNodeId(config.paths), region, ipv4: [], ipv6: [], ingest_address: 'node:1' }

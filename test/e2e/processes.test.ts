@@ -207,6 +207,7 @@ describeWith('processes', 'one supervisor', () => {
     const [controlListen, ingestListen] = [new URL(installation.apiUrl).host, new URL(installation.ingestUrl).host]
     const anyPorts = {
       INLET_CONTROL_LISTEN: '127.0.0.1:0',
+      INLET_NODE_API_LISTEN: '127.0.0.1:0',
       INLET_INGEST_LISTEN: '127.0.0.1:0',
       ...compileCache,
     }

@@ -72,7 +72,7 @@ describeWith('processes', 'views on two nodes', () => {
     const environment = { INLET_NODE_TOKEN: randomBytes(32).toString('hex') }
     control = await Installation.create({ environment })
     await control.start('start')
-    other = await Installation.create({ environment: { ...environment, INLET_CONTROL_URL: control.apiUrl } })
+    other = await Installation.create({ environment: { ...environment, INLET_CONTROL_URL: control.nodeApiUrl } })
     other.spawn('node')
     await until(
       'the other node to serve',

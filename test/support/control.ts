@@ -61,6 +61,7 @@ export type TestControl = AsyncDisposable & {
   readonly bootstrapped: Bootstrapped | undefined
   /** A second connection to its database, as another process would have. */
   readonly store: Store
+  /** Calls the node API for a path under `/internal`. */
   readonly call: Call
   readonly newAccount: (held?: readonly Scope[]) => Promise<TestAccount>
 }
@@ -80,6 +81,7 @@ export async function newControl({ environment = {}, ...given }: ControlOptions 
     INLET_DATA_DIR: directory,
     INLET_DATABASE_URL: database.url,
     INLET_CONTROL_LISTEN: '127.0.0.1:0',
+    INLET_NODE_API_LISTEN: '127.0.0.1:0',
     INLET_BASE_URL: 'http://inlet.test',
     INLET_NODE_TOKEN: nodeToken,
     INLET_OPERATOR_TOKEN: operatorToken,
@@ -91,7 +93,7 @@ export async function newControl({ environment = {}, ...given }: ControlOptions 
   const logger = createLogger('control', 'silent')
   const app = await startControl(config, { logger, clock, onBootstrap: (made) => (bootstrapped = made) })
   const store = await openStore(database.url)
-  const call = callOf(app.url)
+  const call = callOf(app)
   return {
     ...{ app, url: app.url, clock, directory, bootstrapped, store, call },
     newAccount: (held = scopes) => newAccount(store, clock, call, held),
@@ -123,8 +125,9 @@ export function newRegion(): string {
   return [676, 26, 1].map((place) => String.fromCharCode(97 + (Math.floor(number / place) % 26))).join('')
 }
 
-function callOf(url: string): Call {
+function callOf(app: App): Call {
   return async (method, path, body, headers = {}) => {
+    const url = path.startsWith('/internal/') ? app.nodeApiUrl : app.url
     const response = await fetch(url + path, {
       method,
       headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },

@@ -17,7 +17,7 @@ const prefix = 'in/let'
 const program = join(root, 'src/main.ts')
 
 /** What another process needs to use a running Inlet. */
-export type InstallationAddress = Address & { readonly directory: string }
+export type InstallationAddress = Address & { readonly directory: string; readonly nodeApiUrl: string }
 
 type Options = {
   readonly environment?: Readonly<Record<string, string>>
@@ -25,21 +25,28 @@ type Options = {
 
 export class Installation extends ApiClient implements AsyncDisposable {
   readonly directory: string
+  readonly nodeApiUrl: string
   #environment: Readonly<Record<string, string | undefined>>
   readonly #running = new Map<string, ChildProcess>()
   readonly #log: string[] = []
 
   readonly #isAttached: boolean
 
-  private constructor({ directory, ...address }: InstallationAddress, { environment = {} }: Options, isAttached = false) {
+  private constructor(
+    { directory, nodeApiUrl, ...address }: InstallationAddress,
+    { environment = {} }: Options,
+    isAttached = false,
+  ) {
     super(address)
     this.directory = directory
+    this.nodeApiUrl = nodeApiUrl
     this.#isAttached = isAttached
     this.#environment = {
       PATH: process.env['PATH'],
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       INLET_DATA_DIR: directory,
       INLET_CONTROL_LISTEN: new URL(this.apiUrl).host,
+      INLET_NODE_API_LISTEN: new URL(this.nodeApiUrl).host,
       INLET_INGEST_LISTEN: new URL(this.ingestUrl).host,
       INLET_BOOTSTRAP_API_KEY: this.apiKey,
       INLET_DISK_RESERVE_BYTES: '0B',
@@ -53,8 +60,9 @@ export class Installation extends ApiClient implements AsyncDisposable {
   /** Creates the data directory and picks ports. Starts nothing. */
   static async create(options: Options = {}): Promise<Installation> {
     const directory = await mkdtemp(join(tmpdir(), 'inlet-test-'))
-    const [apiUrl, ingestUrl] = [`http://127.0.0.1:${await freePort()}`, `http://127.0.0.1:${await freePort()}`]
-    return new Installation({ directory, apiUrl, ingestUrl, apiKey: `ing_live_${randomBytes(16).toString('hex')}` }, options)
+    const [apiUrl, nodeApiUrl, ingestUrl] = [await freeUrl(), await freeUrl(), await freeUrl()]
+    const apiKey = `ing_live_${randomBytes(16).toString('hex')}`
+    return new Installation({ directory, apiUrl, nodeApiUrl, ingestUrl, apiKey }, options)
   }
 
   /** Uses the Inlet that another process started with `start`. Waits until it is ready, and never stops it. */
@@ -65,8 +73,8 @@ export class Installation extends ApiClient implements AsyncDisposable {
   }
 
   get address(): InstallationAddress {
-    const { directory, apiUrl, ingestUrl, apiKey } = this
-    return { directory, apiUrl, ingestUrl, apiKey }
+    const { directory, apiUrl, nodeApiUrl, ingestUrl, apiKey } = this
+    return { directory, apiUrl, nodeApiUrl, ingestUrl, apiKey }
   }
 
   /** Changes the environment of processes that start later. */
@@ -245,6 +253,10 @@ export type EndpointSettings = {
   readonly segment_max_age_seconds?: number
   readonly mqtt_config?: object
   readonly segment_bytes?: number
+}
+
+async function freeUrl(): Promise<string> {
+  return `http://127.0.0.1:${await freePort()}`
 }
 
 export async function freePort(): Promise<number> {

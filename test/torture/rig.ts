@@ -61,6 +61,7 @@ export class Rig implements AsyncDisposable {
         process.env['NODE_COMPILE_CACHE'] ?? join(import.meta.dirname, '../../node_modules/.cache/node-compile'),
       INLET_DATA_DIR: this.data,
       INLET_CONTROL_LISTEN: `127.0.0.1:${ports[0]}`,
+      INLET_NODE_API_LISTEN: `127.0.0.1:${ports[2]}`,
       INLET_INGEST_LISTEN: `127.0.0.1:${ports[1]}`,
       INLET_CONTROL_URL: proxy.url,
       INLET_NODE_TOKEN: randomBytes(24).toString('hex'),
@@ -76,8 +77,8 @@ export class Rig implements AsyncDisposable {
   /** Starts everything healthy, with three endpoints. */
   static async start(directory: string, random: Random): Promise<Rig> {
     mkdirSync(join(directory, 'data'), { recursive: true })
-    const ports = [await freePort(), await freePort()]
-    const rig = new Rig(directory, random, ports, await FaultProxy.start(`http://127.0.0.1:${ports[0]}`))
+    const ports = [await freePort(), await freePort(), await freePort()]
+    const rig = new Rig(directory, random, ports, await FaultProxy.start(`http://127.0.0.1:${ports[2]}`))
     try {
       rig.processes.start(processNames)
       await until('the processes to be ready', () => rig.processes.isEverythingReady, startMsMax)

@@ -33,7 +33,7 @@ export type ServerOptions = {
 /** Starts a separate Inlet with free ports, its own API key, and a temporary data directory. */
 export async function startServer({ program, clock, keep, isTerminal }: ServerOptions): Promise<DemoServer> {
   const dataDirectory = await mkdtemp(join(tmpdir(), 'inlet-demo-'))
-  const [control, ingest] = [await freePort(), await freePort()]
+  const [control, nodeApi, ingest] = [await freePort(), await freePort(), await freePort()]
   const { secret } = newApiKey()
   const child = spawn(process.execPath, [disableInspector, program, 'start'], {
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -43,6 +43,7 @@ export async function startServer({ program, clock, keep, isTerminal }: ServerOp
       NO_COLOR: environment['NO_COLOR'],
       INLET_DATA_DIR: dataDirectory,
       INLET_CONTROL_LISTEN: `127.0.0.1:${control}`,
+      INLET_NODE_API_LISTEN: `127.0.0.1:${nodeApi}`,
       INLET_INGEST_LISTEN: `127.0.0.1:${ingest}`,
       INLET_BOOTSTRAP_API_KEY: secret,
       INLET_LOG_LEVEL: 'error',

@@ -5,7 +5,7 @@
  * Law: the assignment is durable before the wait begins, so the command may be stopped at any time.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Config, httpUrl } from '#config.ts'
+import { type Config, controlUrlOf } from '#config.ts'
 import { writeAssignment } from '#delivery/assignments.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -77,7 +77,7 @@ async function readWaiting({ clock }: CliContext, config: Config, log: string): 
 
 async function fetchDestination(config: Config, id: string): Promise<AssignableDestination> {
   const control = await ControlClient.open({
-    url: config.controlUrl ?? httpUrl(config.controlListen),
+    url: controlUrlOf(config),
     token: config.nodeToken,
     tokenPath: config.paths.nodeToken,
     timeoutMs: controlTimeoutMs,

@@ -4,17 +4,22 @@ import { expect, test } from 'vitest'
 import { readConfig } from '#config.ts'
 import { checkStart } from './check-start.ts'
 
-const nowhere = { INLET_DATA_DIR: '/nowhere', INLET_CONTROL_LISTEN: '127.0.0.1:0', INLET_INGEST_LISTEN: '127.0.0.1:0' }
+const nowhere = {
+  INLET_DATA_DIR: '/nowhere',
+  INLET_CONTROL_LISTEN: '127.0.0.1:0',
+  INLET_NODE_API_LISTEN: '127.0.0.1:0',
+  INLET_INGEST_LISTEN: '127.0.0.1:0',
+}
 
 test('every listener of the processes to start needs a free port of its own', async () => {
   await using server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const taken = `127.0.0.1:${(server.address() as AddressInfo).port}`
-  for (const setting of ['INLET_CONTROL_LISTEN', 'INLET_INGEST_LISTEN', 'INLET_MQTT_LISTEN']) {
+  for (const setting of ['INLET_CONTROL_LISTEN', 'INLET_NODE_API_LISTEN', 'INLET_INGEST_LISTEN', 'INLET_MQTT_LISTEN']) {
     const config = readConfig({ ...nowhere, [setting]: taken })
     await expect(checkStart(config, ['control', 'delivery', 'ingest'])).rejects.toMatchObject({ code: 'EADDRINUSE', setting })
     // A node does not listen where control does.
-    if (setting === 'INLET_CONTROL_LISTEN') await checkStart(config, ['delivery', 'ingest'])
+    if (/CONTROL|NODE_API/.test(setting)) await checkStart(config, ['delivery', 'ingest'])
   }
 })
 

@@ -23,9 +23,10 @@ export async function checkStart(config: Config, children: readonly ChildName[])
 }
 
 function listeners(config: Config, children: readonly ChildName[]): readonly (readonly [string, ListenAddress])[] {
-  const { controlListen, ingestListen, mqttListen } = config
+  const { controlListen, nodeApiListen, ingestListen, mqttListen } = config
   return [
     ...(children.includes('control') ? [['INLET_CONTROL_LISTEN', controlListen] as const] : []),
+    ...(children.includes('control') ? [['INLET_NODE_API_LISTEN', nodeApiListen] as const] : []),
     ...(children.includes('ingest') ? [['INLET_INGEST_LISTEN', ingestListen] as const] : []),
     ...(children.includes('ingest') && mqttListen !== null ? [['INLET_MQTT_LISTEN', mqttListen] as const] : []),
   ]

@@ -6,14 +6,13 @@ import type { JobLeases } from '../services/job-leases.ts'
 /** The node API for jobs: `model/job-protocol.ts`. */
 export function nodeJobRoutes(leases: JobLeases): FastifyPluginCallbackZod {
   return (app, _options, done) => {
-    app.post('/jobs/lease', { config: { scope: 'node' }, schema: { body: LeaseRequest, response: { 200: Leases } } }, (request) =>
+    app.post('/jobs/lease', { schema: { body: LeaseRequest, response: { 200: Leases } } }, (request) =>
       leases.lease(request.body),
     )
 
     app.post(
       '/jobs/report',
       {
-        config: { scope: 'node' },
         bodyLimit: controlLimits.commitsBodyBytesMax,
         schema: { body: UnitReports, response: { 200: UnitsReported } },
       },

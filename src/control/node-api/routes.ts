@@ -26,11 +26,11 @@ export type NodeApiOptions = { readonly nodes: Nodes; readonly snapshots: Snapsh
 /** The node API under `/internal/v1`: `model/node-protocol.ts`. */
 export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): FastifyPluginCallbackZod {
   return (app, _options, done) => {
-    app.post('/register', { config: { scope: 'node' }, schema: { body: Register, response: { 200: Registered } } }, (request) =>
+    app.post('/register', { schema: { body: Register, response: { 200: Registered } } }, (request) =>
       nodes.register(request.body),
     )
 
-    app.post('/snapshot', { config: { scope: 'node' }, schema: { body: SnapshotRequest } }, async (request, reply) => {
+    app.post('/snapshot', { schema: { body: SnapshotRequest } }, async (request, reply) => {
       const gone = new AbortController()
       reply.raw.once('close', () => gone.abort())
       const lines = await snapshots.poll(request.body, gone.signal)
@@ -40,22 +40,17 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
       return reply.header('content-type', 'application/x-ndjson').header('content-length', bytes).send(Readable.from(lines))
     })
 
-    app.post(
-      '/snapshot/check',
-      { config: { scope: 'node' }, schema: { body: SnapshotCheck, response: { 200: SnapshotChecked } } },
-      async (request) => ({ is_current: await snapshots.isCurrent(request.body) }),
-    )
+    app.post('/snapshot/check', { schema: { body: SnapshotCheck, response: { 200: SnapshotChecked } } }, async (request) => ({
+      is_current: await snapshots.isCurrent(request.body),
+    }))
 
-    app.get(
-      '/committed-seqs',
-      { config: { scope: 'node' }, schema: { querystring: ByNode, response: { 200: CommittedSeqs } } },
-      (request) => snapshots.committedSeqs(request.query.node_id),
+    app.get('/committed-seqs', { schema: { querystring: ByNode, response: { 200: CommittedSeqs } } }, (request) =>
+      snapshots.committedSeqs(request.query.node_id),
     )
 
     app.post(
       '/heartbeat',
       {
-        config: { scope: 'node' },
         bodyLimit: controlLimits.heartbeatBodyBytesMax,
         schema: { body: Heartbeat, response: { 204: Empty } },
       },
@@ -65,26 +60,21 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
       },
     )
 
-    app.get(
-      '/destinations/:id',
-      { config: { scope: 'node' }, schema: { params: ById, response: { 200: AssignableDestination } } },
-      (request) => nodes.getDestination(request.params.id),
+    app.get('/destinations/:id', { schema: { params: ById, response: { 200: AssignableDestination } } }, (request) =>
+      nodes.getDestination(request.params.id),
     )
 
     app.post(
       '/commits',
       {
-        config: { scope: 'node' },
         bodyLimit: controlLimits.commitsBodyBytesMax,
         schema: { body: CommitBatch, response: { 200: CommitsRecorded } },
       },
       (request) => commits.record(request.body.commits),
     )
 
-    app.post(
-      '/commits/lookup',
-      { config: { scope: 'node' }, schema: { body: CommitLookup, response: { 200: CommitsFound } } },
-      (request) => commits.find(request.body.ids),
+    app.post('/commits/lookup', { schema: { body: CommitLookup, response: { 200: CommitsFound } } }, (request) =>
+      commits.find(request.body.ids),
     )
     done()
   }

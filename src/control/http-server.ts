@@ -1,0 +1,103 @@
+/**
+ * What both HTTP servers of control have in common.
+ *
+ * Owns: rules for every request (limits, timeouts, error format, JSON, durations). Does not own: credentials and routes (server.ts, node-api/server.ts).
+ */
+import { isUtf8 } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
+import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify'
+import { serializerCompiler } from 'fastify-type-provider-zod'
+import { Histogram, type Registry } from 'prom-client'
+import { AppError } from '#errors.ts'
+import { explainJsonError } from '#lib/json.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { controlLimits } from './limits.ts'
+import { handleErrors, respondToClientError, sendProblem, toAppError, validatorCompiler } from './problem.ts'
+
+export type HttpServerOptions = {
+  readonly baseUrl: string
+  readonly logger: Logger
+  readonly requestSeconds: Histogram
+  /** Time for a whole request to arrive. */
+  readonly requestTimeoutMs: number
+  /** Proxies whose X-Forwarded-For is trusted. */
+  readonly trustedProxies?: readonly string[]
+}
+
+/** Creates a server without routes. */
+export function createHttpServer(options: HttpServerOptions): FastifyInstance {
+  const { baseUrl, logger, requestSeconds, requestTimeoutMs, trustedProxies = [] } = options
+  const app = fastify({
+    logger: false,
+    genReqId: () => randomUUID(),
+    bodyLimit: controlLimits.bodyBytesMax,
+    requestTimeout: requestTimeoutMs,
+    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
+    keepAliveTimeout: controlLimits.keepAliveTimeoutMs,
+    http: {
+      headersTimeout: Math.min(controlLimits.headersTimeoutMs, requestTimeoutMs),
+      connectionsCheckingInterval: controlLimits.timeoutCheckMs,
+    },
+    forceCloseConnections: 'idle',
+    // Requests that arrive during a stop are rejected by the hook below, in the usual error format.
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: controlLimits.paramCharsMax },
+    clientErrorHandler: respondToClientError(baseUrl),
+    frameworkErrors: (error, _request, reply) => void sendProblem(reply, toAppError(error), baseUrl),
+  })
+  app.server.maxConnections = controlLimits.connectionsMax
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(serializerCompiler)
+  handleErrors(app, { baseUrl, logger })
+  parseJson(app)
+  let closing = false
+  app.addHook('preClose', async () => {
+    closing = true
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    if (closing) throw new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 })
+  })
+  measureRequests(app, requestSeconds)
+  return app
+}
+
+/** Registers the metric of the requests of both servers. */
+export function registerRequestSeconds(registry: Registry): Histogram {
+  return new Histogram({
+    name: 'inlet_control_request_seconds',
+    help: 'duration of requests, by route',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.005, 0.02, 0.1, 0.5, 2, 10, 30],
+    registers: [registry],
+  })
+}
+
+function measureRequests(app: FastifyInstance, seconds: Histogram): void {
+  app.addHook('onResponse', async (request, reply) => {
+    const labels = { method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode }
+    seconds.observe(labels, reply.elapsedTime / 1000)
+  })
+}
+
+/**
+ * Reads only JSON. An empty body counts as no body, whatever the content type. `__proto__` is a field like any other: the strict
+ * schemas reject it as unknown.
+ */
+function parseJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => {
+    if (body.length === 0) return undefined
+    if (!isUtf8(body)) throw malformed('must be UTF-8')
+    try {
+      return JSON.parse(body.toString('utf8'))
+    } catch (error) {
+      throw malformed(`is not valid JSON: ${explainJsonError(error)}`)
+    }
+  })
+}
+
+function malformed(what: string): AppError {
+  const message = `the body ${what}`
+  return new AppError('validation_error', message, { errors: [{ path: '', message }] })
+}
