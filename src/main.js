@@ -6,6 +6,9 @@ import { readFileSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
+// Only the user of Inlet can read what Inlet and its children write, SQLite and DuckDB included.
+process.umask(0o077)
+
 const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 const needed = Number.parseInt(engines.node.replace('>=', ''), 10)
 const { node } = process.versions

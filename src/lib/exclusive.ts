@@ -18,7 +18,7 @@ export class LockHeldError extends UserError {
  * The lock file stays empty. `hint` is appended to the error message: what to check.
  */
 export function lockExclusively(path: string, hint = 'is another Inlet running on this data directory?'): Disposable {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o750 })
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   let database: DatabaseSync | undefined
   try {
     database = new DatabaseSync(path)

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -10,6 +10,13 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'inlet-files-'))
 })
 afterEach(() => rm(directory, { recursive: true }))
+
+test('new files and directories are private', async () => {
+  await files.makeDirectory(join(directory, 'made/below'))
+  await writeDurably(files, join(directory, 'made/file'), Buffer.from('x'))
+  const modeOf = async (name: string) => (await stat(join(directory, name))).mode & 0o777
+  expect([await modeOf('made'), await modeOf('made/below'), await modeOf('made/file')]).toEqual([0o700, 0o700, 0o600])
+})
 
 describe('an open file', () => {
   test.each([

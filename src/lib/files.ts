@@ -91,7 +91,7 @@ const openFlags: Record<OpenMode, string> = { read: 'r', update: 'r+', create: '
 
 export const systemFiles: Files = {
   async open(path, mode) {
-    return new SystemFile(path, await call<number>((done) => fs.open(path, openFlags[mode], 0o640, done)))
+    return new SystemFile(path, await call<number>((done) => fs.open(path, openFlags[mode], 0o600, done)))
   },
   async read(path) {
     return await unlessMissing(fs.promises.readFile(path))
@@ -107,7 +107,7 @@ export const systemFiles: Files = {
     }))
   },
   async makeDirectory(path) {
-    await makeDurableDirectory(path, { syncDirectory: (parent) => this.syncDirectory(parent), mode: 0o750 })
+    await makeDurableDirectory(path, { syncDirectory: (parent) => this.syncDirectory(parent), mode: 0o700 })
   },
   async syncDirectory(path) {
     const descriptor = await call<number>((done) => fs.open(path, 'r', done))
