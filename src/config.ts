@@ -218,6 +218,12 @@ export const options = {
     choice(['directory', 's3']),
     '`directory` stores buckets as directories under `<data>/buckets`; `s3` writes to the buckets of destinations, with credentials that the AWS SDK finds (`AWS_ACCESS_KEY_ID` etc.): docs/destinations.md',
   ),
+  bucketsGroup: option(
+    'INLET_BUCKETS_GROUP',
+    '',
+    optional(integer(0, 0xffff_fffe)),
+    'id of the group whose members may read `<data>/buckets` (`getent group analysts | cut -d: -f3`); empty: only the user of Inlet can',
+  ),
   s3Endpoint: option(
     'INLET_S3_ENDPOINT',
     '',

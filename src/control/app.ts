@@ -13,6 +13,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { SignedUrls } from '#objects/signed-urls.ts'
 import { PreviewWorkers } from '#preview/preview-workers.ts'
+import { listBucketAccounts } from '#store/destinations.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { listAllLags } from '#store/node-reports.ts'
 import { prepareDatabase } from '#store/prepare.ts'
@@ -97,6 +98,11 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const signedUrls = new SignedUrls({ baseUrl, secret: downloadSecret, clock })
   const opened = await openObjectStores(config, { clock, signedUrls })
   const objectStores = opened.stores
+  await opened.local?.adopt(async (bucket) => {
+    const [owner, ...others] = await listBucketAccounts(store.db, bucket)
+    if (others.length > 0) logger.warn({ bucket, owner, others }, 'bucket no longer shared by accounts')
+    return owner
+  })
   const compile: DefinitionCompiler = compileView
   const nodeToken = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
   const operatorToken = config.operatorToken ?? (await readOrCreateOperatorToken(config.paths.operatorToken))

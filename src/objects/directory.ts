@@ -5,35 +5,53 @@ import { dirname, join, sep } from 'node:path'
 import type { Readable } from 'node:stream'
 import { assert } from '#lib/assert.ts'
 import { makeDurableDirectory } from '#lib/durable-directory.ts'
-import type { BucketTarget, ObjectEntry, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
+import { BucketAccess } from './bucket-access.ts'
+import { BucketFolders, checkBucket, type OwnedBucket } from './bucket-folders.ts'
+import type { ObjectEntry, ObjectStore, ObjectStores, PutOptions } from './object-store.ts'
 import type { ObjectName, SignedUrls } from './signed-urls.ts'
 
 export type DirectoryStoresOptions = {
   readonly root: string
+  /** Id of the group that may read the buckets. Null: none. */
+  readonly groupId?: number | null
   /** Signs download URLs. Without it `presign` fails. */
   readonly signedUrls?: SignedUrls
 }
 
 /**
- * Buckets as local directories: `<root>/<bucket>/<key>`. An empty part of a key (`a//b`) is the directory `%`, and `%` in a part is `%25`.
+ * Buckets as local directories: `<root>/<folder of the bucket>/<key>`. An empty part of a key (`a//b`) is the directory `%`, and `%` in a part is `%25`.
  *
- * Owns: atomic, durable puts. Does not own: metadata and content types, which plain files cannot store.
+ * Owns: atomic, durable puts. Does not own: which folder a bucket has, who may read it, and metadata, which plain files cannot store.
  * Law: before a put resolves, its file is written under `<root>/.incoming`, synced and renamed, and the directories that contain it are synced.
  */
 export class DirectoryStores implements ObjectStores {
-  readonly #options: DirectoryStoresOptions
+  readonly #context: Context
 
-  constructor(options: DirectoryStoresOptions) {
-    this.#options = options
+  constructor({ root, groupId = null, signedUrls }: DirectoryStoresOptions) {
+    this.#context = { root, signedUrls, folders: new BucketFolders(root), access: new BucketAccess(root, groupId) }
   }
 
-  open({ bucket }: Pick<BucketTarget, 'bucket'>): ObjectStore {
-    return new DirectoryStore(this.#options, bucket)
+  /** Lets the group reach the buckets. Throws UserError if this process may not. */
+  prepare(): Promise<void> {
+    return this.#context.access.prepare()
   }
 
-  /** Opens an object for the server of signed URLs. Returns undefined if it is missing. The caller must read or destroy the stream. */
+  /** Makes the account with the external id that `findOwner` returns the owner of each folder that has none. */
+  adopt(findOwner: (bucket: string) => Promise<string | undefined>): Promise<void> {
+    return this.#context.folders.adopt(findOwner)
+  }
+
+  open(bucket: OwnedBucket): ObjectStore {
+    checkBucket(bucket)
+    return new DirectoryStore(this.#context, bucket)
+  }
+
+  /**
+   * Opens an object for the server of signed URLs, whose bucket is the name of a folder. Returns undefined if it is missing. The caller must
+   * read or destroy the stream.
+   */
   async read({ bucket, key }: ObjectName): Promise<{ readonly bytes: number; readonly stream: Readable } | undefined> {
-    const file = await open(pathOf(this.#options.root, checkedPart(bucket), key)).catch(undefinedIfMissing)
+    const file = await open(pathOf(this.#context.root, checkedPart(bucket), key)).catch(undefinedIfMissing)
     if (file === undefined) return undefined
     try {
       const found = await file.stat()
@@ -47,15 +65,20 @@ export class DirectoryStores implements ObjectStores {
   }
 }
 
-class DirectoryStore implements ObjectStore {
-  readonly #root: string
-  readonly #bucket: string
-  readonly #signedUrls: SignedUrls | undefined
+type Context = {
+  readonly root: string
+  readonly signedUrls: SignedUrls | undefined
+  readonly folders: BucketFolders
+  readonly access: BucketAccess
+}
 
-  constructor({ root, signedUrls }: DirectoryStoresOptions, bucket: string) {
-    this.#root = root
-    this.#bucket = checkedPart(bucket)
-    this.#signedUrls = signedUrls
+class DirectoryStore implements ObjectStore {
+  readonly #context: Context
+  readonly #bucket: OwnedBucket
+
+  constructor(context: Context, bucket: OwnedBucket) {
+    this.#context = context
+    this.#bucket = bucket
   }
 
   async putFile(key: string, path: string, options: PutOptions): Promise<void> {
@@ -64,25 +87,25 @@ class DirectoryStore implements ObjectStore {
 
   async put(key: string, body: Uint8Array, options: PutOptions): Promise<void> {
     await this.#write(key, options, async (incoming) => {
-      await using file = await open(incoming, 'w')
+      await using file = await open(incoming, 'w', 0o600)
       await file.writeFile(body)
     })
   }
 
   async get(key: string, signal?: AbortSignal): Promise<Uint8Array | undefined> {
     signal?.throwIfAborted()
-    return readFile(this.#path(key)).catch(undefinedIfMissing)
+    return readFile(await this.#path(key)).catch(undefinedIfMissing)
   }
 
   async size(key: string, signal?: AbortSignal): Promise<number | undefined> {
     signal?.throwIfAborted()
-    const found = await stat(this.#path(key)).catch(undefinedIfMissing)
+    const found = await stat(await this.#path(key)).catch(undefinedIfMissing)
     return found?.isFile() === true ? found.size : undefined
   }
 
   async getFile(key: string, path: string, signal?: AbortSignal): Promise<boolean> {
     signal?.throwIfAborted()
-    return copyFile(this.#path(key), path, constants.COPYFILE_FICLONE).then(
+    return copyFile(await this.#path(key), path, constants.COPYFILE_FICLONE).then(
       () => true,
       (error) => {
         undefinedIfMissing(error)
@@ -92,17 +115,18 @@ class DirectoryStore implements ObjectStore {
   }
 
   async presign(key: string, seconds: number): Promise<string> {
-    assert(this.#signedUrls !== undefined, 'this process cannot sign URLs')
-    return this.#signedUrls.sign({ bucket: this.#bucket, key }, seconds)
+    const { signedUrls, folders } = this.#context
+    assert(signedUrls !== undefined, 'this process cannot sign URLs')
+    return signedUrls.sign({ bucket: await folders.folderOf(this.#bucket), key }, seconds)
   }
 
   async remove(key: string, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted()
-    await rm(this.#path(key), { force: true })
+    await rm(await this.#path(key), { force: true })
   }
 
   async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {
-    const root = join(this.#root, this.#bucket)
+    const root = join(this.#context.root, await this.#context.folders.folderOf(this.#bucket))
     // The last part of the prefix may be the beginning of a name.
     const directory = join(root, ...prefix.split('/').slice(0, -1).map(toFileName))
     const entries = (await readdir(directory, { recursive: true, withFileTypes: true }).catch(undefinedIfMissing)) ?? []
@@ -119,29 +143,32 @@ class DirectoryStore implements ObjectStore {
       .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
     for (const key of keys) {
       signal?.throwIfAborted()
-      const found = await stat(this.#path(key)).catch(undefinedIfMissing)
+      const found = await stat(await this.#path(key)).catch(undefinedIfMissing)
       if (found !== undefined) yield { key, bytes: found.size }
     }
   }
 
-  #path(key: string): string {
-    return pathOf(this.#root, this.#bucket, key)
+  async #path(key: string): Promise<string> {
+    return pathOf(this.#context.root, await this.#context.folders.folderOf(this.#bucket), key)
   }
 
   async #write(key: string, { signal }: PutOptions, write: (incoming: string) => Promise<unknown>): Promise<void> {
     signal?.throwIfAborted()
-    const path = this.#path(key)
-    const incomingDirectory = join(this.#root, '.incoming')
-    await mkdir(incomingDirectory, { recursive: true })
-    // Named after the key, so that a retry overwrites what a crash left.
-    const incoming = join(incomingDirectory, createHash('sha256').update(`${this.#bucket}/${key}`).digest('hex'))
+    const { root, access } = this.#context
+    const path = await this.#path(key)
+    const incomingDirectory = join(root, '.incoming')
+    await mkdir(incomingDirectory, { recursive: true, mode: 0o700 })
+    // Named after the object, so that a retry overwrites what a crash left.
+    const incoming = join(incomingDirectory, createHash('sha256').update(path).digest('hex'))
     await write(incoming)
     {
       await using file = await open(incoming, 'r+')
+      await access.shareFile(file)
       await file.sync()
     }
     signal?.throwIfAborted()
-    await makeDurableDirectory(dirname(path), { syncDirectory })
+    await makeDurableDirectory(dirname(path), { syncDirectory, mode: 0o700 })
+    await access.shareDirectory(dirname(path))
     await rename(incoming, path)
     await syncDirectory(dirname(path))
   }

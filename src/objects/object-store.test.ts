@@ -4,7 +4,7 @@ import { newDoubleBucket } from '../../test/support/s3/target.ts'
 import { DirectoryStores } from './directory.ts'
 
 objectStoreSuite('directory', async (directory) => {
-  const store = new DirectoryStores({ root: join(directory, 'buckets') }).open({ bucket: 'lake' })
+  const store = new DirectoryStores({ root: join(directory, 'buckets') }).open({ bucket: 'lake', external_id: 'inlet-test' })
   return { store, async [Symbol.asyncDispose]() {} }
 })
 

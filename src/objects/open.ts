@@ -8,6 +8,7 @@ import type { SignedUrls } from './signed-urls.ts'
 export type ObjectStoresConfig = {
   readonly objectStore: 'directory' | 's3'
   readonly paths: { readonly buckets: string }
+  readonly bucketsGroup: number | null
   readonly s3Endpoint: string | null
   readonly stsEndpoint: string | null
   readonly awsPrincipalArn: string | null
@@ -32,7 +33,9 @@ export async function openObjectStores(
   { clock, signedUrls }: OpenObjectStoresOptions,
 ): Promise<OpenedObjectStores> {
   if (config.objectStore === 'directory') {
-    const local = new DirectoryStores({ root: config.paths.buckets, ...(signedUrls === undefined ? {} : { signedUrls }) })
+    const { paths, bucketsGroup: groupId } = config
+    const local = new DirectoryStores({ root: paths.buckets, groupId, ...(signedUrls === undefined ? {} : { signedUrls }) })
+    await local.prepare()
     return { stores: local, local, close: () => undefined }
   }
   // Imported on demand: the AWS SDK is large.

@@ -76,6 +76,20 @@ export async function findDestinationTarget(db: Db, id: string): Promise<Assigna
   return row && { account_id: row.account_id, destination: DestinationTarget.parse(toDestination(row)) }
 }
 
+/** Returns the external ids of the accounts with a destination in this bucket. The account that was first is first. */
+export async function listBucketAccounts(db: Db, bucket: string): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('destinations')
+    .innerJoin('accounts', 'accounts.id', 'destinations.account_id')
+    .select('accounts.external_id')
+    .where('destinations.bucket', '=', bucket)
+    .groupBy('accounts.external_id')
+    .orderBy(({ fn }) => fn.min('destinations.created_at'))
+    .orderBy('accounts.external_id')
+    .execute()
+  return rows.map(({ external_id }) => external_id)
+}
+
 /** Returns one page, newest first. */
 export async function listDestinations(db: Db, account_id: string, page: PageQuery): Promise<Page<StoredDestinationWithCount>> {
   return readPage(

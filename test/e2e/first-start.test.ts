@@ -1,6 +1,7 @@
 /** The first steps of a new user: run one command, paste one line, read the Parquet files. */
 import { execFile } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -40,6 +41,10 @@ describeWith('processes', 'the first start', () => {
     expect(files().some((name) => /\/segments\/.*\.wal\.zst$/.test(name))).toBe(true)
     const rows = await readWithDuckDb(views.map((name) => join(installation.buckets, 'local', name)))
     expect(rows).toMatchObject([{ event: 'signup', user_id: 'u-1', amount: 12.5, at: '2026-11-20T08:15:30.000Z' }])
+    const open = (await readdir(installation.directory, { recursive: true, withFileTypes: true }))
+      .map((entry) => join(entry.parentPath, entry.name))
+      .filter((path) => ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0)
+    expect(open, 'files that other users can read').toEqual([])
     // A person sees what arrived and what was committed, and nothing else.
     const endpointId = /endpoint=([0-9a-f-]+)/.exec(curl)?.[1]
     const commit = /^[\d:]+ {2}delivery {2}1 record → events v1, \d+(\.\d)? s$/m

@@ -1,5 +1,5 @@
 /** `inlet commits rebuild` with directory buckets: it records and rejects markers, and can be repeated. */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -8,6 +8,7 @@ import { encodeMarker, withMarker } from '#delivery/commit/marker.ts'
 import { objectKey } from '#model/artifact.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
+import { DirectoryStores } from '#objects/directory.ts'
 import { findCommit } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
@@ -21,12 +22,9 @@ import { aDestination, anAccount, anOutcome, aPublishedView, aStoredDestination,
 const now = t0 + 3_600_000
 const node_id = newId()
 let data = ''
-let buckets = ''
 
 beforeEach(async () => {
   data = await mkdtemp(join(tmpdir(), 'inlet-rebuild-'))
-  buckets = join(data, 'buckets')
-  await mkdir(buckets)
 })
 afterEach(() => rm(data, { recursive: true }))
 
@@ -82,9 +80,8 @@ function keyOf({ destination, endpoint }: Place, { log, seq }: Pick<SegmentCommi
 }
 
 async function put({ destination }: Place, key: string, body: string | Uint8Array): Promise<void> {
-  const path = join(buckets, destination.bucket, key)
-  await mkdir(dirname(path), { recursive: true })
-  await writeFile(path, body)
+  const store = new DirectoryStores({ root: join(data, 'buckets') }).open(destination)
+  await store.put(key, Buffer.from(body), { contentType: 'application/json', metadata: {} })
 }
 
 /** Writes the files of a commit to the bucket, as a node does. Returns the commit. */

@@ -4,6 +4,7 @@ import {
   findDestination,
   getDestination,
   insertDestination,
+  listBucketAccounts,
   listDestinations,
   recordValidation,
   removeDestination,
@@ -24,6 +25,17 @@ async function validated(store: TestStore, account: string) {
 }
 
 describeDatabases('destinations', (kind) => {
+  test('the accounts of a bucket are listed, the first one first', async () => {
+    await using store = await newStore(kind)
+    const ids: string[] = []
+    for (const [index, bucket] of ['lake', 'pond', 'lake', 'lake'].entries()) {
+      const { external_id } = await insertDestination(store.db, await anAccount(store), aDestination({ bucket }), t0 - index)
+      ids.push(external_id)
+    }
+    expect(await listBucketAccounts(store.db, 'lake')).toEqual([ids[3], ids[2], ids[0]])
+    expect(await listBucketAccounts(store.db, 'sea')).toEqual([])
+  })
+
   test('start pending, with the external id of the account', async () => {
     await using store = await newStore(kind)
     const [account, other] = [await anAccount(store), await anAccount(store)]

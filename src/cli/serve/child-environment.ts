@@ -51,6 +51,7 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   diskBudgetBytes: ingest,
   diskReserveBytes: ingest,
   objectStore: withBuckets,
+  bucketsGroup: withBuckets,
   s3Endpoint: withBuckets,
   stsEndpoint: withBuckets,
   deliveryParallel: delivery,

@@ -7,6 +7,7 @@ import { isSupervised } from '#node/child-messages.ts'
 import { adoptWal, readOrCreateNodeId } from '#node/identity.ts'
 import type { CliContext } from '../context.ts'
 import type { ChildName } from './child-environment.ts'
+import { warnAboutPermissions } from './data-permissions.ts'
 import { openLog } from './open-log.ts'
 import { type App, type RunAppOptions, runApp } from './run-app.ts'
 
@@ -62,7 +63,10 @@ async function serveOne(name: string, context: CliContext, load: Load): Promise<
     logger,
     clock: context.clock,
     ...launchedBy(environment),
-    load: () => load(config, { logger, clock: context.clock }),
+    load: async () => {
+      if (!isSupervised(environment)) await warnAboutPermissions(config, logger)
+      return await load(config, { logger, clock: context.clock })
+    },
   })
 }
 
@@ -85,6 +89,7 @@ async function supervise(name: string, children: readonly ChildName[], context: 
     ...launchedBy(environment),
     load: async () => async () => {
       await checkStart(config, children)
+      await warnAboutPermissions(config, logger)
       if (adopt) await adoptWal(config.paths, logger)
       await readOrCreateNodeId(config.paths)
       return await superviseProcesses({ config, environment, program, children, print, paint, clock, logger })

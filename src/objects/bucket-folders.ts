@@ -1,0 +1,76 @@
+/**
+ * The folder of each bucket of the directory store.
+ *
+ * Owns: `<root>/.owners/<bucket>`, which has the external id of the account that owns the folder of that name.
+ * Law: a folder belongs to one account. The first to use a name gets its folder, and keeps it. The bucket of another account with that name is
+ * `<bucket>@<external id>`, so neither account notices the other one.
+ */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { errorCode } from '#lib/files.ts'
+import { readOrCreate } from '#lib/read-or-create.ts'
+import type { BucketTarget } from './object-store.ts'
+
+export type OwnedBucket = Pick<BucketTarget, 'bucket' | 'external_id'>
+
+/** No file system takes two of these names for one: they have no capitals, no marks, and no dot at the end. */
+const bucketPattern = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/
+const externalIdPattern = /^[0-9A-Za-z-]+$/
+
+/** Beyond this many they are forgotten, and read once more when they are needed. */
+const foldersMax = 10_000
+
+export class BucketFolders {
+  readonly #root: string
+  readonly #folders = new Map<string, Promise<string>>()
+
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  /** Returns the name of the folder, and makes the account its owner if it is free. */
+  folderOf(bucket: OwnedBucket): Promise<string> {
+    const id = `${bucket.bucket}@${bucket.external_id}`
+    const known = this.#folders.get(id)
+    if (known !== undefined) return known
+    const found = this.#find(bucket, id)
+    if (this.#folders.size > foldersMax) this.#folders.clear()
+    this.#folders.set(id, found)
+    found.catch(() => this.#folders.delete(id))
+    return found
+  }
+
+  /** Makes the account that `findOwner` returns the owner of each folder that has none. */
+  async adopt(findOwner: (bucket: string) => Promise<string | undefined>): Promise<void> {
+    const owned = new Set(await namesIn(this.#owners))
+    for (const name of await namesIn(this.#root)) {
+      if (owned.has(name) || !bucketPattern.test(name)) continue
+      const owner = await findOwner(name)
+      if (owner !== undefined) await readOrCreate(join(this.#owners, name), () => owner)
+    }
+  }
+
+  get #owners(): string {
+    return join(this.#root, '.owners')
+  }
+
+  async #find({ bucket, external_id }: OwnedBucket, own: string): Promise<string> {
+    const owner = await readOrCreate(join(this.#owners, bucket), () => external_id)
+    return owner === external_id ? bucket : own
+  }
+}
+
+/** Throws if a name could mean a folder other than that of a bucket. */
+export function checkBucket({ bucket, external_id }: OwnedBucket): void {
+  if (!bucketPattern.test(bucket)) throw new Error(`invalid name of a bucket: ${JSON.stringify(bucket)}`)
+  if (!externalIdPattern.test(external_id)) throw new Error(`invalid external id: ${JSON.stringify(external_id)}`)
+}
+
+async function namesIn(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
+  }
+}
