@@ -11,6 +11,7 @@ import { EpochFeed } from '#control/services/epoch-feed.ts'
 import { Snapshots } from '#control/services/snapshots.ts'
 import { must } from '#lib/assert.ts'
 import { systemClock as clock } from '#lib/clock.ts'
+import { Keyring, newSecretKey } from '#lib/keyring.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId, newLabel } from '#model/id.ts'
 import type { SectionKind } from '#model/snapshot-sections.ts'
@@ -35,7 +36,7 @@ try {
   await migrate(store)
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger: createLogger('bench', 'error') })
   const applyChange = announceChanges(store, feed)
-  const readPublicKeys = async () => publicKeys(await listSigningKeys(store.db))
+  const readPublicKeys = async () => publicKeys(await listSigningKeys(store.db, new Keyring(newSecretKey(), 'bench')))
   const snapshots = new Snapshots({ store, feed, readPublicKeys, clock, issuer: 'http://bench', baseDomain: null })
   const account = newId()
   const node_id = newId()

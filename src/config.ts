@@ -16,6 +16,7 @@ import {
   optional,
   proxies,
   secret,
+  secretKeys,
   text,
   url,
 } from './lib/option-types.ts'
@@ -149,6 +150,12 @@ export const options = {
     '',
     optional(secret(32)),
     'secret of the operator for `/v1/accounts` and `/v1/nodes` of the management API (`Authorization: Bearer`); empty: created at the first start and stored in `<data>/operator-token`',
+  ),
+  secretKey: option(
+    'INLET_SECRET_KEY',
+    '',
+    optional(secretKeys),
+    'key that encrypts the secrets in the database: 32 bytes in base64; several, separated by commas, while it is replaced: the first encrypts, the others only decrypt; empty: created at the first start and stored in `<data>/secret-key`',
   ),
   advertiseAddresses: option(
     'INLET_NODE_ADDRESSES',
@@ -296,6 +303,7 @@ function buildPaths(data: string) {
     database: join(data, 'inlet.db'),
     nodeToken: join(data, 'node-token'),
     operatorToken: join(data, 'operator-token'),
+    secretKey: join(data, 'secret-key'),
     nodeId: join(data, 'node', 'id'),
     markerKey: join(data, 'node', 'marker-key'),
     ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { readOrCreateOperatorToken } from '#auth/operator-token.ts'
+import { openKeyring } from '#auth/secret-key.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, httpUrl } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
@@ -17,6 +18,7 @@ import { listBucketAccounts } from '#store/destinations.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { listAllLags } from '#store/node-reports.ts'
 import { prepareDatabase } from '#store/prepare.ts'
+import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import { type Db, openStore, type Store } from '#store/store.ts'
 import { compileView } from '#views/compile.ts'
@@ -94,7 +96,14 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const baseUrl = (config.baseUrl ?? httpUrl(config.controlListen)).replace(/\/+$/, '')
   const { host, port } = config.ingestListen
   const hosts = { baseDomain: config.baseDomain, ingestAddressDefault: httpUrl({ host, port }).slice('http://'.length) }
-  const downloadSecret = await getOrInsertSecret(store.db, 'downloads', () => randomBytes(32).toString('base64url'))
+  const keyring = await openKeyring({
+    configured: config.secretKey,
+    path: config.paths.secretKey,
+    inUse: await findKeyInUse(store.db),
+  })
+  const encrypted = await sealSecrets(store, keyring)
+  if (encrypted > 0) logger.info({ encrypted, key_id: keyring.keyId }, 'secrets encrypted')
+  const downloadSecret = await getOrInsertSecret(store.db, keyring, 'downloads', () => randomBytes(32).toString('base64url'))
   const signedUrls = new SignedUrls({ baseUrl, secret: downloadSecret, clock })
   const opened = await openObjectStores(config, { clock, signedUrls })
   const objectStores = opened.stores
@@ -109,7 +118,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
 
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
   const applyChange = announceChanges(store, feed)
-  const tokens = new Tokens({ store, applyChange, feed, clock, logger, issuer: baseUrl })
+  const tokens = new Tokens({ store, keyring, applyChange, feed, clock, logger, issuer: baseUrl })
   const accounts = new Accounts({ store, applyChange, feed, clock, logger })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   const provisioner = new Provisioner({ store, clock, hosts })

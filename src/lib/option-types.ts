@@ -5,6 +5,7 @@
  */
 import { isIP } from 'node:net'
 import { GiB, KiB, MiB } from './bytes.ts'
+import { isKeyList } from './keyring.ts'
 import { UserError } from './user-error.ts'
 
 /** Returns the value. Throws OptionError, whose message says what the text must be. */
@@ -19,6 +20,10 @@ export type ListenAddress = { readonly host: string; readonly port: number }
 export const text: OptionType<string> = (value) => value
 export const matching = (pattern: RegExp, expected: string) => checked((value) => pattern.test(value), expected)
 export const secret = (length: number) => checked((value) => value.length >= length, `must have at least ${length} characters`)
+export const secretKeys = checked(
+  isKeyList,
+  'must be 32 random bytes in base64 (openssl rand -base64 32); several are separated by commas',
+)
 export const url = checked(URL.canParse, 'must be a URL such as https://inlet.example.com')
 export const endpointUrl = checked(
   isEndpointUrl,

@@ -16,6 +16,7 @@ import * as failingViews from './migrations/0008-failing-views.ts'
 import * as endpointName from './migrations/0009-endpoint-name.ts'
 import * as accountStatus from './migrations/0010-account-status.ts'
 import * as quotas from './migrations/0011-quotas.ts'
+import * as encryptedSecrets from './migrations/0012-encrypted-secrets.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -33,6 +34,7 @@ const released: readonly Migration[] = [
   { version: 9, name: 'endpoint-name', up: endpointName.up },
   { version: 10, name: 'account-status', up: accountStatus.up },
   { version: 11, name: 'quotas', up: quotas.up },
+  { version: 12, name: 'encrypted-secrets', up: encryptedSecrets.up },
 ]
 
 /** An arbitrary number, the same in every release. */

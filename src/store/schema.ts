@@ -41,8 +41,9 @@ export type Database = {
     created_at: number
     revoked_at: number | null
   }
-  secrets: { name: string; value: string }
-  signing_keys: { kid: string; private_jwk: string; created_at: number }
+  /** `value` and `private_jwk` are encrypted with the key `key_id` (`sealed-secrets.ts`). */
+  secrets: { name: string; value: string; key_id: string }
+  signing_keys: { kid: string; private_jwk: string; key_id: string; created_at: number }
   destinations: {
     id: string
     account_id: string

@@ -22,6 +22,8 @@ function openDatabase(path: string): SqliteDatabase {
   const database = explained(() => {
     const opened = new DatabaseSync(path, { timeout: storeLimits.sqliteBusyTimeoutMs, enableForeignKeyConstraints: true })
     opened.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on')
+    // Removed signing keys do not stay in the unused parts of pages.
+    opened.exec('pragma secure_delete = fast')
     return opened
   })
   const statements = new LRUCache<string, SqliteStatement>({ max: storeLimits.sqliteStatementsMax })

@@ -7,6 +7,7 @@ import { applyChange } from '#store/epoch.ts'
 import { insertSigningKey, listSigningKeys } from '#store/signing-keys.ts'
 import { newControl, useControl } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
+import { keyring } from '../support/keyring.ts'
 import { until } from '../support/until.ts'
 
 const control = useControl()
@@ -155,11 +156,11 @@ describe('signing keys', () => {
   test('a start replaces an old key, and the new one signs only after every process could load it', async () => {
     await using database = await newDatabase()
     const first = await newControl({ database })
-    const [old] = await listSigningKeys(first.store.db)
+    const [old] = await listSigningKeys(first.store.db, keyring)
     const aged = { ...old, kid: 'aged', created_at: new Date(Date.now() - month).toISOString() } as NonNullable<typeof old>
     await applyChange(first.store, async (db) => {
       await db.deleteFrom('signing_keys').execute()
-      await insertSigningKey(db, aged)
+      await insertSigningKey(db, keyring, aged)
     })
     await first[Symbol.asyncDispose]()
     await using second = await newControl({ database })
@@ -180,12 +181,12 @@ describe('signing keys', () => {
     await using database = await newDatabase()
     const first = await newControl({ database })
     await first.app.stop(AbortSignal.timeout(5_000))
-    const [signing] = await listSigningKeys(first.store.db)
+    const [signing] = await listSigningKeys(first.store.db, keyring)
     const keyOf = (kid: string, ageMs: number) => ({ ...signing, kid, created_at: new Date(Date.now() - ageMs).toISOString() })
     const replaceWith = (keys: readonly object[]) =>
       applyChange(first.store, async (db) => {
         await db.deleteFrom('signing_keys').execute()
-        for (const key of keys) await insertSigningKey(db, key as NonNullable<typeof signing>)
+        for (const key of keys) await insertSigningKey(db, keyring, key as NonNullable<typeof signing>)
       })
     const kidsAfterStart = async () => {
       await using control = await newControl({ database })

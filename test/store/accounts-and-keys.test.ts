@@ -12,6 +12,7 @@ import { findApiKeyByHash, insertApiKey, listApiKeys, listApiKeysRevokedSince, r
 import { applyChange, currentEpoch } from '#store/epoch.ts'
 import { insertSigningKey, listSigningKeys, removeSigningKeysBefore } from '#store/signing-keys.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
+import { keyring } from '../support/keyring.ts'
 import { aKey, anAccount, iso, t0 } from './fixtures.ts'
 
 describeDatabases('accounts', (kind) => {
@@ -126,11 +127,13 @@ describeDatabases('signing keys', (kind) => {
       ['new', t0 + 10],
       ['mid', t0 + 5],
     ] as const) {
-      await applyChange(store, (db) => insertSigningKey(db, { kid, private_jwk: { kty: 'EC', d: kid }, created_at: iso(at) }))
+      await applyChange(store, (db) =>
+        insertSigningKey(db, keyring, { kid, private_jwk: { kty: 'EC', d: kid }, created_at: iso(at) }),
+      )
     }
-    expect((await listSigningKeys(store.db)).map(({ kid }) => kid)).toEqual(['new', 'mid', 'old'])
+    expect((await listSigningKeys(store.db, keyring)).map(({ kid }) => kid)).toEqual(['new', 'mid', 'old'])
     expect(await applyChange(store, (db) => removeSigningKeysBefore(db, t0 + 5))).toBe(1)
-    expect(await listSigningKeys(store.db)).toEqual([
+    expect(await listSigningKeys(store.db, keyring)).toEqual([
       { kid: 'new', private_jwk: { kty: 'EC', d: 'new' }, created_at: iso(t0 + 10) },
       { kid: 'mid', private_jwk: { kty: 'EC', d: 'mid' }, created_at: iso(t0 + 5) },
     ])

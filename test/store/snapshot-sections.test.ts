@@ -16,6 +16,7 @@ import { type Db, readConsistently, type Store, transact } from '#store/store.ts
 import { listUnsettledBindings, settleBindings, type UnsettledBinding } from '#store/unsettled-bindings.ts'
 import { archiveView } from '#store/views.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
+import { keyring } from '../support/keyring.ts'
 import { aCommit, aKey, anAccount, aPublishedView, aStoredDestination, aStoredEndpoint, attach, iso, t0 } from './fixtures.ts'
 
 const shards = Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, '0'))
@@ -33,7 +34,7 @@ async function contents(db: Db, region: string): Promise<ReadonlyMap<string, str
   const print = (kind: string, sections: ReadonlyMap<string, unknown>) =>
     [...sections].map(([shard, content]) => [`${kind}/${shard}`, JSON.stringify(content)] as const)
   return new Map([
-    ['installation', JSON.stringify(await listSigningKeys(db))],
+    ['installation', JSON.stringify(await listSigningKeys(db, keyring))],
     ...print('keys', await listRegionKeys(db, region, shards, t0)),
     ...print('endpoints', await listRegionEndpoints(db, region, shards)),
     ...print('views', await listRegionViews(db, region, shards)),
@@ -328,6 +329,6 @@ async function randomChange(
       return
     }
     default:
-      await applyChange(store, (db) => insertSigningKey(db, { kid: newId(), private_jwk: {}, created_at: iso(t0) }))
+      await applyChange(store, (db) => insertSigningKey(db, keyring, { kid: newId(), private_jwk: {}, created_at: iso(t0) }))
   }
 }

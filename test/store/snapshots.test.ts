@@ -10,6 +10,7 @@ import { applyChange, currentEpoch } from '#store/epoch.ts'
 import { registerNode } from '#store/nodes.ts'
 import { insertSigningKey } from '#store/signing-keys.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
+import { keyring } from '../support/keyring.ts'
 import { until } from '../support/until.ts'
 import { anAccount, aStoredEndpoint, t0 } from './fixtures.ts'
 
@@ -57,7 +58,7 @@ describeDatabases('Snapshots', (kind) => {
     const node_id = newId()
     await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node.example:443' }, t0)
     const signingKey = { kid: 'k', private_jwk: {}, created_at: new Date(t0).toISOString() }
-    await applyChange(store, (db) => insertSigningKey(db, signingKey))
+    await applyChange(store, (db) => insertSigningKey(db, keyring, signingKey))
     const feed = new EpochFeed({
       readEpoch: () => currentEpoch(store.db),
       clock: systemClock,

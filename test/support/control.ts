@@ -18,6 +18,7 @@ import { openStore, type Store } from '#store/store.ts'
 import { readConfig } from '../../src/config.ts'
 import { newDatabase, type TestDatabase } from './databases.ts'
 import { describedBy } from './described.ts'
+import { secretKey } from './keyring.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
 export const operatorToken = 'an-operator-token-of-the-tests-0123456789'
@@ -84,6 +85,7 @@ export async function newControl({ environment = {}, ...given }: ControlOptions 
     INLET_NODE_API_LISTEN: '127.0.0.1:0',
     INLET_BASE_URL: 'http://inlet.test',
     INLET_NODE_TOKEN: nodeToken,
+    INLET_SECRET_KEY: secretKey,
     INLET_OPERATOR_TOKEN: operatorToken,
     INLET_API_REQUESTS_PER_MINUTE: '100000',
     INLET_EXCHANGE_REQUESTS_PER_MINUTE: '100000',

@@ -39,6 +39,7 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   controlUrl: node,
   nodeToken: all,
   operatorToken: control,
+  secretKey: control,
   advertiseAddresses: ingest,
   ingestListen: withClients,
   maxRequestBytes: ingest,

@@ -9,6 +9,7 @@ import { hashApiKey } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
+import type { Keyring } from '#lib/keyring.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -24,6 +25,8 @@ import type { EpochFeed } from './epoch-feed.ts'
 
 export type TokensOptions = {
   readonly store: Store
+  /** Encrypts the signing keys. */
+  readonly keyring: Keyring
   readonly applyChange: ApplyChange
   readonly feed: EpochFeed
   readonly clock: Clock
@@ -91,7 +94,7 @@ export class Tokens implements Service {
 
   /** Reads the public keys in the caller's transaction. */
   async publicKeys(db: Db): Promise<ReturnType<typeof publicKeys>> {
-    return publicKeys(await listSigningKeys(db))
+    return publicKeys(await listSigningKeys(db, this.#options.keyring))
   }
 
   /** The newest key that every process has had time to load; at the first start, the only one. */
@@ -101,19 +104,19 @@ export class Tokens implements Service {
   }
 
   async #load(): Promise<void> {
-    const { store, clock } = this.#options
-    this.#keys = await listSigningKeys(store.db)
+    const { store, keyring, clock } = this.#options
+    this.#keys = await listSigningKeys(store.db, keyring)
     const revoked = await listApiKeysRevokedSince(store.db, clock.now() - revokedKeysKeptMs)
     this.#verifier.update(this.jwks(), revoked)
   }
 
   async #rotate(): Promise<void> {
-    const { store, applyChange, clock, logger } = this.#options
-    const [newest, ...older] = await listSigningKeys(store.db)
+    const { store, keyring, applyChange, clock, logger } = this.#options
+    const [newest, ...older] = await listSigningKeys(store.db, keyring)
     const now = clock.now()
     if (newest === undefined || now - Date.parse(newest.created_at) > signingKeyLimits.rotationSeconds * 1000) {
       const key = await newSigningKey(now)
-      await applyChange((db) => insertSigningKey(db, key))
+      await applyChange((db) => insertSigningKey(db, keyring, key))
       logger.info({ kid: key.kid }, 'signing key rotated')
       return
     }
