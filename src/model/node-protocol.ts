@@ -13,6 +13,7 @@ import { Timestamp } from './timestamp.ts'
  *   POST /internal/v1/snapshot/check       SnapshotCheck → 200 SnapshotChecked
  *   GET  /internal/v1/committed-seqs       ?node_id= → 200 CommittedSeqs
  *   POST /internal/v1/heartbeat            Heartbeat   → 204
+ *   POST /internal/v1/usage                UsageReport → 200 UsageTotals. Idempotent.
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
  *   POST /internal/v1/commits/lookup       CommitLookup → 200 CommitsFound
  *   GET  /internal/v1/destinations/{id}    → 200 AssignableDestination (`destination.ts`), 404
@@ -95,6 +96,37 @@ export const Heartbeat = z.discriminatedUnion('process', [
   }),
 ])
 export type Heartbeat = z.infer<typeof Heartbeat>
+
+/** What ingest accepted for an account on one UTC day, since its start. Counters only grow. */
+export const AccountUsage = z.strictObject({
+  account_id: Id,
+  day: z.iso.date(),
+  bytes: z.int().min(0),
+  records: z.int().min(0),
+  /** Since the previous report about the account. */
+  records_per_second: z.int().min(0),
+})
+export type AccountUsage = z.infer<typeof AccountUsage>
+
+/** Accounts in one report. Ingest reports the others in the next ones. */
+export const usageAccountsMax = 2_000
+
+export const UsageReport = z.strictObject({
+  node_id: Id,
+  /** Random, new at each start of ingest: its counters begin at 0 again. */
+  run: z.string().min(1).max(32),
+  /** Those whose counters changed since control last responded. */
+  accounts: z.array(AccountUsage).max(usageAccountsMax),
+})
+export type UsageReport = z.infer<typeof UsageReport>
+
+export const UsageTotals = z.object({
+  /** Nodes of the region whose ingest is healthy, at least 1. Rates per region are divided among them. */
+  healthy_nodes: z.int().min(1),
+  /** Bytes that all nodes of all regions accepted, for the accounts and days of the report. */
+  accounts: z.array(z.object({ account_id: Id, day: z.iso.date(), bytes: z.int().min(0) })),
+})
+export type UsageTotals = z.infer<typeof UsageTotals>
 
 export const CommitBatch = z.strictObject({ commits: z.array(SegmentCommit).min(1).max(100) })
 export type CommitBatch = z.infer<typeof CommitBatch>

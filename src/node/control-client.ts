@@ -4,7 +4,15 @@ import { type HttpResponse, sendRequest } from '#lib/http.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { AssignableDestination } from '#model/destination.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
-import { CommitsFound, CommitsRecorded, type Heartbeat, type Register, Registered } from '#model/node-protocol.ts'
+import {
+  CommitsFound,
+  CommitsRecorded,
+  type Heartbeat,
+  type Register,
+  Registered,
+  type UsageReport,
+  UsageTotals,
+} from '#model/node-protocol.ts'
 import { CommittedSeqs, type SnapshotCheck, SnapshotChecked, type SnapshotRequest } from '#model/snapshot-sections.ts'
 
 /** A call to control failed. `status` is 0 if control could not be reached. */
@@ -67,6 +75,11 @@ export class ControlClient {
 
   async sendHeartbeat(body: Heartbeat, signal: AbortSignal): Promise<void> {
     await this.#call('POST', 'heartbeat', { body, signal })
+  }
+
+  /** Returns what all nodes accepted, for the accounts and days of the report. */
+  async reportUsage(body: UsageReport, signal: AbortSignal): Promise<UsageTotals> {
+    return this.#json(UsageTotals, 'POST', 'usage', { body, signal })
   }
 
   /** Returns the ids of the commits that are now durable in the store. */

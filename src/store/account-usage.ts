@@ -1,35 +1,20 @@
 /**
- * What nodes accepted for each account, by UTC day, and the use of all quotas.
+ * What nodes accepted for each account, by UTC day.
  *
  * Law: a row has the newest counters of one start of ingest on one node. Counters only grow, so a report that arrives twice, or late,
  * changes nothing.
  */
-import { isoTimestamp } from '#lib/clock.ts'
-import { dayOf, endOfDay, type QuotaUse } from '#model/quota.ts'
-import { getAccount } from './accounts.ts'
+import { sql } from 'kysely'
+import type { AccountUsage, UsageReport, UsageTotals } from '#model/node-protocol.ts'
+import { dayOf } from '#model/quota.ts'
+import { inChunks } from './chunks.ts'
 import { storeLimits } from './limits.ts'
-import { countUse } from './quotas.ts'
 import type { Db, Tx } from './store.ts'
 
-/** Returns the quotas of an account with their use. Throws not_found. */
-export async function readQuotaUse(db: Tx, account_id: string, now: number): Promise<QuotaUse> {
-  const { weight, quotas } = await getAccount(db, account_id)
-  const sent = await readSent(db, account_id, now)
-  return {
-    account_id,
-    weight,
-    quotas: {
-      endpoints: { limit: quotas.endpoints, used: await countUse(db, account_id, 'endpoints') },
-      views: { limit: quotas.views, used: await countUse(db, account_id, 'views') },
-      api_keys: { limit: quotas.api_keys, used: await countUse(db, account_id, 'api_keys') },
-      bytes_per_day: { limit: quotas.bytes_per_day, used: sent.bytes, resets_at: isoTimestamp(endOfDay(now)) },
-      records_per_second: { limit: quotas.records_per_second, used: sent.records_per_second },
-    },
-  }
-}
+const dayMs = 86_400_000
 
 /** Returns what the account sent today, and its rate as of recent reports. */
-async function readSent(
+export async function readSent(
   db: Db,
   account_id: string,
   now: number,
@@ -45,4 +30,75 @@ async function readSent(
     bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0),
     records_per_second: recent.reduce((sum, { records_per_second }) => sum + records_per_second, 0),
   }
+}
+
+/**
+ * Stores the counters of a report. Skips accounts without an endpoint in the regions that the node serves, and days that are long over
+ * or far ahead: a node can use up only quotas of accounts that it serves.
+ */
+export async function recordUsage(db: Tx, { node_id, run, accounts }: UsageReport, now: number): Promise<void> {
+  const days = [now - dayMs, now, now + dayMs].map(dayOf)
+  const reported = new Map(accounts.map((one) => [`${one.account_id} ${one.day}`, one]))
+  const current = [...reported.values()].filter(({ day }) => days.includes(day))
+  for (const some of inChunks(current)) {
+    const served = await listServedAccounts(db, node_id, some)
+    const rows = some.flatMap((one) => (served.has(one.account_id) ? [{ ...one, node_id, run, reported_at: now }] : []))
+    if (rows.length === 0) continue
+    await db
+      .insertInto('account_usage')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict
+          .columns(['day', 'account_id', 'node_id', 'run'])
+          .doUpdateSet(({ ref }) => ({
+            bytes: ref('excluded.bytes'),
+            records: ref('excluded.records'),
+            records_per_second: ref('excluded.records_per_second'),
+            reported_at: ref('excluded.reported_at'),
+          }))
+          .whereRef('account_usage.records', '<', 'excluded.records'),
+      )
+      .execute()
+  }
+}
+
+/** Returns what all nodes accepted, for the accounts and days of a report. */
+export async function sumUsage(db: Db, reported: readonly AccountUsage[]): Promise<UsageTotals['accounts']> {
+  const totals: UsageTotals['accounts'] = []
+  for (const [day, accounts] of Map.groupBy(reported, (one) => one.day))
+    for (const some of inChunks([...new Set(accounts.map(({ account_id }) => account_id))]))
+      totals.push(
+        ...(await db
+          .selectFrom('account_usage')
+          .select(['day', 'account_id', sql<number>`cast(sum(bytes) as bigint)`.as('bytes')])
+          .where('day', '=', day)
+          .where('account_id', 'in', some)
+          .groupBy(['day', 'account_id'])
+          .execute()),
+      )
+  return totals
+}
+
+/** Removes the counters of days before that of `now` (epoch ms), except the last one: late reports of it are still counted. */
+export async function removeUsageBefore(db: Db, now: number): Promise<void> {
+  await db
+    .deleteFrom('account_usage')
+    .where('day', '<', dayOf(now - dayMs))
+    .execute()
+}
+
+async function listServedAccounts(db: Db, node_id: string, reported: readonly AccountUsage[]): Promise<ReadonlySet<string>> {
+  const rows = await db
+    .selectFrom('endpoints')
+    .select('account_id')
+    .distinct()
+    .where('region', 'in', ({ selectFrom }) => selectFrom('node_snapshots').select('region').where('node_id', '=', node_id))
+    .where(
+      'account_id',
+      'in',
+      reported.map(({ account_id }) => account_id),
+    )
+    .where('deleted_at', 'is', null)
+    .execute()
+  return new Set(rows.map(({ account_id }) => account_id))
 }

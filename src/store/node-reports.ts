@@ -5,8 +5,8 @@
  * Law: a row needs no endpoint. Nodes also report logs whose endpoint was deleted, or is unknown to this database.
  */
 import type { BlockedLog, EndpointLag } from '#model/node-protocol.ts'
+import { inChunks } from './chunks.ts'
 import { fromFlag, fromTimeOrNull, toStorableText, toTime, toTimeOrNull } from './columns.ts'
-import { storeLimits } from './limits.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 import { addViewFailures } from './view-counters.ts'
@@ -188,9 +188,4 @@ function toNodeLag({ failing_view_id, failing_since, ...row }: LagRow & { report
     closed: row.closed === 1,
     reported_at: toTime(row.reported_at),
   }
-}
-
-function* inChunks<T>(values: readonly T[]): Generator<readonly T[]> {
-  for (let start = 0; start < values.length; start += storeLimits.insertRowsMax)
-    yield values.slice(start, start + storeLimits.insertRowsMax)
 }

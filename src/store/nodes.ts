@@ -72,6 +72,20 @@ export async function listNodes(db: Db, regions: readonly string[]): Promise<rea
   return readNodes(db, db.selectFrom('nodes').select('id').where('region', 'in', regions))
 }
 
+/** Returns the number of nodes of a region whose ingest was healthy at `seenSince` (epoch ms) or later. */
+export async function countHealthyNodes(db: Db, region: string, seenSince: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('nodes')
+    .innerJoin('node_processes', 'node_processes.node_id', 'nodes.id')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('nodes.region', '=', region)
+    .where('process', '=', 'ingest')
+    .where('healthy', '=', 1)
+    .where('last_seen_at', '>=', seenSince)
+    .executeTakeFirstOrThrow()
+  return count
+}
+
 /** Returns the nodes that ever received a configuration of these regions, wherever they are now, and the nodes with these ids. */
 export async function listNodesOnceIn(
   db: Db,

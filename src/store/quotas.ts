@@ -1,12 +1,14 @@
 /**
- * The quotas of accounts on what exists at the same time.
+ * The quotas of accounts: their use, and the check of those on what exists at the same time. Nodes check the others.
  *
  * Law: one creation of an account at a time is checked, in the transaction that creates. So concurrent ones cannot exceed a quota together.
  */
 import { AppError } from '#errors.ts'
 import { must } from '#lib/assert.ts'
-import type { CountedQuota } from '#model/quota.ts'
-import { quotasOf } from './accounts.ts'
+import { isoTimestamp } from '#lib/clock.ts'
+import { type CountedQuota, endOfDay, type QuotaUse } from '#model/quota.ts'
+import { readSent } from './account-usage.ts'
+import { getAccount, quotasOf } from './accounts.ts'
 import type { Db, Tx } from './store.ts'
 
 const retryAfterSeconds = 60
@@ -51,5 +53,22 @@ export async function countUse(db: Db, account_id: string, name: CountedQuota): 
       const keys = db.selectFrom('api_keys').where('account_id', '=', account_id).where('revoked_at', 'is', null)
       return (await keys.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow()).count
     }
+  }
+}
+
+/** Returns the quotas of an account with their use. Throws not_found. */
+export async function readQuotaUse(db: Tx, account_id: string, now: number): Promise<QuotaUse> {
+  const { weight, quotas } = await getAccount(db, account_id)
+  const sent = await readSent(db, account_id, now)
+  return {
+    account_id,
+    weight,
+    quotas: {
+      endpoints: { limit: quotas.endpoints, used: await countUse(db, account_id, 'endpoints') },
+      views: { limit: quotas.views, used: await countUse(db, account_id, 'views') },
+      api_keys: { limit: quotas.api_keys, used: await countUse(db, account_id, 'api_keys') },
+      bytes_per_day: { limit: quotas.bytes_per_day, used: sent.bytes, resets_at: isoTimestamp(endOfDay(now)) },
+      records_per_second: { limit: quotas.records_per_second, used: sent.records_per_second },
+    },
   }
 }

@@ -3,7 +3,7 @@ import { newId } from '#model/id.ts'
 import { reportLimits } from '#model/node-protocol.ts'
 import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
-import { newControl, newRegion, nodeToken, type TestAccount, useControl } from '../support/control.ts'
+import { createAccount, newControl, newRegion, nodeToken, type TestAccount, useControl } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
@@ -49,6 +49,7 @@ describe('the node token', () => {
     ['POST', 'snapshot'],
     ['GET', 'committed-seqs?node_id=x'],
     ['POST', 'heartbeat'],
+    ['POST', 'usage'],
     ['POST', 'commits'],
     ['POST', 'commits/lookup'],
     ['GET', 'destinations/x'],
@@ -112,6 +113,39 @@ describe('POST /internal/v1/heartbeat', () => {
   test('422 for an unknown process', async () => {
     const node = await TestNode.register(control(), newRegion())
     expect(await node.call('POST', 'heartbeat', { process: 'other', node_id: node.id })).toMatchObject({ status: 422 })
+  })
+})
+
+describe('POST /internal/v1/usage', () => {
+  test('200 counts what nodes accepted, for their account, and returns what all of them did', async () => {
+    const account = await createAccount(control().call)
+    const region = newRegion()
+    await account.post('/v1/endpoints', { region })
+    const [one, two] = [await TestNode.register(control(), region), await TestNode.register(control(), region)]
+    await one.heartbeat()
+    const report = async (node: TestNode, bytes: number) => {
+      const day = new Date().toISOString().slice(0, 10)
+      const used = { account_id: account.account_id, day, bytes, records: bytes, records_per_second: 4 }
+      const { body } = await node.call('POST', 'usage', { node_id: node.id, run: 'a', accounts: [used] })
+      return { nodes: body.healthy_nodes, bytes: body.accounts[0].bytes }
+    }
+    await two.snapshot()
+    expect(await report(one, 100)).toEqual({ nodes: 1, bytes: 100 })
+    expect(await report(two, 11)).toEqual({ nodes: 1, bytes: 111 })
+    await two.heartbeat()
+    expect(await report(one, 200)).toEqual({ nodes: 2, bytes: 211 })
+    expect((await account.get('/v1/quotas')).body.quotas).toMatchObject({
+      ...{ bytes_per_day: { used: 211 }, records_per_second: { used: 8 } },
+    })
+  })
+
+  test('404 for a node that never registered, 422 for other reports', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    const report = { node_id: node.id, run: 'a', accounts: [] }
+    expect(await node.call('POST', 'usage', report)).toMatchObject({ status: 200, body: { healthy_nodes: 1, accounts: [] } })
+    expect(await node.call('POST', 'usage', { ...report, node_id: newId() })).toMatchObject({ status: 404 })
+    for (const wrong of [{ run: '' }, { accounts: [{ bytes: -1 }] }])
+      expect(await node.call('POST', 'usage', { ...report, ...wrong })).toMatchObject({ status: 422 })
   })
 })
 

@@ -11,6 +11,8 @@ import {
   Heartbeat,
   Register,
   Registered,
+  UsageReport,
+  UsageTotals,
 } from '#model/node-protocol.ts'
 import { CommittedSeqs, SnapshotCheck, SnapshotChecked, SnapshotRequest } from '#model/snapshot-sections.ts'
 import { controlLimits } from '../limits.ts'
@@ -58,6 +60,10 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
         await nodes.heartbeat(request.body)
         return reply.code(204).send()
       },
+    )
+
+    app.post('/usage', { schema: { body: UsageReport, response: { 200: UsageTotals } } }, (request) =>
+      nodes.reportUsage(request.body),
     )
 
     app.get('/destinations/:id', { schema: { params: ById, response: { 200: AssignableDestination } } }, (request) =>

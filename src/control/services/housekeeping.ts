@@ -2,6 +2,7 @@ import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { jobLimits } from '#model/limits.ts'
+import { removeUsageBefore } from '#store/account-usage.ts'
 import { removeJobsFinishedBefore } from '#store/jobs.ts'
 import type { Store } from '#store/store.ts'
 import { removeViewCountersBefore } from '#store/view-counters.ts'
@@ -9,7 +10,7 @@ import { controlLimits } from '../limits.ts'
 
 export type HousekeepingOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
 
-/** Removes expired view counters and old jobs periodically. */
+/** Removes expired view counters, old jobs and counters of past days periodically. */
 export function createHousekeeping({ store, clock, logger }: HousekeepingOptions): Periodic {
   return new Periodic({
     name: 'housekeeping',
@@ -17,6 +18,7 @@ export function createHousekeeping({ store, clock, logger }: HousekeepingOptions
     run: async () => {
       await removeViewCountersBefore(store.db, clock.now() - controlLimits.viewCountersKeptMs)
       await removeJobsFinishedBefore(store.db, clock.now() - jobLimits.keptMs)
+      await removeUsageBefore(store.db, clock.now())
     },
     failure: 'housekeeping failed',
     clock,

@@ -3,10 +3,12 @@ import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { AssignableDestination } from '#model/destination.ts'
-import type { Heartbeat, Register, Registered } from '#model/node-protocol.ts'
+import type { Heartbeat, Register, Registered, UsageReport, UsageTotals } from '#model/node-protocol.ts'
+import { recordUsage, sumUsage } from '#store/account-usage.ts'
 import { findDestinationTarget } from '#store/destinations.ts'
-import { recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { countHealthyNodes, getNodeRegion, recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
+import { nodeHealthySeconds } from '../limits.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 
 export type NodesOptions = { readonly store: Store; readonly feed: EpochFeed; readonly clock: Clock; readonly logger: Logger }
@@ -24,6 +26,17 @@ export function nodeService({ store, feed, clock, logger }: NodesOptions) {
 
     heartbeat(heartbeat: Heartbeat): Promise<void> {
       return transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
+    },
+
+    /** Stores what a node accepted. Returns what all nodes accepted, and among how many a rate is divided. Throws not_found. */
+    async reportUsage(report: UsageReport): Promise<UsageTotals> {
+      const now = clock.now()
+      const region = await getNodeRegion(store.db, report.node_id)
+      if (report.accounts.length > 0) await transact(store, (db) => recordUsage(db, report, now))
+      return {
+        healthy_nodes: Math.max(1, await countHealthyNodes(store.db, region, now - nodeHealthySeconds * 1000)),
+        accounts: await sumUsage(store.db, report.accounts),
+      }
     },
 
     /** Throws not_found. */

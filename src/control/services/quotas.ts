@@ -1,6 +1,6 @@
 import type { Clock } from '#lib/clock.ts'
 import type { QuotaUse } from '#model/quota.ts'
-import { readQuotaUse } from '#store/account-usage.ts'
+import { readQuotaUse } from '#store/quotas.ts'
 import { readConsistently, type Store } from '#store/store.ts'
 
 export type QuotasOptions = { readonly store: Store; readonly clock: Clock }
