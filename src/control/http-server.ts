@@ -12,7 +12,7 @@ import { AppError } from '#errors.ts'
 import { explainJsonError } from '#lib/json.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { controlLimits } from './limits.ts'
-import { handleErrors, respondToClientError, sendProblem, toAppError, validatorCompiler } from './problem.ts'
+import { handleErrors, respondToClientError, respondToConnect, sendProblem, toAppError, validatorCompiler } from './problem.ts'
 
 export type HttpServerOptions = {
   readonly baseUrl: string
@@ -45,6 +45,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     clientErrorHandler: respondToClientError(baseUrl),
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, toAppError(error), baseUrl),
   })
+  app.server.on('connect', respondToConnect(baseUrl))
   app.server.maxConnections = controlLimits.connectionsMax
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)

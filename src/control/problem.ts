@@ -5,6 +5,7 @@
  * Law: the cause of a failure reaches the log, never the client.
  */
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifySchemaCompiler } from 'fastify'
 import type { z } from 'zod'
 import { AppError, type ErrorCode, errorTable, type FieldError, toProblem } from '#errors.ts'
@@ -113,13 +114,26 @@ export function respondToClientError(baseUrl: string): (error: Error & { code?: 
       socket.destroy()
       return
     }
-    const problem = toProblem(parserErrorToAppError(error.code), baseUrl)
-    const body = JSON.stringify(problem)
-    socket.end(
-      `HTTP/1.1 ${problem.status} ${http.STATUS_CODES[problem.status]}\r\nConnection: close\r\n` +
-        `Content-Type: ${problemContentType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    )
+    endWithProblem(socket, parserErrorToAppError(error.code), baseUrl)
   }
+}
+
+/** Responds to CONNECT, which node:http passes on as a socket. */
+export function respondToConnect(baseUrl: string): (request: unknown, socket: Duplex) => void {
+  return (_request, socket) => {
+    socket.on('error', () => socket.destroy())
+    const error = new AppError('method_not_allowed', 'this is not a proxy')
+    endWithProblem(socket, error, baseUrl, 'Allow: GET, HEAD, POST, PATCH, DELETE\r\n')
+  }
+}
+
+function endWithProblem(socket: Duplex, error: AppError, baseUrl: string, headers = ''): void {
+  const problem = toProblem(error, baseUrl)
+  const body = JSON.stringify(problem)
+  socket.end(
+    `HTTP/1.1 ${problem.status} ${http.STATUS_CODES[problem.status]}\r\nConnection: close\r\n${headers}` +
+      `Content-Type: ${problemContentType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
 }
 
 function parserErrorToAppError(code: string | undefined): AppError {

@@ -87,8 +87,8 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
     errorResponseBuilder: (_request, { ttl }) => tooMany(ttl),
   })
   requireScopes(app)
-  rejectUnrouted(app)
   limitAddresses(app, options.requestsPerMinutePerAddress)
+  rejectUnrouted(app)
   authenticate(app, credentials)
   await describe(app, baseUrl)
   await app.register(healthRoutes({ notReadyReasons: options.notReadyReasons, metrics, metricsToken }))
@@ -121,11 +121,12 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
   }
 }
 
-/** Applies before authentication. Monitoring is exempt: it calls often. */
+/** Applies before authentication, by route: a path has many spellings. Monitoring and pages are exempt. */
 function limitAddresses(app: FastifyInstance, max: number): void {
   const limit = app.createRateLimit({ max })
   app.addHook('onRequest', async (request) => {
-    if (!request.url.startsWith('/v1/')) return
+    const { url } = request.routeOptions
+    if (!request.is404 && url?.startsWith('/v1/') !== true) return
     const counted = await limit(request)
     if (!counted.isAllowed && counted.isExceeded) throw tooMany(counted.ttl)
   })

@@ -1,5 +1,5 @@
 import accepts from '@fastify/accepts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '#errors.ts'
 
 type Route = { readonly pattern: RegExp; readonly methods: readonly string[] }
@@ -7,19 +7,43 @@ type Route = { readonly pattern: RegExp; readonly methods: readonly string[] }
 /** Rejects requests that match no route: 405 with `Allow` if another method would match (RFC 9110 §15.5.6), otherwise 404. */
 export function rejectUnrouted(app: FastifyInstance): void {
   const routes: Route[] = []
+  /** Methods of each path without parameters. The router would let `GET /v1/views/preview` match `/v1/views/:id`. */
+  const literal = new Map<string, Set<string>>()
   app.addHook('onRoute', ({ url, method }) => {
-    const literal = url.replace(/[.+?^${}()|[\]\\]/g, '\\$&')
-    const pattern = new RegExp(`^${literal.replace('*', '.*').replace(/:[^/]+/g, '[^/]+')}$`)
-    routes.push({ pattern, methods: [method].flat() })
+    const methods = [method].flat()
+    if (!isPattern(url)) {
+      literal.set(url, new Set([...(literal.get(url) ?? []), ...methods]))
+      return
+    }
+    const escaped = url.replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+    routes.push({ pattern: new RegExp(`^${escaped.replace('*', '.*').replace(/:[^/]+/g, '[^/]+')}$`), methods })
+  })
+  const methodsOf = (path: string) =>
+    literal.get(path) ?? new Set(routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods))
+
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.is404 || !isPattern(request.routeOptions.url ?? '')) return
+    const path = requestPath(request)
+    const allowed = literal.get(path)
+    if (allowed !== undefined && !allowed.has(request.method)) throw notAllowed(reply, path, request.method, allowed)
   })
   app.setNotFoundHandler(async (request, reply) => {
     const path = requestPath(request)
-    const allowed = new Set(routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods))
+    const allowed = methodsOf(path)
     // The handler of a matching route may have called this itself.
     if (allowed.size === 0 || allowed.has(request.method)) throw new AppError('not_found', `no such path: ${path}`)
-    reply.header('allow', [...allowed].join(', '))
-    throw new AppError('method_not_allowed', `${path} does not support ${request.method}; it supports ${[...allowed].join(', ')}`)
+    throw notAllowed(reply, path, request.method, allowed)
   })
+}
+
+function notAllowed(reply: FastifyReply, path: string, method: string, allowed: ReadonlySet<string>): AppError {
+  const list = [...allowed].join(', ')
+  reply.header('allow', list)
+  return new AppError('method_not_allowed', `${path} does not support ${method}; it supports ${list}`)
+}
+
+function isPattern(url: string): boolean {
+  return url.includes(':') || url.includes('*')
 }
 
 const responseTypes = ['application/json', 'application/json; charset=utf-8', 'application/problem+json']
@@ -34,7 +58,12 @@ export async function rejectUnacceptable(app: FastifyInstance): Promise<void> {
   })
 }
 
+/** Returns the path as the router reads it: without the query, and decoded. */
 function requestPath({ url }: FastifyRequest): string {
-  const end = url.indexOf('?')
-  return end === -1 ? url : url.slice(0, end)
+  const { pathname } = new URL(url, 'http://inlet')
+  try {
+    return decodeURIComponent(pathname)
+  } catch {
+    return pathname
+  }
 }

@@ -4,6 +4,7 @@ import { controlLimits } from '#control/limits.ts'
 import { newId } from '#model/id.ts'
 import { newControl, type TestAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
+import { RawClient } from '../support/raw-http.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -48,6 +49,38 @@ describe('unrouted requests', () => {
     expect(answer).toMatchObject({ status: 405, body: { error: 'method_not_allowed' } })
     expect(answer.headers.get('allow')?.split(', ').toSorted()).toEqual(['GET', 'HEAD', 'POST'])
     expect((await control().call('GET', '/v1/token/exchange')).headers.get('allow')).toBe('POST')
+  })
+
+  test('405 with Allow on every path for every other method, whatever the form of the path', async () => {
+    const { body } = await control().call('GET', '/openapi/openapi.json')
+    const described = Object.entries(body.paths as Record<string, Record<string, unknown>>).map(
+      ([path, operations]) => [path.replace(/\{[^}]+\}/g, newId()), Object.keys(operations)] as const,
+    )
+    const pages = ['/', '/healthz', '/readyz', '/metrics', '/errors', '/errors/not_found', '/openapi/openapi.json'] as const
+    const read = pages.map((path) => [path, ['get']] as const)
+    const escaped = ['/%76%31/views', ['get', 'post']] as const
+    await using client = await RawClient.connect(control().url)
+    for (const [path, operations] of [...described, ...read, escaped]) {
+      const allowed = [...operations.map((name) => name.toUpperCase()), ...(operations.includes('get') ? ['HEAD'] : [])].sort()
+      const others = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'PURGE']
+      for (const method of others.filter((name) => !allowed.includes(name))) {
+        await client.send(
+          `${method} ${path} HTTP/1.1\r\nHost: inlet.test\r\nContent-Type: text/xml\r\nContent-Length: 2\r\n\r\n<>`,
+        )
+        const { status, headers, json } = await client.answer()
+        expect([status, headers['allow']?.split(', ').sort(), json['error']], `${method} ${path}`).toEqual([
+          405,
+          allowed,
+          'method_not_allowed',
+        ])
+      }
+    }
+  })
+
+  test('405 with Allow for CONNECT, and the connection ends', async () => {
+    const answer = await raw(control().url, 'CONNECT inlet.test:80 HTTP/1.1\r\nHost: inlet.test:80\r\n\r\n')
+    expect(answer).toMatch(/^HTTP\/1\.1 405 .*\r\nAllow: GET, HEAD, POST, PATCH, DELETE\r\n/s)
+    expect(answer).toContain('"error":"method_not_allowed"')
   })
 
   test('406 for a client that does not accept JSON', async () => {
@@ -204,6 +237,20 @@ describe('limits', () => {
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
     expect(await own.call('GET', '/healthz')).toMatchObject({ status: 200 })
   })
+
+  test.each(['/v1/endpoints', '/%76%31/endpoints', '/v%31/endpoints?x=/', 'http://inlet.test/v1/endpoints', '/v1', '/nothing'])(
+    '429 for an address above its limit that requests %s',
+    async (target) => {
+      await using own = await newControl({ environment: { INLET_ADDRESS_REQUESTS_PER_MINUTE: '2' } })
+      const statuses = []
+      for (let call = 0; call < 3; call += 1) {
+        const answer = await raw(own.url, `GET ${target} HTTP/1.1\r\nHost: inlet.test\r\nConnection: close\r\n\r\n`)
+        statuses.push(answer.split(' ')[1])
+      }
+      expect(statuses.at(-1)).toBe('429')
+      expect(new Set(statuses.slice(0, 2)).has('429')).toBe(false)
+    },
+  )
 
   test.each<[string, Record<string, string>, number]>([
     ['counts a proxy as the caller unless it is trusted', {}, 429],
