@@ -417,6 +417,24 @@ describe('404 and 405', () => {
     const posted = await fetch(`${node.url}/readyz`, { method: 'POST' })
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })
+
+  test('405 with Allow on every path for every other method', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    const reads = ['/', '/healthz', '/readyz', '/metrics', '/errors', '/errors/not_found'].map(
+      (path) => [path, 'GET, HEAD'] as const,
+    )
+    await using client = await RawClient.connect(node.url)
+    for (const [path, allow] of [...reads, ['/v1/ingest', 'POST'], ['/mqtt', 'GET']] as const) {
+      for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'PURGE']) {
+        if (allow.split(', ').includes(method)) continue
+        await client.send(`${method} ${path} HTTP/1.1\r\nHost: inlet.test\r\nContent-Length: 2\r\n\r\n<>`)
+        const { status, headers, json } = await client.answer()
+        expect([status, headers['allow'], json['error']], `${method} ${path}`).toEqual([405, allow, 'method_not_allowed'])
+      }
+    }
+    await client.send('CONNECT inlet.test:80 HTTP/1.1\r\nHost: inlet.test:80\r\n\r\n')
+    expect(await client.answer()).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD, POST' } })
+  })
 })
 
 describe('503', () => {

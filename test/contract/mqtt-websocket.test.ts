@@ -66,7 +66,8 @@ describe('the handshake', () => {
   })
   test('POST is not a handshake', async () => {
     await using mqtt = await MqttNode.start()
-    expect((await answer(mqtt, head('/mqtt').replace('GET', 'POST'))).status).toBe(405)
+    const refused = await answer(mqtt, head('/mqtt').replace('GET', 'POST'))
+    expect(refused).toMatchObject({ status: 405, headers: { allow: 'GET' } })
   })
   test('a plain GET gets a hint how to connect', async () => {
     await using mqtt = await MqttNode.start()

@@ -89,7 +89,7 @@ export class Connection {
   }
 
   #respondToFailure(error: AppError): void {
-    if (this.socket.writable) this.socket.write(rawProblem(error, this.#baseUrl, this.#clock.now()))
+    if (this.socket.writable) this.socket.write(rawProblem(error, this.#baseUrl, { now: this.#clock.now() }))
     this.linger()
   }
 }

@@ -67,8 +67,13 @@ export function sendProblem(
 }
 
 /** Returns a complete response as text, for a connection on which no request could be read. */
-export function rawProblem(error: AppError, baseUrl: string, now: number): string {
+export function rawProblem(
+  error: AppError,
+  baseUrl: string,
+  { now, allow }: { readonly now: number; readonly allow?: string | undefined },
+): string {
   const { status, headers, body } = problem(error, baseUrl)
+  if (allow !== undefined) headers.push('Allow', allow)
   headers.push('Date', new Date(now).toUTCString(), 'Connection', 'close')
   let head = `HTTP/1.1 ${status} ${errorTable[error.code].title}\r\n`
   for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`

@@ -115,7 +115,7 @@ export class HttpServer implements Service {
     server.on('connect', (_request, stream) => {
       const error = new AppError('method_not_allowed', 'this is not a proxy; send events with POST /v1/ingest')
       stream.on('error', () => stream.destroy())
-      this.#endRaw(stream, error)
+      this.#endRaw(stream, error, 'GET, HEAD, POST')
     })
     server.on('clientError', (error, stream) => {
       const connection = this.#connections.get(stream as Socket)
@@ -172,7 +172,8 @@ export class HttpServer implements Service {
       if (method === 'POST') exchange.receive(query)
       else exchange.reject(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
     } else if (path === this.#options.upgrade.path) {
-      exchange.reject(new AppError('bad_request', this.#options.upgrade.hint))
+      if (method === 'GET') exchange.reject(new AppError('bad_request', this.#options.upgrade.hint))
+      else exchange.reject(new AppError('method_not_allowed', this.#options.upgrade.hint), { allow: 'GET' })
     } else if (!isOperatorPath(path)) this.#respondWithPage(path, exchange, request, response)
     else if (!isRead(method)) {
       exchange.reject(new AppError('method_not_allowed', `request ${path} with GET`), { allow: 'GET, HEAD' })
@@ -195,6 +196,11 @@ export class HttpServer implements Service {
 
   #onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const { upgrade } = this.#options
+    if (request.method !== 'GET') {
+      socket.on('error', () => socket.destroy())
+      this.#endRaw(socket, new AppError('method_not_allowed', upgrade.hint), 'GET')
+      return
+    }
     const problem = upgrade.problem(request)
     if (problem === undefined) {
       upgrade.accept(request, socket, head, targetOf(request.url ?? '').query)
@@ -204,9 +210,9 @@ export class HttpServer implements Service {
     this.#endRaw(socket, problem)
   }
 
-  #endRaw(stream: Writable, error: AppError): void {
+  #endRaw(stream: Writable, error: AppError, allow?: string): void {
     const { baseUrl, clock } = this.#options.exchange
-    stream.end(rawProblem(error, baseUrl, clock.now()))
+    stream.end(rawProblem(error, baseUrl, { now: clock.now(), allow }))
   }
 
   #checkRates(): void {
