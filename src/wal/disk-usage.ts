@@ -1,4 +1,4 @@
-/** Tracks the size of the WAL on disk: counts writes as they happen, and notices removed segments by their missing names. */
+/** Tracks the size of the WAL on disk, in total and by log: counts writes as they happen, and notices removed segments by their missing names. */
 import { basename, dirname, join } from 'node:path'
 import type { Files } from '#lib/files.ts'
 import { listLogSegments } from './directory.ts'
@@ -6,11 +6,14 @@ import { parseSegmentName } from './segment-file.ts'
 
 export class DiskUsage {
   readonly #files: Files
+  readonly #onChange: (logName: string, bytes: number) => void
   readonly #directories = new Map<string, Map<string, number>>()
   #bytes = 0
 
-  constructor(files: Files) {
+  /** `onChange` is called with what a log has grown by. */
+  constructor(files: Files, onChange: (logName: string, bytes: number) => void = () => undefined) {
     this.#files = files
+    this.#onChange = onChange
   }
 
   get bytes(): number {
@@ -22,7 +25,7 @@ export class DiskUsage {
     const sizes = this.#directories.get(directory) ?? new Map<string, number>()
     this.#directories.set(directory, sizes)
     const name = basename(path)
-    this.#bytes += bytes - (sizes.get(name) ?? 0)
+    this.#add(directory, bytes - (sizes.get(name) ?? 0))
     sizes.set(name, bytes)
   }
 
@@ -46,19 +49,24 @@ export class DiskUsage {
       const present = new Set(entries.map(({ name }) => name))
       for (const name of known) if (!present.has(name)) this.#forget(directory, name)
       for (const name of present)
-        if (!sizes.has(name) && parseSegmentName(name)?.suffix === 'quarantine') await this.#add(directory, name)
+        if (!sizes.has(name) && parseSegmentName(name)?.suffix === 'quarantine') await this.#addFile(directory, name)
     }
   }
 
-  async #add(directory: string, name: string): Promise<void> {
+  async #addFile(directory: string, name: string): Promise<void> {
     const bytes = await this.#files.bytes(join(directory, name)).catch(() => undefined)
     if (bytes !== undefined) this.set(join(directory, name), bytes)
   }
 
   #forget(directory: string, name: string): void {
     const sizes = this.#directories.get(directory)
-    this.#bytes -= sizes?.get(name) ?? 0
+    this.#add(directory, -(sizes?.get(name) ?? 0))
     sizes?.delete(name)
     if (sizes?.size === 0) this.#directories.delete(directory)
+  }
+
+  #add(directory: string, bytes: number): void {
+    this.#bytes += bytes
+    this.#onChange(basename(directory), bytes)
   }
 }

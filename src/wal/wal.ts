@@ -32,6 +32,8 @@ export type WalOptions = {
   readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
+  /** Called with what a log has grown by on disk, or shrunk by if negative. */
+  readonly onUsage?: (logName: string, bytes: number) => void
   /** Replaces some of walLimits. */
   readonly limits?: Partial<WalLimits>
 }
@@ -64,7 +66,7 @@ export class Wal implements Service {
     const limits = { ...walLimits, ...options.limits }
     this.#options = options
     this.#limits = limits
-    this.#usage = new DiskUsage(files)
+    this.#usage = new DiskUsage(files, options.onUsage)
     this.#health = new DiskHealth({ ...options, ...limits })
     this.#ended = new EndedLogs({ ...options, isRecovering: (logName) => this.#recovery.hasOrphans(logName) })
     this.#saltKey = new WrittenSaltKey(files, options.directory)
