@@ -179,7 +179,7 @@ export const options = {
     'INLET_MAX_IN_FLIGHT_BYTES',
     '128MiB',
     bytes(MiB, 16 * GiB),
-    'request bytes in memory beyond which new requests get 503',
+    'request bytes in memory beyond which requests get 503, shared by account and endpoint',
   ),
   maxConnections: option('INLET_MAX_CONNECTIONS', '20000', integer(1, 1_000_000), 'maximum number of ingest connections'),
   requestTimeoutSeconds: option(
@@ -210,7 +210,7 @@ export const options = {
     'INLET_DISK_BUDGET_BYTES',
     '20GiB',
     bytes(64 * MiB, 1024 * GiB),
-    'WAL bytes on disk beyond which new requests get 503',
+    'WAL bytes on disk beyond which new requests get 503, shared by account and endpoint',
   ),
   diskReserveBytes: option(
     'INLET_DISK_RESERVE_BYTES',

@@ -2,11 +2,24 @@ import { describe, expect, test } from 'vitest'
 import { GiB, MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
 import { createLogger, type Logger } from '#lib/telemetry.ts'
+import { accountId, anEndpoint } from '../../test/support/ingest-node.ts'
 import { Admission } from './admission.ts'
+import { FairShares } from './fair-shares.ts'
+
+const endpoint = anEndpoint()
 
 /** A disk and a WAL whose state the test sets, and a clock whose timer it fires. */
-async function setUp() {
-  const state = { walBytes: 0, freeBytes: 10 * GiB, failure: undefined as string | undefined, unreadable: false }
+async function setUp(endpoints = [endpoint]) {
+  const disk = new FairShares(GiB)
+  const state = { freeBytes: 10 * GiB, failure: undefined as string | undefined, unreadable: false }
+  const walBytes = { value: 0 }
+  /** Sets how much of the WAL belongs to an endpoint. */
+  const setWalBytes = (bytes: number, { id } = endpoint) => {
+    disk.share(id).force(bytes - (wal.get(id) ?? 0))
+    walBytes.value += bytes - (wal.get(id) ?? 0)
+    wal.set(id, bytes)
+  }
+  const wal = new Map<string, number>()
   let timer: (() => void) | undefined
   const clock: Clock = {
     now: () => 0,
@@ -25,7 +38,7 @@ async function setUp() {
   } as unknown as Logger
   const admission = new Admission({
     wal: {
-      bytesOnDisk: () => state.walBytes,
+      bytesOnDisk: () => walBytes.value,
       health: () => ({ healthy: state.failure === undefined, reasons: state.failure === undefined ? [] : [state.failure] }),
     },
     freeBytes: async () => {
@@ -33,19 +46,20 @@ async function setUp() {
       return state.freeBytes
     },
     maxInFlightBytes: 10 * MiB,
-    diskBudgetBytes: GiB,
+    disk,
     diskReserveBytes: 256 * MiB,
     clock,
     logger,
   })
   await admission.start()
+  admission.configure(endpoints)
   const check = async () => {
     const due = timer
     timer = undefined
     due?.()
     await expect.poll(() => timer).toBeDefined()
   }
-  return { admission, state, check, logged, timer: () => timer }
+  return { admission, room: admission.room(endpoint.id), disk, setWalBytes, state, check, logged, timer: () => timer }
 }
 
 const rejected = (detail: string) => expect.objectContaining({ outcome: 'no_room', message: expect.stringContaining(detail) })
@@ -56,54 +70,54 @@ describe('admission', () => {
       wal: { bytesOnDisk: () => 0, health: () => ({ healthy: true, reasons: [] }) },
       freeBytes: async () => 10 * GiB,
       maxInFlightBytes: 1,
-      diskBudgetBytes: 1,
+      disk: new FairShares(1),
       diskReserveBytes: 0,
       clock: { now: () => 0, monotonic: () => 0, setTimer: () => () => undefined },
       logger: createLogger('test', 'silent'),
     })
-    expect(() => admission.admit(0)).toThrow(rejected('not been checked'))
+    expect(() => admission.room('any').admit(0)).toThrow(rejected('not been checked'))
   })
 
   test('bounds bytes in flight; a rejected reservation reserves nothing', async () => {
-    const { admission } = await setUp()
-    admission.reserve(6 * MiB)
-    expect(() => admission.reserve(5 * MiB)).toThrow(rejected('in memory'))
+    const { admission, room } = await setUp()
+    room.reserve(6 * MiB)
+    expect(() => room.reserve(5 * MiB)).toThrow(rejected('in memory'))
     expect(admission.inFlightBytes).toBe(6 * MiB)
-    admission.reserve(4 * MiB)
-    admission.release(10 * MiB)
+    room.reserve(4 * MiB)
+    room.release(10 * MiB)
     expect(admission.inFlightBytes).toBe(0)
     expect(admission.reasons()).toEqual([])
   })
 
   test('the disk budget counts bytes on disk, in flight and announced; freed space is available at once', async () => {
-    const { admission, state } = await setUp()
-    state.walBytes = GiB - 3 * MiB
-    admission.reserve(MiB)
-    admission.admit(2 * MiB)
-    expect(() => admission.admit(2 * MiB + 1)).toThrow(rejected('the budget is'))
-    state.walBytes = 0
-    admission.admit(2 * MiB + 1)
+    const { room, setWalBytes } = await setUp()
+    setWalBytes(GiB - 3 * MiB)
+    room.reserve(MiB)
+    room.admit(2 * MiB)
+    expect(() => room.admit(2 * MiB + 1)).toThrow(rejected('the disk budget'))
+    setWalBytes(0)
+    room.admit(2 * MiB + 1)
   })
 
   test('keeps the disk reserve between two checks, and recovers with the next check', async () => {
-    const { admission, state, check } = await setUp()
+    const { admission, state, check, room, setWalBytes } = await setUp()
     state.freeBytes = 300 * MiB
     await check()
-    admission.admit(0)
-    state.walBytes = 45 * MiB
-    expect(() => admission.admit(0)).toThrow(rejected('the reserve is'))
+    room.admit(0)
+    setWalBytes(45 * MiB)
+    expect(() => room.admit(0)).toThrow(rejected('its reserve'))
     expect(admission.reasons()).toHaveLength(1)
     state.freeBytes = GiB
     await check()
-    admission.admit(0)
+    room.admit(0)
   })
 
   test('rejects with a reason while the WAL is unhealthy or the disk unreadable, and recovers', async () => {
-    const { admission, state, check } = await setUp()
+    const { admission, state, check, room } = await setUp()
     state.failure = 'io_error: the disk failed'
     state.unreadable = true
     await check()
-    expect(() => admission.admit(0)).toThrow(rejected('EIO'))
+    expect(() => room.admit(0)).toThrow(rejected('EIO'))
     expect(admission.reasons()).toEqual([expect.stringContaining('EIO'), 'io_error: the disk failed'])
     state.failure = undefined
     state.unreadable = false
@@ -112,28 +126,48 @@ describe('admission', () => {
   })
 
   test('logs each outage and its end, and nothing at a healthy start', async () => {
-    const { state, check, logged } = await setUp()
+    const { check, logged, setWalBytes } = await setUp()
     expect(logged).toEqual([])
-    state.walBytes = 2 * GiB
+    setWalBytes(2 * GiB)
     await check()
     await check()
     expect(logged).toEqual(['ingest stopped accepting data'])
-    state.walBytes = 0
+    setWalBytes(0)
     await check()
     expect(logged.slice(1)).toEqual(['ingest accepting data'])
   })
 
   test('says whether it rejects for want of room', async () => {
-    const { admission, state, check } = await setUp()
+    const { admission, state, check, setWalBytes } = await setUp()
     expect(admission.isDiskFull()).toBe(false)
-    state.walBytes = GiB + 1
+    setWalBytes(GiB + 1)
     expect(admission.isDiskFull()).toBe(true)
-    state.walBytes = 0
+    setWalBytes(0)
     state.failure = 'io_error: the disk failed'
     await check()
     expect(admission.isDiskFull()).toBe(false)
     state.failure = 'disk_full: the disk is full (ENOSPC)'
     expect(admission.isDiskFull()).toBe(true)
+  })
+
+  test('the share of one endpoint leaves room for others; the message says whose share, and has no numbers', async () => {
+    const other = anEndpoint({ account_id: accountId('b') })
+    const { admission, room, setWalBytes } = await setUp([endpoint, other])
+    setWalBytes(512 * MiB)
+    const refused = rejected('the account uses up its share of the disk of this node')
+    expect(() => room.admit(1)).toThrow(refused)
+    expect(() => room.reserve(1)).toThrow(refused)
+    expect([room.backpressureReason(), admission.inFlightBytes]).toEqual([undefined, 0])
+    room.forceReserve(1)
+    expect(room.backpressureReason()).toMatch(/^the account uses up its share of the disk\D*$/)
+    admission.room(other.id).reserve(MiB)
+    expect(admission.room(other.id).backpressureReason()).toBeUndefined()
+    expect(admission.fullEndpoints()).toMatchObject([{ endpoint_id: endpoint.id }])
+    expect([admission.reasons(), admission.refusals]).toEqual([[], new Map([['disk_account', 2]])])
+    setWalBytes(0)
+    expect(admission.fullEndpoints()).toEqual([])
+    setWalBytes(2 * GiB)
+    expect(admission.reasons()).toEqual([expect.stringMatching(/^\D*$/)])
   })
 
   test('stops checking after stop', async () => {
@@ -144,26 +178,26 @@ describe('admission', () => {
   })
 
   test('applies back-pressure at half of the bytes in flight, or while the disk rejects', async () => {
-    const { admission, state, check } = await setUp()
-    admission.forceReserve(5 * MiB)
-    expect(admission.backpressureReason()).toBeUndefined()
-    admission.forceReserve(1)
-    expect(admission.backpressureReason()).toContain('in memory')
+    const { admission, state, check, room, setWalBytes } = await setUp()
+    room.forceReserve(5 * MiB)
+    expect(room.backpressureReason()).toBeUndefined()
+    room.forceReserve(1)
+    expect(room.backpressureReason()).toContain('in memory')
     // Bytes that were read are counted even above the bound; requests can use the other half.
-    admission.reserve(5 * MiB - 1)
-    expect(() => admission.reserve(1)).toThrow(rejected('in memory'))
-    admission.forceReserve(20 * MiB)
+    room.reserve(5 * MiB - 1)
+    expect(() => room.reserve(1)).toThrow(rejected('in memory'))
+    room.forceReserve(20 * MiB)
     expect(admission.inFlightBytes).toBe(30 * MiB)
-    admission.release(30 * MiB)
-    expect(admission.backpressureReason()).toBeUndefined()
+    room.release(30 * MiB)
+    expect(room.backpressureReason()).toBeUndefined()
     state.failure = 'fdatasync failed'
     await check()
-    expect(admission.backpressureReason()).toBe('fdatasync failed')
+    expect(room.backpressureReason()).toBe('fdatasync failed')
     state.failure = undefined
     await check()
-    state.walBytes = GiB + 1
-    expect(admission.backpressureReason()).toContain('budget')
-    state.walBytes = 0
-    expect(admission.backpressureReason()).toBeUndefined()
+    setWalBytes(GiB + 1)
+    expect(room.backpressureReason()).toContain('budget')
+    setWalBytes(0)
+    expect(room.backpressureReason()).toBeUndefined()
   })
 })

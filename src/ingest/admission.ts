@@ -3,8 +3,10 @@ import { errorMessage } from '#lib/error-message.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { EndpointRoom, type NodeState, type Resource } from './endpoint-room.ts'
+import { type Bound, FairShares } from './fair-shares.ts'
 import { ingestLimits } from './limits.ts'
-import { tryAgain } from './rejection.ts'
 
 /** The state of the WAL that admission depends on. */
 interface WalStatus {
@@ -17,26 +19,36 @@ export type AdmissionOptions = {
   /** Free space of the file system that holds the WAL. */
   readonly freeBytes: () => Promise<number>
   readonly maxInFlightBytes: number
-  readonly diskBudgetBytes: number
+  /** Shares of the disk budget, by log. Bytes in the WAL are counted by the caller, bytes in flight here. */
+  readonly disk: FairShares
   readonly diskReserveBytes: number
   readonly clock: Clock
   readonly logger: Logger
 }
 
-/** The part of admission that the gate and the protocols use. */
-export type Capacity = Pick<Admission, 'admit' | 'reserve' | 'forceReserve' | 'release' | 'backpressureReason' | 'reasons'>
+/** The room of an endpoint, as the protocols use it. */
+export type Room = Pick<EndpointRoom, 'admit' | 'reserve' | 'forceReserve' | 'release' | 'backpressureReason'>
+
+/** The part of admission that the gate uses. */
+export type Capacity = Pick<Admission, 'reasons'> & { room(endpointId: string): Room }
 
 /**
- * Decides whether this node has room for more data.
+ * Decides whether this node has room for more data, in total and for each endpoint.
  *
- * Owns: bytes in flight, and the state of disk and WAL, checked every second. Does not own: bounds on a single request.
+ * Owns: bytes in flight, the rooms of endpoints, and the state of disk and WAL, checked every second. Does not own: bounds on a single
+ * request.
  * Law: without room it rejects. Once there is room, it accepts again by itself. It never ends the process (law 9).
  */
-export class Admission implements Service {
+export class Admission implements Service, NodeState {
   readonly name = 'admission'
   readonly #options: AdmissionOptions
   readonly #checks: Periodic
-  #inFlightBytes = 0
+  readonly #memory: FairShares
+  readonly #disk: FairShares
+  readonly #rooms = new Map<string, EndpointRoom>()
+  #configured: readonly SnapshotEndpoint[] | undefined
+  /** How often a share or the node had no room, as `<resource>_<bound>`. */
+  readonly refusals = new Map<string, number>()
   /** As of the last check. Between two checks, the growth of the WAL is subtracted from the free space. */
   #freeBytes = 0
   #checkedWalBytes = 0
@@ -46,6 +58,8 @@ export class Admission implements Service {
 
   constructor(options: AdmissionOptions) {
     this.#options = options
+    this.#memory = new FairShares(options.maxInFlightBytes)
+    this.#disk = options.disk
     this.#checks = new Periodic({
       name: 'disk check',
       intervalMs: ingestLimits.admissionPollMs,
@@ -66,59 +80,75 @@ export class Admission implements Service {
   }
 
   get inFlightBytes(): number {
-    return this.#inFlightBytes
+    return this.#memory.used
+  }
+
+  get memory(): FairShares {
+    return this.#memory
+  }
+
+  /** Divides memory and disk among these endpoints. */
+  configure(endpoints: readonly SnapshotEndpoint[]): void {
+    if (endpoints === this.#configured) return
+    this.#configured = endpoints
+    const members = endpoints.map(({ id, account_id, account_weight }) => ({
+      name: id,
+      account: account_id,
+      weight: account_weight,
+    }))
+    this.#memory.configure(members)
+    this.#disk.configure(members)
+    const known = new Set(endpoints.map(({ id }) => id))
+    for (const id of this.#rooms.keys()) if (!known.has(id)) this.#rooms.delete(id)
+  }
+
+  room(endpointId: string): EndpointRoom {
+    let room = this.#rooms.get(endpointId)
+    if (room === undefined) {
+      room = new EndpointRoom({ memory: this.#memory.share(endpointId), disk: this.#disk.share(endpointId), node: this })
+      this.#rooms.set(endpointId, room)
+    }
+    return room
   }
 
   /** Returns the reasons for rejecting all data; empty while data is accepted. A node that is merely busy is healthy. */
   reasons(): readonly string[] {
-    const full = this.#diskFull(0)
+    const full = this.#diskFull()
     return full === undefined ? this.#reasons : [full, ...this.#reasons]
   }
 
-  /** Throws a Rejection if disk or WAL has no room for `bytes` more. */
-  admit(bytes: number): void {
-    const reason = this.#diskFull(bytes) ?? this.#reasons[0]
-    if (reason !== undefined) throw tryAgain('no_room', reason, ingestLimits.retryDiskSeconds)
+  refusalReason(): string | undefined {
+    return this.#diskFull() ?? this.#reasons[0]
   }
 
-  /** Returns why open connections must not be read now; undefined while there is room. */
-  backpressureReason(): string | undefined {
-    // At half of the bound, so that the other half is left for data that was already read.
-    if (this.#inFlightBytes > this.#options.maxInFlightBytes / 2) return 'this node has too many request bytes in memory'
-    return this.#diskFull(0) ?? this.#reasons[0]
-  }
-
-  /** Reserves memory for bytes that were already read, even above the bound. Callers stop reading while there is a `backpressureReason`. */
-  forceReserve(bytes: number): void {
-    this.#inFlightBytes += bytes
-  }
-
-  /** Throws a Rejection, and reserves nothing, if memory has no room for `bytes` more. */
-  reserve(bytes: number): void {
-    if (this.#inFlightBytes + bytes > this.#options.maxInFlightBytes) {
-      throw tryAgain('no_room', 'this node has too many request bytes in memory', ingestLimits.retryMemorySeconds)
-    }
-    this.#inFlightBytes += bytes
-  }
-
-  release(bytes: number): void {
-    this.#inFlightBytes -= bytes
+  countRefusal(resource: Resource, bound: Bound): void {
+    const name = `${resource}_${bound}`
+    this.refusals.set(name, (this.refusals.get(name) ?? 0) + 1)
   }
 
   /** Whether data is rejected for want of room on the disk. */
   isDiskFull(): boolean {
-    return this.#diskFull(0) !== undefined || this.#options.wal.health().reasons.some((reason) => reason.startsWith('disk_full'))
+    return this.#diskFull() !== undefined || this.#options.wal.health().reasons.some((reason) => reason.startsWith('disk_full'))
   }
 
-  #diskFull(moreBytes: number): string | undefined {
-    const { wal, diskBudgetBytes, diskReserveBytes } = this.#options
-    const walBytes = wal.bytesOnDisk()
-    if (walBytes + this.#inFlightBytes + moreBytes > diskBudgetBytes) {
-      return `${walBytes} bytes wait on disk for delivery; the budget is ${diskBudgetBytes}`
+  /** Returns the endpoints whose data is refused because they use up their share of the disk, or their account does. */
+  fullEndpoints(): readonly { readonly endpoint_id: string; readonly reason: string }[] {
+    const full: { endpoint_id: string; reason: string }[] = []
+    for (const [endpoint_id, room] of this.#rooms) {
+      const reason = room.diskShareReason()
+      if (reason !== undefined) full.push({ endpoint_id, reason: `new data is refused: ${reason}` })
     }
-    const freeBytes = this.#freeBytes - Math.max(0, walBytes - this.#checkedWalBytes)
-    if (freeBytes < diskReserveBytes) return `${freeBytes} bytes are free on disk; the reserve is ${diskReserveBytes}`
-    return undefined
+    return full
+  }
+
+  /** Tells nothing of how much there is: owners of endpoints and load balancers read it. */
+  #diskFull(): string | undefined {
+    if (this.#disk.used > this.#disk.total) return 'the disk budget of this node is used up'
+    return this.#freeNow() < this.#options.diskReserveBytes ? 'the disk of this node is full up to its reserve' : undefined
+  }
+
+  #freeNow(): number {
+    return this.#freeBytes - Math.max(0, this.#options.wal.bytesOnDisk() - this.#checkedWalBytes)
   }
 
   async #check(): Promise<void> {
@@ -137,7 +167,8 @@ export class Admission implements Service {
     const isRejecting = now.length > 0
     if (isRejecting === this.#isRejectionLogged) return
     this.#isRejectionLogged = isRejecting
-    if (isRejecting) logger.error({ reasons: now }, 'ingest stopped accepting data')
+    const bytes = { walBytes: wal.bytesOnDisk(), budgetBytes: this.#disk.total, freeBytes: this.#freeBytes }
+    if (isRejecting) logger.error({ reasons: now, ...bytes }, 'ingest stopped accepting data')
     else logger.notice('ingest accepting data')
   }
 }

@@ -22,9 +22,11 @@ import { Authenticator } from './authenticator.ts'
 import { Certificate } from './certificate.ts'
 import { Configuration } from './configuration.ts'
 import { ConnectionBudget } from './connection-budget.ts'
+import { FairShares } from './fair-shares.ts'
 import { Gate } from './gate.ts'
 import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
 import { HttpServer } from './http/server.ts'
+import { ingestLimits } from './limits.ts'
 import { registerNodeMetrics } from './metrics.ts'
 import { MqttCounters, registerMqttMetrics } from './mqtt/metrics.ts'
 import { MqttServer } from './mqtt/server.ts'
@@ -69,18 +71,27 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     logger,
   })
 
-  const wal = new Wal({ directory: config.paths.wal, files, clock, logger })
+  const disk = new FairShares(config.diskBudgetBytes)
+  const wal = new Wal({
+    directory: config.paths.wal,
+    files,
+    clock,
+    logger,
+    onUsage: (logName, bytes) => disk.share(logName).force(bytes),
+    // What waits is in flight, too. Above that, this bound refuses nobody who has a share of the memory.
+    limits: { waitingBytesMax: 2 * config.maxInFlightBytes },
+  })
   const admission = new Admission({
     wal,
     freeBytes: () => files.freeBytes(config.paths.wal),
     maxInFlightBytes: config.maxInFlightBytes,
-    diskBudgetBytes: config.diskBudgetBytes,
+    disk,
     diskReserveBytes: config.diskReserveBytes,
     clock,
     logger,
   })
   const authenticator = new Authenticator({ clock })
-  const configuration = new Configuration({ authenticator, wal, logger })
+  const configuration = new Configuration({ authenticator, wal, admission, logger })
   const gate = new Gate({ configuration, capacity: admission, wal, logger })
 
   const connections = new ConnectionBudget(config.maxConnections)
@@ -135,7 +146,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
         healthy: reasons.length === 0,
         reasons,
         disk_full: admission.isDiskFull(),
-        blocked: boundBlocked(blockedEndpoints(wal.blocked())),
+        blocked: boundBlocked([...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
       }
     },
     clock,
@@ -152,6 +163,12 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     walBytesOnDisk: () => wal.bytesOnDisk(),
     rescuedSegments: () => wal.rescuedSegments,
     appliedEpoch: () => configuration.epoch,
+    refusals: () => admission.refusals,
+    poolsUsed: () => [
+      ['memory', admission.memory.poolUsedRatio],
+      ['disk', disk.poolUsedRatio],
+    ],
+    largestAccounts: config.metricsToken === null ? undefined : () => disk.largest(ingestLimits.accountsShown),
   })
 
   feed.subscribe((snapshot) => {

@@ -14,7 +14,7 @@ import type { Principal } from '#model/api-key.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError } from '#wal/wal-error.ts'
-import type { Capacity } from './admission.ts'
+import type { Capacity, Room } from './admission.ts'
 import type { EndpointTable, Route } from './endpoint-table.ts'
 import { ingestLimits } from './limits.ts'
 import { Rejection, tryAgain } from './rejection.ts'
@@ -28,14 +28,13 @@ export type GateOptions = {
 }
 
 export class Gate {
-  /** Memory and disk of this node. */
-  readonly capacity: Capacity
+  readonly #capacity: Capacity
   readonly #configuration: GateOptions['configuration']
   readonly #wal: GateOptions['wal']
   readonly #logger: Logger
 
   constructor({ configuration, capacity, wal, logger }: GateOptions) {
-    this.capacity = capacity
+    this.#capacity = capacity
     this.#configuration = configuration
     this.#wal = wal
     this.#logger = logger
@@ -64,6 +63,11 @@ export class Gate {
   /** Checks the endpoint again for records that took time to arrive after `open`. Throws Rejection. */
   recheck(endpoint: SnapshotEndpoint): void {
     this.requireConfiguration().recheck(endpoint)
+  }
+
+  /** Returns the memory and disk that the endpoint may use. It stays the same object while the endpoint is known. */
+  room(endpointId: string): Room {
+    return this.#capacity.room(endpointId)
   }
 
   /**
@@ -96,6 +100,6 @@ export class Gate {
 
   /** Returns the reasons why this node does not accept data now; empty while it does. */
   notReadyReasons(): readonly string[] {
-    return [...(this.#configuration.endpoints === undefined ? ['no configuration yet'] : []), ...this.capacity.reasons()]
+    return [...(this.#configuration.endpoints === undefined ? ['no configuration yet'] : []), ...this.#capacity.reasons()]
   }
 }

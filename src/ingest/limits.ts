@@ -7,6 +7,8 @@ export const ingestLimits = {
   admissionPollMs: 1_000,
   /** Connections that the kernel keeps waiting to be accepted. */
   listenBacklog: 4_096,
+  /** Accounts that the metrics show by name. */
+  accountsShown: 20,
   /** `Retry-After` if memory is full; if disk or WAL is full; if an append failed or there is no configuration; if the endpoint is paused. */
   retryMemorySeconds: 1,
   retryDiskSeconds: 5,

@@ -9,17 +9,31 @@ export type NodeReadings = {
   readonly walBytesOnDisk: () => number
   readonly rescuedSegments: () => number
   readonly appliedEpoch: () => number
+  /** By resource and bound, as in `Admission.refusals`. */
+  readonly refusals: () => Iterable<readonly [string, number]>
+  /** Part of the pool of each resource that is in use, from 0 to 1. */
+  readonly poolsUsed: () => Iterable<readonly [string, number]>
+  /** The accounts with most bytes in the WAL; undefined to leave them out. */
+  readonly largestAccounts: (() => Iterable<readonly [string, number]>) | undefined
 }
 
-export function registerNodeMetrics(
-  registry: Registry,
-  { connections, inFlightBytes, walBytesOnDisk, rescuedSegments, appliedEpoch }: NodeReadings,
-): void {
-  const { counter, gauge } = observableMetrics(registry)
+export function registerNodeMetrics(registry: Registry, readings: NodeReadings): void {
+  const { connections, inFlightBytes, walBytesOnDisk, rescuedSegments, appliedEpoch, refusals, poolsUsed, largestAccounts } =
+    readings
+  const { counter, counters, gauge, gauges } = observableMetrics(registry)
   counter('inlet_ingest_dropped_connections_total', 'connections closed because there were too many', () => connections.dropped)
   gauge('inlet_ingest_connections', 'open connections', () => connections.open)
   gauge('inlet_ingest_in_flight_bytes', 'request bytes held in memory', inFlightBytes)
   gauge('inlet_wal_bytes_on_disk', 'bytes of WAL segments on disk', walBytesOnDisk)
   counter('inlet_wal_rescued_segments_total', 'segments written again because somebody removed their file', rescuedSegments)
+  counters('inlet_ingest_refusals_total', 'data refused for want of room, by resource and whose share it was', 'bound', refusals)
+  gauges('inlet_ingest_pool_used_ratio', 'use of what is guaranteed to no account, 0 to 1', 'resource', poolsUsed)
+  if (largestAccounts !== undefined)
+    gauges(
+      'inlet_ingest_account_wal_bytes',
+      'bytes on disk and in flight of the accounts that have most',
+      'account',
+      largestAccounts,
+    )
   gauge('inlet_applied_epoch', 'epoch of the configuration in use; -1 for none', appliedEpoch)
 }

@@ -36,6 +36,19 @@ export function observableMetrics(registry: Registry) {
         },
       })
     },
+    /** One series per value of the label. Values that are no longer read are no longer shown. */
+    gauges(name: string, help: string, label: string, read: () => Iterable<readonly [string, number]>): void {
+      new Gauge({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        collect() {
+          this.reset()
+          for (const [value, count] of read()) this.set({ [label]: value }, count)
+        },
+      })
+    },
     gauge(name: string, help: string, read: () => number): void {
       new Gauge({
         name,

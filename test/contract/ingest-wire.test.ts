@@ -329,12 +329,12 @@ describe('slow clients', () => {
 })
 
 describe('bounds', () => {
-  test('bytes in flight: announced bytes are reserved, 503 above the bound, and room is released', async () => {
-    await using node = await start({ environment: { INLET_MAX_IN_FLIGHT_BYTES: '20MiB' } })
+  test('bytes in flight: bytes are reserved as they arrive, 503 above the bound, and room is released', async () => {
+    await using node = await start({ environment: { INLET_MAX_IN_FLIGHT_BYTES: '15MiB' } })
     await using first = await RawClient.connect(node.url)
     await using second = await RawClient.connect(node.url)
-    await first.send(`${head({ 'Content-Length': 10 * MiB })}1`)
-    await node.until('/metrics', (_, text) => /inlet_ingest_in_flight_bytes\{[^}]*\} [1-9]/.test(text))
+    await first.send(head({ 'Content-Length': 10 * MiB }) + '1\n'.repeat(4.9 * MiB))
+    await node.until('/metrics', (_, text) => /inlet_ingest_in_flight_bytes\{[^}]*\} 102[0-9]{5}/.test(text))
     await second.send(`${head({ 'Content-Length': 10 * MiB })}1`)
     const refused = await second.answer()
     expect(refused).toMatchObject({ status: 503, json: { error: 'unavailable', retry: true }, headers: { 'retry-after': '1' } })

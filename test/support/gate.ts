@@ -1,5 +1,5 @@
 /** A gate in front of endpoints and a log that the test provides. Without `endpoints` it has no configuration yet. */
-import type { Capacity } from '#ingest/admission.ts'
+import type { Room } from '#ingest/admission.ts'
 import { EndpointTable } from '#ingest/endpoint-table.ts'
 import { Gate, type GateOptions } from '#ingest/gate.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -8,24 +8,24 @@ import type { SnapshotEndpoint } from '#model/snapshot.ts'
 export function aGate({
   endpoints,
   append = () => Promise.reject(new Error('the test stores nothing')),
-  capacity = {},
+  room = {},
 }: {
   readonly endpoints?: readonly SnapshotEndpoint[]
   readonly append?: GateOptions['wal']['append']
-  readonly capacity?: Partial<Capacity>
+  readonly room?: Partial<Room>
 } = {}): Gate {
   const nothing = () => undefined
+  const anyRoom = {
+    admit: nothing,
+    reserve: nothing,
+    forceReserve: nothing,
+    release: nothing,
+    backpressureReason: nothing,
+    ...room,
+  }
   return new Gate({
     configuration: { endpoints: endpoints && new EndpointTable({ region: 'loc', endpoints: [...endpoints] }) },
-    capacity: {
-      admit: nothing,
-      reserve: nothing,
-      forceReserve: nothing,
-      release: nothing,
-      backpressureReason: nothing,
-      reasons: () => [],
-      ...capacity,
-    },
+    capacity: { room: () => anyRoom, reasons: () => [] },
     wal: { append },
     logger: createLogger('test', 'silent'),
   })

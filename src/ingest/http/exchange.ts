@@ -15,6 +15,7 @@ import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Route } from '../endpoint-table.ts'
 import type { Gate } from '../gate.ts'
+import { Rejection } from '../rejection.ts'
 import { bodyFormat } from './body-format.ts'
 import type { Connection, Receiving } from './connection.ts'
 import { authenticate, type Verifier } from './credentials.ts'
@@ -155,13 +156,14 @@ export class Exchange implements Receiving, Route {
     this.#endpoint = gate.open(principal, this)
     const format = bodyFormat(request.headers)
     const declared = declaredBytes(request)
-    gate.capacity.admit(declared ?? 0)
+    const room = gate.room(this.#endpoint.id)
+    room.admit(declared ?? 0)
     this.#intake = new Intake({
       format,
       declaredBytes: declared,
       maxBytes: maxRequestBytes,
-      memory: gate.capacity,
-      done: (error) => (error === undefined ? this.#store() : this.reject(error)),
+      room,
+      done: (error) => (error === undefined ? this.#store() : this.#rejectBody(error)),
     })
     const intake = this.#intake
     if (this.#awaitsContinue) this.#response.writeContinue()
@@ -173,6 +175,16 @@ export class Exchange implements Receiving, Route {
       this.#bodyEnded()
       intake.end()
     })
+  }
+
+  /** An endpoint that was deleted while the body arrived has no share any more, but that is not what the sender should read. */
+  #rejectBody(error: AppError | Rejection): void {
+    try {
+      if (error instanceof Rejection && this.#endpoint !== undefined) this.#context.gate.recheck(this.#endpoint)
+      this.reject(error)
+    } catch (deleted) {
+      this.reject(deleted)
+    }
   }
 
   #store(): void {

@@ -3,7 +3,7 @@ import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
 import { recordLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
-import type { Capacity } from '../admission.ts'
+import type { Room } from '../admission.ts'
 import { Rejection } from '../rejection.ts'
 import { type BodyFormat, createDecoder } from './body-format.ts'
 import { httpLimits } from './limits.ts'
@@ -18,7 +18,7 @@ export type IntakeOptions = {
   readonly declaredBytes: number | undefined
   /** Bound on the body as sent and, separately, as decoded. */
   readonly maxBytes: number
-  readonly memory: Pick<Capacity, 'reserve' | 'release'>
+  readonly room: Pick<Room, 'reserve' | 'release'>
   /** Called once: without an error if the body is complete and can be stored. Never called after `close`. */
   readonly done: (error?: AppError | Rejection) => void
 }
@@ -27,7 +27,8 @@ export type IntakeOptions = {
  * The body of one request while it arrives.
  *
  * Owns: its bounds, its bytes in memory, decoding, counting records. Does not own: the socket, the response, the WAL.
- * Law: memory is reserved for every byte before it is held, and `close` releases all of it. Chunks are never joined.
+ * Law: memory is reserved for every byte that has arrived before it is held, not for announced ones, and `close` releases all of it. Chunks are
+ * never joined.
  */
 export class Intake {
   readonly #options: IntakeOptions
@@ -45,8 +46,7 @@ export class Intake {
     if (declaredBytes > maxBytes) throw tooLarge(`the request has ${declaredBytes} bytes, more`, maxBytes)
     this.#options = options
     this.#counter = new RecordCounter(format.layout)
-    const decoderBytes = format.encoding === 'identity' ? 0 : httpLimits.decoderOverheadBytes
-    this.#reserve(httpLimits.requestOverheadBytes + decoderBytes + declaredBytes)
+    this.#reserve(httpLimits.requestOverheadBytes)
   }
 
   get layout(): Layout {
@@ -72,10 +72,10 @@ export class Intake {
 
   push(chunk: Buffer): void {
     if (!this.#open) return
-    const { declaredBytes, maxBytes, format } = this.#options
+    const { maxBytes, format } = this.#options
     this.#receivedBytes += chunk.length
     if (this.#receivedBytes > maxBytes) this.#fail(tooLarge('the request has more bytes', maxBytes))
-    else if (declaredBytes === undefined && !this.#tryReserve(chunk.length)) return
+    else if (!this.#tryReserve(chunk.length)) return
     else if (format.encoding === 'identity') this.#appendPayload(chunk)
     else this.#decode(format.encoding, chunk)
   }
@@ -107,12 +107,13 @@ export class Intake {
     this.#open = false
     this.#decoder?.destroy()
     this.#payload = []
-    this.#options.memory.release(this.#reservedBytes)
+    this.#options.room.release(this.#reservedBytes)
     this.#reservedBytes = 0
   }
 
   #decode(encoding: Exclude<BodyFormat['encoding'], 'identity'>, chunk: Buffer): void {
     if (this.#decoder === undefined) {
+      if (!this.#tryReserve(httpLimits.decoderOverheadBytes)) return
       const decoder = createDecoder(encoding, chunk[0] ?? 0)
       this.#decoder = decoder
       decoder.on('data', (decoded: Buffer) => {
@@ -156,7 +157,7 @@ export class Intake {
   }
 
   #reserve(bytes: number): void {
-    this.#options.memory.reserve(bytes)
+    this.#options.room.reserve(bytes)
     this.#reservedBytes += bytes
   }
 

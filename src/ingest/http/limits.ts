@@ -4,7 +4,7 @@ import { KiB, MiB } from '#lib/bytes.ts'
 export const httpLimits = {
   /** How often node:http checks for overdue requests. */
   timeoutCheckMs: 1_000,
-  /** Memory that a request costs beside its body, and a decoder beside its output. Counted as bytes in flight. */
+  /** Memory that a request costs beside its body, and a decoder, which exists from the first byte of the body on, beside its output. Counted as bytes in flight. */
   requestOverheadBytes: 4 * KiB,
   decoderOverheadBytes: 128 * KiB,
   /** RFC 9659: a zstd body may ask for a window of 8 MiB at most. */

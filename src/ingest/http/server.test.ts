@@ -21,7 +21,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
   const gate = aGate({
     endpoints: [anEndpoint({ account_id: 'account' })],
     append,
-    capacity: {
+    room: {
       reserve: (bytes) => {
         reserved.bytes += bytes
       },

@@ -1,11 +1,12 @@
 /**
  * Decides whether MQTT connections may be read.
  *
- * Owns: the memory that they use, and which of them wait for room. Does not own: how much room there is (admission.ts).
- * Law: without room, only connections with reserved memory are read. Waiting ones resume in order of arrival.
+ * Owns: the memory that they use, and which of them wait for room. Does not own: how much room an endpoint has (endpoint-room.ts).
+ * Law: without room for its endpoint, only a connection with reserved memory is read; connections to other endpoints are read on. Waiting
+ * ones resume in order of arrival.
  */
 import type { Clock } from '#lib/clock.ts'
-import type { Capacity } from '../admission.ts'
+import type { Room } from '../admission.ts'
 import { Rejection } from '../rejection.ts'
 import { sessionLimits } from './limits.ts'
 
@@ -14,82 +15,72 @@ interface Reader {
   resume(): void
 }
 
-export type BackpressureOptions = {
-  readonly capacity: Pick<Capacity, 'forceReserve' | 'reserve' | 'release' | 'backpressureReason'>
-  readonly clock: Clock
-}
-
 export class Backpressure {
-  readonly #options: BackpressureOptions
-  readonly #waiting = new Set<Reader>()
-  #hasRoom = true
-  #cancelPoll = (): void => undefined
+  readonly #clock: Clock
+  /** The rooms that are full, with the connections that wait for them. */
+  readonly #full = new Map<Room, Set<Reader>>()
+  #cancelPoll: (() => void) | undefined
 
-  constructor(options: BackpressureOptions) {
-    this.#options = options
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock
   }
 
-  get hasRoom(): boolean {
-    return this.#hasRoom
+  hasRoom(room: Room): boolean {
+    return this.#full.size === 0 || !this.#full.has(room)
   }
 
   /** Resumes the reader once there may be room. */
-  resumeWhenRoom(reader: Reader): void {
-    this.#waiting.add(reader)
+  resumeWhenRoom(room: Room, reader: Reader): void {
+    this.#full.get(room)?.add(reader)
   }
 
-  forget(reader: Reader): void {
-    this.#waiting.delete(reader)
+  forget(room: Room, reader: Reader): void {
+    this.#full.get(room)?.delete(reader)
+  }
+
+  /** Called when the last connection to the room's endpoint is gone. */
+  forgetRoom(room: Room): void {
+    this.#full.delete(room)
   }
 
   /** Reserves memory for bytes that were already read, even above the bound. */
-  forceReserve(bytes: number): void {
-    this.#options.capacity.forceReserve(bytes)
-    this.check()
+  forceReserve(room: Room, bytes: number): void {
+    room.forceReserve(bytes)
+    this.check(room)
   }
 
-  /** Reserves memory for an incoming packet. Returns false if there is not enough. */
-  tryReserve(bytes: number): boolean {
+  /** Reserves memory for an incoming packet. Returns why there is not enough; undefined if it is reserved. */
+  tryReserve(room: Room, bytes: number): string | undefined {
     try {
-      this.#options.capacity.reserve(bytes)
+      room.reserve(bytes)
     } catch (error) {
       if (!(error instanceof Rejection)) throw error
-      return false
+      return error.message
     }
-    this.check()
-    return true
+    this.check(room)
+    return undefined
   }
 
-  release(bytes: number): void {
-    this.#options.capacity.release(bytes)
-  }
-
-  check(): void {
-    if (this.#hasRoom && this.#isFull()) {
-      this.#hasRoom = false
-      this.#poll()
-    }
+  check(room: Room): void {
+    if (!this.hasRoom(room) || room.backpressureReason() === undefined) return
+    this.#full.set(room, new Set())
+    if (this.#cancelPoll === undefined) this.#poll()
   }
 
   stop(): void {
-    this.#cancelPoll()
-  }
-
-  #isFull(): boolean {
-    return this.#options.capacity.backpressureReason() !== undefined
+    this.#cancelPoll?.()
   }
 
   #poll(): void {
-    this.#cancelPoll = this.#options.clock.setTimer(() => {
-      if (this.#isFull()) {
-        this.#poll()
-        return
+    this.#cancelPoll = this.#clock.setTimer(() => {
+      this.#cancelPoll = undefined
+      for (const [room, waiting] of this.#full) {
+        if (room.backpressureReason() !== undefined) continue
+        this.#full.delete(room)
+        // If the room runs out during the loop, the remaining readers wait again.
+        for (const reader of waiting) reader.resume()
       }
-      this.#hasRoom = true
-      const waiting = [...this.#waiting]
-      this.#waiting.clear()
-      // If the room runs out during the loop, the remaining readers wait again.
-      for (const reader of waiting) reader.resume()
+      if (this.#full.size > 0 && this.#cancelPoll === undefined) this.#poll()
     }, sessionLimits.roomPollMs)
   }
 }

@@ -4,6 +4,7 @@
  * Owns: which messages are stored together, and the memory that they use. Does not own: the connection.
  * Law: `onDurable` is called after fdatasync, for batches in the order in which their messages arrived [MQTT-4.6.0-2].
  */
+import type { Room } from '../admission.ts'
 import type { Gate } from '../gate.ts'
 import type { Rejection } from '../rejection.ts'
 import type { Backpressure } from './backpressure.ts'
@@ -14,7 +15,7 @@ import type { MessageProperties } from './publish.ts'
 export type InFlightContext = {
   /** Frames that become durable together must share one promise, which identifies their batch. */
   readonly gate: Pick<Gate, 'append' | 'rejectionOf'>
-  readonly backpressure: Pick<Backpressure, 'forceReserve' | 'release'>
+  readonly backpressure: Pick<Backpressure, 'forceReserve'>
 }
 
 export type Message = {
@@ -29,6 +30,7 @@ export type Batch = { readonly promise: Promise<unknown>; readonly messageIds: n
 export type InFlightOptions = {
   readonly context: InFlightContext
   readonly endpointId: string
+  readonly room: Room
   readonly clientId: string
   readonly onDurable: (batch: Batch) => void
   readonly onLost: (batch: Batch, rejection: Rejection) => void
@@ -63,9 +65,9 @@ export class InFlight {
 
   /** `messageId` is 0 if no PUBACK is wanted, `receivedAtMicros` is since 1970 UTC. */
   store({ topic, properties, payload }: Message, messageId: number, receivedAtMicros: number): void {
-    const { context, endpointId } = this.#options
+    const { context, endpointId, room } = this.#options
     const bytes = payload.length + sessionLimits.messageOverheadBytes
-    context.backpressure.forceReserve(bytes)
+    context.backpressure.forceReserve(room, bytes)
     this.#bytes += bytes
     this.#messages += 1
     const promise = context.gate.append(endpointId, {
@@ -109,6 +111,6 @@ export class InFlight {
     this.#messages -= batch.messages
     this.#bytes -= bytes
     this.#unacknowledged -= batch.messageIds.length
-    this.#options.context.backpressure.release(bytes)
+    this.#options.room.release(bytes)
   }
 }

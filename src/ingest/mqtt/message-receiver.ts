@@ -6,6 +6,7 @@
  */
 import type { Buffer } from 'node:buffer'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
+import type { Room } from '../admission.ts'
 import { type Batch, InFlight, type InFlightContext, type Message } from './in-flight.ts'
 import { sessionLimits } from './limits.ts'
 import { LastTopic, readPublish } from './publish.ts'
@@ -14,6 +15,7 @@ import type { SessionTerms } from './session-terms.ts'
 
 export type MessageReceiverOptions = {
   readonly terms: SessionTerms
+  readonly room: Room
   readonly context: InFlightContext
   readonly onDurable: (batch: Batch) => void
   readonly onLost: (batch: Batch) => void
@@ -26,11 +28,11 @@ export class MessageReceiver {
   #aliases: string[] | undefined
   #will: Message | undefined
 
-  constructor({ terms, context, onDurable, onLost }: MessageReceiverOptions) {
+  constructor({ terms, room, context, onDurable, onLost }: MessageReceiverOptions) {
     const { endpointId, clientId, will } = terms
     this.#terms = terms
     this.#will = will
-    this.#inFlight = new InFlight({ context, endpointId, clientId, onDurable, onLost })
+    this.#inFlight = new InFlight({ context, endpointId, room, clientId, onDurable, onLost })
   }
 
   /** Whether every message is durable. */

@@ -18,8 +18,8 @@ import { MqttError, toMqttError } from './reason.ts'
 
 export type ConnectContext = {
   readonly authenticator: Pick<Authenticator, 'verifyKey'>
-  readonly gate: Pick<Gate, 'requireConfiguration' | 'open'>
-  /** Returns why clients may not connect now; undefined if they may. */
+  readonly gate: Pick<Gate, 'requireConfiguration' | 'open' | 'room'>
+  /** Returns why no client may connect now; undefined if clients may. */
   readonly refusalReason: () => string | undefined
   /** Returns the number of connections of an endpoint, without the one that this client id would take over. */
   readonly countConnections: (endpointId: string, exceptClientId: string) => number
@@ -55,6 +55,8 @@ export function agreeTerms(packet: IConnectPacket, route: Route, context: Connec
   if (settings === null || !settings.enabled) {
     throw new MqttError('not_authorized', 'MQTT is disabled on this endpoint; set its mqtt_config to enable it')
   }
+  const noRoom = context.gate.room(endpoint.id).backpressureReason()
+  if (noRoom !== undefined) throw new MqttError('server_busy', `${noRoom}; connect again later`)
   const { clientId, assignedClientId } = clientIdOf(packet, peer)
   const username = checkText('user name', packet.username ?? '')
   if (Buffer.byteLength(username) > mqttLimits.usernameBytesMax) {

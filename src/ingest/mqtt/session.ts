@@ -9,6 +9,7 @@
 import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
 import { mqttLimits } from '#model/limits.ts'
+import type { Room } from '../admission.ts'
 import type { Route } from '../endpoint-table.ts'
 import type { Gate } from '../gate.ts'
 import type { Backpressure } from './backpressure.ts'
@@ -42,7 +43,7 @@ export type SessionContext = ConnectContext & {
   readonly onClosed: (session: Session) => void
 }
 
-type Open = { readonly terms: SessionTerms; readonly receiver: MessageReceiver }
+type Open = { readonly terms: SessionTerms; readonly room: Room; readonly receiver: MessageReceiver }
 
 /** First byte of a packet: type and flags; PUBLISH: its type alone. */
 const CONNECT = 0x10
@@ -78,7 +79,9 @@ export class Session implements WireReader {
         this.#checkInFlight()
       },
       lacksRoom: () => this.#lacksRoom,
-      awaitRoom: () => context.backpressure.resumeWhenRoom(this),
+      awaitRoom: () => {
+        if (this.#open !== undefined) context.backpressure.resumeWhenRoom(this.#open.room, this)
+      },
     })
   }
 
@@ -99,21 +102,28 @@ export class Session implements WireReader {
     this.#flow.resume(pauses.noRoom)
   }
 
+  /** Called when the connection has closed: nothing may wait for room any more. */
+  stopWaiting(): void {
+    if (this.#open !== undefined) this.#context.backpressure.forget(this.#open.room, this)
+  }
+
   /** Counts the bytes of an incomplete packet as bytes in flight, once they exceed what every connection may hold. */
   accountHeldBytes(): void {
     if (this.#isClosing) return
     const { backpressure } = this.#context
     const bytes = this.#reader.heldBytes + this.#wire.heldBytes + this.#flow.unreadBytes
-    if (this.#state === 'connecting') {
+    const room = this.#open?.room
+    if (room === undefined) {
       // Twice the limit, because a CONNECT may arrive in a WebSocket frame.
       if (bytes > 2 * mqttLimits.connectBytesMax) this.end('packet_too_large', 'too many bytes before CONNECT')
       return
     }
     const counted = bytes > sessionLimits.heldBytesFree ? bytes : 0
     const more = counted - this.#reservedBytes
-    if (more < 0) backpressure.release(-more)
-    else if (more > 0 && !backpressure.tryReserve(more)) {
-      this.end('server_busy', 'this node has too many request bytes in memory; connect again and send the message again')
+    if (more < 0) room.release(-more)
+    const refusal = more > 0 ? backpressure.tryReserve(room, more) : undefined
+    if (refusal !== undefined) {
+      this.end('server_busy', `${refusal}: connect again and send the message again`)
       return
     }
     this.#reservedBytes = counted
@@ -207,7 +217,8 @@ export class Session implements WireReader {
    * releases the memory. Clients that send nothing are not paused, so that thousands of them cost nothing.
    */
   get #lacksRoom(): boolean {
-    return this.#state === 'open' && this.#reservedBytes === 0 && !this.#context.backpressure.hasRoom
+    const room = this.#open?.room
+    return room !== undefined && this.#state === 'open' && this.#reservedBytes === 0 && !this.#context.backpressure.hasRoom(room)
   }
 
   #read(chunk: Buffer): number {
@@ -249,13 +260,15 @@ export class Session implements WireReader {
       return
     }
     const { terms, connack } = result
+    const room = this.#context.gate.room(terms.endpointId)
     const receiver = new MessageReceiver({
       terms,
+      room,
       context: this.#context,
       onDurable: (batch) => this.#onDurable(batch),
       onLost: (batch) => this.#onLost(batch),
     })
-    this.#open = { terms, receiver }
+    this.#open = { terms, room, receiver }
     this.#state = 'open'
     this.#deadlines.opened(clock.monotonic())
     this.#reader.bytesMax = packetBytesMax
@@ -331,8 +344,8 @@ export class Session implements WireReader {
 
   /** Frees the client id at once, even if the client closes slowly, and publishes the will. */
   #leave(): void {
-    const { backpressure, clock, counters, onLeave } = this.#context
-    backpressure.release(this.#reservedBytes)
+    const { clock, counters, onLeave } = this.#context
+    this.#open?.room.release(this.#reservedBytes)
     this.#reservedBytes = 0
     onLeave(this)
     if (this.#open?.receiver.publishWill(clock.now() * 1000) === true) counters.wills += 1

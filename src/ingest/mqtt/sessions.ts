@@ -45,7 +45,7 @@ export class Sessions {
   constructor({ gate, authenticator, packetMsMax, counters, clock, logger }: SessionsOptions) {
     this.#clock = clock
     this.#authenticator = authenticator
-    this.#backpressure = new Backpressure({ capacity: gate.capacity, clock })
+    this.#backpressure = new Backpressure({ clock })
     this.#sweeps = new Periodic({
       name: 'mqtt sweep',
       intervalMs: sessionLimits.sweepMs,
@@ -62,7 +62,7 @@ export class Sessions {
       counters,
       clock,
       clientErrors: new ClientErrorLog({ clock, logger }),
-      refusalReason: () => (this.#isDraining ? 'this node is shutting down; connect again' : gate.capacity.backpressureReason()),
+      refusalReason: () => (this.#isDraining ? 'this node is shutting down; connect again' : undefined),
       countConnections: (endpointId, exceptClientId) => this.#count(endpointId, exceptClientId),
       onOpen: (session, terms) => this.#onOpen(session, terms),
       onLeave: (session) => this.#onLeave(session),
@@ -147,12 +147,14 @@ export class Sessions {
     if (sessions?.get(clientId) !== session) return
     sessions.delete(clientId)
     this.#openCount -= 1
-    if (sessions.size === 0) this.#open.delete(endpointId)
+    if (sessions.size > 0) return
+    this.#open.delete(endpointId)
+    this.#backpressure.forgetRoom(this.#context.gate.room(endpointId))
   }
 
   #onClosed(session: Session): void {
     this.#all.delete(session)
-    this.#backpressure.forget(session)
+    session.stopWaiting()
     if (this.#isDraining && this.#all.size === 0) this.#drained.resolve()
   }
 
@@ -160,7 +162,7 @@ export class Sessions {
     const now = this.#clock.monotonic()
     for (const session of this.#all) session.sweep(now)
     // Notices a full disk before a client sends.
-    this.#backpressure.check()
+    for (const endpointId of this.#open.keys()) this.#backpressure.check(this.#context.gate.room(endpointId))
   }
 }
 

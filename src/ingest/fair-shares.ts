@@ -1,0 +1,212 @@
+/**
+ * Shares one bounded resource of a node (bytes or connections) among accounts, and the share of an account among its endpoints.
+ *
+ * Half of the total is guaranteed: it is divided among the accounts by weight, and half of what an account gets among its endpoints. The
+ * other halves are pools. Whoever is above its guarantee takes from a pool, but only as long as at least as much stays free there: the
+ * dynamic threshold of Choudhury and Hahne. So a newcomer always finds room. Without competitors everything is guaranteed.
+ *
+ * Owns: who uses how much, and who may use more. Does not own: the resource.
+ * Law: whoever is within its guarantee is never refused because of others, and `take` never exceeds the total. `force` may, so the callers
+ * of `force` stop when `isHalfUsed`. A new configuration revokes nothing: what is above a smaller share leaves by itself.
+ */
+export type Member = { readonly account: string; readonly weight: number; readonly name: string }
+
+/** What a request would exceed: the share of its endpoint, the share of its account, or the total. */
+export type Bound = 'endpoint' | 'account' | 'node'
+
+/** An account may use as much of the pool of the node as it leaves free. */
+const ACCOUNT_LEAVES = 1
+/** The endpoints of an account have one owner, so one of them may use four times as much of the account's pool as it leaves free. */
+const ENDPOINT_LEAVES = 1 / 4
+
+/** The account of names that no configuration has listed yet, such as logs found at the start. */
+const UNLISTED = ''
+
+export class FairShares {
+  readonly total: number
+  readonly #accounts = new Map<string, AccountShare>()
+  readonly #shares = new Map<string, Share>()
+  /** The part of the total that no account is guaranteed, and how much of it the accounts use. */
+  pool = 0
+  poolUsed = 0
+  used = 0
+
+  constructor(total: number) {
+    this.total = total
+  }
+
+  /** Returns the share of this name. It stays the same object as long as it is configured or in use. */
+  share(name: string): Share {
+    let share = this.#shares.get(name)
+    if (share === undefined) {
+      share = new Share(this.#account(UNLISTED))
+      this.#shares.set(name, share)
+    }
+    return share
+  }
+
+  /** Divides the guarantees anew. A name that is no longer a member has no guarantee, and what it still uses counts for its last account. */
+  configure(members: Iterable<Member>): void {
+    const accountOf = new Map<string, string>()
+    const weights = new Map<string, number>()
+    const sizes = new Map<string, number>()
+    for (const { account, weight, name } of members) {
+      this.share(name)
+      accountOf.set(name, account)
+      weights.set(account, weight)
+      sizes.set(account, (sizes.get(account) ?? 0) + 1)
+    }
+    const guaranteed = weights.size > 1 ? this.total / 2 : this.total
+    this.pool = this.total - guaranteed
+    const perWeight = guaranteed / Math.max(1, sum(weights.values()))
+    for (const [name, share] of this.#shares) {
+      const account = accountOf.get(name)
+      const size = sizes.get(account ?? UNLISTED) ?? 0
+      const guarantee = (perWeight * (weights.get(account ?? UNLISTED) ?? 0)) / (size > 1 ? 2 * size : 1)
+      share.configure(account === undefined ? share.account : this.#account(account), Math.floor(guarantee))
+      if (account === undefined && share.used === 0) this.#shares.delete(name)
+    }
+    for (const [name, account] of this.#accounts) {
+      const size = sizes.get(name) ?? 0
+      account.configure(size > 1 ? Math.floor((perWeight * (weights.get(name) ?? 0)) / 2) : 0, size)
+      if (size === 0 && account.used === 0) this.#accounts.delete(name)
+    }
+  }
+
+  /** How much of the pool is in use, from 0 to 1. More than all of it counts as all. */
+  get poolUsedRatio(): number {
+    return this.pool === 0 ? 0 : Math.min(1, this.poolUsed / this.pool)
+  }
+
+  /** The accounts that use most, for metrics. */
+  largest(count: number): readonly (readonly [account: string, used: number])[] {
+    const using = [...this.#accounts].flatMap(([name, { used }]) =>
+      used > 0 && name !== UNLISTED ? [[name, used] as const] : [],
+    )
+    return using.sort(([, one], [, other]) => other - one).slice(0, count)
+  }
+
+  #account(name: string): AccountShare {
+    let account = this.#accounts.get(name)
+    if (account === undefined) {
+      account = new AccountShare(this)
+      this.#accounts.set(name, account)
+    }
+    return account
+  }
+}
+
+class AccountShare {
+  readonly node: FairShares
+  /** What the account alone may use, beside the guarantees of its endpoints. */
+  pool = 0
+  /** Number of its endpoints. */
+  size = 0
+  /** What its endpoints use above their guarantees, and the part of it that comes from the pool of the node. */
+  above = 0
+  fromNode = 0
+  used = 0
+
+  constructor(node: FairShares) {
+    this.node = node
+  }
+
+  configure(pool: number, size: number): void {
+    this.pool = pool
+    this.size = size
+    this.addAbove(0)
+  }
+
+  addAbove(units: number): void {
+    this.above += units
+    const fromNode = Math.max(0, this.above - this.pool)
+    this.node.poolUsed += fromNode - this.fromNode
+    this.fromNode = fromNode
+  }
+
+  /** Returns which bound stands against `more` above the guarantee of an endpoint, which then has `endpointAbove`. */
+  boundOn(more: number, endpointAbove: number): 'endpoint' | 'account' | undefined {
+    const { pool, poolUsed } = this.node
+    const above = this.above + more
+    const others = poolUsed - this.fromNode
+    const fromNode = above - this.pool
+    if (fromNode > 0 && fromNode * ACCOUNT_LEAVES > pool - others - fromNode) return 'account'
+    if (this.size <= 1) return undefined
+    const most = this.pool + Math.max(0, pool - others) / (1 + ACCOUNT_LEAVES)
+    return endpointAbove * ENDPOINT_LEAVES > most - above ? 'endpoint' : undefined
+  }
+}
+
+/** What one endpoint uses. Each call costs a few additions and comparisons, because requests and messages make several. */
+export class Share {
+  #account: AccountShare
+  #guarantee = 0
+  #used = 0
+
+  constructor(account: AccountShare) {
+    this.#account = account
+  }
+
+  get account(): AccountShare {
+    return this.#account
+  }
+
+  get used(): number {
+    return this.#used
+  }
+
+  /** What it may use whatever others do. */
+  get guarantee(): number {
+    return this.#guarantee
+  }
+
+  /** Returns which bound stands against using `units` more; undefined if there is room. */
+  boundOn(units: number): Bound | undefined {
+    const { node } = this.#account
+    const used = this.#used + units
+    if (node.used + units > node.total) return 'node'
+    if (used <= this.#guarantee) return undefined
+    return this.#account.boundOn(used - Math.max(this.#used, this.#guarantee), used - this.#guarantee)
+  }
+
+  /** Takes `units` if there is room. Otherwise takes nothing, and returns the bound that stands against it. */
+  take(units: number): Bound | undefined {
+    const bound = this.boundOn(units)
+    if (bound === undefined) this.force(units)
+    return bound
+  }
+
+  /** Takes `units` even without room, or gives them back if negative. */
+  force(units: number): void {
+    const account = this.#account
+    const before = this.#used - this.#guarantee
+    this.#used += units
+    account.used += units
+    account.node.used += units
+    const now = before + units
+    if (before > 0 || now > 0) account.addAbove(Math.max(0, now) - Math.max(0, before))
+  }
+
+  release(units: number): void {
+    this.force(-units)
+  }
+
+  /** Whether the endpoint, its account or the node uses more than half of what it may. */
+  get isHalfUsed(): boolean {
+    return this.boundOn(this.#used) !== undefined
+  }
+
+  configure(account: AccountShare, guarantee: number): void {
+    const used = this.#used
+    this.force(-used)
+    this.#account = account
+    this.#guarantee = guarantee
+    this.force(used)
+  }
+}
+
+function sum(numbers: Iterable<number>): number {
+  let total = 0
+  for (const number of numbers) total += number
+  return total
+}
