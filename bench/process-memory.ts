@@ -69,6 +69,7 @@ export function roleOf(pid: number): string {
   if (command.startsWith('npm')) return 'npm'
   if (/^(\/bin\/)?sh /.test(command)) return 'sh'
   if (command.includes('preview-worker')) return 'preview worker'
+  if (command.includes('convert-worker')) return 'conversion worker'
   return name === 'start' ? 'supervisor' : (name ?? command)
 }
 

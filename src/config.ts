@@ -311,7 +311,7 @@ function buildPaths(data: string) {
     wal: join(data, 'node', 'wal'),
     walNodeId: join(data, 'node', 'wal', 'node-id'),
     outbox: join(data, 'node', 'outbox'),
-    crashLedger: join(data, 'node', 'crashes'),
+    parked: join(data, 'node', 'parked'),
     assignments: join(data, 'node', 'assignments'),
     ingestBlocked: join(data, 'node', 'ingest-blocked.json'),
     deliveryBlocked: join(data, 'node', 'delivery-blocked.json'),

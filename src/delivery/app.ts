@@ -21,13 +21,14 @@ import { MarkerSeal } from './commit/marker-seal.ts'
 import { markerSink } from './commit/marker-sink.ts'
 import { BuildSlots } from './convert/build-slots.ts'
 import { ConfigurationCheck } from './convert/configuration-check.ts'
-import { CrashLedger, ParkedSegments } from './crash-ledger.ts'
+import { type ConversionPool, Conversions, createConversionPool } from './convert/conversions.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
 import { Endpoints } from './endpoints.ts'
 import { Janitor } from './janitor.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runUnit } from './jobs/unit-run.ts'
 import { deliveryLimits } from './limits.ts'
+import { ParkedSegments } from './parked-segments.ts'
 import { Pipeline } from './pipeline.ts'
 import { SegmentDelivery } from './segment-delivery.ts'
 import { Uploader } from './upload/uploader.ts'
@@ -38,6 +39,8 @@ export type AppHooks = {
   /** Stand-ins that fail on purpose. */
   readonly files?: Files
   readonly stores?: ObjectStores
+  /** Shared by several apps: none of them stops it. */
+  readonly conversionPool?: ConversionPool
 }
 export type App = { stop(signal: AbortSignal): Promise<void> }
 
@@ -83,7 +86,9 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     clock,
     logger,
   })
-  const crashes = new CrashLedger({ directory: paths.crashLedger, files, clock })
+  const parked = new ParkedSegments({ directory: paths.parked, files, clock })
+  const conversionPool = hooks.conversionPool ?? createConversionPool({ clock })
+  const conversions = new Conversions({ pool: conversionPool, wal: paths.wal, scratch: paths.scratch })
   const builds = new BuildSlots({ capacity: config.deliveryParallel, clock })
   const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
   const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
@@ -92,7 +97,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const delivery = new SegmentDelivery({
     nodeId,
     segments,
-    scratch: paths.scratch,
+    conversions,
     memoryBytes,
     builds,
     uploader: new Uploader({
@@ -103,7 +108,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     }),
     backoff,
     stores,
-    crashes,
+    parked,
     seal,
     knownCommits: new KnownCommits({ find: (ids, signal) => control.findCommits(ids, signal), clock, logger }),
     sinks: [markerSink(seal), { name: 'outbox', record: ({ commit }) => outbox.add(commit) }],
@@ -115,7 +120,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const pipeline = new Pipeline({
     nodeId,
     segments,
-    parked: new ParkedSegments({ directory: paths.crashLedger, files }),
+    parked,
     deliver: (run) => delivery.run(run),
     isReported: (id) => outbox.has(id),
     reportingBlockedBy: (endpointId) => outbox.reasonOf(endpointId),
@@ -126,7 +131,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const jobs = new JobWorker({
     nodeId,
     control,
-    run: (unit, signal) => runUnit(unit, { scratch: paths.scratch, memoryBytes, builds, stores, files, clock }, signal),
+    run: (unit, signal) => runUnit(unit, { scratch: paths.scratch, memoryBytes, builds, conversions, stores, clock }, signal),
     clock,
     logger,
   })
@@ -164,7 +169,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   feed.subscribe(() => pipeline.scanSoon())
 
   await janitor.clearScratch(paths.scratch)
-  const retried = await crashes.load()
+  const retried = await parked.retryAll()
   if (retried.length > 0) logger.info({ segments: retried.length }, 'parked segments are tried again')
   // Stopped in reverse: jobs are aborted, the pipeline delivers what it can, and the outbox stops last, so that it can send its commits.
   const services = [feed, assignments, outbox, pipeline, heartbeat, blockedFile, jobs]
@@ -172,6 +177,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   return {
     async stop(signal) {
       await stopAll(services, signal)
+      if (hooks.conversionPool === undefined) await conversionPool.stop()
       objectStores.close()
       lock[Symbol.dispose]()
     },

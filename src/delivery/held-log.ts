@@ -5,7 +5,7 @@
  * Law: every segment file counts exactly once, whether or not it can be delivered, and whether or not an endpoint owns the log.
  */
 import type { EndpointLag, FailingView } from '#model/node-protocol.ts'
-import type { Parked } from './crash-ledger.ts'
+import type { Parked } from './parked-segments.ts'
 import type { LogListing, Segment } from './segments.ts'
 
 export type HeldLog = Pick<LogListing, 'logName' | 'isClosed'> & {

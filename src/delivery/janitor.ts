@@ -23,7 +23,8 @@ export class Janitor {
   }
 
   async clearScratch(directory: string): Promise<void> {
-    await rm(directory, { recursive: true, force: true })
+    // A conversion process of the last run may still be about to end.
+    await rm(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
     await this.#files.makeDirectory(directory)
   }
 }

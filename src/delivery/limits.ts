@@ -14,6 +14,16 @@ export const deliveryLimits = {
   heldRestMsMax: 600_000,
   /** A segment is parked after this many failed conversions, each followed by a successful one of something else. */
   contentFailuresMax: 2,
+  /** A segment is parked after so many conversions whose process died, each followed by a successful one of something else. */
+  crashesMax: 4,
+  /** Delay between such conversions: a lack of memory may pass. */
+  crashDelayMsMin: 5_000,
+  /** How long the start of a conversion process may take. */
+  conversionStartMs: 60_000,
+  /** Extra time after the limit of a step, in which DuckDB may handle the interrupt, before the process is killed. */
+  conversionKillAfterMs: 2_000,
+  /** How long an idle conversion process is kept. */
+  conversionIdleMs: 60_000,
   /** How long one question to control whether a commit is recorded may take. */
   lookupTimeoutMs: 3_000,
   /** From the start of delivery, how long such questions wait for control. */

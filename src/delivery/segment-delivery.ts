@@ -13,7 +13,7 @@ import { Adopter, type AdopterOptions } from './adopt/adopter.ts'
 import type { CommitSink } from './commit/commit-sink.ts'
 import { Committer } from './commit/committer.ts'
 import { ArtifactsMissing } from './commit/marker.ts'
-import type { BuiltArtifacts } from './convert/build.ts'
+import type { BuiltArtifacts } from './convert/build-directory.ts'
 import { Converter, type ConverterOptions } from './convert/converter.ts'
 import {
   DeliveryEnded,

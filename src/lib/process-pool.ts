@@ -103,7 +103,11 @@ export class ProcessPool<Task, Reply, Report = never> {
       worker.cancelTimer()
       // The process may have just exited: its exit and the closing of its channel are separate events.
       const { connected, exitCode, signalCode } = worker.child
-      if (connected && exitCode === null && signalCode === null) return worker
+      if (connected && exitCode === null && signalCode === null) {
+        worker.child.ref()
+        worker.child.channel?.ref()
+        return worker
+      }
     }
     return this.#start()
   }
@@ -139,6 +143,9 @@ export class ProcessPool<Task, Reply, Report = never> {
 
   #keep(worker: Worker): void {
     if (worker.hasExited) return
+    // An idle process does not keep this one alive.
+    worker.child.unref()
+    worker.child.channel?.unref()
     worker.cancelTimer = this.#options.clock.setTimer(() => {
       this.#forget(worker)
       void kill(worker)

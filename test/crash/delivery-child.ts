@@ -2,6 +2,7 @@
  * A delivery process that dies at a named moment: `node delivery-child.ts MOMENT`, configured by the environment as usual.
  */
 import { startDelivery } from '#delivery/app.ts'
+import { type ConversionPool, createConversionPool } from '#delivery/convert/conversions.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -10,14 +11,14 @@ import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { readConfig } from '../../src/config.ts'
 import { deadlyFiles } from '../support/deadly-files.ts'
 
-type Hooks = { readonly files?: typeof systemFiles; readonly stores?: ObjectStores }
+type Hooks = { readonly files?: typeof systemFiles; readonly stores?: ObjectStores; readonly conversionPool?: ConversionPool }
 
 const config = readConfig()
 const real = new DirectoryStores({ root: config.paths.buckets })
 
 const moments: Readonly<Record<string, Hooks>> = {
   'while it converts': {
-    files: deadlyFiles(systemFiles, { operation: 'rename', when: 'after', matches: (path) => path.includes('.building.json') }),
+    conversionPool: deadlyPool(),
   },
   'sealed, before upload': { stores: deadlyStores({ before: () => true }) },
   'some artifacts uploaded': { stores: deadlyStores({ after: (key) => key.includes('/parquet/') }) },
@@ -47,6 +48,20 @@ const hooks = moments[process.argv[2] ?? '']
 if (hooks === undefined) throw new Error(`no such moment: ${process.argv[2]}`)
 await startDelivery(config, { logger: createLogger('delivery', 'error'), clock: systemClock, ...hooks })
 setInterval(() => undefined, 60_000)
+
+/** Conversion processes whose parent dies as soon as one works. */
+function deadlyPool(): ConversionPool {
+  const pool = createConversionPool({ clock: systemClock })
+  const run = pool.run.bind(pool)
+  pool.run = (task, options) => {
+    const onReport = () => {
+      void die()
+      return 0
+    }
+    return run(task, { ...options, onReport })
+  }
+  return pool
+}
 
 type Deadly = (key: string) => boolean
 

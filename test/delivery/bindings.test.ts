@@ -19,6 +19,7 @@ import type { View } from '#model/view.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { Wal } from '#wal/wal.ts'
 import { newControl, newRegion, nodeToken, type TestAccount, type TestControl } from '../support/control.ts'
+import { conversionPool } from '../support/delivery-node.ts'
 import { FaultyStores } from '../support/faulty-stores.ts'
 import { readMarkers } from '../support/markers.ts'
 import { runs } from '../support/thorough.ts'
@@ -62,7 +63,12 @@ afterEach(async () => {
 })
 
 async function startNode(): Promise<void> {
-  delivery ??= await startDelivery(config, { logger, clock: systemClock, stores: new FaultyStores(config.paths.buckets) })
+  delivery ??= await startDelivery(config, {
+    logger,
+    clock: systemClock,
+    stores: new FaultyStores(config.paths.buckets),
+    conversionPool,
+  })
 }
 
 async function stopNode(): Promise<void> {

@@ -2,8 +2,9 @@
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
+import { badConversionPool } from '../support/bad-conversions.ts'
 import { runCli } from '../support/cli.ts'
-import { aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
+import { aBoundView, aDestination, anEndpointTo, DeliveryNode } from '../support/delivery-node.ts'
 import { FailingDisk } from '../support/failing-disk.ts'
 import { until } from '../support/until.ts'
 
@@ -11,7 +12,7 @@ import { until } from '../support/until.ts'
 const garbage = Buffer.from('not an envelope')
 
 async function parked(node: DeliveryNode): Promise<readonly string[]> {
-  return (await readdir(node.config.paths.crashLedger)).filter((name) => name.endsWith('.parked.json'))
+  return (await readdir(node.config.paths.parked)).filter((name) => name.endsWith('.parked.json'))
 }
 
 function systemError(code: string): Error {
@@ -44,7 +45,7 @@ test('a scratch folder that someone removed is made again', async () => {
   await using node = await DeliveryNode.create(endpoint)
   await node.start()
   await rm(node.config.paths.scratch, { recursive: true })
-  await rm(node.config.paths.crashLedger, { recursive: true })
+  await rm(node.config.paths.parked, { recursive: true })
   await node.seal(endpoint.id, '{"n":1}')
   await until('the commit', () => node.commits.length === 1)
 })
@@ -80,6 +81,24 @@ test('a segment that fails is not parked while nothing else can be converted eit
   await until('the good one', () => node.commits.length === 1)
   await until('the bad one', () => node.lag(bad.id)?.parked_segments === 1)
   expect(node.lag(bad.id)?.blocked_by).toMatch(/^1 segment is parked: .*envelope/)
+})
+
+test('a segment that always ends its conversion process is parked, and delivery goes on meanwhile', async () => {
+  const views = [aBoundView({ name: 'poison' })]
+  const bad = anEndpointTo(aDestination('bad'), { output_formats: ['parquet', 'parquet_views'], views })
+  const good = anEndpointTo(aDestination('good'))
+  await using node = await DeliveryNode.create(bad, good)
+  node.conversionPool = badConversionPool()
+  await node.start()
+  await node.sealAll([
+    [bad.id, '{"n":1}'],
+    [good.id, '{"n":2}'],
+  ])
+  await until('the good one', () => node.commits.length === 1)
+  await until('the bad one', () => node.lag(bad.id)?.parked_segments === 1)
+  expect(node.lag(bad.id)?.blocked_by).toBe('1 segment is parked: the conversion process ended: killed by SIGSEGV')
+  await node.stop()
+  await node.conversionPool.stop()
 })
 
 test('parked segments are tried again at each start, and when the operator says so', async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BuildSlots } from '#delivery/convert/build-slots.ts'
 import { compressTo, describeFile } from '#delivery/convert/built-file.ts'
+import { Conversions } from '#delivery/convert/conversions.ts'
 import { JobWorker } from '#delivery/jobs/job-worker.ts'
 import { jobWorkerLimits } from '#delivery/jobs/limits.ts'
 import { runUnit, type UnitEnd, type UnitRunOptions } from '#delivery/jobs/unit-run.ts'
@@ -18,7 +19,7 @@ import { encodeEnvelope } from '#model/record-envelope.ts'
 import { leaseLimits } from '#store/limits.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
-import { aDestination } from '../support/delivery-node.ts'
+import { aDestination, conversionPool } from '../support/delivery-node.ts'
 import { FaultyStores } from '../support/faulty-stores.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { until } from '../support/until.ts'
@@ -79,7 +80,7 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
     memoryBytes: 256 * MiB,
     builds: new BuildSlots({ capacity: 1, clock: systemClock }),
     stores,
-    files: systemFiles,
+    conversions: new Conversions({ pool: conversionPool, wal: walDirectory, scratch: directory }),
     clock: systemClock,
   }
   return { unit: { ...unit, source }, stores, options: { ...options, scratch: directory } }

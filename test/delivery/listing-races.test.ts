@@ -64,7 +64,7 @@ async function furnished() {
   const wals = () => names(directory, '.wal')
   /** What a segment that is gone must not cause: a parked segment, a block, another conversion. */
   const expectNothingLeft = async () => {
-    expect(await names(node.config.paths.crashLedger, '.parked.json')).toEqual([])
+    expect(await names(node.config.paths.parked, '.parked.json')).toEqual([])
     const reported = node.control.heartbeats.length
     await until('a heartbeat', () => node.control.heartbeats.length > reported)
     expect(node.lag(endpoint.id)?.blocked_by ?? null).toBeNull()
@@ -114,7 +114,7 @@ test('removed by someone else after it was listed', async () => {
   await held.resume()
   await node.seal(endpoint.id, '{"n":2}')
   await until('the next segment', () => node.commits.length === 1)
-  expect(await names(node.config.paths.crashLedger, '.parked.json')).toEqual([])
+  expect(await names(node.config.paths.parked, '.parked.json')).toEqual([])
 })
 
 test('listed while its delivery parks it', async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, readConfig } from '#config.ts'
 import { type App, startDelivery } from '#delivery/app.ts'
+import { createConversionPool } from '#delivery/convert/conversions.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -16,6 +17,9 @@ import { readOrCreateNodeId } from '#node/identity.ts'
 import { Wal } from '#wal/wal.ts'
 import { FaultyStores } from './faulty-stores.ts'
 import { anEndpoint, aSnapshot, ControlStandIn, nodeToken } from './ingest-node.ts'
+
+/** For all nodes of a test file: starting a process takes longer than most tests. Its tasks must not end in a hurry. */
+export const conversionPool = createConversionPool({ clock: systemClock })
 
 /** Shortens waits: back-off happens but takes no time. */
 const hurriedClock: Clock = {
@@ -58,6 +62,7 @@ export class DeliveryNode implements AsyncDisposable {
   readonly directory: string
   /** Used by the next start. */
   files: Files = systemFiles
+  conversionPool = conversionPool
   #app: App | undefined
   #epoch = 0
 
@@ -127,7 +132,10 @@ export class DeliveryNode implements AsyncDisposable {
 
   async start(): Promise<void> {
     const logger = createLogger('delivery', this.config.logLevel)
-    this.#app = await startDelivery(this.config, { logger, clock: hurriedClock, stores: this.stores, files: this.files })
+    this.#app = await startDelivery(this.config, {
+      ...{ logger, clock: hurriedClock, stores: this.stores, files: this.files },
+      conversionPool: this.conversionPool,
+    })
   }
 
   async stop(signal = AbortSignal.timeout(10_000)): Promise<void> {

@@ -54,7 +54,7 @@ async function discard(segment: NodeSegment, { paths }: Config, nodeId: string):
     { logName, incarnation, seq },
     state === 'quarantined' ? 'quarantined' : 'sealed',
   )
-  if (state === 'parked') await systemFiles.remove(join(paths.crashLedger, `${commitId(nodeId, incarnation, seq)}.parked.json`))
+  if (state === 'parked') await systemFiles.remove(join(paths.parked, `${commitId(nodeId, incarnation, seq)}.parked.json`))
 }
 
 async function countIntact(path: string): Promise<number> {

@@ -6,7 +6,7 @@
  * result, never a reason to leave out the rest.
  */
 import type { Config } from '#config.ts'
-import { listParked, type Parked } from '#delivery/crash-ledger.ts'
+import { type Parked, ParkedSegments } from '#delivery/parked-segments.ts'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, systemFiles } from '#lib/files.ts'
@@ -88,7 +88,7 @@ export async function readNodeSegments(config: Config, { clock, logger, log: onl
     nodeId: Buffer.from((await files.read(paths.nodeId)) ?? [])
       .toString('utf8')
       .trim(),
-    parked: await listParked(files, paths.crashLedger),
+    parked: await new ParkedSegments({ directory: paths.parked, files, clock }).read(),
     reported: new Set(outbox.map(({ id }) => id)),
     blocked: {
       ingest: await readBlocked(files, paths.ingestBlocked, clock),

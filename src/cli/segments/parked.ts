@@ -54,5 +54,5 @@ async function selectParked(
 
 async function unpark({ incarnation, seq }: NodeSegment, { paths }: Config): Promise<void> {
   const id = commitId(await readOrCreateNodeId(paths), incarnation, seq)
-  await systemFiles.remove(join(paths.crashLedger, `${id}.parked.json`))
+  await systemFiles.remove(join(paths.parked, `${id}.parked.json`))
 }

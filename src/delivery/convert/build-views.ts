@@ -5,23 +5,38 @@ import type { BoundView } from '#model/snapshot.ts'
 import { failedCounts } from '#model/view-metrics.ts'
 import type { DecidedView, ExtractedViews } from '#records/extracted-views.ts'
 import type { RecordTable } from '#records/record-table.ts'
+import { isTooExpensive, TooExpensive } from '#records/too-expensive.ts'
 import { compileView } from '#views/compile.ts'
 import type { NamedView } from '#views/compiled-view.ts'
 import { isTransient } from '../transient-error.ts'
 import { type BuiltFile, describeFile } from './built-file.ts'
+import { firstLine } from './failures.ts'
 
 /** A view version that is built. */
 export type ViewToBuild = Pick<BoundView, 'view_id' | 'name' | 'version' | 'definition'>
 
 export type FailedView<View extends ViewToBuild> = { readonly view: View; readonly error: unknown }
 
+/** What earlier attempts at the same views have shown. */
+export type ViewPlan = {
+  /** Do not build several views at once: the process ended while it did. */
+  readonly isApart: boolean
+  /** Views that are not tried again, by position. */
+  readonly failed: readonly ViewVerdict[]
+}
+
+export type ViewVerdict = { readonly view: number; readonly reason: string; readonly isTooExpensive: boolean }
+
 type ViewsRequest<View extends ViewToBuild> = {
   readonly table: RecordTable
   readonly views: readonly View[]
+  readonly plan?: ViewPlan | undefined
   readonly directory: string
   readonly signal: AbortSignal
   /** Returns the time now. */
   readonly at: () => string
+  /** Called before each step, with the positions of the views that it works on. */
+  readonly report: (views: readonly number[]) => void
   /** Throws to abort the whole build. */
   readonly onFailure: (view: View, error: unknown) => void
 }
@@ -34,8 +49,8 @@ type BuiltViews<View extends ViewToBuild> = {
 
 /** Builds all views at once, so that they share the parse. If that fails, builds one by one, so that each fails alone. */
 export async function buildViews<View extends ViewToBuild>(request: ViewsRequest<View>): Promise<BuiltViews<View>> {
-  const { table, views, signal, at, onFailure } = request
-  const ready: { readonly view: View; readonly named: NamedView }[] = []
+  const { table, views, plan, signal, at, report, onFailure } = request
+  const ready: { readonly position: number; readonly view: View; readonly named: NamedView }[] = []
   const failed: FailedView<View>[] = []
   const fail = (view: View, error: unknown): void => {
     signal.throwIfAborted()
@@ -44,22 +59,31 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
     onFailure(view, error)
     failed.push({ view, error })
   }
-  for (const view of views) {
+  for (const [position, view] of views.entries()) {
+    const verdict = plan?.failed.find((known) => known.view === position)
     try {
+      if (verdict !== undefined) throw new (verdict.isTooExpensive ? TooExpensive : Error)(verdict.reason)
       const { name, version } = view
-      ready.push({ view, named: { name, version, compiled: await compileView(view.definition) } })
+      report([position])
+      ready.push({ position, view, named: { name, version, compiled: await compileView(view.definition) } })
     } catch (error) {
       fail(view, error)
     }
   }
-  const together = await attempt(() => table.extract(ready.map(({ named }) => named)))
+  const isTogether = ready.length > 1 && plan?.isApart !== true
+  if (isTogether) report(ready.map(({ position }) => position))
+  const together = isTogether ? await attempt(() => table.extract(ready.map(({ named }) => named))) : undefined
   signal.throwIfAborted()
   const files: BuiltFile[] = []
   const outcomes: ViewOutcome[] = []
-  for (const [index, { view, named }] of ready.entries()) {
+  for (const [index, { position, view, named }] of ready.entries()) {
     try {
-      const extracted = 'value' in together ? together.value : await table.extract([named])
-      const built = await buildView(request, view, extracted, 'value' in together ? index : 0)
+      const step = () => report([position])
+      step()
+      const built =
+        together === undefined
+          ? await buildView(request, view, await table.extract([named]), 0, step)
+          : await buildView(request, view, together, index, step)
       files.push(...built.files)
       outcomes.push(built.outcome)
     } catch (error) {
@@ -77,6 +101,7 @@ async function buildView(
   toBuild: ViewToBuild,
   extracted: ExtractedViews,
   index: number,
+  step: () => void,
 ): Promise<{ readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }> {
   const { table, signal, at } = request
   const { name, version } = toBuild
@@ -92,6 +117,7 @@ async function buildView(
   }
   if (counts.dlq > 0) {
     const path = pathOf(request, toBuild, 'ndjson.gz')
+    step()
     await table.writeDlq(decided, path)
     const described = await describeFile(path, signal)
     files.push({ kind: { type: 'dlq', name, version }, rows: counts.dlq, view, ...described })
@@ -129,20 +155,15 @@ function failedOutcome({ view_id, name, version }: ViewToBuild, records: number,
     ...failedCounts(records),
     cast_nulls: 0,
     errors: { view_failed: records },
-    last_error: { code: 'view_failed', message: firstLine(error), at },
+    last_error: { code: isTooExpensive(error) ? 'too_expensive' : 'view_failed', message: firstLine(error), at },
   }
 }
 
-async function attempt<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly error: unknown }> {
+/** Returns undefined if the work fails. */
+async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
-    return { value: await work() }
-  } catch (error) {
-    return { error }
+    return await work()
+  } catch {
+    return undefined
   }
-}
-
-/** Returns an error's message without DuckDB's excerpts of the statement. */
-export function firstLine(error: unknown): string {
-  const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-  return line
 }

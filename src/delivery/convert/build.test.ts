@@ -17,7 +17,9 @@ import type { Frame } from '#wal/frame.ts'
 import { countRecords } from '#wal/records.ts'
 import { readWithDuckDb, readWithHyparquet } from '../../../test/support/parquet.ts'
 import { isTransient } from '../transient-error.ts'
-import { type BuildOptions, type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './build.ts'
+import { type BuildOptions, buildFiles } from './build.ts'
+import { type BuiltArtifacts, buildInDirectory } from './build-directory.ts'
+import { RequiredViewFailed } from './failures.ts'
 
 const stored = Buffer.alloc(300_000, 'segment ')
 const content = async function* () {
@@ -67,24 +69,27 @@ const slow = (name: string, more: Partial<BoundView> = {}) =>
 
 function build(frames: readonly Frame[], options: Partial<BuildOptions> = {}): Promise<BuiltArtifacts> {
   const records = frames.reduce((sum, each) => sum + countRecords(each), 0)
-  return buildArtifacts({
-    segment: {
-      header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
-      footer: { records, sealedAtMicros: 0, damagedRecords: 0 },
-      bytes: 0,
-      frames: async function* () {
-        for (const each of frames) yield [each]
+  const build = (directory: string) =>
+    buildFiles({
+      directory,
+      segment: {
+        header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },
+        footer: { records, sealedAtMicros: 0, damagedRecords: 0 },
+        bytes: 0,
+        frames: async function* () {
+          for (const each of frames) yield [each]
+        },
+        content,
       },
-      content,
-    },
-    outputFormats: ['parquet', 'parquet_views'],
-    views: [],
-    scratchDirectory: scratch,
-    memoryBytes: 256 * MiB,
-    signal: new AbortController().signal,
-    clock: systemClock,
-    ...options,
-  })
+      outputFormats: ['parquet', 'parquet_views'],
+      views: [],
+      memoryBytes: 256 * MiB,
+      viewTimeoutMs: 60_000,
+      signal: new AbortController().signal,
+      clock: systemClock,
+      ...options,
+    })
+  return buildInDirectory(scratch, build)
 }
 
 const kinds = ({ files }: BuiltArtifacts) => files.map(({ kind, rows }) => `${printArtifactKind(kind)}: ${rows}`)

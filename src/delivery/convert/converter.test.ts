@@ -13,15 +13,17 @@ import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Frame } from '#wal/frame.ts'
 import { aBoundView, aDestination, anEndpointTo } from '../../../test/support/delivery-node.ts'
 import { until } from '../../../test/support/until.ts'
-import { CrashLedger } from '../crash-ledger.ts'
 import type { DeliveryRun } from '../delivery-run.ts'
 import { DestinationBackoff } from '../destination-backoff.ts'
 import { Endpoints } from '../endpoints.ts'
+import { ParkedSegments } from '../parked-segments.ts'
 import type { OpenSegment, SegmentSource } from '../segments.ts'
 import { ThrottledWarnings } from '../throttled-warnings.ts'
+import { buildFiles } from './build.ts'
+import { buildInDirectory } from './build-directory.ts'
 import { BuildSlots } from './build-slots.ts'
 import { ConfigurationCheck } from './configuration-check.ts'
-import { Converter } from './converter.ts'
+import { Converter, type ConverterOptions } from './converter.ts'
 
 const frame: Frame = {
   ...{ layout: 'single', receivedAtMicros: 0, recordCount: 1 },
@@ -55,15 +57,22 @@ async function aConverter(listed: readonly SnapshotEndpoint[], slots: number, fr
   } as Partial<SegmentSource> as SegmentSource
   const logger = createLogger('test', 'silent')
   const clock = { ...systemClock, setTimer: (callback: () => void) => systemClock.setTimer(callback, 1) }
-  const crashes = new CrashLedger({ directory: join(scratch, 'crashes'), files: systemFiles, clock })
-  await crashes.load()
+  const parked = new ParkedSegments({ directory: join(scratch, 'parked'), files: systemFiles, clock })
+  // In this process, so that a test decides when records are read.
+  const conversions: ConverterOptions['conversions'] = {
+    build: (request) =>
+      buildInDirectory(scratch, async (directory) =>
+        buildFiles({ ...request, directory, segment: await segments.open(request.segment), viewTimeoutMs: 60_000, clock }),
+      ),
+    probe: async () => undefined,
+  }
   const converter = new Converter({
-    ...{ nodeId: newId(), scratch, memoryBytes: 64 * MiB, builds, crashes, endpoints, segments, clock, logger },
+    ...{ nodeId: newId(), conversions, memoryBytes: 64 * MiB, builds, parked, endpoints, segments, clock, logger },
     backoff: new DestinationBackoff({ clock }),
     configuration: new ConfigurationCheck({ isCurrent: async () => true, endpoints, clock, logger }),
     warnings: new ThrottledWarnings({ clock, logger }),
   })
-  const conversions: Promise<unknown>[] = []
+  const converting: Promise<unknown>[] = []
   return {
     builds,
     convert(logName: string, report: DeliveryRun['report'] = () => undefined) {
@@ -72,12 +81,12 @@ async function aConverter(listed: readonly SnapshotEndpoint[], slots: number, fr
         ...{ signal: stop.signal, report },
       }
       const converted = converter.readFacts(run).then((facts) => converter.convert(facts, run))
-      conversions.push(converted)
+      converting.push(converted)
       return converted
     },
     async end() {
       stop.abort(new Error('the process stops'))
-      for (const ended of await Promise.allSettled(conversions))
+      for (const ended of await Promise.allSettled(converting))
         if (ended.status === 'rejected') expect(ended.reason).toMatchObject({ message: 'the process stops' })
     },
   }

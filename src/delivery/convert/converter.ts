@@ -1,8 +1,8 @@
 /**
  * Stage 1 of a delivery: builds the files of a segment.
  *
- * Owns: which files an endpoint gets, one conversion's slot and crash record, when to wait before converting, and the proof that a view
- * failed by itself. Does not own: how a file is built (build.ts), how a failure is handled (retry-or-park.ts, view-holds.ts).
+ * Owns: which files an endpoint gets, one conversion's slot, when to wait before converting, and the proof that a view failed by itself.
+ * Does not own: the processes that convert (conversions.ts), how a failure is handled (retry-or-park.ts, view-holds.ts).
  * Law: an attempt that fails leaves no files behind. Records are never dropped silently: if no view applies, they become raw Parquet. A view
  * counts as failed only if the node converts something else right after.
  */
@@ -10,32 +10,29 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import { commitId } from '#model/commit.ts'
-import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
-import type { BoundView } from '#model/snapshot.ts'
-import type { CrashLedger } from '../crash-ledger.ts'
+import { keepRecords } from '#model/endpoint.ts'
 import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
 import type { DestinationBackoff } from '../destination-backoff.ts'
 import type { Endpoints } from '../endpoints.ts'
 import type { SegmentRef } from '../segments.ts'
 import { NotConfiguredError } from '../transient-error.ts'
 import { viewsAt } from './bound-views.ts'
-import { type BuiltArtifacts, buildArtifacts, RequiredViewFailed } from './build.ts'
+import type { BuiltArtifacts } from './build-directory.ts'
 import type { BuildSlots } from './build-slots.ts'
-import { firstLine } from './build-views.ts'
 import type { ConfigurationCheck } from './configuration-check.ts'
-import { probeConversion } from './conversion-probe.ts'
+import type { Conversions } from './conversions.ts'
+import { firstLine, RequiredViewFailed } from './failures.ts'
 import { type RetryOrParkOptions, retryOrPark } from './retry-or-park.ts'
 import type { SlotOwner, SlotPriority } from './slot-schedule.ts'
 import { ViewHolds } from './view-holds.ts'
 
 export type ConverterOptions = RetryOrParkOptions & {
   readonly nodeId: string
-  readonly scratch: string
+  readonly conversions: Pick<Conversions, 'build' | 'probe'>
   /** For one conversion. */
   readonly memoryBytes: number
   /** Where conversions run. */
   readonly builds: BuildSlots
-  readonly crashes: CrashLedger
   readonly backoff: DestinationBackoff
   readonly endpoints: Endpoints
   readonly configuration: ConfigurationCheck
@@ -45,15 +42,12 @@ export type ConverterOptions = RetryOrParkOptions & {
 export class Converter {
   readonly #options: ConverterOptions
   readonly #holds: ViewHolds
-  /** A conversion has one permit, and one that runs alone has all. */
-  readonly #together: Semaphore
-  /** Leaves a slot for others, because DuckDB may be slow to give up one. */
+  /** Leaves a slot for others, who need not wait until a process has ended. */
   readonly #idleSlots: Semaphore
 
   constructor(options: ConverterOptions) {
     this.#options = options
     this.#holds = new ViewHolds(options)
-    this.#together = new Semaphore(options.builds.capacity)
     this.#idleSlots = new Semaphore(Math.max(1, options.builds.capacity - 1))
   }
 
@@ -114,16 +108,12 @@ export class Converter {
   }
 
   async #convert(facts: SegmentFacts, run: DeliveryRun, priority: SlotPriority): Promise<BuiltArtifacts> {
-    const { builds, crashes, configuration } = this.#options
+    const { builds, configuration } = this.#options
     if (priority === 'normal') await configuration.waitUntilCurrent(run.signal)
     using _idle = priority === 'low' ? await this.#idleSlots.acquire(1, run.signal) : undefined
-    return await builds.run(this.#ownerOf(run), { priority, signal: run.signal }, async (signal) => {
-      // A suspect is converted alone, and right after something else, so that another crash is certainly caused by it.
-      const isSuspect = crashes.isSuspect(facts.id)
-      using _permit = await this.#together.acquire(isSuspect ? builds.capacity : 1, signal)
-      if (isSuspect) await this.#probe(signal)
-      return await this.#buildProven(facts, { ...run, signal })
-    })
+    return await builds.run(this.#ownerOf(run), { priority, signal: run.signal }, (signal) =>
+      this.#buildProven(facts, { ...run, signal }),
+    )
   }
 
   #ownerOf({ segment: { logName } }: DeliveryRun): SlotOwner {
@@ -135,9 +125,9 @@ export class Converter {
   async #buildProven(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
     const { warnings } = this.#options
     try {
-      const built = await this.#buildRecorded(facts, run)
+      const built = await this.#build(facts, run)
       if (built.failed.length === 0) return built
-      await this.#probe(run.signal).catch(async (error: unknown) => {
+      await this.#options.conversions.probe(run.signal).catch(async (error: unknown) => {
         await built.remove()
         throw error
       })
@@ -148,48 +138,25 @@ export class Converter {
       }
       return built
     } catch (error) {
-      if (error instanceof RequiredViewFailed) await this.#probe(run.signal)
+      if (error instanceof RequiredViewFailed) await this.#options.conversions.probe(run.signal)
       throw error
     }
   }
 
-  /** Builds the files. A crash on the way is charged to the segment. */
-  async #buildRecorded({ id, name, sealedAt }: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
-    const { crashes, endpoints } = this.#options
-    await crashes.begin(id)
-    try {
-      const endpoint = endpoints.find(name.endpointId)
-      if (endpoint === undefined) throw new NotConfiguredError('the configuration of this node does not have the endpoint yet')
-      if (endpoint.destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
-      const formats = endpoint.output_formats
-      const views = formats.includes('parquet_views') ? viewsAt(endpoint.views, sealedAt) : []
-      const hasOutput = keepRecords(formats) || views.length > 0
-      return await this.#build(hasOutput ? formats : [...formats, 'parquet'], views, run)
-    } finally {
-      await crashes.end(id)
-    }
+  async #build({ name, sealedAt, walBytes }: SegmentFacts, { segment, signal }: DeliveryRun): Promise<BuiltArtifacts> {
+    const { conversions, endpoints, memoryBytes } = this.#options
+    const endpoint = endpoints.find(name.endpointId)
+    if (endpoint === undefined) throw new NotConfiguredError('the configuration of this node does not have the endpoint yet')
+    if (endpoint.destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
+    const formats = endpoint.output_formats
+    const views = formats.includes('parquet_views') ? viewsAt(endpoint.views, sealedAt) : []
+    const hasOutput = keepRecords(formats) || views.length > 0
+    const outputFormats = hasOutput ? formats : [...formats, 'parquet' as const]
+    return await conversions.build({ segment, bytes: walBytes, outputFormats, views, memoryBytes, signal })
   }
 
   async #proveHealth(run: DeliveryRun): Promise<void> {
-    await this.#options.builds.run(this.#ownerOf(run), run, (signal) => this.#probe(signal))
-  }
-
-  #probe(signal: AbortSignal): Promise<void> {
-    const { scratch, clock } = this.#options
-    return probeConversion({ scratch, clock, signal })
-  }
-
-  async #build(
-    outputFormats: readonly OutputFormat[],
-    views: readonly BoundView[],
-    { segment, signal }: DeliveryRun,
-  ): Promise<BuiltArtifacts> {
-    const { segments, scratch: scratchDirectory, memoryBytes, clock } = this.#options
-    const reader = await segments.open(segment)
-    try {
-      return await buildArtifacts({ segment: reader, outputFormats, views, scratchDirectory, memoryBytes, signal, clock })
-    } finally {
-      await reader.close()
-    }
+    const { builds, conversions } = this.#options
+    await builds.run(this.#ownerOf(run), run, (signal) => conversions.probe(signal))
   }
 }

@@ -1,35 +1,31 @@
 /**
  * Retries work on a segment that needs no destination, has damaged segments salvaged, and parks a segment that fails because of its content.
  *
- * Owns: what counts as such a failure. Does not own: the work, the record of parked segments (crash-ledger.ts).
+ * Owns: what counts as such a failure. Does not own: the work, the record of parked segments (parked-segments.ts).
  * Law: a fault of the node parks nothing, however long it lasts. A segment is parked only after `contentFailuresMax` failures that neither
- * the operating system nor the configuration explains, each followed by a conversion of something else that succeeded.
+ * the operating system nor the configuration explains, or `crashesMax` crashes, each followed by a conversion of something else that succeeded.
  */
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
-import type { CrashLedger } from '../crash-ledger.ts'
 import { DeliveryEnded, type DeliveryRun, SegmentSalvaged } from '../delivery-run.ts'
 import type { Endpoints } from '../endpoints.ts'
 import { deliveryLimits } from '../limits.ts'
+import type { ParkedSegments } from '../parked-segments.ts'
 import type { SegmentSource } from '../segments.ts'
 import type { ThrottledWarnings } from '../throttled-warnings.ts'
 import { isTransient, NotConfiguredError } from '../transient-error.ts'
+import { CallerRetries, ConversionCrashed } from './failures.ts'
 
 export type RetryOrParkOptions = {
   readonly segments: SegmentSource
-  readonly crashes: CrashLedger
+  readonly parked: ParkedSegments
   readonly endpoints: Endpoints
   readonly warnings: ThrottledWarnings
   readonly clock: Clock
   readonly logger: Logger
-}
-
-/** Thrown by an attempt whose caller decides about the next one. Such a failure is neither judged nor reported here. */
-export class CallerRetries extends Error {
-  override readonly name: string = 'CallerRetries'
 }
 
 export type Work<T> = {
@@ -43,17 +39,19 @@ export type Work<T> = {
  * reason.
  */
 export async function retryOrPark<T>(
-  { segments, crashes, endpoints, warnings, clock, logger }: RetryOrParkOptions,
+  { segments, parked, endpoints, warnings, clock, logger }: RetryOrParkOptions,
   id: string,
   { segment, report, signal }: DeliveryRun,
   { attempt, proveHealth }: Work<T>,
 ): Promise<T> {
   const { logName } = segment
-  const { retryDelayMsMin, retryDelayMsMax, contentFailuresMax } = deliveryLimits
+  const { retryDelayMsMin, crashDelayMsMin, retryDelayMsMax, contentFailuresMax, crashesMax } = deliveryLimits
   const delay = new Backoff({ delayMsMin: retryDelayMsMin, delayMsMax: retryDelayMsMax })
+  const crashDelay = new Backoff({ delayMsMin: crashDelayMsMin, delayMsMax: retryDelayMsMax })
   let contentFailures = 0
+  let crashes = 0
   const park = async (reason: string): Promise<never> => {
-    await crashes.park(id, reason)
+    await parked.park(id, reason)
     logger.error({ segment: id, endpoint: logName, reason }, 'segment parked')
     throw new DeliveryEnded('parked')
   }
@@ -76,8 +74,9 @@ export async function retryOrPark<T>(
     if (error instanceof SegmentError) await salvage(error)
     else if (isTransient(error)) return error
     await proveHealth()
-    contentFailures += 1
-    return contentFailures >= contentFailuresMax ? await park(errorMessage(error)) : error
+    if (error instanceof ConversionCrashed) crashes += 1
+    else contentFailures += 1
+    return contentFailures >= contentFailuresMax || crashes >= crashesMax ? await park(errorMessage(error)) : error
   }
   for (;;) {
     signal.throwIfAborted()
@@ -96,7 +95,8 @@ export async function retryOrPark<T>(
       report(reason)
       const warned = cause instanceof NotConfiguredError ? 'not configured' : logName
       warnings.warn(warned, { segment: id, endpoint: logName, reason }, 'conversion failed')
-      await sleep(clock, delay.next(), AbortSignal.any([signal, updated]))
+      const delayMs = cause instanceof ConversionCrashed ? crashDelay.next() : delay.next()
+      await sleep(clock, delayMs, AbortSignal.any([signal, updated]))
     }
   }
 }

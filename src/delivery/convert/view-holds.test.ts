@@ -7,7 +7,7 @@ import { ManualClock } from '../../../test/support/manual-clock.ts'
 import type { DeliveryRun } from '../delivery-run.ts'
 import { Endpoints } from '../endpoints.ts'
 import { deliveryLimits } from '../limits.ts'
-import { RequiredViewFailed } from './build.ts'
+import { RequiredViewFailed } from './failures.ts'
 import type { SlotPriority } from './slot-schedule.ts'
 import { ViewHolds } from './view-holds.ts'
 

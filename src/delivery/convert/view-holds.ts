@@ -14,7 +14,7 @@ import type { FailingView } from '#model/node-protocol.ts'
 import type { DeliveryRun } from '../delivery-run.ts'
 import type { Endpoints } from '../endpoints.ts'
 import { deliveryLimits } from '../limits.ts'
-import { RequiredViewFailed } from './build.ts'
+import { RequiredViewFailed } from './failures.ts'
 import type { SlotPriority } from './slot-schedule.ts'
 
 export type ViewHoldsOptions = { readonly endpoints: Endpoints; readonly clock: Clock; readonly logger: Logger }

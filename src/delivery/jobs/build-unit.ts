@@ -12,8 +12,9 @@ import { RecordTable } from '#records/record-table.ts'
 import { readStoredRecords, type StoredRecord } from '#records/stored-records.ts'
 import { scanSegment } from '#wal/segment-scan.ts'
 import { loadSegment } from '../convert/build.ts'
-import { buildViews, firstLine } from '../convert/build-views.ts'
+import { buildViews } from '../convert/build-views.ts'
 import { type BuiltFile, describeFile } from '../convert/built-file.ts'
+import { UnitViewFailed } from '../convert/failures.ts'
 import { readDlqRows, withOriginalIndexes } from './dlq-rows.ts'
 import { jobWorkerLimits } from './limits.ts'
 import { kindOf } from './unit-names.ts'
@@ -25,36 +26,28 @@ export type BuildUnitOptions = {
   /** Where files are written. */
   readonly directory: string
   readonly memoryBytes: number
+  readonly viewTimeoutMs: number
+  /** Called before each step, as in a live build. */
+  readonly report?: (views: readonly number[]) => void
   readonly files: Files
   readonly clock: Clock
   readonly signal: AbortSignal
 }
 
-/** The view failed as a whole on the records of the unit. */
-export class UnitViewFailed extends Error {
-  override readonly name = 'UnitViewFailed'
-  readonly records: number
-
-  constructor(error: unknown, records: number) {
-    super(firstLine(error))
-    this.records = records
-  }
-}
+export type UnitFiles = { readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }
 
 /** DuckDB's shares of the memory. As in a live build, it does not count all its allocations. A second instance reads Parquet. */
 const TABLE_SHARE = 2 / 3
 const READER_SHARE = 1 / 3
 
-export async function buildUnit(
-  options: BuildUnitOptions,
-): Promise<{ readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }> {
-  const { unit, directory, memoryBytes, clock, signal } = options
+export async function buildUnit(options: BuildUnitOptions): Promise<UnitFiles> {
+  const { unit, directory, memoryBytes, viewTimeoutMs, clock, signal, report = () => undefined } = options
+  report([])
   const table = await RecordTable.open({
     directory,
     memoryBytes: Math.floor(memoryBytes * TABLE_SHARE),
     segmentSeq: unit.commit.seq,
-    // The source is compressed, so its size does not tell how long its records take.
-    viewTimeoutMs: buildLimits.viewTimeoutMsMax,
+    viewTimeoutMs,
     signal,
   })
   try {
@@ -64,7 +57,7 @@ export async function buildUnit(
       throw new UnitViewFailed(error, table.recordCount)
     }
     const at = () => isoTimestamp(clock.now())
-    const { files, views } = await buildViews({ table, views: [{ view_id, ...rest }], directory, signal, at, onFailure })
+    const { files, views } = await buildViews({ table, views: [{ view_id, ...rest }], directory, signal, at, report, onFailure })
     const [outcome] = views
     const { rows } = unit.source.artifact
     if (outcome?.processed !== rows)

@@ -9,9 +9,8 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
-import type { Files } from '#lib/files.ts'
 import { objectKey, printArtifactKind } from '#model/artifact.ts'
-import type { ArtifactFile, ArtifactFiles, ViewOutcome } from '#model/commit.ts'
+import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
 import type { Unit, UnitReport } from '#model/job-protocol.ts'
 import { jobLimits } from '#model/limits.ts'
 import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
@@ -19,11 +18,12 @@ import { sessionName } from '#objects/session-name.ts'
 import type { Bucket } from '../bucket.ts'
 import { putMarker } from '../commit/marker.ts'
 import type { BuildSlots } from '../convert/build-slots.ts'
-import { firstLine } from '../convert/build-views.ts'
-import { type BuiltFile, describeFile } from '../convert/built-file.ts'
+import { describeFile } from '../convert/built-file.ts'
+import type { Conversions } from '../convert/conversions.ts'
+import { firstLine, UnitViewFailed } from '../convert/failures.ts'
 import { isTransient, TransientError } from '../transient-error.ts'
 import { putArtifact } from '../upload/put-artifact.ts'
-import { buildUnit, UnitViewFailed } from './build-unit.ts'
+import type { UnitFiles } from './build-unit.ts'
 import { describeUnitMarker, encodeUnitMarker } from './unit-marker.ts'
 import { markerKindOf, segmentOf } from './unit-names.ts'
 
@@ -33,15 +33,13 @@ export type UnitRunOptions = {
   readonly memoryBytes: number
   /** Shared with live delivery. */
   readonly builds: BuildSlots
+  readonly conversions: Pick<Conversions, 'buildUnit'>
   readonly stores: ObjectStores
-  readonly files: Files
   readonly clock: Clock
 }
 
 type LeaseIds = 'lease_id' | 'job_id' | 'commit_id'
 export type UnitEnd = UnitReport extends infer Report ? (Report extends unknown ? Omit<Report, LeaseIds> : never) : never
-
-type Built = { readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }
 
 /** Throws only the signal's reason. */
 export async function runUnit(unit: Unit, options: UnitRunOptions, signal: AbortSignal): Promise<UnitEnd> {
@@ -83,14 +81,14 @@ async function build(
   unit: Unit,
   directory: string,
   sourcePath: string,
-  { memoryBytes, builds, files, clock }: UnitRunOptions,
+  { memoryBytes, builds, conversions }: UnitRunOptions,
   signal: AbortSignal,
-): Promise<Built> {
+): Promise<UnitFiles> {
   const owner = { account: unit.account_id, endpoint: unit.commit.endpoint_id, weight: 1 }
   return builds.run(owner, { priority: 'low', signal }, async (signal) => {
     const made = await mkdtemp(join(directory, 'build-'))
     try {
-      return await buildUnit({ unit, sourcePath, directory: made, memoryBytes, files, clock, signal })
+      return await conversions.buildUnit({ unit, sourcePath, directory: made, memoryBytes, signal })
     } catch (error) {
       await rm(made, { recursive: true, force: true })
       throw error
@@ -102,7 +100,7 @@ async function build(
 async function deliver(
   unit: Unit,
   store: ObjectStore,
-  { files, outcome }: Built,
+  { files, outcome }: UnitFiles,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<ArtifactFiles> {

@@ -13,7 +13,7 @@ const operations: Readonly<Record<FileFault['code'], readonly FileOperation[]>> 
 const paths: Readonly<Record<DiskPlace, string>> = {
   log: '/node/wal/',
   outbox: '/node/outbox/',
-  ledger: '/node/crashes/',
+  ledger: '/node/parked/',
   snapshots: '-snapshot\\.ndjson',
   everything: '/node/',
 }

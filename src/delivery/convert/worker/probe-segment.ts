@@ -1,0 +1,24 @@
+import { Buffer } from 'node:buffer'
+import { encodeEnvelope } from '#model/record-envelope.ts'
+import type { Frame } from '#wal/frame.ts'
+import type { OpenSegment } from '../../segments.ts'
+
+/** Returns a segment with one record, in memory. Whatever fails on it is the fault of the node. */
+export function probeSegment(): Pick<OpenSegment, 'header' | 'footer' | 'bytes' | 'frames' | 'content'> {
+  const frame: Frame = {
+    layout: 'single',
+    receivedAtMicros: 0,
+    recordCount: 1,
+    envelope: encodeEnvelope({ protocol: 'http' }),
+    payload: Buffer.from('{"probe":true}'),
+  }
+  return {
+    header: { logName: 'probe', incarnation: 'probe', seq: 0 },
+    footer: { records: 1, sealedAtMicros: 0, damagedRecords: 0 },
+    bytes: 0,
+    async *frames() {
+      yield [frame]
+    },
+    async *content() {},
+  }
+}

@@ -1,0 +1,69 @@
+/** What the delivery process and its conversion processes send each other. */
+import type { ArtifactKind } from '#model/artifact.ts'
+import type { ViewOutcome } from '#model/commit.ts'
+import type { OutputFormat } from '#model/endpoint.ts'
+import type { Unit } from '#model/job-protocol.ts'
+import type { BoundView } from '#model/snapshot.ts'
+import type { SegmentProblem } from '#wal/segment-reader.ts'
+import type { SegmentRef } from '../../segments.ts'
+import type { ViewPlan } from '../build-views.ts'
+
+type Build = {
+  /** An empty directory for the files. */
+  readonly directory: string
+  /** For this conversion. */
+  readonly memoryBytes: number
+  readonly viewTimeoutMs: number
+  readonly plan: ViewPlan
+}
+
+export type SegmentTask = Build & {
+  readonly kind: 'segment'
+  /** The directory of the log. The process opens the segment itself. */
+  readonly wal: string
+  readonly segment: SegmentRef
+  readonly outputFormats: readonly OutputFormat[]
+  readonly views: readonly BoundView[]
+}
+
+/** Converts a record that is known to be good. */
+export type ProbeTask = Omit<Build, 'plan'> & { readonly kind: 'probe' }
+
+export type UnitTask = Build & { readonly kind: 'unit'; readonly unit: Unit; readonly sourcePath: string }
+
+export type ConvertTask = SegmentTask | ProbeTask | UnitTask
+
+/** Sent before each step of a task: the positions of the views that it works on. None, if it works on the records. */
+export type Step = { readonly views: readonly number[] }
+
+/** A built file, by its name in the directory of the task. */
+export type NamedFile = {
+  readonly kind: ArtifactKind
+  readonly name: string
+  readonly bytes: number
+  readonly rows: number
+  readonly sha256: string
+  readonly view?: { readonly id: string; readonly version: number }
+}
+
+/** An error of a task. `fault`: of the node, so a later attempt may succeed. */
+export type Failure =
+  | { readonly kind: 'required view'; readonly view: number; readonly reason: string }
+  | { readonly kind: 'unit view'; readonly reason: string; readonly records: number }
+  | {
+      readonly kind: 'segment'
+      readonly path: string
+      readonly problem: SegmentProblem
+      readonly offset: number
+      readonly message: string
+    }
+  | { readonly kind: 'fault' | 'other'; readonly message: string }
+
+export type ConvertReply =
+  | {
+      readonly files: readonly NamedFile[]
+      readonly views: readonly ViewOutcome[]
+      /** Optional views of a segment that failed. */
+      readonly failed: readonly { readonly view: number; readonly reason: string }[]
+    }
+  | { readonly failure: Failure }

@@ -1,0 +1,68 @@
+/** Runs one task of a conversion process. */
+import { basename } from 'node:path'
+import { systemClock } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import { systemFiles } from '#lib/files.ts'
+import { SegmentDirectory } from '#wal/segment-directory.ts'
+import { SegmentError } from '#wal/segment-reader.ts'
+import { buildUnit } from '../../jobs/build-unit.ts'
+import { isTransient } from '../../transient-error.ts'
+import { buildFiles, type SegmentFiles } from '../build.ts'
+import type { BuiltFile } from '../built-file.ts'
+import { firstLine, RequiredViewFailed, UnitViewFailed } from '../failures.ts'
+import { probeSegment } from './probe-segment.ts'
+import type { ConvertReply, ConvertTask, Failure, NamedFile, Step } from './protocol.ts'
+
+/** Never aborts: the parent kills this process instead. */
+const { signal } = new AbortController()
+
+export async function runTask(task: ConvertTask, report: (step: Step) => void): Promise<ConvertReply> {
+  try {
+    const { files, views, failed } = await build(task, (positions) => report({ views: positions }))
+    return { files: files.map(toNamed), views, failed }
+  } catch (error) {
+    return { failure: toFailure(error, task) }
+  }
+}
+
+async function build(
+  task: ConvertTask,
+  report: (views: readonly number[]) => void,
+): Promise<Omit<SegmentFiles, 'failed'> & { readonly failed: readonly { readonly view: number; readonly reason: string }[] }> {
+  const common = { ...task, report, signal, clock: systemClock }
+  switch (task.kind) {
+    case 'segment': {
+      report([])
+      const reader = await new SegmentDirectory({ directory: task.wal, files: systemFiles }).open(task.segment)
+      try {
+        const { failed, ...built } = await buildFiles({ ...common, ...task, segment: reader })
+        const reasons = failed.map(({ view, error }) => ({ view: task.views.indexOf(view), reason: firstLine(error) }))
+        return { ...built, failed: reasons }
+      } finally {
+        await reader.close()
+      }
+    }
+    case 'probe':
+      return { ...(await buildFiles({ ...common, segment: probeSegment(), outputFormats: ['parquet'], views: [] })), failed: [] }
+    case 'unit': {
+      const { files, outcome } = await buildUnit({ ...common, ...task, files: systemFiles })
+      return { files, views: [outcome], failed: [] }
+    }
+  }
+}
+
+/** A path outside of the directory of the task would mean nothing to the parent, so it gets names. */
+function toNamed({ path, ...file }: BuiltFile): NamedFile {
+  return { ...file, name: basename(path) }
+}
+
+function toFailure(error: unknown, task: ConvertTask): Failure {
+  if (error instanceof RequiredViewFailed && task.kind === 'segment')
+    return { kind: 'required view', view: task.views.indexOf(error.view), reason: error.reason }
+  if (error instanceof UnitViewFailed) return { kind: 'unit view', reason: error.message, records: error.records }
+  if (error instanceof SegmentError) {
+    const { path, problem, offset, message } = error
+    return { kind: 'segment', path, problem, offset, message: message.slice(path.length + 2) }
+  }
+  return { kind: isTransient(error) ? 'fault' : 'other', message: errorMessage(error) }
+}

@@ -1,0 +1,21 @@
+/** A conversion process that fails as the names of the views say: see bad-conversions.ts. */
+
+import type { ConvertTask, Step } from '#delivery/convert/worker/protocol.ts'
+import { runTask } from '#delivery/convert/worker/run-task.ts'
+import { serveTasks } from '#lib/serve-tasks.ts'
+
+function run(task: ConvertTask, report: (step: Step) => void) {
+  const views = task.kind === 'segment' ? task.views : task.kind === 'unit' ? [task.unit.view] : []
+  const misbehave = (step: Step) => {
+    report(step)
+    const names = step.views.map((position) => views[position]?.name ?? '')
+    if (names.includes('busy')) for (;;);
+    if (names.includes('crash')) process.kill(process.pid, 'SIGSEGV')
+    if (names.includes('greedy')) process.kill(process.pid, 'SIGABRT')
+    const isOfRecords = names.length === 0
+    if (isOfRecords && views.some(({ name }) => name === 'poison')) process.kill(process.pid, 'SIGSEGV')
+  }
+  return runTask(task, misbehave)
+}
+
+serveTasks(run, { niceness: 0 })
