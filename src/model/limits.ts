@@ -72,7 +72,11 @@ export const definitionLimits = {
   /** Nesting of a filter's expression, as DuckDB's parser reports it. */
   conditionDepthMax: 64,
   /** Size of a regular expression with its repetitions written out. */
-  regexSizeMax: 5_000,
+  patternSizeMax: 5_000,
+  /** Steps that all patterns of a view may take on one record: bytes of text times size. A step is up to 20 ns. */
+  patternStepsMax: 1_000_000_000,
+  /** A view that compiles is fast enough for records of this size. */
+  patternRecordBytesMin: 64 * KiB,
   /** Text that the calls in all conditions return for one record: a multiple of its values, and further bytes. */
   textValuesMax: 100,
   textBytesMax: 32 * KiB,

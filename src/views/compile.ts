@@ -58,7 +58,8 @@ async function compile(input: unknown): Promise<CompiledView> {
     return { name: column.name, path, type, required: column.required ?? false, castFailures: column.cast_failures ?? 'null' }
   })
   const valid = columns.filter((column) => column !== undefined)
-  const conditions = await readConditions(definition, errors.length === 0 ? valid : undefined, errors)
+  const budget = new ConditionBudget()
+  const conditions = await readConditions(definition, errors.length === 0 ? valid : undefined, budget, errors)
   if (errors.length > 0) throw invalid(errors)
   const view = {
     columns: valid,
@@ -67,19 +68,19 @@ async function compile(input: unknown): Promise<CompiledView> {
         ? undefined
         : (column: (index: number) => string) => conditions.map((each) => each(column)).join(' AND '),
   }
-  return { ...view, sql: extractionSql([view], { guarded: true, records: 'records' }).sql }
+  return { ...view, patterns: budget.patterns, sql: extractionSql([view], { guarded: true, records: 'records' }).sql }
 }
 
 async function readConditions(
   { columns, filters = [] }: Definition,
   valid: readonly CompiledColumn[] | undefined,
+  budget: ConditionBudget,
   errors: FieldError[],
 ): Promise<readonly Condition[]> {
   if (filters.length === 0) return []
   compiler ??= Database.open({ directories: [], memoryBytes: COMPILER_MEMORY_BYTES })
   const connection = await (await compiler).connect()
   const conditions: Condition[] = []
-  const budget = new ConditionBudget()
   const named = columns.map(({ name }, index) => ({ name, type: valid?.[index]?.type }))
   try {
     for (const [index, { condition: text }] of filters.entries()) {

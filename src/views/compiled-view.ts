@@ -1,6 +1,7 @@
 import type { ColumnType } from '#model/types/column-type.ts'
 import type { Condition } from './condition.ts'
 import type { Path } from './json-path.ts'
+import type { PatternBudget } from './pattern-budget.ts'
 
 export type CompiledColumn = {
   readonly name: string
@@ -19,6 +20,8 @@ export type ViewRules = {
 }
 
 export type CompiledView = ViewRules & {
+  /** Tells whether the view is too expensive for a record. */
+  readonly patterns: PatternBudget
   /** The statement that decides the rows, for display. */
   readonly sql: string
 }

@@ -12,6 +12,7 @@ import { Buffer } from 'node:buffer'
 import { definitionLimits } from '#model/limits.ts'
 import { ConditionError, type PartType, type TextSize } from './condition.ts'
 import { isList, isScalar } from './filter-types.ts'
+import { PatternBudget } from './pattern-budget.ts'
 
 const { textValuesMax, textBytesMax, timeCastsMax } = definitionLimits
 
@@ -19,6 +20,7 @@ const { textValuesMax, textBytesMax, timeCastsMax } = definitionLimits
 export const scalarSize: TextSize = { values: 0, bytes: 64 }
 
 export class ConditionBudget {
+  readonly patterns = new PatternBudget()
   #values = 0
   #bytes = 0
   #timeCasts = 0

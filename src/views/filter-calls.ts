@@ -6,16 +6,17 @@ import { type ConditionBudget, scalarSize, sizeOfReplaced, sumSizes } from './co
 import { integerConstant, textConstant } from './filter-constants.ts'
 import {
   allowedFunctions,
-  countGroups,
-  expandedSize,
   type FunctionResult,
+  matcherOf,
+  matchSql,
   type Pattern,
   patternFunctions,
-  patternSql,
   reasonIfChanging,
+  searchFunctions,
 } from './filter-functions.ts'
 import { arithmeticType, booleanType, instantType, isList, isNumber, isScalar, listType, textType } from './filter-types.ts'
 import type { PartValues } from './filter-values.ts'
+import { countGroups, patternSize, searchSize } from './pattern-size.ts'
 
 const arithmetic = new Set(['+', '-', '*', '/', '//', '%'])
 
@@ -49,6 +50,7 @@ export function printCall(node: Node, context: CallContext): Part {
       reasonIfChanging(name) ?? `the ${kind} ${quoted(name)} is not allowed; docs/views.md lists those that are`,
     )
   }
+  countSearch(name, parts, context)
   if (name === 'concat') return printJoined(parts, called(name, parts), context)
   if (name === 'replace') return printReplaced(parts, context)
   return printFunction(name, result, parts, context)
@@ -97,6 +99,12 @@ function withInstant(parts: readonly Part[], values: PartValues): readonly Part[
   return parts.map((part, index) => (index === parts.length - 1 ? values.instant(part) : part))
 }
 
+/** Functions that look for one text in another take time in proportion to both, multiplied. */
+function countSearch(name: string, [text, sought]: readonly Part[], { budget }: CallContext): void {
+  if (!searchFunctions.has(name) || text === undefined || sought === undefined || isList(text.type)) return
+  budget.patterns.countSearch(name, text.size, sought.size)
+}
+
 function printArithmetic(name: string, parts: readonly Part[]): Part {
   const type = arithmeticType(parts)
   if (!isNumber(type) && parts.some(({ text }) => text !== undefined)) {
@@ -140,7 +148,8 @@ function printReplaced(parts: readonly Part[], { budget }: CallContext): Part {
 
 function printExtract(nodes: readonly unknown[], { print, values, budget }: CallContext): Part {
   const [text, pattern, group, ...others] = nodes
-  const printedPattern = patternOf('"regexp_extract"', pattern)
+  const printedPattern = constantOf('"regexp_extract"', pattern)
+  const size = sizeOfPattern('"regexp_extract"', printedPattern)
   const number = group === undefined ? 0n : integerConstant(group)
   if (others.length > 0 || number === undefined || number < 0n || number > 9n) {
     throw new ConditionError(`"regexp_extract" takes a text, a pattern, and the number of a group from 0 to 9`)
@@ -149,34 +158,38 @@ function printExtract(nodes: readonly unknown[], { print, values, budget }: Call
   if (number > groups) throw new ConditionError(`the pattern of "regexp_extract" has ${groups} groups, not ${number}`)
   values.checkPattern(printedPattern)
   const subject = print(text)
+  budget.patterns.countPattern(printedPattern, size, subject.size)
   const sql: Part['sql'] = (column) => `regexp_extract(${subject.sql(column)}, ${quoteLiteral(printedPattern)}, ${number})`
   return { sql, type: textType, size: budget.sizeOf(textType, [subject]) }
 }
 
 /** LIKE and its kin: patterns are turned into functions that take linear time. */
-function printMatch(kind: Pattern, [text, ...constants]: readonly unknown[], { print, values }: CallContext): Part {
+function printMatch(kind: Pattern, [text, ...constants]: readonly unknown[], { print, values, budget }: CallContext): Part {
   const [pattern, escapeNode, ...others] = constants
   const escapeWith = escapeNode === undefined ? undefined : constantOf(kind.written, escapeNode)
   if (text === undefined || pattern === undefined || others.length > 0 || (escapeWith !== undefined && !kind.takesEscape)) {
     throw new ConditionError(`${kind.written} takes a text and a pattern`)
   }
   if (escapeWith !== undefined && escapeWith.length > 1) throw new ConditionError('ESCAPE takes one character')
-  const printed = kind.syntax === 'like' ? constantOf(kind.written, pattern) : patternOf(kind.written, pattern)
+  const printed = constantOf(kind.written, pattern)
+  const matcher = matcherOf(kind, printed, escapeWith)
+  const size = 'like' in matcher ? searchSize(printed) : sizeOfPattern(kind.written, matcher.regex)
   if (kind.syntax !== 'like') values.checkPattern(printed)
   const subject = print(text)
+  budget.patterns.countPattern(printed, size, subject.size)
   return {
-    sql: (column) => patternSql(kind, subject.sql(column), printed, escapeWith),
+    sql: (column) => matchSql(kind, subject.sql(column), matcher),
     type: booleanType,
     size: scalarSize,
   }
 }
 
-/** Returns a regular expression that is not too large. */
-function patternOf(name: string, node: unknown): string {
-  const pattern = constantOf(name, node)
-  if (expandedSize(pattern) <= definitionLimits.regexSizeMax) return pattern
+/** Throws if the pattern is too large. */
+function sizeOfPattern(name: string, pattern: string): number {
+  const size = patternSize(pattern)
+  if (size <= definitionLimits.patternSizeMax) return size
   throw new ConditionError(
-    `the pattern of ${name} is too large: with its repetitions written out it has more than ${definitionLimits.regexSizeMax} parts`,
+    `the pattern of ${name} is too large: with its repetitions written out its size is ${size}, and at most ${definitionLimits.patternSizeMax} is allowed; repeat less, or match less at once`,
   )
 }
 

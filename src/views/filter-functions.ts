@@ -36,6 +36,9 @@ export const allowedFunctions: ReadonlyMap<string, FunctionResult> = new Map(
   ),
 )
 
+/** The functions that look for the second argument in the first. */
+export const searchFunctions: ReadonlySet<string> = new Set(['position', 'strpos', 'instr', 'contains', 'replace'])
+
 /** What DuckDB calls the present time, and random values. They have no parentheses in some cases. */
 const changingFunctions: ReadonlySet<string> = new Set([
   ...['now', 'today', 'current_timestamp', 'get_current_timestamp', 'transaction_timestamp', 'current_date', 'current_time'],
@@ -75,47 +78,23 @@ export const patternFunctions: Readonly<Record<string, Pattern>> = {
   regexp_full_match: { ...regex, written: 'SIMILAR TO, ~ or "regexp_full_match"', syntax: 'regex-whole' },
 }
 
-/** SQL that matches `subject`. RE2 takes linear time; DuckDB's LIKE does so only for patterns without _. */
-export function patternSql(
-  { syntax, negated, ignoresCase }: Pattern,
-  subject: string,
-  pattern: string,
-  escapeWith?: string,
-): string {
+/** How a pattern is matched: as a regular expression, or by DuckDB's LIKE. */
+export type Matcher = { readonly regex: string; readonly options?: string } | { readonly like: string }
+
+/** Returns a matcher that takes linear time. RE2 does; DuckDB's LIKE does so only for patterns without _. */
+export function matcherOf({ syntax, ignoresCase }: Pattern, pattern: string, escapeWith?: string): Matcher {
+  if (syntax !== 'like') return { regex: pattern }
+  if (!ignoresCase && escapeWith === undefined && !pattern.includes('_')) return { like: pattern }
+  return { regex: likeToRegex(pattern, escapeWith), options: ignoresCase ? 'si' : 's' }
+}
+
+export function matchSql({ syntax, negated }: Pattern, subject: string, matcher: Matcher): string {
   const not = negated ? 'NOT ' : ''
-  if (syntax === 'regex-part') return `(${not}regexp_matches(${subject}, ${quoteLiteral(pattern)}))`
-  if (syntax === 'regex-whole') return `(${not}regexp_full_match(${subject}, ${quoteLiteral(pattern)}))`
-  if (!ignoresCase && escapeWith === undefined && !pattern.includes('_'))
-    return `(${subject} ${not}LIKE ${quoteLiteral(pattern)})`
-  const options = ignoresCase ? 'si' : 's'
-  return `(${not}regexp_full_match(${subject}, ${quoteLiteral(likeToRegex(pattern, escapeWith))}, '${options}'))`
-}
-
-/** A character, a class, or a repetition with its bounds. */
-const regexToken = /\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|./gs
-
-/** Returns the number of groups that capture. */
-export function countGroups(pattern: string): number {
-  const opened = [...pattern.matchAll(regexToken)].filter(([token]) => token === '(')
-  return opened.filter(({ index }) => !/^\(\?(?!P?<)/.test(pattern.slice(index, index + 4))).length
-}
-
-/** Returns the number of parts of a regular expression with counted repetitions written out, as RE2 does: each part costs time at every character. */
-export function expandedSize(pattern: string): number {
-  // Sizes of the open groups, and of the last part of the innermost group.
-  const sizes = [0]
-  let last = 0
-  const add = (size: number) => {
-    last = size
-    sizes.push((sizes.pop() ?? 0) + size)
-  }
-  for (const [token, from, to] of pattern.matchAll(regexToken)) {
-    if (token === '(') sizes.push(0)
-    else if (token === ')' && sizes.length > 1) add(sizes.pop() ?? 0)
-    else if (from !== undefined) add(last * (Math.max(Number(from), Number(to ?? 0), 1) - 1))
-    else add(1)
-  }
-  return sizes.reduce((sum, size) => sum + size, 0)
+  if ('like' in matcher) return `(${subject} ${not}LIKE ${quoteLiteral(matcher.like)})`
+  const { regex, options } = matcher
+  const name = syntax === 'regex-part' ? 'regexp_matches' : 'regexp_full_match'
+  const given = [subject, quoteLiteral(regex), ...(options === undefined ? [] : [quoteLiteral(options)])]
+  return `(${not}${name}(${given.join(', ')}))`
 }
 
 function likeToRegex(pattern: string, escapeWith: string | undefined): string {
