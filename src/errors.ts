@@ -76,6 +76,9 @@ export type Problem = {
   readonly quota?: string
 }
 
+/** Bounds of an error response. Its texts may have parts of the request. */
+export const problemLimits = { errorsMax: 100, pathCharsMax: 256, messageCharsMax: 1_024, detailCharsMax: 2_048 } as const
+
 /** Returns the body of an error response, RFC 7807 §3.1, sent as `application/problem+json`. */
 export function toProblem(error: AppError, baseUrl: string): Problem {
   const { status, title, retry } = errorTable[error.code]
@@ -84,10 +87,19 @@ export function toProblem(error: AppError, baseUrl: string): Problem {
     title,
     status,
     error: error.code,
-    detail: error.message,
+    detail: shorten(error.message, problemLimits.detailCharsMax),
     ...(retry ? { retry: true as const } : {}),
-    ...(error.errors === undefined ? {} : { errors: error.errors }),
+    ...(error.errors === undefined ? {} : { errors: error.errors.slice(0, problemLimits.errorsMax).map(shortenError) }),
     ...(error.reasons === undefined ? {} : { reasons: error.reasons }),
     ...(error.quota === undefined ? {} : { quota: error.quota }),
   }
+}
+
+function shortenError({ path, message, ...position }: FieldError): FieldError {
+  const { pathCharsMax, messageCharsMax } = problemLimits
+  return { path: shorten(path, pathCharsMax), message: shorten(message, messageCharsMax), ...position }
+}
+
+function shorten(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1).toWellFormed()}…`
 }

@@ -8,7 +8,7 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { errorTable } from '#errors.ts'
+import { errorTable, problemLimits } from '#errors.ts'
 import { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
 import { ApiKey } from '#model/api-key.ts'
 import { AttachView, Binding } from '#model/binding.ts'
@@ -62,7 +62,11 @@ const Problem = z.object({
   detail: z.string(),
   retry: z.literal(true).optional().meta({ description: 'the same request may succeed later' }),
   quota: z.string().optional().meta({ description: 'for quota_exceeded: the name of the quota' }),
-  errors: z.array(FieldError).optional().meta({ description: 'for validation_error: every problem found' }),
+  errors: z
+    .array(FieldError)
+    .max(problemLimits.errorsMax)
+    .optional()
+    .meta({ description: 'for validation_error: every problem found. If there are more, `detail` says how many' }),
 })
 
 /** An error response that a route declares itself, because it does not follow from the route's shape. */

@@ -24,11 +24,11 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
   ({ schema, httpPart }) =>
   (input) => {
     // Fastify passes a missing part as null.
-    const { value, errors } = parseFields(schema, input ?? undefined)
+    const { value, errors, omitted } = parseFields(schema, input ?? undefined)
     if (errors === undefined) return { value }
     if (httpPart === 'params') return { error: new AppError('not_found', 'no resource has this id') }
     const named = errors.map(nameBody)
-    return { error: new AppError('validation_error', summarize(named), { errors: named }) }
+    return { error: new AppError('validation_error', summarize(named, omitted), { errors: named }) }
   }
 
 /** An empty path stands for the whole body. */

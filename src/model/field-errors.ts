@@ -4,12 +4,12 @@
  * Law: no text of the validator reaches the user. A message is either one that our own schema defines, or made from its description.
  */
 import type { z } from 'zod'
-import type { FieldError } from '#errors.ts'
+import { type FieldError, problemLimits } from '#errors.ts'
 import { Expectation } from './expectation.ts'
 
 export type ParsedFields<T> =
-  | { readonly value: T; readonly errors?: undefined }
-  | { readonly value?: undefined; readonly errors: readonly FieldError[] }
+  | { readonly value: T; readonly errors?: undefined; readonly omitted?: undefined }
+  | { readonly value?: undefined; readonly errors: readonly FieldError[]; readonly omitted: number }
 
 /** The message of an issue for which our schema defines none. */
 const unworded = ''
@@ -18,15 +18,23 @@ export function parseFields<T>(schema: z.ZodType<T>, input: unknown): ParsedFiel
   const parsed = schema.safeParse(input, { error: () => unworded, reportInput: true })
   if (parsed.success) return { value: parsed.data }
   const expectation = Expectation.of(schema)
-  const errors = parsed.error.issues.flatMap((issue) => toFieldErrors(issue, [], expectation))
   // A value may break several rules that one message describes.
-  return { errors: [...new Map(errors.map((error) => [`${error.path} ${error.message}`, error])).values()] }
+  const errors = new Map<string, FieldError>()
+  let omitted = 0
+  for (const issue of parsed.error.issues) {
+    for (const error of toFieldErrors(issue, [], expectation)) {
+      if (errors.size < problemLimits.errorsMax) errors.set(`${error.path} ${error.message}`, error)
+      else omitted += 1
+    }
+  }
+  return { errors: [...errors.values()], omitted }
 }
 
 /** Returns the first error, and how many more there are. */
-export function summarize([first, ...more]: readonly FieldError[]): string {
+export function summarize([first, ...more]: readonly FieldError[], omitted = 0): string {
   if (first === undefined) return ''
-  const count = more.length === 0 ? '' : ` (and ${more.length} more)`
+  const others = more.length + omitted
+  const count = others === 0 ? '' : ` (and ${others} more)`
   return `${first.path === '' ? '' : `${first.path}: `}${first.message}${count}`
 }
 
@@ -39,7 +47,8 @@ function toFieldErrors(
   const path = parts.join('.')
   const expected = issue.path.reduce<Expectation | undefined>((part, key) => part?.part(key), whole)
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: [...parts, key].join('.'), message: unknownField(expected) }))
+    const message = unknownField(expected)
+    return issue.keys.map((key) => ({ path: [...parts, key].join('.'), message }))
   }
   if (issue.code === 'invalid_union') {
     // The form that was probably intended is the first one whose type is right.

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { controlLimits } from '#control/limits.ts'
+import { KiB } from '#lib/bytes.ts'
 import { newId } from '#model/id.ts'
 import { newControl, type TestAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
@@ -224,6 +225,18 @@ describe('limits', () => {
     expect(answer).toMatchObject({ status: 429, body: { error: 'too_many_requests', retry: true } })
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
     expect(await calm.get('/v1/endpoints')).toMatchObject({ status: 200 })
+  })
+
+  test('an error response is small, however many problems a request has', async () => {
+    const account = await control().newAccount(['admin'])
+    const unknown = Object.fromEntries(Array.from({ length: 60_000 }, (_, index) => [`k${index}`, 1]))
+    const many = await account.post('/v1/destinations', unknown)
+    expect(many).toMatchObject({ status: 422, body: { error: 'validation_error' } })
+    expect(many.body.errors).toHaveLength(100)
+    expect(many.body.detail).toMatch(/\(and 60003 more\)$/)
+    const long = await account.post('/v1/destinations', { ['x'.repeat(900_000)]: 1 })
+    expect(long.status).toBe(422)
+    for (const { body } of [many, long]) expect(JSON.stringify(body).length).toBeLessThan(64 * KiB)
   })
 
   test('429 with Retry-After for an address above its limit, with or without credentials; health checks are exempt', async () => {
