@@ -143,7 +143,7 @@ export const options = {
     'INLET_NODE_TOKEN',
     '',
     optional(secret(32)),
-    'secret shared by control and nodes; empty: created at the first start and stored in `<data>/node-token`',
+    'join secret, with which a node registers at control and gets a credential of its own; empty: created at the first start and stored in `<data>/node-token`',
   ),
   operatorToken: option(
     'INLET_OPERATOR_TOKEN',
@@ -283,11 +283,6 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   for (const name of ['INLET_S3_ENDPOINT', 'INLET_STS_ENDPOINT']) {
     if (from[name] && values['objectStore'] === 'directory') problems.push(`${name}: needs INLET_OBJECT_STORE=s3`)
   }
-  if (from['INLET_CONTROL_URL'] && !from['INLET_NODE_TOKEN']) {
-    problems.push(
-      'INLET_NODE_TOKEN: required with INLET_CONTROL_URL; use the secret of that control process (in its <data>/node-token)',
-    )
-  }
   if (!from['INLET_TLS_CERTIFICATE_FILE'] !== !from['INLET_TLS_KEY_FILE']) {
     problems.push('INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE: set both or neither')
   }
@@ -305,6 +300,7 @@ function buildPaths(data: string) {
     operatorToken: join(data, 'operator-token'),
     secretKey: join(data, 'secret-key'),
     nodeId: join(data, 'node', 'id'),
+    nodeCredential: join(data, 'node', 'credential'),
     markerKey: join(data, 'node', 'marker-key'),
     ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),

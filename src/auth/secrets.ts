@@ -39,7 +39,7 @@ export function secretsEqual(a: string, b: string): boolean {
 }
 
 /** Uses `randomInt`, because the remainder of a random byte would favour the first characters. */
-function randomText(length: number): string {
+export function randomText(length: number): string {
   let text = ''
   while (text.length < length) text += base62.charAt(randomInt(base62.length))
   return text

@@ -42,6 +42,7 @@ import { inventoryService } from './services/inventory.ts'
 import { JobLeases } from './services/job-leases.ts'
 import { jobService } from './services/jobs.ts'
 import { keyService } from './services/keys.ts'
+import { nodeAccess } from './services/node-access.ts'
 import { nodeService } from './services/nodes.ts'
 import { Previews } from './services/previews.ts'
 import { quotaService } from './services/quotas.ts'
@@ -113,7 +114,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     return owner
   })
   const compile: DefinitionCompiler = compileView
-  const nodeToken = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
+  const joinSecret = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
   const operatorToken = config.operatorToken ?? (await readOrCreateOperatorToken(config.paths.operatorToken))
 
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
@@ -134,9 +135,10 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     requestTimeoutMs: config.requestTimeoutSeconds * 1000,
   }
   const commits = commitService({ store, clock })
+  const access = nodeAccess({ store, joinSecret, clock, logger })
   const nodeServer = await buildNodeServer({
     ...serverOptions,
-    isNodeToken: (token) => secretsEqual(token, nodeToken),
+    access,
     services: {
       nodes: nodeService({ store, feed, clock, logger }),
       snapshots: new Snapshots({ store, feed, readPublicKeys, clock, issuer: baseUrl, baseDomain: config.baseDomain }),
@@ -186,6 +188,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       commits,
       jobs: jobService({ store, clock }),
       inventory: inventoryService({ store, clock }),
+      nodeAccess: access,
       quotas: quotaService({ store, clock }),
     },
   })

@@ -103,7 +103,7 @@ const totals = { open_segments: 1, sealed_segments: 2, parked_segments: 0, quara
 const nodeProcess = { healthy: true, reasons: [], applied_epoch: 42, last_seen_at: at }
 const node = {
   ...{ id: ids.node, region: 'fra', ipv4: ['192.0.2.10'], ipv6: ['2001:db8::10'], ingest_address: '192.0.2.10:8081' },
-  ...{ registered_at: at, healthy: true, ingest: nodeProcess, delivery: nodeProcess, segments: totals },
+  ...{ registered_at: at, credential: 'active', healthy: true, ingest: nodeProcess, delivery: nodeProcess, segments: totals },
   unowned: { open_segments: 0, sealed_segments: 0, parked_segments: 0, quarantined_segments: 0, bytes: 0 },
   blocked_logs: 0,
 }
@@ -407,6 +407,7 @@ export const examples: Readonly<Record<string, Example>> = {
     response: { ...job, kind: 'redrive', from_version: 1, from: null },
   },
   listNodes: { response: page(node) },
+  revokeNodeCredential: {},
   listNodeSegments: { response: page(nodeLog) },
   listJobs: { response: page(job) },
   getJob: { response: { ...job, reasons } },

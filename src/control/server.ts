@@ -34,6 +34,7 @@ import type { Endpoints } from './services/endpoints.ts'
 import type { Inventory } from './services/inventory.ts'
 import type { Jobs } from './services/jobs.ts'
 import type { Keys } from './services/keys.ts'
+import type { NodeAccess } from './services/node-access.ts'
 import type { Previews } from './services/previews.ts'
 import type { Quotas } from './services/quotas.ts'
 import type { Suggestions } from './services/suggestions.ts'
@@ -71,6 +72,7 @@ type Services = {
   readonly commits: Commits
   readonly jobs: Jobs
   readonly inventory: Inventory
+  readonly nodeAccess: NodeAccess
   readonly quotas: Quotas
 }
 
@@ -116,7 +118,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
     await api.register(async (byOperator) => {
       byOperator.addHook('onRequest', byOperator.rateLimit({ max: requestsPerMinute, keyGenerator: () => 'operator' }))
       await byOperator.register(accountRoutes(services.accounts, services.quotas))
-      await byOperator.register(nodeRoutes(services.inventory))
+      await byOperator.register(nodeRoutes(services.inventory, services.nodeAccess))
     })
   }
 }

@@ -8,6 +8,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundLags } from '#node/bounded-report.ts'
 import { ControlClient } from '#node/control-client.ts'
+import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { Outbox } from '#node/outbox.ts'
@@ -53,12 +54,8 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const stores = hooks.stores ?? objectStores.stores
   const nodeId = await readOrCreateNodeId(paths)
   const lock = lockExclusively(paths.deliveryLock)
-  const control = await ControlClient.open({
-    url: controlUrlOf(config),
-    token: config.nodeToken,
-    tokenPath: paths.nodeToken,
-    timeoutMs: controlTimeoutMs,
-  })
+  const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
+  const control = new ControlClient({ url: controlUrlOf(config), credential, timeoutMs: controlTimeoutMs })
 
   const feed = new SnapshotFeed({
     client: control,

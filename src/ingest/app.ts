@@ -1,5 +1,6 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
+import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { type Config, controlUrlOf, httpUrl } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -7,14 +8,18 @@ import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createMetrics } from '#lib/metrics.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
+import { readTrimmed } from '#lib/read-or-create.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { UserError } from '#lib/user-error.ts'
 import { Id } from '#model/id.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
 import { ControlClient } from '#node/control-client.ts'
+import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
+import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { type BlockedLog, Wal } from '#wal/wal.ts'
 import { Admission } from './admission.ts'
@@ -48,24 +53,27 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   // Before this node registers with control.
   await assertCanListen(config.ingestListen, 'INLET_INGEST_LISTEN')
   if (config.mqttListen !== null) await assertCanListen(config.mqttListen, 'INLET_MQTT_LISTEN')
-  const control = await ControlClient.open({
-    url: controlUrlOf(config),
-    token: config.nodeToken,
-    tokenPath: config.paths.nodeToken,
-    timeoutMs: controlTimeoutMs,
+  const joinSecret = await readJoinSecret(config)
+  const credential = await NodeCredential.open(nodeId, config.paths.nodeCredential)
+  const control = new ControlClient({ url: controlUrlOf(config), credential, timeoutMs: controlTimeoutMs })
+  const registration = new Registration({
+    client: control,
+    credential,
+    joinSecret,
+    node: {
+      region: config.region,
+      ipv4: config.advertiseAddresses.filter(isIPv4),
+      ipv6: config.advertiseAddresses.filter(isIPv6),
+      ingest_address: httpUrl(config.ingestListen).slice('http://'.length),
+    },
+    logger,
   })
   const feed = new SnapshotFeed({
     client: control,
     nodeId,
     kinds: ['installation', 'keys', 'endpoints'],
     path: config.paths.ingestSnapshot,
-    register: {
-      node_id: nodeId,
-      region: config.region,
-      ipv4: config.advertiseAddresses.filter(isIPv4),
-      ipv6: config.advertiseAddresses.filter(isIPv6),
-      ingest_address: httpUrl(config.ingestListen).slice('http://'.length),
-    },
+    registration,
     files,
     clock,
     logger,
@@ -196,6 +204,16 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       lock[Symbol.dispose]()
     },
   }
+}
+
+/** Null for a node of a control process elsewhere that has its credential already. */
+async function readJoinSecret({ nodeToken, controlUrl, paths }: Config): Promise<string | null> {
+  if (nodeToken !== null) return nodeToken
+  if (controlUrl === null) return readOrCreateNodeToken(paths.nodeToken)
+  if ((await readTrimmed(paths.nodeCredential)) !== undefined) return null
+  throw new UserError(
+    'INLET_NODE_TOKEN: required with INLET_CONTROL_URL until this node has registered; use the secret of that control process (in its <data>/node-token)',
+  )
 }
 
 /** A directory in the WAL that is not named after an endpoint is only in the log. */

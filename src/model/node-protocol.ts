@@ -2,12 +2,15 @@ import { z } from 'zod'
 import { SegmentCommit } from './commit.ts'
 import { Region } from './endpoint.ts'
 import { Id } from './id.ts'
+import { nodeSecretPattern } from './patterns.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
- * The protocol between nodes and control, under `/internal/v1` of a listener of its own. Every call carries `Authorization: Bearer <node token>`.
+ * The protocol between nodes and control, under `/internal/v1` of a listener of its own. Every call carries `Authorization: Bearer
+ * <node id>.<secret>`, the credential of the node; `join` carries the join secret. A `node_id` other than that of the credential is 403.
  *
- *   POST /internal/v1/register             Register    → 200 Registered
+ *   POST /internal/v1/join                 Join        → 200 Joined. Idempotent.
+ *   POST /internal/v1/register             Register    → 200 Registered; 403 if the credential is for another region
  *   POST /internal/v1/snapshot             SnapshotRequest → 200 sections, one JSON document per line (`snapshot-sections.ts`),
  *                                          or 204 if nothing changed within `wait_ms`
  *   POST /internal/v1/snapshot/check       SnapshotCheck → 200 SnapshotChecked
@@ -19,7 +22,6 @@ import { Timestamp } from './timestamp.ts'
  *   GET  /internal/v1/destinations/{id}    → 200 AssignableDestination (`destination.ts`), 404
  */
 export const Register = z.strictObject({
-  node_id: Id,
   region: Region,
   /** Addresses for DNS. */
   ipv4: z.array(z.ipv4()),
@@ -28,6 +30,22 @@ export const Register = z.strictObject({
   ingest_address: z.string(),
 })
 export type Register = z.infer<typeof Register>
+
+/** Asks for the id. A node makes its secret itself: it is on its disk before control learns of it. */
+export const Join = Register.extend({
+  node_id: Id,
+  secret: z.string().regex(nodeSecretPattern),
+  /** The secret before, which proves that the id is the node's own. */
+  previous_secret: z.string().regex(nodeSecretPattern).nullable(),
+})
+export type Join = z.infer<typeof Join>
+
+export const Joined = z.discriminatedUnion('joined', [
+  z.object({ joined: z.literal(true) }),
+  /** `revoked`: the secret is that of the id, but was revoked; the node may ask again with another one. `taken`: the id has another secret. */
+  z.object({ joined: z.literal(false), reason: z.enum(['revoked', 'taken']) }),
+])
+export type Joined = z.infer<typeof Joined>
 
 export const Registered = z.object({ epoch: z.int() })
 

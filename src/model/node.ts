@@ -24,6 +24,10 @@ export const NodeProcess = z.object({
 })
 export type NodeProcess = z.infer<typeof NodeProcess>
 
+/** Of the credential with which a node calls control. `none`: the next node that registers under the id sets it. */
+export const CredentialState = z.enum(['active', 'revoked', 'none'])
+export type CredentialState = z.infer<typeof CredentialState>
+
 /** A node as the operator sees it. */
 export const Node = z.object({
   id: Id,
@@ -32,6 +36,7 @@ export const Node = z.object({
   ipv6: z.array(z.string()),
   ingest_address: z.string(),
   registered_at: Timestamp,
+  credential: CredentialState.meta({ description: '`none`: the next node that registers under the id sets it' }),
   healthy: z.boolean().meta({ description: 'both processes are healthy and have sent a heartbeat within 15 seconds' }),
   ingest: NodeProcess.nullable().meta({ description: 'null before the first heartbeat' }),
   delivery: NodeProcess.nullable().meta({ description: 'null before the first heartbeat' }),

@@ -1,5 +1,4 @@
 import type { z } from 'zod'
-import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { type HttpResponse, sendRequest } from '#lib/http.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { AssignableDestination } from '#model/destination.ts'
@@ -8,12 +7,15 @@ import {
   CommitsFound,
   CommitsRecorded,
   type Heartbeat,
+  type Join,
+  Joined,
   type Register,
   Registered,
   type UsageReport,
   UsageTotals,
 } from '#model/node-protocol.ts'
 import { CommittedSeqs, type SnapshotCheck, SnapshotChecked, type SnapshotRequest } from '#model/snapshot-sections.ts'
+import type { NodeCredential } from './credential.ts'
 
 /** A call to control failed. `status` is 0 if control could not be reached. */
 export class ControlError extends Error {
@@ -28,7 +30,8 @@ export class ControlError extends Error {
 
 export type ControlClientOptions = {
   readonly url: string
-  readonly token: string
+  /** Of this node. It is read again after a call that control rejected because of it. */
+  readonly credential: Pick<NodeCredential, 'token' | 'reload'>
   /** How long one call may take, in addition to the wait of a long poll. */
   readonly timeoutMs: number
 }
@@ -41,16 +44,9 @@ export class ControlClient {
     this.#options = options
   }
 
-  /** Creates a client. Uses the token of the data directory if none is configured. */
-  static async open({
-    token,
-    tokenPath,
-    ...rest
-  }: Omit<ControlClientOptions, 'token'> & {
-    readonly token: string | null
-    readonly tokenPath: string
-  }): Promise<ControlClient> {
-    return new ControlClient({ ...rest, token: token ?? (await readOrCreateNodeToken(tokenPath)) })
+  /** Asks for the id of this node. Needs the join secret, not a credential. */
+  async join(body: Join, joinSecret: string, signal: AbortSignal): Promise<Joined> {
+    return this.#json(Joined, 'POST', 'join', { body, signal, token: joinSecret })
   }
 
   async register(body: Register, signal: AbortSignal): Promise<number> {
@@ -110,13 +106,16 @@ export class ControlClient {
     return schema.parse(JSON.parse(response.body.toString()))
   }
 
-  async #call(method: string, path: string, { body, signal, waitMs = 0 }: Request): Promise<HttpResponse> {
-    const { url, token, timeoutMs } = this.#options
+  async #call(method: string, path: string, { body, signal, token, waitMs = 0 }: Request): Promise<HttpResponse> {
+    const { url, credential, timeoutMs } = this.#options
     let response: HttpResponse
     try {
       response = await sendRequest(`${url}/internal/v1/${path}`, {
         method,
-        headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+        headers: {
+          authorization: `Bearer ${token ?? credential.token}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs + timeoutMs)]),
       })
@@ -125,9 +124,16 @@ export class ControlClient {
     }
     const { status, body: answer } = response
     if (status >= 200 && status < 300) return response
+    if (status === 401 && token === undefined) await credential.reload()
     const text = answer.toString().slice(0, 500)
     throw new ControlError(status, `control rejected ${method} ${path.split('?')[0]}: ${status} ${text}`)
   }
 }
 
-type Request = { readonly body?: unknown; readonly signal: AbortSignal; readonly waitMs?: number }
+type Request = {
+  readonly body?: unknown
+  readonly signal: AbortSignal
+  readonly waitMs?: number
+  /** Instead of the credential. */
+  readonly token?: string
+}

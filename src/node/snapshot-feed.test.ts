@@ -2,13 +2,13 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
-import type { Register } from '#model/node-protocol.ts'
 import { aBoundView } from '../../test/support/delivery-node.ts'
-import { anEndpoint, aSnapshot, ControlStandIn, nodeToken } from '../../test/support/ingest-node.ts'
+import { anEndpoint, aSnapshot, ControlStandIn } from '../../test/support/ingest-node.ts'
 import { until } from '../../test/support/until.ts'
 import { ControlClient } from './control-client.ts'
 import { SnapshotFeed } from './snapshot-feed.ts'
@@ -25,17 +25,19 @@ afterEach(async () => {
   await rm(directory, { recursive: true })
 })
 
-type Opened = { readonly url?: string; readonly register?: Register; readonly files?: Files }
+type Opened = { readonly url?: string; readonly isRegistering?: boolean; readonly files?: Files }
+
+const token = printNodeCredential(newId(), newNodeSecret())
 
 /** Starts a feed and collects the epochs that it publishes. */
-async function open({ url = control.url, register, files = systemFiles }: Opened = {}) {
+async function open({ url = control.url, isRegistering = false, files = systemFiles }: Opened = {}) {
   const epochs: number[] = []
   const feed = new SnapshotFeed({
-    client: new ControlClient({ url, token: nodeToken, timeoutMs: 1_000 }),
+    client: new ControlClient({ url, credential: { token, reload: async () => undefined }, timeoutMs: 1_000 }),
     nodeId: newId(),
     kinds: ['endpoints', 'views'],
     path: join(directory, 'snapshot.ndjson'),
-    ...(register === undefined ? {} : { register }),
+    ...(isRegistering ? { registration: { register: async () => undefined } } : {}),
     files,
     clock: systemClock,
     logger: createLogger('test', 'silent'),
@@ -110,8 +112,7 @@ describe('SnapshotFeed', () => {
     const first = await open()
     await until('the first', () => first.epochs.length === 1)
     await first.feed.stop()
-    const register = { node_id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: '127.0.0.1:1' }
-    const second = await open({ register })
+    const second = await open({ isRegistering: true })
     await until('the committed seq', () => second.epochs.length === 2)
     expect(second.feed.current()).toMatchObject({ epoch: 3, endpoints: [{ committed_seq: 41 }] })
     await second.feed.stop()

@@ -4,10 +4,10 @@ import type { Files } from '#lib/files.ts'
 import { Backoff } from '#lib/retry.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { Register } from '#model/node-protocol.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import type { SectionKind } from '#model/snapshot-sections.ts'
 import { type ControlClient, ControlError } from './control-client.ts'
+import type { Registration } from './registration.ts'
 import { SnapshotFile } from './snapshot-file.ts'
 import { parseUpdates, SnapshotSections } from './snapshot-sections.ts'
 
@@ -23,7 +23,7 @@ export type SnapshotFeedOptions = {
   /** Path of the stored copy, for a start without control. */
   readonly path: string
   /** If given, the feed registers the node and fetches the committed seqs. Repeats both if control no longer knows the node. */
-  readonly register?: Register
+  readonly registration?: Pick<Registration, 'register'>
   readonly files: Files
   readonly clock: Clock
   readonly logger: Logger
@@ -85,7 +85,7 @@ export class SnapshotFeed implements Service {
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
-    const { register, clock, logger } = this.#options
+    const { registration, clock, logger } = this.#options
     const backoff = new Backoff({ delayMsMin: 100, delayMsMax: 5_000 })
     let registered = false
     let isFirst = true
@@ -100,7 +100,8 @@ export class SnapshotFeed implements Service {
         backoff.reset()
       } catch (error) {
         if (signal.aborted) return
-        if (error instanceof ControlError && error.status === 404) registered = register === undefined
+        if (error instanceof ControlError && (error.status === 401 || error.status === 404))
+          registered = registration === undefined
         const delayMs = backoff.next()
         if (backoff.attempts === failuresBeforeWarning)
           logger.warn({ reason: errorMessage(error) }, 'snapshot refresh failed; using the last snapshot')
@@ -112,9 +113,9 @@ export class SnapshotFeed implements Service {
   }
 
   async #register(signal: AbortSignal): Promise<void> {
-    const { client, nodeId, register } = this.#options
-    if (register === undefined) return
-    await client.register(register, signal)
+    const { client, nodeId, registration } = this.#options
+    if (registration === undefined) return
+    await registration.register(signal, this.#sections.current !== undefined)
     this.#sections.setCommitted(await client.fetchCommittedSeqs(nodeId, signal))
   }
 

@@ -1,5 +1,6 @@
 import type { SelectQueryBuilder } from 'kysely'
 import { AppError } from '#errors.ts'
+import type { CredentialState } from '#model/node.ts'
 import type { Heartbeat, Register } from '#model/node-protocol.ts'
 import { fromFlag, fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
@@ -28,13 +29,14 @@ export type NodeFacts = {
   readonly ipv6: readonly string[]
   readonly ingest_address: string
   readonly registered_at: string
+  readonly credential: CredentialState
   /** Null before the first heartbeat. */
   readonly ingest: ProcessFacts | null
   readonly delivery: ProcessFacts | null
 }
 
 /** Registers a node, or updates its addresses. */
-export async function registerNode(db: Db, node: Register, now: number): Promise<void> {
+export async function registerNode(db: Db, node: Register & { readonly node_id: string }, now: number): Promise<void> {
   const { node_id: id, region, ingest_address } = node
   const addresses = {
     region,
@@ -154,6 +156,7 @@ async function readNodes(db: Db, ids: NodeIds): Promise<readonly NodeFacts[]> {
     ipv6: fromJson(row.ipv6),
     ingest_address: row.ingest_address,
     registered_at: toTime(row.registered_at),
+    credential: row.credential_hash === null ? 'none' : row.credential_revoked_at === null ? 'active' : 'revoked',
     ingest: factsOf(row.id, 'ingest'),
     delivery: factsOf(row.id, 'delivery'),
   }))

@@ -120,6 +120,9 @@ export type Database = {
     ipv6: string
     ingest_address: string
     registered_at: number
+    /** SHA-256 of its secret. Null: whoever registers next under the id sets it. */
+    credential_hash: string | null
+    credential_revoked_at: number | null
   }
   node_processes: {
     node_id: string

@@ -86,6 +86,7 @@ describe('isolation of accounts', () => {
         'listNodes',
         'listViews',
         'previewView',
+        'revokeNodeCredential',
         'suggestView',
       ],
     ])

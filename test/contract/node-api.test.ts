@@ -1,9 +1,19 @@
 import { describe, expect, test } from 'vitest'
+import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { newId } from '#model/id.ts'
 import { reportLimits } from '#model/node-protocol.ts'
 import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
-import { createAccount, newControl, newRegion, nodeToken, type TestAccount, useControl } from '../support/control.ts'
+import {
+  clientOf,
+  createAccount,
+  newControl,
+  newRegion,
+  nodeToken,
+  operatorToken,
+  type TestAccount,
+  useControl,
+} from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 import { aLag } from '../support/lags.ts'
 import { TestNode } from '../support/test-node.ts'
@@ -43,63 +53,66 @@ describe('the node API', () => {
   })
 })
 
-describe('the node token', () => {
+describe('the credential of a node', () => {
   test.each([
+    ['POST', 'join'],
     ['POST', 'register'],
     ['POST', 'snapshot'],
+    ['POST', 'snapshot/check'],
     ['GET', 'committed-seqs?node_id=x'],
     ['POST', 'heartbeat'],
     ['POST', 'usage'],
     ['POST', 'commits'],
     ['POST', 'commits/lookup'],
     ['GET', 'destinations/x'],
+    ['POST', 'jobs/lease'],
+    ['POST', 'jobs/report'],
   ])('401 without it: %s %s', async (method, path) => {
     const account = await control().newAccount()
     const { body } = await control().call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin' })
-    for (const authorization of ['', 'Bearer wrong', `Bearer ${body.access_token}`]) {
+    const node = await TestNode.register(control(), newRegion())
+    const stranger = printNodeCredential(node.id, newNodeSecret())
+    const wrong = ['wrong', body.access_token, operatorToken, stranger, printNodeCredential(newId(), node.secret), node.secret]
+    // The join secret opens nothing but the way in.
+    if (path !== 'join') wrong.push(nodeToken)
+    for (const authorization of ['', ...wrong.map((token) => `Bearer ${token}`)]) {
       const answer = await control().call(method, `/internal/v1/${path}`, method === 'POST' ? {} : undefined, { authorization })
-      expect(answer).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
+      expect(answer, authorization).toMatchObject({ status: 401, body: { error: 'unauthorized' } })
     }
   })
 
-  test('is rejected by the management API', async () => {
-    const answer = await control().call('GET', '/v1/endpoints', undefined, {
-      authorization: 'Bearer a-node-token-of-the-tests-0123456789',
-    })
-    expect(answer).toMatchObject({ status: 401 })
+  test('is rejected by the management API, as the join secret is', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    for (const token of [nodeToken, printNodeCredential(node.id, node.secret)])
+      expect(await clientOf(control().call, token).get('/v1/endpoints')).toMatchObject({ status: 401 })
   })
 })
 
 describe('POST /internal/v1/register', () => {
-  test('200 moves a node that registers again', async () => {
+  const place = (region: string) => ({ region, ipv4: [], ipv6: [], ingest_address: 'node.example:443' })
+
+  test('200 updates the addresses; 403 for another region, which the node has to join', async () => {
     const node = await TestNode.register(control(), newRegion())
-    const place = { node_id: node.id, region: 'mov', ipv4: [], ipv6: [], ingest_address: 'node.example:443' }
-    expect(await node.call('POST', 'register', place)).toMatchObject({ status: 200 })
+    expect(await node.call('POST', 'register', place(node.region))).toMatchObject({
+      status: 200,
+      body: { epoch: expect.any(Number) },
+    })
+    expect(await node.call('POST', 'register', place('mov'))).toMatchObject({ status: 403, body: { error: 'forbidden' } })
+    expect((await node.snapshot()).region).toBe(node.region)
+    expect(await node.join(place('mov'))).toMatchObject({ status: 200 })
     expect((await node.snapshot()).region).toBe('mov')
   })
 
   test('422 for invalid addresses', async () => {
     const node = await TestNode.register(control(), newRegion())
-    const place = { node_id: node.id, region: 'abc', ipv4: ['localhost'], ipv6: ['127.0.0.1'], ingest_address: 'x' }
-    expect(await node.call('POST', 'register', place)).toMatchObject({ status: 422 })
+    const wrong = { ...place('abc'), ipv4: ['localhost'], ipv6: ['127.0.0.1'] }
+    expect(await node.call('POST', 'register', wrong)).toMatchObject({ status: 422 })
+    expect(await node.join(wrong)).toMatchObject({ status: 422 })
+    expect(await node.join({ secret: 'short' })).toMatchObject({ status: 422 })
   })
 })
 
 describe('POST /internal/v1/heartbeat', () => {
-  test('404 for a node that never registered', async () => {
-    const node = await TestNode.register(control(), newRegion())
-    const heartbeat = {
-      process: 'ingest',
-      node_id: newId(),
-      applied_epoch: 0,
-      healthy: true,
-      reasons: [],
-      disk_full: false,
-      blocked: [],
-    }
-    expect(await node.call('POST', 'heartbeat', heartbeat)).toMatchObject({ status: 404, body: { error: 'not_found' } })
-  })
-
   test('204 for twenty thousand logs of unknown endpoints, with a reason each; 422 for more', async () => {
     const node = await TestNode.register(control(), newRegion())
     const lag = Array.from({ length: reportLimits.logsMax }, () => aLag(newId(), { blocked_by: 'x'.repeat(1_000) }))
@@ -139,11 +152,11 @@ describe('POST /internal/v1/usage', () => {
     })
   })
 
-  test('404 for a node that never registered, 422 for other reports', async () => {
+  test('403 for another node, 422 for other reports', async () => {
     const node = await TestNode.register(control(), newRegion())
     const report = { node_id: node.id, run: 'a', accounts: [] }
     expect(await node.call('POST', 'usage', report)).toMatchObject({ status: 200, body: { healthy_nodes: 1, accounts: [] } })
-    expect(await node.call('POST', 'usage', { ...report, node_id: newId() })).toMatchObject({ status: 404 })
+    expect(await node.call('POST', 'usage', { ...report, node_id: newId() })).toMatchObject({ status: 403 })
     for (const wrong of [{ run: '' }, { accounts: [{ bytes: -1 }] }])
       expect(await node.call('POST', 'usage', { ...report, ...wrong })).toMatchObject({ status: 422 })
   })
@@ -271,8 +284,6 @@ describe('POST /internal/v1/snapshot', () => {
     await node.snapshot()
     expect(await node.isCurrent()).toBe(true)
     expect(await node.call('POST', 'snapshot/check', {})).toMatchObject({ status: 422 })
-    const unknown = { node_id: newId(), kinds: ['views'], digest: '' }
-    expect(await node.call('POST', 'snapshot/check', unknown)).toMatchObject({ status: 404 })
   })
 
   test('a process receives the kinds that it requests', async () => {
@@ -291,8 +302,7 @@ describe('POST /internal/v1/snapshot', () => {
     const node = await TestNode.register(control(), from)
     const { body: old } = await account.post('/v1/endpoints', { region: from })
     await node.snapshot()
-    const place = { node_id: node.id, region: to, ipv4: [], ipv6: [], ingest_address: 'node.example:443' }
-    await node.call('POST', 'register', place)
+    await node.join({ region: to })
     expect((await node.update())?.end.removed).toContain(`endpoints/${old.id.slice(-2)}`)
     expect(await node.snapshot()).toMatchObject({ region: to, endpoints: [], keys: [] })
   })
@@ -310,16 +320,8 @@ describe('POST /internal/v1/snapshot', () => {
     }
     const node = await TestNode.register(control(), from)
     await node.snapshot()
-    const moved = { node_id: node.id, region: to, ipv4: [], ipv6: [], ingest_address: 'node.example:443' }
-    await node.call('POST', 'register', moved)
+    await node.join({ region: to })
     expect((await node.snapshot()).keys.map(({ id }) => id)).toEqual(expect.arrayContaining(keys.map(({ id }) => id)))
-  })
-
-  test('404 for a node that never registered', async () => {
-    const request = { node_id: newId(), epoch: -1, kinds: ['keys'], have: {}, wait_ms: 0 }
-    const node = await TestNode.register(control(), newRegion())
-    expect(await node.call('POST', 'snapshot', request)).toMatchObject({ status: 404 })
-    expect(await node.call('GET', `committed-seqs?node_id=${newId()}`)).toMatchObject({ status: 404 })
   })
 
   test.each([

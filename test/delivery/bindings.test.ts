@@ -16,6 +16,7 @@ import type { Commit } from '#model/commit.ts'
 import type { Job } from '#model/job.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { View } from '#model/view.ts'
+import { NodeCredential } from '#node/credential.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { Wal } from '#wal/wal.ts'
 import { newControl, newRegion, nodeToken, type TestAccount, type TestControl } from '../support/control.ts'
@@ -43,8 +44,12 @@ beforeEach(async () => {
     INLET_CONTROL_URL: control.app.nodeApiUrl,
   })
   const region = newRegion()
-  const node = { node_id: await readOrCreateNodeId(config.paths), region, ipv4: [], ipv6: [], ingest_address: 'node:1' }
-  await control.call('POST', '/internal/v1/register', node, { authorization: `Bearer ${nodeToken}` })
+  const { nodeId: node_id, secret } = await NodeCredential.open(
+    await readOrCreateNodeId(config.paths),
+    config.paths.nodeCredential,
+  )
+  const node = { node_id, secret, previous_secret: null, region, ipv4: [], ipv6: [], ingest_address: 'node:1' }
+  await control.call('POST', '/internal/v1/join', node, { authorization: `Bearer ${nodeToken}` })
   const destination = { name: 'lake', bucket: 'lake', region: 'local', role_arn: 'arn:aws:iam::123456789012:role/ingest' }
   const { body } = await account.post('/v1/destinations', destination)
   endpoint = (await account.post('/v1/endpoints', { region, destination_id: body.id })).body.id

@@ -1,5 +1,6 @@
 /** A node as control sees it: it uses `/internal/v1` and does nothing else. */
 import { expect } from 'vitest'
+import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { must } from '#lib/assert.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
@@ -14,6 +15,7 @@ const everyKind: readonly SectionKind[] = ['installation', 'keys', 'endpoints', 
 export class TestNode {
   readonly id = newId()
   readonly region: string
+  readonly secret = newNodeSecret()
   #control: TestControl
   readonly #sections = new SnapshotSections(everyKind)
 
@@ -36,11 +38,18 @@ export class TestNode {
 
   async registerAgain(more: object = {}): Promise<void> {
     const addresses = { ipv4: ['127.0.0.1'], ipv6: ['::1'], ingest_address: '127.0.0.1:9999' }
-    const place = { node_id: this.id, region: this.region, ...addresses, ...more }
-    expect(await this.call('POST', 'register', place)).toMatchObject({ status: 200, body: { epoch: expect.any(Number) } })
+    const place = { region: this.region, ...addresses, ...more }
+    expect(await this.join(place)).toMatchObject({ status: 200, body: { joined: true } })
   }
 
-  call(method: string, path: string, body?: unknown, token = nodeToken): Promise<Answer> {
+  /** Asks for its id, as a node does that control does not know. */
+  join(more: object = {}, token = nodeToken): Promise<Answer> {
+    const addresses = { ipv4: [], ipv6: [], ingest_address: '127.0.0.1:9999' }
+    const request = { node_id: this.id, region: this.region, secret: this.secret, previous_secret: null, ...addresses, ...more }
+    return this.call('POST', 'join', request, token)
+  }
+
+  call(method: string, path: string, body?: unknown, token = printNodeCredential(this.id, this.secret)): Promise<Answer> {
     return this.#control.call(method, `/internal/v1/${path}`, body, { authorization: `Bearer ${token}` })
   }
 

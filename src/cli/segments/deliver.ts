@@ -13,6 +13,8 @@ import { UserError } from '#lib/user-error.ts'
 import type { AssignableDestination } from '#model/destination.ts'
 import { Id } from '#model/id.ts'
 import { ControlClient, ControlError } from '#node/control-client.ts'
+import { NodeCredential } from '#node/credential.ts'
+import { readOrCreateNodeId } from '#node/identity.ts'
 import { type CliContext, UsageError } from '../context.ts'
 import { Progress } from '../progress.ts'
 import { countSegments, formatBytes } from './format.ts'
@@ -76,12 +78,8 @@ async function readWaiting({ clock }: CliContext, config: Config, log: string): 
 }
 
 async function fetchDestination(config: Config, id: string): Promise<AssignableDestination> {
-  const control = await ControlClient.open({
-    url: controlUrlOf(config),
-    token: config.nodeToken,
-    tokenPath: config.paths.nodeToken,
-    timeoutMs: controlTimeoutMs,
-  })
+  const credential = await NodeCredential.open(await readOrCreateNodeId(config.paths), config.paths.nodeCredential)
+  const control = new ControlClient({ url: controlUrlOf(config), credential, timeoutMs: controlTimeoutMs })
   try {
     return await control.fetchDestination(id, new AbortController().signal)
   } catch (error) {

@@ -37,7 +37,7 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   awsPrincipalArn: control,
   region: withClients,
   controlUrl: node,
-  nodeToken: all,
+  nodeToken: withClients,
   operatorToken: control,
   secretKey: control,
   advertiseAddresses: ingest,

@@ -1,5 +1,4 @@
 import type { RequestOptions } from 'node:https'
-import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { type Config, httpUrl } from '#config.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
@@ -46,7 +45,6 @@ export type SuperviseOptions = {
  */
 export async function superviseProcesses(options: SuperviseOptions): Promise<App> {
   const { config, environment, program, children, clock, logger, print, paint } = options
-  const nodeToken = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
   let bootstrapped: Bootstrapped | undefined
   const specs = children.map(
     (name): ChildSpec => ({
@@ -59,7 +57,6 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
         ...(name === 'ingest' ? {} : mallocSettings),
         UV_THREADPOOL_SIZE: '8',
         ...environmentOf(name, environment),
-        INLET_NODE_TOKEN: nodeToken,
         ...supervisedEnvironment,
       },
       onMessage: (message) => {

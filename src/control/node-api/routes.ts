@@ -9,6 +9,8 @@ import {
   CommitsFound,
   CommitsRecorded,
   Heartbeat,
+  Join,
+  Joined,
   Register,
   Registered,
   UsageReport,
@@ -18,6 +20,7 @@ import { CommittedSeqs, SnapshotCheck, SnapshotChecked, SnapshotRequest } from '
 import { controlLimits } from '../limits.ts'
 import { ById, Empty } from '../routes/parameters.ts'
 import type { Commits } from '../services/commits.ts'
+import type { NodeAccess } from '../services/node-access.ts'
 import type { Nodes } from '../services/nodes.ts'
 import type { Snapshots } from '../services/snapshots.ts'
 
@@ -25,11 +28,19 @@ const ByNode = z.strictObject({ node_id: Id })
 
 export type NodeApiOptions = { readonly nodes: Nodes; readonly snapshots: Snapshots; readonly commits: Commits }
 
+/** The way in for a node without a credential. */
+export function joinRoute(access: NodeAccess): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post('/join', { schema: { body: Join, response: { 200: Joined } } }, (request) => access.join(request.body))
+    done()
+  }
+}
+
 /** The node API under `/internal/v1`: `model/node-protocol.ts`. */
 export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post('/register', { schema: { body: Register, response: { 200: Registered } } }, (request) =>
-      nodes.register(request.body),
+      nodes.register(request.node, request.body),
     )
 
     app.post('/snapshot', { schema: { body: SnapshotRequest } }, async (request, reply) => {

@@ -1,35 +1,65 @@
 /**
  * The HTTP server for nodes, on a listener of its own: nothing else is reachable there, and no node is reachable at the management API.
  *
- * Owns: the credentials of nodes. Does not own: the routes, what every request is subject to (http-server.ts).
+ * Owns: which node calls. Does not own: what it may do (services/node-access.ts), the routes, what every request is subject to (http-server.ts).
+ * Law: every route but `join` is called under the credential of a node, and names no other node.
  */
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '#errors.ts'
 import { bearerToken } from '../authenticate.ts'
 import { createHttpServer, type HttpServerOptions } from '../http-server.ts'
 import type { JobLeases } from '../services/job-leases.ts'
+import type { NodeAccess, NodeIdentity } from '../services/node-access.ts'
 import { rejectUnrouted } from '../unrouted.ts'
 import { nodeJobRoutes } from './jobs.ts'
-import { type NodeApiOptions, nodeApiRoutes } from './routes.ts'
+import { joinRoute, type NodeApiOptions, nodeApiRoutes } from './routes.ts'
 
-export type NodeServerOptions = HttpServerOptions & {
-  readonly services: NodeApiOptions & { readonly jobLeases: JobLeases }
-  /** Compares in constant time. */
-  readonly isNodeToken: (token: string) => boolean
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set on every route of the node API but `join`. */
+    node: NodeIdentity
+  }
 }
 
-export async function buildNodeServer({ services, isNodeToken, ...options }: NodeServerOptions): Promise<FastifyInstance> {
+export type NodeServerOptions = HttpServerOptions & {
+  readonly access: NodeAccess
+  readonly services: NodeApiOptions & { readonly jobLeases: JobLeases }
+}
+
+export async function buildNodeServer({ access, services, ...options }: NodeServerOptions): Promise<FastifyInstance> {
   const app = createHttpServer(options)
   rejectUnrouted(app)
+  const prefix = '/internal/v1'
+  app.decorateRequest('node')
+  await app.register(
+    async (joining) => {
+      joining.addHook('onRequest', async (request) => {
+        if (!access.isJoinSecret(bearerToken(request))) throw new AppError('unauthorized', 'the join secret is not valid')
+      })
+      await joining.register(joinRoute(access))
+    },
+    { prefix },
+  )
   await app.register(
     async (api) => {
-      api.addHook('onRequest', async (request) => {
-        if (!isNodeToken(bearerToken(request))) throw new AppError('unauthorized', 'the node token is not valid')
+      const verify = async (request: FastifyRequest) => {
+        request.node = await access.verify(bearerToken(request))
+      }
+      api.addHook('onRequest', verify)
+      api.addHook('preHandler', requireOwnId)
+      // A long poll takes time, and the credential may have been revoked since it began.
+      api.addHook('onSend', async (request, { statusCode }) => {
+        if (request.routeOptions.url === `${prefix}/snapshot` && statusCode === 200) await verify(request)
       })
       await api.register(nodeApiRoutes(services))
       await api.register(nodeJobRoutes(services.jobLeases))
     },
-    { prefix: '/internal/v1' },
+    { prefix },
   )
   return app
+}
+
+async function requireOwnId({ node, body, query }: FastifyRequest): Promise<void> {
+  for (const part of [body, query] as readonly ({ readonly node_id?: unknown } | null)[])
+    if ((part?.node_id ?? node.id) !== node.id) throw new AppError('forbidden', 'the credential is that of another node')
 }

@@ -17,6 +17,7 @@ const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
 })
 const aNode = (more: Partial<NodeHistory> = {}): NodeHistory => ({
   ...{ id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', registered_at: ago(7200) },
+  credential: 'active',
   ...{ received: new Map([['loc', 6]]), ingest: aProcess(), delivery: aProcess() },
   ...more,
 })
@@ -50,7 +51,7 @@ describe('a drain ends', () => {
   })
 
   test('with a node that moved to another region and reports no segment from there', () => {
-    const moved = aNode({ region: 'fra', registered_at: ago(60), delivery: aProcess({ applied_epoch: 3 }) })
+    const moved = aNode({ region: 'fra', registered_at: ago(60), credential: 'active', delivery: aProcess({ applied_epoch: 3 }) })
     expect(holdsOf(moved, undefined)).toEqual([])
     expect(holdsOf(moved, {})).toEqual([expect.stringContaining('1 segment (1 to deliver; 9 bytes)')])
     expect(holdsOf({ ...moved, registered_at: ago(0) }, undefined)).toHaveLength(1)

@@ -25,6 +25,7 @@ const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
 
 const aNode = (ingest: Partial<ProcessFacts> | null = {}, delivery: Partial<ProcessFacts> | null = {}): NodeFacts => ({
   ...{ id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', registered_at: ago(7200) },
+  credential: 'active',
   ingest: ingest === null ? null : aProcess(ingest),
   delivery: delivery === null ? null : aProcess(delivery),
 })

@@ -1,15 +1,24 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import { z } from 'zod'
 import { LogOwner, Node, NodeLog } from '#model/node.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { problem } from '../openapi.ts'
 import type { Inventory } from '../services/inventory.ts'
-import { ById } from './parameters.ts'
+import type { NodeAccess } from '../services/node-access.ts'
+import { ById, Empty } from './parameters.ts'
 import { resource } from './resource.ts'
 
 const SegmentsQuery = PageQuery.extend({ owner: LogOwner.optional() })
 
+const RevokeQuery = z.strictObject({
+  release: z.enum(['true', 'false']).default('false').meta({
+    description:
+      '`true` also releases the id: any node with the join secret may register under it, for example after its disk was lost',
+  }),
+})
+
 /** The operator's view of the nodes. It spans all accounts. */
-export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
+export function nodeRoutes(inventory: Inventory, access: NodeAccess): FastifyPluginCallbackZod {
   return resource('Nodes', (app) => {
     app.get(
       '/nodes',
@@ -38,6 +47,26 @@ export function nodeRoutes(inventory: Inventory): FastifyPluginCallbackZod {
         },
       },
       ({ params, query: { owner, ...page } }) => inventory.listSegments(params.id, page, owner),
+    )
+
+    app.delete(
+      '/nodes/:id/credential',
+      {
+        config: { scope: 'operator' },
+        schema: {
+          operationId: 'revokeNodeCredential',
+          summary: 'Revoke the credential of a node',
+          description:
+            'Control refuses it at once. The node registers again by itself if it has the join secret (`INLET_NODE_TOKEN`) and the revoked credential: change the join secret first to keep it out.',
+          params: ById,
+          querystring: RevokeQuery,
+          response: { 204: Empty, 404: problem('there is no such node') },
+        },
+      },
+      async ({ params, query }, reply) => {
+        await access.revoke(params.id, query.release === 'true')
+        return reply.code(204).send()
+      },
     )
   })
 }

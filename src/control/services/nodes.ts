@@ -10,6 +10,7 @@ import { countHealthyNodes, getNodeRegion, recordHeartbeat, registerNode } from 
 import { type Store, transact } from '#store/store.ts'
 import { nodeHealthySeconds } from '../limits.ts'
 import type { EpochFeed } from './epoch-feed.ts'
+import type { NodeIdentity } from './node-access.ts'
 
 export type NodesOptions = { readonly store: Store; readonly feed: EpochFeed; readonly clock: Clock; readonly logger: Logger }
 
@@ -18,9 +19,14 @@ export type Nodes = ReturnType<typeof nodeService>
 export function nodeService({ store, feed, clock, logger }: NodesOptions) {
   return {
     /** Does not need a new epoch: snapshots do not contain the addresses of nodes. */
-    async register(node: Register): Promise<z.infer<typeof Registered>> {
-      await registerNode(store.db, node, clock.now())
-      logger.info({ node_id: node.node_id, region: node.region, ingest_address: node.ingest_address }, 'node registered')
+    async register({ id, region }: NodeIdentity, node: Register): Promise<z.infer<typeof Registered>> {
+      if (node.region !== region)
+        throw new AppError(
+          'forbidden',
+          `the credential of the node is for region ${region}: it has to join region ${node.region}`,
+        )
+      await registerNode(store.db, { node_id: id, ...node }, clock.now())
+      logger.info({ node_id: id, region, ingest_address: node.ingest_address }, 'node registered')
       return { epoch: await feed.refresh() }
     },
 

@@ -1,0 +1,86 @@
+/**
+ * Registers this node with control.
+ *
+ * Owns: joining with the join secret where control does not know the credential of this node, and saying so in one line.
+ * Does not own: when to register and how often to retry (snapshot-feed.ts).
+ * Law: only one process of a node does this.
+ */
+import type { Logger } from '#lib/telemetry.ts'
+import type { Joined, Register } from '#model/node-protocol.ts'
+import { type ControlClient, ControlError } from './control-client.ts'
+import type { NodeCredential } from './credential.ts'
+
+export type RegistrationOptions = {
+  readonly client: ControlClient
+  readonly credential: NodeCredential
+  /** Null if this node has none: then it can work with the credential that it has, but not get another one. */
+  readonly joinSecret: string | null
+  readonly node: Register
+  readonly logger: Logger
+}
+
+const lostCredential = 'control does not accept the credential of this node: it was revoked, or the database is an older copy'
+
+export class Registration {
+  readonly #options: RegistrationOptions
+  /** What was logged last, so that each state is logged once. */
+  #logged = ''
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options
+  }
+
+  /** `wasConfigured`: control accepted this node before. */
+  async register(signal: AbortSignal, wasConfigured: boolean): Promise<void> {
+    const { client, credential, node, joinSecret, logger } = this.#options
+    try {
+      await client.register(node, signal)
+    } catch (error) {
+      // 403: the credential is for another region than the one that this node is configured for.
+      if (!(error instanceof ControlError) || (error.status !== 401 && error.status !== 403)) throw error
+      if (joinSecret === null) {
+        this.#logOnce(`${lostCredential}; set INLET_NODE_TOKEN to the join secret of control, and start this node again`)
+        throw error
+      }
+      await this.#join(joinSecret, signal)
+      if (wasConfigured)
+        logger.warn({ node_id: credential.nodeId }, `${lostCredential}; it has registered again with the join secret`)
+      else logger.info({ node_id: credential.nodeId }, 'node registered')
+    }
+    this.#logged = ''
+  }
+
+  async #join(joinSecret: string, signal: AbortSignal): Promise<void> {
+    const { credential } = this.#options
+    let answer = await this.#ask(joinSecret, signal)
+    if (!answer.joined && answer.reason === 'revoked') {
+      await credential.replace()
+      answer = await this.#ask(joinSecret, signal)
+    }
+    if (answer.joined) return
+    const taken = `control has another credential for the id of this node, ${credential.nodeId}`
+    this.#logOnce(
+      `${taken}; if no other node uses the id, release it with DELETE /v1/nodes/${credential.nodeId}/credential?release=true`,
+    )
+    throw new Error(taken)
+  }
+
+  async #ask(joinSecret: string, signal: AbortSignal): Promise<Joined> {
+    const { client, credential, node } = this.#options
+    const { nodeId: node_id, secret, previousSecret: previous_secret } = credential
+    try {
+      return await client.join({ ...node, node_id, secret, previous_secret }, joinSecret, signal)
+    } catch (error) {
+      if (error instanceof ControlError && error.status === 401)
+        this.#logOnce(
+          'control does not accept the join secret of this node: set INLET_NODE_TOKEN to the one of control, and start again',
+        )
+      throw error
+    }
+  }
+
+  #logOnce(text: string): void {
+    if (this.#logged !== text) this.#options.logger.error({ node_id: this.#options.credential.nodeId }, text)
+    this.#logged = text
+  }
+}
