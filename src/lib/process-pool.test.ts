@@ -40,6 +40,7 @@ function isRunning(pid: number): boolean {
 
 test('a process is used again, and has none of our environment', async () => {
   const first = await describeWorker()
+  // Those of Node are its channel and the place of compiled code.
   expect(first.environment).toEqual([])
   expect(await describeWorker()).toEqual(first)
 })

@@ -3,9 +3,12 @@
  *
  * Owns: starting the processes, keeping idle ones, the time limit of a task. Does not own: how many run at once, whose turn it is, what a
  * task does (`serveTasks` in the program).
- * Law: when `run` settles, no process works on its task. A process works on one task at a time, and gets none of our environment.
+ * Law: when `run` settles, no process works on its task. A process works on one task at a time. Its environment
+ * has the place of compiled code and nothing else.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { getCompileCacheDir } from 'node:module'
+import { dirname } from 'node:path'
 import { assert } from './assert.ts'
 import type { Clock } from './clock.ts'
 import { disableInspector } from './inspector.ts'
@@ -116,8 +119,10 @@ export class ProcessPool<Task, Reply, Report = never> {
     const { program, commandLine = (command) => command } = this.#options
     const [file, ...args] = commandLine([process.execPath, disableInspector, program])
     assert(file !== undefined, 'a command line names a program')
-    // An empty environment keeps the secrets of this process out of it.
-    const child = spawn(file, args, { env: {}, serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    // The environment of this process has secrets.
+    const child = spawn(file, args, {
+      ...{ env: environment(), serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
+    })
     const { promise: exit, resolve } = Promise.withResolvers<string>()
     const worker: Worker = { child, exit, hasExited: false, cancelTimer: () => undefined }
     this.#all.add(worker)
@@ -159,8 +164,17 @@ export class ProcessPool<Task, Reply, Report = never> {
   }
 }
 
+/** Compiled code halves the time of a start. */
+function environment(): NodeJS.ProcessEnv {
+  const cache = getCompileCacheDir()
+  // It is the directory for this version of Node in the one that Node is told.
+  return cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) }
+}
+
 async function kill({ child, exit, cancelTimer }: Worker): Promise<void> {
   cancelTimer()
+  // Idle, it does not keep this process alive. Its end does.
+  child.ref()
   child.kill('SIGKILL')
   await exit
 }

@@ -3,6 +3,7 @@
  *
  * Law: this process dies with its parent, whatever it works on.
  */
+import { flushCompileCache } from 'node:module'
 import { setPriority } from 'node:os'
 import type { WorkerMessage } from './process-pool.ts'
 
@@ -20,5 +21,9 @@ export function serveTasks<Task, Reply, Report = never>(
   // A normal exit would wait for DuckDB.
   process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
   const send = (message: WorkerMessage<Reply, Report>) => process.send?.(message)
-  process.on('message', async (task) => send({ reply: await run(task as Task, (report) => send({ report })) }))
+  process.on('message', async (task) => {
+    send({ reply: await run(task as Task, (report) => send({ report })) })
+    // Node would write at the exit what it compiled, but this process is killed.
+    flushCompileCache()
+  })
 }

@@ -35,14 +35,15 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-/** Seals a segment of two records. */
-async function seal(): Promise<SegmentConversion['segment'] & { readonly bytes: number }> {
+/** Seals a segment, of two small records if not said otherwise. */
+async function seal(...records: readonly string[]): Promise<SegmentConversion['segment'] & { readonly bytes: number }> {
+  const lines = records.length > 0 ? records : ['{"n":1}', '{"n":2}']
   const log = new Wal({ directory: wal, files: systemFiles, clock, logger: createLogger('wal', 'silent') })
   await log.start()
   log.configure('log', { segmentBytes: MiB, segmentMaxAgeMs: 3_600_000, seqAbove: -1 })
   await log.append('log', {
-    ...{ layout: 'lines', receivedAtMicros: Date.now() * 1000, recordCount: 2 },
-    ...{ envelope: encodeEnvelope({ protocol: 'http' }), payload: [Buffer.from('{"n":1}\n{"n":2}')] },
+    ...{ layout: 'lines', receivedAtMicros: Date.now() * 1000, recordCount: lines.length },
+    ...{ envelope: encodeEnvelope({ protocol: 'http' }), payload: [Buffer.from(lines.join('\n'))] },
   })
   await log.stop(AbortSignal.timeout(10_000))
   return must((await new SegmentDirectory({ directory: wal, files: systemFiles }).list())[0], 'a segment')
@@ -77,6 +78,18 @@ test('a view that holds the process fails alone at its time limit, and the recor
   expect(built.failed.map(({ view }) => view.name)).toEqual(['busy'])
   await built.remove()
   expect(await readdir(scratch)).toEqual([])
+})
+
+test('a pattern that DuckDB does not interrupt fails alone', async () => {
+  const { bytes, ...segment } = await seal(...Array.from({ length: 3 }, () => JSON.stringify({ n: 'x'.repeat(1_000_000) })))
+  const columns = [{ name: 'n', type: 'VARCHAR', path: '$.n' }]
+  const pattern = aBoundView({
+    ...{ name: 'pattern', definition: { columns, filters: [{ condition: "regexp_matches(n, '(x?){1000}y')" }] } },
+  })
+  const views = [pattern, aBoundView({ name: 'text', definition: { columns } })]
+  const built = await convert(views, { segment, bytes }, 500)
+  expect(kinds(built)).toEqual(['parquet: 3', 'views/text/v1: 3'])
+  expect(errors(built)).toMatchObject([{ view_name: 'pattern', failed: 3, code: 'too_expensive' }])
 })
 
 test('views that end the process fail alone, with the reason', async () => {

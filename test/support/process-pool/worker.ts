@@ -10,7 +10,7 @@ async function run(task: Task, report: (report: string) => void): Promise<unknow
   if (task === 'report and be busy') for (;;);
   if (task === 'exit') process.exit(3)
   if (task === 'busy') for (;;);
-  return { pid: process.pid, environment: Object.keys(process.env).filter((name) => !name.startsWith('NODE_CHANNEL')) }
+  return { pid: process.pid, environment: Object.keys(process.env).filter((name) => !name.startsWith('NODE_')) }
 }
 
 serveTasks(run, { niceness: 0 })
