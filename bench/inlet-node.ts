@@ -8,6 +8,7 @@ import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { mqttLimits, segmentLimits } from '#model/limits.ts'
+import { effectiveQuotas } from '#model/quota.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import { snapshotLines } from '../test/support/snapshot-lines.ts'
 
@@ -39,6 +40,7 @@ export async function startInlet(directory: string, mqttPort?: number): Promise<
         account_id: accountId,
         account_suspended: false,
         account_weight: 1,
+        account_quotas: effectiveQuotas({}),
         ingest_host: '127.0.0.1:8081',
         desired_state: 'active',
         segment_bytes: segmentLimits.bytesDefault,

@@ -1,5 +1,6 @@
 import type { AssignableDestination } from '#model/destination.ts'
 import { segmentLimits } from '#model/limits.ts'
+import { effectiveQuotas } from '#model/quota.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 
 /** The endpoints of the newest snapshot, and the logs that the operator assigned to a destination. */
@@ -57,6 +58,7 @@ const unowned = {
   ingest_host: null,
   account_suspended: false,
   account_weight: 1,
+  account_quotas: effectiveQuotas({}),
   desired_state: 'draining' as const,
   segment_bytes: segmentLimits.bytesDefault,
   segment_max_age_seconds: segmentLimits.maxAgeSecondsDefault,

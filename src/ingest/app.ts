@@ -23,6 +23,7 @@ import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { type BlockedLog, Wal } from '#wal/wal.ts'
 import { Admission } from './admission.ts'
+import { Allowances } from './allowances.ts'
 import { Authenticator } from './authenticator.ts'
 import { Certificate } from './certificate.ts'
 import { Configuration } from './configuration.ts'
@@ -99,8 +100,9 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     logger,
   })
   const authenticator = new Authenticator({ clock })
-  const configuration = new Configuration({ authenticator, wal, admission, logger })
-  const gate = new Gate({ configuration, capacity: admission, wal, logger })
+  const allowances = new Allowances({ nodeId, control, clock, logger })
+  const configuration = new Configuration({ authenticator, allowances, wal, admission, logger })
+  const gate = new Gate({ configuration, capacity: admission, allowances, wal, clock, logger })
 
   const connections = new ConnectionBudget(config.maxConnections)
   const certificate = await Certificate.open({
@@ -177,6 +179,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       ['disk', disk.poolUsedRatio],
     ],
     largestAccounts: config.metricsToken === null ? undefined : () => disk.largest(ingestLimits.accountsShown),
+    quotaRefusals: allowances.refusals,
   })
 
   feed.subscribe((snapshot) => {
@@ -191,8 +194,18 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     clock,
     logger,
   })
-  // Stopped in reverse: MQTT and HTTP finish accepted requests, and the WAL seals last.
-  const services = [wal, feed, admission, ...(certificate === undefined ? [] : [certificate]), http, mqtt, heartbeat, blockedFile]
+  // Stopped in reverse: MQTT and HTTP finish accepted requests, which are then reported, and the WAL seals last.
+  const services = [
+    wal,
+    feed,
+    admission,
+    allowances,
+    ...(certificate === undefined ? [] : [certificate]),
+    http,
+    mqtt,
+    heartbeat,
+    blockedFile,
+  ]
   await startAll(services)
   const url = httpUrl(http.address, isSecure ? 'https' : 'http')
   logger.info({ url, mqtt: mqtt.address, nodeId }, 'ingest listening')

@@ -1,18 +1,20 @@
 /**
  * The configuration of this process: the newest snapshot from control.
  *
- * Owns: its epoch and its endpoint table; that credentials, logs and shares follow it. Does not own: fetching snapshots, open connections.
+ * Owns: its epoch and its endpoint table; that credentials, logs, quotas and shares follow it. Does not own: fetching snapshots, open connections.
  * Law: a snapshot is applied completely before the next request is read.
  */
 import type { Logger } from '#lib/telemetry.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import type { Wal } from '#wal/wal.ts'
 import type { Admission } from './admission.ts'
+import type { Allowances } from './allowances.ts'
 import type { Authenticator } from './authenticator.ts'
 import { EndpointTable } from './endpoint-table.ts'
 
 export type ConfigurationOptions = {
   readonly authenticator: Pick<Authenticator, 'update'>
+  readonly allowances: Pick<Allowances, 'configure'>
   readonly wal: Pick<Wal, 'configure' | 'close' | 'retireExcept'>
   readonly admission: Pick<Admission, 'configure'>
   readonly logger: Logger
@@ -38,7 +40,7 @@ export class Configuration {
   }
 
   apply(snapshot: Snapshot): void {
-    const { authenticator, wal, admission, logger } = this.#options
+    const { authenticator, allowances, wal, admission, logger } = this.#options
     authenticator.update(snapshot)
     for (const endpoint of snapshot.endpoints) {
       const { id, desired_state, account_suspended, segment_bytes, segment_max_age_seconds, committed_seq } = endpoint
@@ -54,6 +56,7 @@ export class Configuration {
     }
     wal.retireExcept(new Set(snapshot.endpoints.map(({ id }) => id)))
     admission.configure(snapshot.endpoints)
+    allowances.configure(snapshot.endpoints)
     this.#endpoints = new EndpointTable(snapshot)
     this.#epoch = snapshot.epoch
     logger.info({ epoch: snapshot.epoch, endpoints: snapshot.endpoints.length }, 'configuration applied')

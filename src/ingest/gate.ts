@@ -4,17 +4,20 @@
  * A protocol decodes its wire format, gets a principal from the authenticator, calls `open` to get the endpoint, appends frames, and
  * maps each `Outcome` to its own code.
  *
- * Owns: the checks of scope, endpoint and room, the append, and the outcome of a failure.
+ * Owns: the checks of scope, endpoint, quotas and room, the append, and the outcome of a failure.
  * Does not own: credentials on the wire, connections, acknowledgements, bounds on what one client may send.
  * Law: `append` resolves after fdatasync; until then nothing may be acknowledged (law 1).
  */
 import { InvariantError } from '#lib/assert.ts'
+import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError } from '#wal/wal-error.ts'
 import type { Capacity, Room } from './admission.ts'
+import type { Allowance, NodeQuota } from './allowance.ts'
+import type { Allowances } from './allowances.ts'
 import type { EndpointTable, Route } from './endpoint-table.ts'
 import { ingestLimits } from './limits.ts'
 import { Rejection, tryAgain } from './rejection.ts'
@@ -23,20 +26,26 @@ export type GateOptions = {
   /** `endpoints` is undefined until the first snapshot. */
   readonly configuration: { readonly endpoints: EndpointTable | undefined }
   readonly capacity: Capacity
+  readonly allowances: Pick<Allowances, 'of' | 'countRefusal'>
   readonly wal: { append(logName: string, frame: FrameInput): Promise<{ readonly seq: number }> }
+  readonly clock: Clock
   readonly logger: Logger
 }
 
 export class Gate {
   readonly #capacity: Capacity
   readonly #configuration: GateOptions['configuration']
+  readonly #allowances: GateOptions['allowances']
   readonly #wal: GateOptions['wal']
+  readonly #clock: Clock
   readonly #logger: Logger
 
-  constructor({ configuration, capacity, wal, logger }: GateOptions) {
+  constructor({ configuration, capacity, allowances, wal, clock, logger }: GateOptions) {
     this.#capacity = capacity
     this.#configuration = configuration
+    this.#allowances = allowances
     this.#wal = wal
+    this.#clock = clock
     this.#logger = logger
   }
 
@@ -57,7 +66,33 @@ export class Gate {
     if (!principal.scopes.includes('ingest')) {
       throw new Rejection('forbidden', 'the key or token lacks the scope ingest; use one that has it')
     }
-    return endpoints.resolve(principal, route)
+    const endpoint = endpoints.resolve(principal, route)
+    const now = this.#clock.now()
+    const allowance = this.allowance(endpoint.account_id)
+    const exceeded = allowance.exceeded(now)
+    if (exceeded !== undefined) throw this.exceeded(allowance, exceeded, now)
+    return endpoint
+  }
+
+  /** Returns what the account of an endpoint may still send. */
+  allowance(accountId: string): Allowance {
+    return this.#allowances.of(accountId)
+  }
+
+  /** Takes records from what the account may send. Throws Rejection. */
+  spend(allowance: Allowance, records: number, nowMs: number): void {
+    const exceeded = allowance.take(records, nowMs)
+    if (exceeded !== undefined) throw this.exceeded(allowance, exceeded, nowMs)
+  }
+
+  /** Counts a refusal, and returns the reason for it. */
+  exceeded(allowance: Allowance, quota: NodeQuota, nowMs: number): Rejection {
+    this.countRefusal(quota)
+    return allowance.rejection(quota, nowMs)
+  }
+
+  countRefusal(quota: NodeQuota): void {
+    this.#allowances.countRefusal(quota)
   }
 
   /** Checks the endpoint again for records that took time to arrive after `open`. Throws Rejection. */

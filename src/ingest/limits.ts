@@ -14,4 +14,10 @@ export const ingestLimits = {
   retryDiskSeconds: 5,
   retryStoreSeconds: 2,
   retryPausedSeconds: 30,
+  /** How often ingest reports what it accepted, if that changed. */
+  usageReportMs: 2_000,
+  /** Control may be starting at the same time. */
+  usageFailuresBeforeLog: 5,
+  /** How long the last report may take when the process stops. */
+  lastUsageReportMs: 1_000,
 } as const

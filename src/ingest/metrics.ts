@@ -9,6 +9,7 @@ export type NodeReadings = {
   readonly walBytesOnDisk: () => number
   readonly rescuedSegments: () => number
   readonly appliedEpoch: () => number
+  readonly quotaRefusals: ReadonlyMap<string, number>
   /** By resource and bound, as in `Admission.refusals`. */
   readonly refusals: () => Iterable<readonly [string, number]>
   /** Part of the pool of each resource that is in use, from 0 to 1. */
@@ -22,6 +23,12 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
     readings
   const { counter, counters, gauge, gauges } = observableMetrics(registry)
   counter('inlet_ingest_dropped_connections_total', 'connections closed because there were too many', () => connections.dropped)
+  counters(
+    'inlet_ingest_quota_refusals_total',
+    'requests, messages and connections refused because a quota of their account is used up',
+    'quota',
+    () => readings.quotaRefusals,
+  )
   gauge('inlet_ingest_connections', 'open connections', () => connections.open)
   gauge('inlet_ingest_in_flight_bytes', 'request bytes held in memory', inFlightBytes)
   gauge('inlet_wal_bytes_on_disk', 'bytes of WAL segments on disk', walBytesOnDisk)

@@ -9,6 +9,8 @@ export type Outcome =
   /** The operator suspended the sender's account. */
   | 'account_suspended'
   | 'unknown_endpoint'
+  /** The account has used up a quota. */
+  | 'quota_exceeded'
   /** The sender did not name an endpoint although there are several, or named one incorrectly. */
   | 'invalid_route'
   | 'endpoint_paused'
@@ -25,6 +27,8 @@ export type RejectionOptions = {
   readonly retryAfterSeconds?: number
   /** The parameter that is wrong. */
   readonly field?: string
+  /** The quota that is used up. */
+  readonly quota?: string
   readonly cause?: unknown
 }
 
@@ -34,12 +38,14 @@ export class Rejection extends Error {
   readonly outcome: Outcome
   readonly retryAfterSeconds: number | undefined
   readonly field: string | undefined
+  readonly quota: string | undefined
 
-  constructor(outcome: Outcome, message: string, { retryAfterSeconds, field, cause }: RejectionOptions = {}) {
+  constructor(outcome: Outcome, message: string, { retryAfterSeconds, field, quota, cause }: RejectionOptions = {}) {
     super(message, { cause })
     this.outcome = outcome
     this.retryAfterSeconds = retryAfterSeconds
     this.field = field
+    this.quota = quota
   }
 }
 

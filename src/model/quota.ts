@@ -26,6 +26,10 @@ export const Quotas = z.object({
 export type Quotas = z.infer<typeof Quotas>
 export type QuotaName = keyof Quotas
 
+/** Quotas that nodes enforce. */
+export const NodeQuotas = Quotas.pick({ bytes_per_day: true, records_per_second: true })
+export type NodeQuotas = z.infer<typeof NodeQuotas>
+
 /** Quotas that limit what exists at the same time. */
 export type CountedQuota = 'endpoints' | 'views' | 'api_keys'
 

@@ -10,6 +10,7 @@ import { DestinationTarget } from './destination.ts'
 import { DesiredState, MqttConfig, OutputFormat } from './endpoint.ts'
 import { Id } from './id.ts'
 import { weightLimits } from './limits.ts'
+import { NodeQuotas } from './quota.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
@@ -43,6 +44,7 @@ export const EndpointSection = z.object({
   /** The node refuses data for it, whatever its desired state, and delivers what it has. */
   account_suspended: z.boolean(),
   account_weight: z.int().min(weightLimits.min),
+  account_quotas: NodeQuotas,
   label: z.string(),
   desired_state: DesiredState,
   segment_bytes: z.int(),

@@ -7,7 +7,9 @@ import type { z } from 'zod'
 import type { Scope } from '#model/api-key.ts'
 import type { Definition } from '#model/definition.ts'
 import type { DestinationTarget } from '#model/destination.ts'
+import type { NodeQuotas, Quotas } from '#model/quota.ts'
 import type { BindingSection, KeySection, ViewSection } from '#model/snapshot-sections.ts'
+import { quotasOf } from './accounts.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { type StoredEndpoint, toStoredEndpoint } from './endpoints.ts'
 import { isNeededByNodes, shard } from './section-versions.ts'
@@ -18,6 +20,7 @@ type Binding = z.infer<typeof BindingSection>
 /** An endpoint with everything that a node needs to serve it. */
 export type RegionEndpoint = StoredEndpoint & {
   readonly account_weight: number
+  readonly account_quotas: NodeQuotas
   readonly destination: DestinationTarget | null
   /** The bindings that nodes need, oldest first. */
   readonly bindings: readonly Binding[]
@@ -72,7 +75,7 @@ export async function listRegionEndpoints(
     .select(['destinations.name as destination_name', 'destinations.status as destination_status'])
     .select(['destinations.bucket', 'destinations.prefix', 'destinations.region as bucket_region', 'destinations.role_arn'])
     .select(['destinations.kms_key_arn', 'destinations.path_style', 'accounts.external_id', 'accounts.status as account_status'])
-    .select('accounts.weight as account_weight')
+    .select(['accounts.weight as account_weight', 'accounts.quotas'])
     .where('endpoints.region', '=', region)
     .where('endpoints.deleted_at', 'is', null)
     .where(shard('endpoints.id'), 'in', shards)
@@ -87,6 +90,7 @@ export async function listRegionEndpoints(
       some.map((row) => ({
         ...toStoredEndpoint(row),
         account_weight: row.account_weight,
+        account_quotas: toNodeQuotas(quotasOf(row)),
         destination: toTarget(row),
         bindings: bindings.get(row.id) ?? [],
       })),
@@ -160,6 +164,10 @@ function groupByShard<Row, Content>(
 ): ReadonlyMap<string, Content> {
   const groups = Map.groupBy(rows, (row) => idOf(row).slice(-2))
   return new Map(shards.map((name) => [name, toContent(groups.get(name) ?? [])]))
+}
+
+function toNodeQuotas({ bytes_per_day, records_per_second }: Quotas): NodeQuotas {
+  return { bytes_per_day, records_per_second }
 }
 
 type TargetColumns = {

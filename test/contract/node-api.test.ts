@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { newId } from '#model/id.ts'
+import { quotaLimits } from '#model/limits.ts'
 import { reportLimits } from '#model/node-protocol.ts'
 import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
@@ -209,6 +210,10 @@ describe('POST /internal/v1/snapshot', () => {
           account_id: account.account_id,
           account_suspended: false,
           account_weight: 1,
+          account_quotas: {
+            bytes_per_day: quotaLimits.bytes_per_day.default,
+            records_per_second: quotaLimits.records_per_second.default,
+          },
           ingest_host: null,
           desired_state: 'active',
         },

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { newId } from '#model/id.ts'
+import { quotaLimits } from '#model/limits.ts'
 import { updateAccount } from '#store/accounts.ts'
 import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { detachBinding } from '#store/bindings.ts'
@@ -70,6 +71,10 @@ describeDatabases('sections of a region', (kind) => {
       {
         ...endpoint,
         account_weight: 1,
+        account_quotas: {
+          bytes_per_day: quotaLimits.bytes_per_day.default,
+          records_per_second: quotaLimits.records_per_second.default,
+        },
         destination: { id, bucket, prefix, region, role_arn, external_id, kms_key_arn, path_style },
         bindings: [
           { ...bound, binding_id: early.id, view_id: first.id, activated_at: iso(t0 + 1) },

@@ -1,7 +1,9 @@
 /** A gate in front of endpoints and a log that the test provides. Without `endpoints` it has no configuration yet. */
 import type { Room } from '#ingest/admission.ts'
+import { Allowances } from '#ingest/allowances.ts'
 import { EndpointTable } from '#ingest/endpoint-table.ts'
 import { Gate, type GateOptions } from '#ingest/gate.ts'
+import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 
@@ -23,10 +25,16 @@ export function aGate({
     backpressureReason: nothing,
     ...room,
   }
+  const logger = createLogger('test', 'silent')
+  const control = { reportUsage: () => Promise.reject(new Error('the test has no control')) }
+  const allowances = new Allowances({ nodeId: 'node', control, clock: systemClock, logger })
+  allowances.configure(endpoints ?? [])
   return new Gate({
     configuration: { endpoints: endpoints && new EndpointTable({ region: 'loc', endpoints: [...endpoints] }) },
     capacity: { room: () => anyRoom, reasons: () => [] },
+    allowances,
+    clock: systemClock,
     wal: { append },
-    logger: createLogger('test', 'silent'),
+    logger,
   })
 }

@@ -16,7 +16,8 @@ import type { Scope } from '#model/api-key.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { segmentLimits } from '#model/limits.ts'
-import { CommitBatch, CommitLookup, type CommitsFound, Heartbeat } from '#model/node-protocol.ts'
+import { CommitBatch, CommitLookup, type CommitsFound, Heartbeat, UsageReport, type UsageTotals } from '#model/node-protocol.ts'
+import { effectiveQuotas } from '#model/quota.ts'
 import { decodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
 import { digestSections } from '#model/section-digest.ts'
 import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
@@ -53,6 +54,7 @@ export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndp
     account_id: accountId('a'),
     account_suspended: false,
     account_weight: 1,
+    account_quotas: effectiveQuotas({}),
     ingest_host: '127.0.0.1:8081',
     desired_state: 'active',
     segment_bytes: segmentLimits.bytesDefault,
@@ -88,6 +90,9 @@ function isKnownNode(authorization: string): boolean {
 export class ControlStandIn implements AsyncDisposable {
   readonly heartbeats: Heartbeat[] = []
   readonly registered: unknown[] = []
+  readonly usage: UsageReport[] = []
+  /** What it says about nodes of the region, and about bytes that other nodes accepted for every account. */
+  usageElsewhere = { nodes: 1, bytes: 0 }
   /** In order of arrival. */
   readonly commits: SegmentCommit[] = []
   /** By id. */
@@ -115,6 +120,9 @@ export class ControlStandIn implements AsyncDisposable {
       } else if (url.pathname === '/internal/v1/heartbeat') {
         this.heartbeats.push(Heartbeat.parse(JSON.parse(body)))
         response.writeHead(204).end()
+      } else if (url.pathname === '/internal/v1/usage') {
+        this.usage.push(UsageReport.parse(JSON.parse(body)))
+        response.end(JSON.stringify(this.#usageTotals()))
       } else if (url.pathname.startsWith('/internal/v1/destinations/')) {
         const found = this.destinations.get(url.pathname.split('/').at(-1) ?? '')
         response.writeHead(found === undefined ? 404 : 200).end(JSON.stringify(found ?? {}))
@@ -175,6 +183,15 @@ export class ControlStandIn implements AsyncDisposable {
   #isCurrent({ kinds, digest }: SnapshotCheck): boolean {
     if (this.#snapshot === undefined) return false
     return parseUpdates(snapshotLines(this.#snapshot, kinds)).some(({ sections }) => digestSections(sections) === digest)
+  }
+
+  #usageTotals(): UsageTotals {
+    const { nodes, bytes: elsewhere } = this.usageElsewhere
+    const accounts = this.usage.at(-1)?.accounts ?? []
+    return {
+      healthy_nodes: nodes,
+      accounts: accounts.map(({ account_id, day, bytes }) => ({ account_id, day, bytes: bytes + elsewhere })),
+    }
   }
 
   #find(ids: readonly string[]): CommitsFound['commits'] {

@@ -9,6 +9,7 @@ import type { z } from 'zod'
 import type { publicKeys } from '#auth/access-tokens.ts'
 import type { Clock } from '#lib/clock.ts'
 import { segmentLimits } from '#model/limits.ts'
+import { effectiveQuotas } from '#model/quota.ts'
 import { type EndpointSection, type Section, type SectionKind, sectionKindOf } from '#model/snapshot-sections.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews, type RegionEndpoint } from '#store/snapshot-sections.ts'
 import type { Db } from '#store/store.ts'
@@ -46,7 +47,7 @@ export class SectionCache {
       mqtt_config: null,
     })
     this.#settingsHash = createHash('sha256')
-      .update(JSON.stringify({ issuer, baseDomain, defaults }))
+      .update(JSON.stringify({ issuer, baseDomain, defaults, quotas: effectiveQuotas({}) }))
       .digest('base64url')
       .slice(0, 6)
   }
@@ -124,9 +125,10 @@ function keyOf(region: string, name: string, versions: Versions): string {
 }
 
 function toSection(endpoint: RegionEndpoint): z.infer<typeof EndpointSection> {
-  const { id, account_id, account_suspended, account_weight, label, desired_state, destination, bindings } = endpoint
+  const { id, account_id, account_suspended, account_weight, account_quotas, label, desired_state, destination, bindings } =
+    endpoint
   return {
-    ...{ id, account_id, account_suspended, account_weight, label, desired_state },
+    ...{ id, account_id, account_suspended, account_weight, account_quotas, label, desired_state },
     ...effectiveSettings(endpoint),
     // Seals open segments of a draining endpoint as soon as possible.
     ...(desired_state === 'draining' ? { segment_max_age_seconds: segmentLimits.maxAgeSecondsMin } : {}),

@@ -205,16 +205,22 @@ export class Exchange implements Receiving, Route {
     if (this.#isOver) return
     const { gate, clock } = this.#context
     gate.recheck(endpoint)
+    const now = clock.now()
+    const allowance = gate.allowance(endpoint.account_id)
+    gate.spend(allowance, intake.records, now)
     gate
       .append(endpoint.id, {
         layout: intake.layout,
-        receivedAtMicros: clock.now() * 1000,
+        receivedAtMicros: now * 1000,
         recordCount: intake.records,
         envelope,
         payload: intake.payload,
       })
       .then(
-        ({ seq }) => this.#acknowledge(intake, seq),
+        ({ seq }) => {
+          allowance.count(intake.records, intake.payloadBytes)
+          this.#acknowledge(intake, seq)
+        },
         (error: unknown) => this.reject(error),
       )
   }

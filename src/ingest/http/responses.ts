@@ -19,6 +19,7 @@ const codes: Readonly<Record<Outcome, ErrorCode>> = {
   forbidden: 'forbidden',
   account_suspended: 'account_suspended',
   unknown_endpoint: 'not_found',
+  quota_exceeded: 'quota_exceeded',
   invalid_route: 'validation_error',
   endpoint_paused: 'unavailable',
   not_configured: 'unavailable',
@@ -28,10 +29,11 @@ const codes: Readonly<Record<Outcome, ErrorCode>> = {
 }
 
 /** Converts the gate's outcome to the error that HTTP clients get. */
-export function toAppError({ outcome, message, retryAfterSeconds, field, cause }: Rejection): AppError {
+export function toAppError({ outcome, message, retryAfterSeconds, field, quota, cause }: Rejection): AppError {
   return new AppError(codes[outcome], message, {
     cause,
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...(quota === undefined ? {} : { quota }),
     ...(field === undefined ? {} : { errors: [{ path: field, message }] }),
   })
 }

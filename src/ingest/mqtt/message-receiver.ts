@@ -7,6 +7,7 @@
 import type { Buffer } from 'node:buffer'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
 import type { Room } from '../admission.ts'
+import type { Allowance, NodeQuota } from '../allowance.ts'
 import { type Batch, InFlight, type InFlightContext, type Message } from './in-flight.ts'
 import { sessionLimits } from './limits.ts'
 import { LastTopic, readPublish } from './publish.ts'
@@ -16,21 +17,28 @@ import type { SessionTerms } from './session-terms.ts'
 export type MessageReceiverOptions = {
   readonly terms: SessionTerms
   readonly room: Room
+  readonly allowance: Allowance
   readonly context: InFlightContext
   readonly onDurable: (batch: Batch) => void
   readonly onLost: (batch: Batch) => void
+  /** Called instead of storing a message. */
+  readonly onRefused: (quota: NodeQuota, needsAcknowledgement: boolean) => void
 }
 
 export class MessageReceiver {
   readonly #terms: SessionTerms
+  readonly #allowance: Allowance
+  readonly #onRefused: MessageReceiverOptions['onRefused']
   readonly #inFlight: InFlight
   readonly #lastTopic = new LastTopic()
   #aliases: string[] | undefined
   #will: Message | undefined
 
-  constructor({ terms, room, context, onDurable, onLost }: MessageReceiverOptions) {
+  constructor({ terms, room, allowance, context, onDurable, onLost, onRefused }: MessageReceiverOptions) {
     const { endpointId, clientId, will } = terms
     this.#terms = terms
+    this.#allowance = allowance
+    this.#onRefused = onRefused
     this.#will = will
     this.#inFlight = new InFlight({ context, endpointId, room, clientId, onDurable, onLost })
   }
@@ -69,20 +77,27 @@ export class MessageReceiver {
       throw new MqttError('receive_maximum_exceeded', `more than ${mqttLimits.inFlightMessagesMax} messages wait for PUBACK`)
     }
     const topic = topicAlias === 0 ? named : this.#topicOf(topicAlias, named)
-    this.#inFlight.store({ topic, properties, payload }, messageId, receivedAtMicros)
+    this.#store({ topic, properties, payload }, messageId, receivedAtMicros)
   }
 
   dropWill(): void {
     this.#will = undefined
   }
 
-  /** Stores the will, once. Returns false if there is none. [MQTT-3.1.2-8] */
+  /** Stores the will, once. Returns false if there is none, or a quota is used up. [MQTT-3.1.2-8] */
   publishWill(receivedAtMicros: number): boolean {
     const will = this.#will
     if (will === undefined) return false
     this.#will = undefined
-    this.#inFlight.store(will, 0, receivedAtMicros)
-    return true
+    return this.#store(will, 0, receivedAtMicros)
+  }
+
+  /** Returns whether the quotas of the account allow it. */
+  #store(message: Message, messageId: number, receivedAtMicros: number): boolean {
+    const exceeded = this.#allowance.take(1, receivedAtMicros / 1000)
+    if (exceeded === undefined) this.#inFlight.store(message, messageId, receivedAtMicros)
+    else this.#onRefused(exceeded, messageId > 0)
+    return exceeded === undefined
   }
 
   #topicOf(alias: number, topic: string): string {

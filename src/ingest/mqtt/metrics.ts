@@ -15,7 +15,7 @@ export class MqttCounters {
   acceptedBytes = 0
   /** Messages by QoS. */
   readonly messages = [0, 0]
-  /** QoS 0 messages that could not be stored. Clients send others again. */
+  /** QoS 0 messages that could not be stored, or exceeded a quota. Clients send others again. */
   lost = 0
   wills = 0
   readonly connects = new Map<Reason | 'accepted', number>()
@@ -81,6 +81,6 @@ export function registerMqttMetrics(
   counter('inlet_mqtt_received_bytes_total', 'bytes received over MQTT', () => counters.receivedBytes)
   counter('inlet_mqtt_accepted_bytes_total', 'payload bytes of messages that became durable', () => counters.acceptedBytes)
   counter('inlet_mqtt_wills_total', 'wills that were published', () => counters.wills)
-  counter('inlet_mqtt_lost_total', 'QoS 0 messages that could not be stored', () => counters.lost)
+  counter('inlet_mqtt_lost_total', 'QoS 0 messages that could not be stored, or exceeded a quota', () => counters.lost)
   gauge('inlet_mqtt_connections', 'connected MQTT clients', connections)
 }

@@ -46,6 +46,7 @@ const reasonOf: Readonly<Record<Outcome, Reason>> = {
   forbidden: 'not_authorized',
   account_suspended: 'banned',
   unknown_endpoint: 'not_authorized',
+  quota_exceeded: 'quota_exceeded',
   invalid_route: 'not_authorized',
   endpoint_paused: 'server_unavailable',
   not_configured: 'server_unavailable',

@@ -3,6 +3,7 @@ import type { IConnectPacket } from 'mqtt-packet'
 import { describe, expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
 import type { Principal } from '#model/api-key.ts'
+import { effectiveQuotas } from '#model/quota.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { aGate } from '../../../test/support/gate.ts'
 import { MqttError, type Reason } from './reason.ts'
@@ -14,6 +15,7 @@ const endpoint: SnapshotEndpoint = {
   ingest_host: '127.0.0.1:8081',
   account_suspended: false,
   account_weight: 1,
+  account_quotas: effectiveQuotas({}),
   desired_state: 'active',
   segment_bytes: 1,
   segment_max_age_seconds: 1,
@@ -65,6 +67,7 @@ describe('session terms', () => {
       peer: { version: 5, packetBytesMax: Number.POSITIVE_INFINITY, wantsReasons: true },
       endpointId: endpoint.id,
       keyId: 'key',
+      accountId: 'account',
       clientId: 'c',
       assignedClientId: undefined,
       username: '',

@@ -30,6 +30,7 @@ export type SessionTerms = {
   readonly endpointId: string
   /** The key that the client authenticated with. */
   readonly keyId: string
+  readonly accountId: string
   readonly clientId: string
   /** Set if the client left its id to the server. */
   readonly assignedClientId: string | undefined
@@ -73,6 +74,7 @@ export function agreeTerms(packet: IConnectPacket, route: Route, context: Connec
     peer,
     endpointId: endpoint.id,
     keyId: principal.key_id,
+    accountId: principal.account_id,
     clientId,
     assignedClientId,
     username,

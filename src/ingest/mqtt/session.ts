@@ -10,6 +10,7 @@ import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
 import { mqttLimits } from '#model/limits.ts'
 import type { Room } from '../admission.ts'
+import type { Allowance, NodeQuota } from '../allowance.ts'
 import type { Route } from '../endpoint-table.ts'
 import type { Gate } from '../gate.ts'
 import type { Backpressure } from './backpressure.ts'
@@ -43,7 +44,12 @@ export type SessionContext = ConnectContext & {
   readonly onClosed: (session: Session) => void
 }
 
-type Open = { readonly terms: SessionTerms; readonly room: Room; readonly receiver: MessageReceiver }
+type Open = {
+  readonly terms: SessionTerms
+  readonly room: Room
+  readonly allowance: Allowance
+  readonly receiver: MessageReceiver
+}
 
 /** First byte of a packet: type and flags; PUBLISH: its type alone. */
 const CONNECT = 0x10
@@ -60,6 +66,8 @@ export class Session implements WireReader {
   readonly #deadlines: Deadlines
   #state: 'connecting' | 'open' | 'closing' | 'closed' = 'connecting'
   #open: Open | undefined
+  /** Set once nothing more is read: why the connection ends when every received message is durable. */
+  #lastWord: { readonly reason: Reason; readonly message: string } | undefined
   #receivedAtMicros = 0
   /** Packets that may be read before other connections are read. */
   #packetsLeft = 0
@@ -151,8 +159,7 @@ export class Session implements WireReader {
   /** Stops reading, and ends the connection once all received messages are durable. */
   drain(): void {
     if (this.#state === 'connecting') this.cut()
-    this.#flow.pause(pauses.draining)
-    this.#endIfDrained()
+    this.#endWhenIdle('server_shutting_down', 'this node is shutting down; connect again')
   }
 
   /** Sends the reason to the client if its version supports that, and closes. */
@@ -246,11 +253,11 @@ export class Session implements WireReader {
     else if ((bytes[at] ?? 0) >> 4 === PUBLISH) open.receiver.publish(bytes, at, body, end, this.#receivedAtMicros)
     else this.#control(bytes.subarray(at, end), open)
     this.#packetsLeft -= 1
-    return this.#state === 'open' && this.#packetsLeft > 0
+    return this.#state === 'open' && this.#packetsLeft > 0 && this.#lastWord === undefined
   }
 
   #connect(bytes: Buffer): void {
-    const { counters, clientErrors, clock, onOpen } = this.#context
+    const { gate, counters, clientErrors, clock, onOpen } = this.#context
     const result = handleConnect(bytes, this.#route, this.#context)
     if (result.terms === undefined) {
       const { error, connack, clientId, username } = result
@@ -260,15 +267,18 @@ export class Session implements WireReader {
       return
     }
     const { terms, connack } = result
-    const room = this.#context.gate.room(terms.endpointId)
+    const room = gate.room(terms.endpointId)
+    const allowance = gate.allowance(terms.accountId)
     const receiver = new MessageReceiver({
       terms,
       room,
+      allowance,
       context: this.#context,
       onDurable: (batch) => this.#onDurable(batch),
       onLost: (batch) => this.#onLost(batch),
+      onRefused: (quota, needsAcknowledgement) => this.#onRefused(allowance, quota, needsAcknowledgement),
     })
-    this.#open = { terms, room, receiver }
+    this.#open = { terms, room, allowance, receiver }
     this.#state = 'open'
     this.#deadlines.opened(clock.monotonic())
     this.#reader.bytesMax = packetBytesMax
@@ -278,6 +288,7 @@ export class Session implements WireReader {
   }
 
   #onDurable({ messageIds, messages, payloadBytes }: Batch): void {
+    this.#open?.allowance.count(messages, payloadBytes)
     this.#context.counters.stored(this.terms?.username ?? '', messages, messageIds.length, payloadBytes)
     if (this.#state === 'open' && messageIds.length > 0) {
       const pubacks = Buffer.allocUnsafe(messageIds.length * PUBACK_BYTES)
@@ -293,6 +304,21 @@ export class Session implements WireReader {
     this.#context.counters.lost += messages - messageIds.length
     // With an error code in PUBACK the client would discard the message [MQTT-4.4.0-2]. After a lost connection it sends it again.
     this.end('server_busy', 'the messages could not be stored; connect and send them again')
+  }
+
+  /**
+   * Drops a message above a quota. One that its client sends again ends the connection, but only after those before it are acknowledged:
+   * otherwise the client would send the same messages again and again.
+   */
+  #onRefused(allowance: Allowance, quota: NodeQuota, needsAcknowledgement: boolean): void {
+    const { gate, counters } = this.#context
+    if (needsAcknowledgement) {
+      const { message } = gate.exceeded(allowance, quota, this.#receivedAtMicros / 1000)
+      this.#endWhenIdle('quota_exceeded', message)
+    } else {
+      gate.countRefusal(quota)
+      counters.lost += 1
+    }
   }
 
   #control(bytes: Buffer, { terms, receiver }: Open): void {
@@ -328,10 +354,15 @@ export class Session implements WireReader {
     else if (!isFull && isPaused) this.#flow.resume(pauses.inFlight)
   }
 
+  #endWhenIdle(reason: Reason, message: string): void {
+    this.#lastWord ??= { reason, message }
+    this.#flow.pause(pauses.draining)
+    this.#endIfDrained()
+  }
+
   #endIfDrained(): void {
-    if (this.#flow.isPausedFor(pauses.draining) && this.#open?.receiver.isIdle === true) {
-      this.end('server_shutting_down', 'this node is shutting down; connect again')
-    }
+    if (this.#lastWord !== undefined && this.#open?.receiver.isIdle === true)
+      this.end(this.#lastWord.reason, this.#lastWord.message)
   }
 
   #close(last: Buffer | undefined): void {

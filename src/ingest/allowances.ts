@@ -1,0 +1,119 @@
+/**
+ * What each account may still send to this node, and what it sent.
+ *
+ * Owns: one allowance per account; that control learns what was accepted, and nodes what others accepted. Does not own: the arithmetic
+ * (allowance.ts), what a protocol does with a refusal.
+ * Law: counters are absolute, of one start of this process, so that a report can be repeated. Without control each node counts for itself.
+ */
+import { randomBytes } from 'node:crypto'
+import { must } from '#lib/assert.ts'
+import type { Clock } from '#lib/clock.ts'
+import { Periodic } from '#lib/periodic.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { type UsageReport, type UsageTotals, usageAccountsMax } from '#model/node-protocol.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { Allowance, type NodeQuota } from './allowance.ts'
+import { ingestLimits } from './limits.ts'
+
+export interface UsageSink {
+  reportUsage(report: UsageReport, signal: AbortSignal): Promise<UsageTotals>
+}
+
+export type AllowancesOptions = {
+  readonly nodeId: string
+  readonly control: UsageSink
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export class Allowances implements Service {
+  readonly name = 'usage report'
+  readonly #options: AllowancesOptions
+  readonly #reports: Periodic
+  readonly #run = randomBytes(9).toString('base64url')
+  /** Kept until the end of the process, so that counters never begin again. */
+  readonly #byAccount = new Map<string, Allowance>()
+  #endpoints: readonly SnapshotEndpoint[] = []
+  /** Healthy nodes of the region, as control said last. */
+  #nodes = 1
+  #reportedAtMs: number
+  /** Refused requests, connections and messages. */
+  readonly refusals = new Map<NodeQuota, number>()
+
+  constructor(options: AllowancesOptions) {
+    const { clock, logger } = options
+    this.#options = options
+    this.#reportedAtMs = clock.monotonic()
+    this.#reports = new Periodic({
+      name: this.name,
+      intervalMs: ingestLimits.usageReportMs,
+      run: (signal) => this.#report(signal),
+      failure: 'usage report failed',
+      recovery: 'usage report restored',
+      level: 'warn',
+      failuresBeforeLog: ingestLimits.usageFailuresBeforeLog,
+      clock,
+      logger,
+    })
+  }
+
+  start(): Promise<void> {
+    return this.#reports.start()
+  }
+
+  /** Reports what was accepted since the last report. Without control that is lost. */
+  async stop(signal: AbortSignal): Promise<void> {
+    await this.#reports.stop()
+    const timeout = AbortSignal.timeout(ingestLimits.lastUsageReportMs)
+    await this.#report(AbortSignal.any([signal, timeout])).catch(() => undefined)
+  }
+
+  /** Applies the quotas of a snapshot. */
+  configure(endpoints: readonly SnapshotEndpoint[]): void {
+    this.#endpoints = endpoints
+    const now = this.#options.clock.now()
+    for (const { account_id, account_quotas } of endpoints) {
+      const known = this.#byAccount.get(account_id)
+      if (known !== undefined) known.configure(account_quotas, this.#nodes)
+      else this.#byAccount.set(account_id, new Allowance(account_id, account_quotas, this.#nodes, now))
+    }
+  }
+
+  /** Returns the allowance of an account that has, or had, an endpoint. It stays the same object. */
+  of(accountId: string): Allowance {
+    return must(this.#byAccount.get(accountId), 'the allowance of the account')
+  }
+
+  countRefusal(quota: NodeQuota): void {
+    this.refusals.set(quota, (this.refusals.get(quota) ?? 0) + 1)
+  }
+
+  async #report(signal: AbortSignal): Promise<void> {
+    const { nodeId, control, clock } = this.#options
+    const now = clock.now()
+    const startedAtMs = clock.monotonic()
+    const sinceMs = startedAtMs - this.#reportedAtMs
+    const all = [...this.#byAccount.values()].flatMap((allowance) =>
+      allowance.unreported(now, sinceMs).map((usage) => ({ allowance, usage })),
+    )
+    if (all.length === 0) {
+      this.#reportedAtMs = startedAtMs
+      return
+    }
+    const some = all.slice(0, usageAccountsMax)
+    const report = { node_id: nodeId, run: this.#run, accounts: some.map(({ usage }) => usage) }
+    const { healthy_nodes, accounts } = await control.reportUsage(report, signal)
+    this.#reportedAtMs = startedAtMs
+    const totals = new Map(accounts.map((total) => [`${total.account_id} ${total.day}`, total]))
+    for (const { allowance, usage } of some) {
+      allowance.acknowledge(usage, totals.get(`${usage.account_id} ${usage.day}`))
+      // Behind the others, which may have found no place in this report.
+      this.#byAccount.delete(usage.account_id)
+      this.#byAccount.set(usage.account_id, allowance)
+    }
+    if (healthy_nodes === this.#nodes) return
+    this.#nodes = healthy_nodes
+    this.configure(this.#endpoints)
+  }
+}
