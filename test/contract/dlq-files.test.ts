@@ -71,7 +71,7 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     await commit(1)
     await commit(2)
     write(2)
-    const { status, body } = await account.as('metrics').get(path)
+    const { status, body } = await account.get(path)
     expect({ status, total: body.total }).toEqual({ status: 200, total: 2 })
     expect(body.files.map(({ segment_seq }: { segment_seq: number }) => segment_seq)).toEqual([2, 1])
     const [latest] = body.files
@@ -91,6 +91,15 @@ describe('GET /v1/views/{id}/dlq-files', () => {
     )
     expect(response.headers.get('cache-control')).toBe('private, no-store')
     expect(gunzipSync(Buffer.from(await response.arrayBuffer())).toString()).toBe(`${JSON.stringify(rows[0])}\n`)
+  })
+
+  test('200 without download URLs for a token with scope metrics: the files have payloads', async () => {
+    const { account, path, commit, keyOf } = await furnished()
+    await commit(1)
+    expect(await account.as('metrics').get(path)).toMatchObject({
+      status: 200,
+      body: { total: 1, files: [{ s3_key: keyOf(1), rows: 1, download_url: null }] },
+    })
   })
 
   test('200 returns the latest thousand and the total', { timeout: 60_000 }, async () => {

@@ -160,7 +160,7 @@ describe.skipIf(missing.length > 0)(`the commands of docs/views.md${missing.map(
     )
     const { access_token } = await deployment().ok('POST', '/v1/token/exchange', {
       api_key: deployment().apiKey,
-      scope: 'metrics',
+      scope: 'admin',
     })
     const docs = readFileSync(resolve(import.meta.dirname, '../../docs/views.md'), 'utf8')
     const script = [...docs.matchAll(/^```sh repair\n([\s\S]*?)^```$/gm)].map(([, commands]) => commands).join('\n')
