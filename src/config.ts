@@ -296,6 +296,7 @@ function buildPaths(data: string) {
   return {
     data,
     database: join(data, 'inlet.db'),
+    firstApiKey: join(data, 'first-api-key'),
     nodeToken: join(data, 'node-token'),
     operatorToken: join(data, 'operator-token'),
     secretKey: join(data, 'secret-key'),

@@ -5,11 +5,18 @@ import { type BannerOptions, formatBanner } from './banner.ts'
 
 const config = readConfig({})
 const key = `ing_live_${'k'.repeat(32)}`
-const first = { type: 'bootstrapped' as const, api_key: key, endpoint_id: newId() }
+const first = { api_key: key, endpoint_id: newId() }
 
 function lines(options: Partial<BannerOptions> = {}): readonly string[] {
   const paint: BannerOptions['paint'] = (_, text) => text
-  return formatBanner({ config, children: ['control', 'delivery', 'ingest'], bootstrapped: first, paint, ...options }).split('\n')
+  return formatBanner({
+    config,
+    children: ['control', 'delivery', 'ingest'],
+    bootstrapped: first,
+    firstKey: { key },
+    paint,
+    ...options,
+  }).split('\n')
 }
 
 describe('the banner', () => {
@@ -27,8 +34,15 @@ describe('the banner', () => {
     for (const text of [start, later]) expect(text).toContain('npm run inlet -- keys create --name laptop --scope ingest')
   })
 
+  test('names the file that has the key where there is no terminal, also in the line to paste', () => {
+    const text = lines({ firstKey: { path: "/srv/it's/first-api-key" } }).join('\n')
+    expect(text).toContain("API key          /srv/it's/first-api-key")
+    expect(text).toContain(`-H "X-API-Key: $(cat '/srv/it'\\''s/first-api-key')"`)
+    expect(text).not.toContain('ing_live_')
+  })
+
   test('takes the key of the operator from the environment', () => {
-    const text = lines({ bootstrapped: { ...first, api_key: null } }).join('\n')
+    const text = lines({ bootstrapped: { ...first, api_key: null }, firstKey: undefined }).join('\n')
     expect(text).toContain('-H "X-API-Key: $INLET_BOOTSTRAP_API_KEY"')
     expect(text).not.toContain('ing_live_')
   })

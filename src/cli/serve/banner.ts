@@ -2,7 +2,7 @@ import { type Config, httpUrl } from '#config.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import type { Bootstrapped } from './bootstrapped.ts'
-import type { LogFormat } from './open-log.ts'
+import type { FirstKey } from './first-key.ts'
 
 export type BannerOptions = {
   readonly config: Config
@@ -10,6 +10,8 @@ export type BannerOptions = {
   readonly children: readonly string[]
   /** Set if this start created the first account. */
   readonly bootstrapped: Bootstrapped | undefined
+  /** Set if this start created the first key. */
+  readonly firstKey: FirstKey | undefined
   readonly paint: Paint
 }
 
@@ -18,14 +20,14 @@ type Row = { readonly label: string; readonly value: string; readonly notes?: re
 const createKey = 'npm run inlet -- keys create --name laptop --scope ingest'
 
 /** Returns the text to print once everything is ready: where to go, and at the first start what to send. */
-export function formatBanner({ config, children, bootstrapped, paint }: BannerOptions): string {
+export function formatBanner({ config, children, bootstrapped, firstKey, paint }: BannerOptions): string {
   const { management_api, control, ingest, mqtt, data } = describeStart({ config, children, bootstrapped })
   const rows: readonly Row[] = [
     management_api === undefined ? { label: 'Control', value: control } : { label: 'Management API', value: management_api },
     { label: 'Ingest', value: ingest },
     { label: 'MQTT', value: mqtt.join(', '), notes: ['any user name, an API key as the password'] },
     { label: 'Data', value: data },
-    ...(management_api === undefined ? [] : [keyRow(bootstrapped)]),
+    ...(management_api === undefined ? [] : [keyRow(bootstrapped, firstKey)]),
   ]
   return [
     '',
@@ -36,7 +38,7 @@ export function formatBanner({ config, children, bootstrapped, paint }: BannerOp
       ...notes.map((note) => `${' '.repeat(19)}${paint('dim', note)}`),
     ]),
     '',
-    ...(bootstrapped === undefined ? [] : firstSteps(config, bootstrapped)),
+    ...(bootstrapped === undefined ? [] : firstSteps(config, bootstrapped, firstKey)),
   ].join('\n')
 }
 
@@ -55,11 +57,6 @@ export function describeStart({ config, children, bootstrapped }: Pick<BannerOpt
   }
 }
 
-export function formatFirstKey(api_key: string, format: LogFormat): string {
-  const text = 'The first API key, which is not shown again'
-  return format === 'text' ? `${text}: ${api_key}` : JSON.stringify({ message: text, api_key })
-}
-
 export function ingestUrl(config: Config): string {
   return httpUrl(reachable(config.ingestListen), config.tlsCertificateFile === null ? 'http' : 'https')
 }
@@ -75,17 +72,21 @@ function mqttUrls(config: Config): readonly string[] {
   return [`${ingestUrl(config).replace('http', 'ws')}/mqtt`, ...direct]
 }
 
-function keyRow(bootstrapped: Bootstrapped | undefined): Row {
+function keyRow(bootstrapped: Bootstrapped | undefined, firstKey: FirstKey | undefined): Row {
   const label = 'API key'
-  if (bootstrapped === undefined) return { label, value: createKey, notes: ['creates one; the first start printed another'] }
-  const { api_key } = bootstrapped
-  if (api_key === null) return { label, value: 'the one in INLET_BOOTSTRAP_API_KEY', notes: ['another one:', createKey] }
-  return { label, value: api_key, notes: ['Save it now: it is not shown again. Another one:', createKey] }
+  if (bootstrapped === undefined) return { label, value: createKey, notes: ['creates one; the first start created another'] }
+  if (firstKey === undefined) return { label, value: 'the one in INLET_BOOTSTRAP_API_KEY', notes: ['another one:', createKey] }
+  if (firstKey.key !== undefined)
+    return { label, value: firstKey.key, notes: ['Save it now: it is not shown again. Another one:', createKey] }
+  return {
+    label,
+    value: firstKey.path,
+    notes: ['This file has it: delete it once you have saved the key. Another one:', createKey],
+  }
 }
 
-function firstSteps(config: Config, { api_key, endpoint_id }: Bootstrapped): readonly string[] {
-  // Double quotes let the shell expand the variable.
-  const header = api_key === null ? '"X-API-Key: $INLET_BOOTSTRAP_API_KEY"' : `'X-API-Key: ${api_key}'`
+function firstSteps(config: Config, { endpoint_id }: Bootstrapped, firstKey: FirstKey | undefined): readonly string[] {
+  const header = keyHeader(firstKey)
   return [
     '  Send a first event:',
     '',
@@ -97,6 +98,13 @@ function firstSteps(config: Config, { api_key, endpoint_id }: Bootstrapped): rea
     ...nextSteps(config, endpoint_id),
     '',
   ]
+}
+
+/** Double quotes let the shell expand what is inside. */
+function keyHeader(firstKey: FirstKey | undefined): string {
+  if (firstKey === undefined) return '"X-API-Key: $INLET_BOOTSTRAP_API_KEY"'
+  if (firstKey.key !== undefined) return `'X-API-Key: ${firstKey.key}'`
+  return `"X-API-Key: $(cat '${firstKey.path.replaceAll("'", `'\\''`)}')"`
 }
 
 /** Delivery to a bucket on S3 needs a role that only the bucket's owner can create. */

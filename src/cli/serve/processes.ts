@@ -92,7 +92,17 @@ async function supervise(name: string, children: readonly ChildName[], context: 
       await warnAboutPermissions(config, logger)
       if (adopt) await adoptWal(config.paths, logger)
       await readOrCreateNodeId(config.paths)
-      return await superviseProcesses({ config, environment, program, children, print, paint, clock, logger })
+      return await superviseProcesses({
+        config,
+        environment,
+        program,
+        children,
+        print,
+        isTerminal: stdout.isTTY === true,
+        paint,
+        clock,
+        logger,
+      })
     },
   })
 }

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true }))
 
 /** Runs children with a program of their own: it defines `start`, and knows their `name`. */
-async function supervise(body: string, listen: string, format: 'text' | 'json' = 'text') {
+async function supervise(body: string, listen: string, { format = 'text' as 'text' | 'json', isTerminal = false } = {}) {
   const program = join(directory, 'program.mjs')
   await writeFile(
     program,
@@ -39,6 +39,7 @@ async function supervise(body: string, listen: string, format: 'text' | 'json' =
     program,
     children: ['control', 'delivery', 'ingest'],
     print: (text) => printed.push(text),
+    isTerminal,
     paint: (_, text) => text,
     clock: systemClock,
     logger,
@@ -60,11 +61,13 @@ test('a failed start says why, and prints a new API key, but no banner: another 
   )
   expect(await app.failed).toMatchObject({ message: 'the certificate is damaged' })
   await app.stop(AbortSignal.timeout(5_000))
-  expect(printed).toEqual(['The first API key, which is not shown again: ing_live_x'])
+  expect(printed).toEqual([`The first API key is in this file: ${keyPath()}`])
+  expect(readFileSync(keyPath(), 'utf8')).toBe('ing_live_x\n')
+  expect(statSync(keyPath()).mode & 0o777).toBe(0o600)
   other.close()
 })
 
-test('a start that is stopped before the banner prints a new API key', async () => {
+test('a start that is stopped before the banner prints a new API key to a terminal', async () => {
   const marked = join(directory, 'bootstrapped')
   const { app, printed } = await supervise(
     `
@@ -74,13 +77,15 @@ test('a start that is stopped before the banner prints a new API key', async () 
       process.send(bootstrapped, () => writeFileSync(${JSON.stringify(marked)}, ''))
     }`,
     '127.0.0.1:0',
+    { isTerminal: true },
   )
   await until('the first account', () => existsSync(marked))
   await app.stop(AbortSignal.timeout(5_000))
   expect(printed).toEqual(['The first API key, which is not shown again: ing_live_x'])
+  expect(existsSync(keyPath())).toBe(false)
 })
 
-test('with a log of JSON the banner is a log line without the key, and the key a line of JSON', async () => {
+test('with a log of JSON the banner is a log line, and the path of the key a line of JSON', async () => {
   const server = createServer((_, response) => response.end())
   const port = await listenOnAnyPort(server)
   const { app, printed, logged } = await supervise(
@@ -90,15 +95,17 @@ test('with a log of JSON the banner is a log line without the key, and the key a
       process.send({ type: 'ready' })
     }`,
     `127.0.0.1:${port}`,
-    'json',
+    { format: 'json' },
   )
   await until('the key', () => printed.length > 0)
   await app.stop(AbortSignal.timeout(5_000))
-  expect(printed.map((line) => JSON.parse(line))).toEqual([{ message: expect.any(String), api_key: 'ing_live_x' }])
+  expect(printed.map((line) => JSON.parse(line))).toEqual([{ message: expect.any(String), api_key_file: keyPath() }])
   expect(logged).toContainEqual(expect.objectContaining({ ingest: `http://127.0.0.1:${port}/v1/ingest`, first_endpoint: 'e' }))
   expect(JSON.stringify(logged)).not.toContain('ing_live_x')
   server.close()
 })
+
+const keyPath = () => join(directory, 'first-api-key')
 
 function listenOnAnyPort(server: Server): Promise<number> {
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port)))

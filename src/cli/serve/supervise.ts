@@ -8,9 +8,10 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import { supervisedEnvironment } from '#node/child-messages.ts'
 import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
-import { describeStart, formatBanner, formatFirstKey, ingestUrl } from './banner.ts'
+import { describeStart, formatBanner, ingestUrl } from './banner.ts'
 import { type Bootstrapped, readBootstrapped } from './bootstrapped.ts'
 import { type ChildName, environmentOf } from './child-environment.ts'
+import { type FirstKey, formatFirstKey, keepFirstKey } from './first-key.ts'
 import { logFormatOf } from './open-log.ts'
 import type { App } from './run-app.ts'
 
@@ -33,6 +34,8 @@ export type SuperviseOptions = {
   readonly program: string
   readonly children: readonly ChildName[]
   readonly print: (text: string) => void
+  /** Whether a person reads what `print` writes, and nothing keeps it. */
+  readonly isTerminal: boolean
   readonly paint: Paint
   readonly clock: Clock
   readonly logger: Logger
@@ -75,15 +78,16 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
     () => waitUntilReady(urls, clock, stopping.signal),
     () => false,
   )
-  const greeted = servesAll.then((ready) => {
+  const greeted = servesAll.then(async (ready) => {
     const format = logFormatOf(config)
+    const firstKey = await keepKey(bootstrapped, options)
     if (ready && format === 'text') {
-      print(formatBanner({ config, children, bootstrapped, paint }))
+      print(formatBanner({ config, children, bootstrapped, firstKey, paint }))
       return
     }
     if (ready) logger.info(describeStart({ config, children, bootstrapped }), 'inlet running')
     // Without the banner the key would be lost: only its hash is stored, and log lines never have a key.
-    if (typeof bootstrapped?.api_key === 'string') print(formatFirstKey(bootstrapped.api_key, format))
+    if (firstKey !== undefined) print(formatFirstKey(firstKey, format))
   })
   const failed = Promise.withResolvers<Error>()
   started.catch(failed.resolve)
@@ -95,6 +99,20 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
       await supervisor.stop(signal)
       await greeted
     },
+  }
+}
+
+/** Returns undefined if no key was created. */
+async function keepKey(
+  made: Bootstrapped | undefined,
+  { config, isTerminal, logger }: SuperviseOptions,
+): Promise<FirstKey | undefined> {
+  if (typeof made?.api_key !== 'string') return undefined
+  try {
+    return await keepFirstKey(made.api_key, config.paths.firstApiKey, isTerminal)
+  } catch (error) {
+    logger.error({ err: error, remedy: 'inlet keys create' }, 'first API key could not be written to a file')
+    return undefined
   }
 }
 
