@@ -3,7 +3,7 @@ import type { Buffer } from 'node:buffer'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { loadSegment } from '#delivery/convert/build.ts'
-import { MiB } from '#lib/bytes.ts'
+import { GiB, MiB } from '#lib/bytes.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { compileView } from '#views/compile.ts'
@@ -50,6 +50,7 @@ export async function inlet({ lines, definition }: Workload, directory: string):
     memoryBytes: 256 * MiB,
     segmentSeq: 1,
     signal: new AbortController().signal,
+    spillBytesMax: 16 * GiB,
     viewTimeoutMs: 600_000,
   })
   const load = await coreSeconds(() => loadSegment(table, framesOf(lines)))

@@ -1,10 +1,10 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import { StorageFailure } from '#lib/storage-failure.ts'
-import { type Connection, Database, StatementTimeout } from './database.ts'
+import { type Connection, Database, OutOfMemory, StatementTimeout } from './database.ts'
 import { queryParquet } from './query-parquet.ts'
 
 /** A statement that runs for minutes unless it is stopped. */
@@ -22,7 +22,7 @@ describe('a sandboxed DuckDB', () => {
     await writeFile(join(root, 'secret.csv'), 'a\n1\n')
     database = await Database.open({
       directories: [inside],
-      spillDirectory: join(inside, 'spill'),
+      spill: { directory: join(inside, 'spill'), bytesMax: 16 * MiB },
       memoryBytes: 64 * MiB,
     })
     connection = await database.connect()
@@ -95,6 +95,13 @@ describe('a sandboxed DuckDB', () => {
     await expect(running).rejects.toThrow('enough')
     await expect(connection.run('SELECT 1', { signal: controller.signal })).rejects.toThrow('enough')
     expect((await connection.query('SELECT 2')).rows).toEqual([[2]])
+  })
+
+  test('space for spilled data is limited, and a statement that needs more fails like one that needs more memory', async () => {
+    await mkdir(inside, { recursive: true })
+    const sql = 'CREATE TEMP TABLE large AS SELECT md5(range::VARCHAR) || md5((range + 1)::VARCHAR) AS text FROM range(3000000)'
+    await expect(connection.run(sql)).rejects.toThrow(OutOfMemory)
+    expect((await connection.query('SELECT 1')).rows).toEqual([[1]])
   })
 
   test('memory is limited', async () => {

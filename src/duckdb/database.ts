@@ -15,8 +15,8 @@ import { quoteLiteral } from './quote.ts'
 export type DatabaseOptions = {
   /** The only directories that statements may read and write. */
   readonly directories: readonly string[]
-  /** Where DuckDB may spill to disk. Without it, nothing is spilled. */
-  readonly spillDirectory?: string
+  /** Where DuckDB may spill to disk, and how much. Without it, nothing is spilled. */
+  readonly spill?: { readonly directory: string; readonly bytesMax: number }
   readonly memoryBytes: number
   readonly clock?: Clock
 }
@@ -56,7 +56,7 @@ export class StatementTimeout extends Error {
   override readonly name = 'StatementTimeout'
 }
 
-/** A statement exceeded the memory limit. A full disk is another error. */
+/** A statement exceeded the memory limit, or the bound for spilled data. A full disk is another error. */
 export class OutOfMemory extends Error {
   override readonly name = 'OutOfMemory'
 
@@ -83,7 +83,7 @@ export class Database {
     this.#clock = clock
   }
 
-  static async open({ directories, spillDirectory, memoryBytes, clock = systemClock }: DatabaseOptions): Promise<Database> {
+  static async open({ directories, spill, memoryBytes, clock = systemClock }: DatabaseOptions): Promise<Database> {
     // Loaded with the first database: an idle process needs neither the library nor its memory.
     const library = await import('@duckdb/node-api')
     const instance = await library.DuckDBInstance.create(':memory:', {
@@ -91,7 +91,7 @@ export class Database {
       threads: '1',
       preserve_insertion_order: 'false',
       memory_limit: `${Math.floor(memoryBytes / MiB)}MiB`,
-      temp_directory: spillDirectory ?? '',
+      temp_directory: spill?.directory ?? '',
       autoinstall_known_extensions: 'false',
       autoload_known_extensions: 'false',
       allow_community_extensions: 'false',
@@ -99,6 +99,8 @@ export class Database {
     try {
       const connection = await instance.connect()
       await connection.run("SET GLOBAL TimeZone = 'UTC'")
+      // DuckDB ignores this option when an instance is created.
+      if (spill !== undefined) await connection.run(`SET max_temp_directory_size = '${Math.ceil(spill.bytesMax / MiB)}MiB'`)
       await connection.run(`SET allowed_directories = [${directories.map(quoteLiteral).join(', ')}]`)
       // A join keeps the order of its left side only if its right side is hashed. Common subexpression elimination would move an
       // expression that occurs twice out of its TRY, so that its error would no longer be caught.
@@ -235,13 +237,11 @@ export class Connection {
 
 /** Includes an appender that ran out of memory in a function that DuckDB called. */
 function isOutOfMemory(message: string): boolean {
-  const isFull = message.startsWith('Out of Memory Error') || /^[^\n]*: Failed to append: [^\n]* used\)$/m.test(message)
-  return isFull && !message.includes('max_temp_directory_size')
+  return message.startsWith('Out of Memory Error') || /^[^\n]*: Failed to append: [^\n]* used\)\.?$/m.test(message)
 }
 
-/** Returns StorageFailure for an error about files or the bound for spilled data. DuckDB tells its errors apart by their text alone. */
+/** Returns StorageFailure for an error about files. DuckDB tells its errors apart by their text alone. */
 function toStorageFailure(error: unknown): unknown {
   if (!(error instanceof Error)) return error
-  const isOfFiles = error.message.startsWith('IO Error') || error.message.includes('max_temp_directory_size')
-  return isOfFiles ? new StorageFailure(error.message.split('\n')[0], { cause: error }) : error
+  return error.message.startsWith('IO Error') ? new StorageFailure(error.message.split('\n')[0], { cause: error }) : error
 }

@@ -1,4 +1,4 @@
-import { KiB, MiB } from '#lib/bytes.ts'
+import { GiB, KiB, MiB } from '#lib/bytes.ts'
 
 export const buildLimits = {
   /** Timeout of one statement over a segment. */
@@ -8,6 +8,10 @@ export const buildLimits = {
   viewTimeoutMsMax: 600_000,
   /** An eighth of the slowest conversion that was measured, which ran in small pieces. */
   viewBytesPerSecondMin: 512 * KiB,
+  /** Space for spilled data besides that for the records: for the values of views. */
+  spillBytesMin: GiB,
+  /** Space for what DuckDB adds to a record: sizes, times and sources. */
+  spillBytesPerRecord: 128,
   /** Read size for segment files. */
   readBytes: MiB,
   /** Rows in a Parquet row group, and their size in memory. */
@@ -23,4 +27,12 @@ export const buildLimits = {
 export function viewTimeoutMs(bytes: number): number {
   const { viewTimeoutMsMin, viewTimeoutMsMax, viewBytesPerSecondMin } = buildLimits
   return Math.min(viewTimeoutMsMax, viewTimeoutMsMin + (bytes / viewBytesPerSecondMin) * 1000)
+}
+
+/**
+ * Returns how much a conversion may spill to disk. The records always fit, even twice. Values of views are extracted one view at a time if those
+ * of all do not fit.
+ */
+export function spillBytesMax({ bytes, records }: { readonly bytes: number; readonly records: number }): number {
+  return buildLimits.spillBytesMin + 2 * bytes + buildLimits.spillBytesPerRecord * records
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Database, OutOfMemory } from '#duckdb/database.ts'
-import { MiB } from '#lib/bytes.ts'
+import { GiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import type { Definition } from '#model/definition.ts'
 import { compileView } from '#views/compile.ts'
@@ -55,7 +55,7 @@ describe('many records', () => {
 
   test('a timeout ends a statement that observes every record, and the next one runs', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'inlet-views-'))
-    const options = { directory, memoryBytes: 256 * MiB, segmentSeq: 7, signal: new AbortController().signal }
+    const options = { directory, memoryBytes: 256 * MiB, spillBytesMax: GiB, segmentSeq: 7, signal: new AbortController().signal }
     const table = await RecordTable.open({ ...options, viewTimeoutMs: 100 })
     const payload = Buffer.from('{"a":"x"}')
     const add = table.addFrame({ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: 0 }, payload)
@@ -75,7 +75,7 @@ test('a view that is extracted in many small pieces has to end in time, too', as
   // A second passes before each statement.
   let now = 0
   const clock = { ...systemClock, monotonic: () => (now += 1_000) }
-  const options = { directory, memoryBytes: 64 * MiB, segmentSeq: 7, signal: new AbortController().signal }
+  const options = { directory, memoryBytes: 64 * MiB, spillBytesMax: GiB, segmentSeq: 7, signal: new AbortController().signal }
   const table = await RecordTable.open({ ...options, viewTimeoutMs: 5_000, clock })
   const payload = Buffer.from(`{"v":[${'1,'.repeat(200_000)}1]}`)
   const add = table.addFrame({ protocol: 'http', topic: '', clientId: '', attributes: '', receivedAtMicros: 0 }, payload)

@@ -26,6 +26,7 @@ import { type Profile, profileKinds } from './sample-profile.ts'
 import { encodingOf, type LoadedSlice, type LoadingFrame, LoadingSlice } from './slice.ts'
 import { type RecordSource, Sources } from './sources.ts'
 import type { Tally } from './tally.ts'
+import { TooExpensive } from './too-expensive.ts'
 import { unmappedPaths } from './unmapped-paths.ts'
 import { ViewDeadline, type ViewDeadlineOptions } from './view-deadline.ts'
 
@@ -33,6 +34,8 @@ export type RecordTableOptions = ViewDeadlineOptions & {
   /** The only directory that is written to, including spilled data. */
   readonly directory: string
   readonly memoryBytes: number
+  /** Above the memory, so much is spilled to disk. */
+  readonly spillBytesMax: number
   readonly segmentSeq: number
 }
 
@@ -46,6 +49,7 @@ export class RecordTable {
   readonly #slices: LoadedSlice[] = []
   #loading: LoadingSlice
   #recordCount = 0
+  #largestRecord = 0
   /** Whether later statements check each record, because one was not valid JSON. */
   #isGuarded = false
   readonly #sampler = new RecordSampler()
@@ -70,8 +74,9 @@ export class RecordTable {
   }
 
   static async open(options: RecordTableOptions): Promise<RecordTable> {
-    const { directory, memoryBytes } = options
-    const database = await Database.open({ directories: [directory], spillDirectory: `${directory}/spill`, memoryBytes })
+    const { directory, memoryBytes, spillBytesMax } = options
+    const spill = { directory: `${directory}/spill`, bytesMax: spillBytesMax }
+    const database = await Database.open({ directories: [directory], spill, memoryBytes })
     try {
       const connection = await database.connect()
       const sources = await Sources.create(connection)
@@ -96,6 +101,7 @@ export class RecordTable {
       this.#loading.add(frame, start, end)
       this.#sampler.offer(this.#recordCount, payload, start, end)
       this.#recordCount += 1
+      if (end - start > this.#largestRecord) this.#largestRecord = end - start
     }
   }
 
@@ -139,10 +145,14 @@ export class RecordTable {
 
   /**
    * Prepares views for writing. Several views share one parse, whose results replace those of the last call. A single view is
-   * extracted while it is written. Throws StatementTimeout, or OutOfMemory if a record does not fit in memory for all views together: try
-   * each alone.
+   * extracted while it is written. Throws StatementTimeout, TooExpensive if a view is too slow for a record, or OutOfMemory if a record does not
+   * fit in memory for all views together: try each alone.
    */
   async extract(views: readonly NamedView[]): Promise<ExtractedViews> {
+    for (const { compiled } of views) {
+      const problem = compiled.patterns.problemWith(this.#largestRecord)
+      if (problem !== undefined) throw new TooExpensive(problem)
+    }
     const compiled = views.map((view) => view.compiled)
     if (views.length === 1) return { views, values: valuesOf(compiled), rows: () => this.#extractionSql(compiled, this.#pieces) }
     await this.#deadline.run(views.length, () => this.#extractTogether(compiled))

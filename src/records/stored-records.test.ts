@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { KiB, MiB } from '#lib/bytes.ts'
+import { GiB, KiB, MiB } from '#lib/bytes.ts'
 import { RecordTable } from './record-table.ts'
 import { readStoredRecords, type StoredRecord } from './stored-records.ts'
 
@@ -16,7 +16,14 @@ afterEach(() => rm(directory, { recursive: true }))
 
 async function written(records: readonly StoredRecord[]): Promise<string> {
   const path = join(directory, 'records.parquet')
-  const table = await RecordTable.open({ directory, memoryBytes: 256 * MiB, segmentSeq: 7, signal, viewTimeoutMs: 60_000 })
+  const table = await RecordTable.open({
+    directory,
+    memoryBytes: 256 * MiB,
+    spillBytesMax: GiB,
+    segmentSeq: 7,
+    signal,
+    viewTimeoutMs: 60_000,
+  })
   try {
     for (const record of records) {
       table.addFrame(record, record.payload)(0, record.payload.byteLength)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { expect } from 'vitest'
 import type { Value } from '#duckdb/database.ts'
-import { MiB } from '#lib/bytes.ts'
+import { GiB, MiB } from '#lib/bytes.ts'
 import type { Definition } from '#model/definition.ts'
 import { groupProperties } from '#model/record-envelope.ts'
 import type { ViewQuality } from '#model/view-quality.ts'
@@ -49,6 +49,7 @@ export async function decide(
     memoryBytes,
     segmentSeq: 7,
     signal: new AbortController().signal,
+    spillBytesMax: GiB,
     viewTimeoutMs: 600_000,
   })
   try {

@@ -328,6 +328,25 @@ describe('views that fail', () => {
     await built.remove()
   })
 
+  test('a view whose patterns are too slow for the largest record fails alone, and names the pattern', async () => {
+    const columns = [{ name: 's', type: 'VARCHAR', path: '$.s' }]
+    const filters = [{ condition: "regexp_matches(s, '[ab]*a[ab]{900}[ab]{900}')" }]
+    const greedy = view('greedy', columns, { definition: { columns, filters } })
+    const records = ['{"id":1}', `{"s":"${'ab'.repeat(500_000)}"}`, '{"id":3}'].join('\n')
+    const built = await build([frame(records)], { views: [greedy, ids] })
+    expect(kinds(built)).toEqual(['parquet: 3', 'views/ids/v2: 2', 'dlq/ids/v2: 1'])
+    expect(built.views).toMatchObject([
+      { view_name: 'ids', accepted: 2 },
+      {
+        ...{ view_name: 'greedy', failed: 3, errors: { view_failed: 3 } },
+        last_error: {
+          code: 'too_expensive',
+          message: expect.stringContaining('the pattern "[ab]*a[ab]{900}[ab]{900}": repeat less'),
+        },
+      },
+    ])
+  })
+
   test('an optional view whose file cannot be written fails the whole build: the node is at fault, not the view', async () => {
     const segment = {
       header: { logName: 'log', incarnation: 'abcdefghij', seq: 42 },

@@ -13,7 +13,7 @@ import type { ArtifactKind } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { keepRecords, type OutputFormat } from '#model/endpoint.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { buildLimits } from '#records/limits.ts'
+import { buildLimits, spillBytesMax } from '#records/limits.ts'
 import { RecordTable } from '#records/record-table.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
@@ -67,6 +67,7 @@ export async function buildFiles(options: BuildOptions): Promise<SegmentFiles> {
   const table = await RecordTable.open({
     directory,
     memoryBytes: Math.floor(options.memoryBytes * DUCKDB_SHARE),
+    spillBytesMax: spillBytesMax({ bytes: segment.bytes, records: rows }),
     segmentSeq: segment.header.seq,
     viewTimeoutMs: options.viewTimeoutMs,
     signal,

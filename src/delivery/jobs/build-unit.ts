@@ -7,7 +7,8 @@ import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { Unit } from '#model/job-protocol.ts'
-import { buildLimits } from '#records/limits.ts'
+import { segmentLimits } from '#model/limits.ts'
+import { buildLimits, spillBytesMax } from '#records/limits.ts'
 import { RecordTable } from '#records/record-table.ts'
 import { readStoredRecords, type StoredRecord } from '#records/stored-records.ts'
 import { scanSegment } from '#wal/segment-scan.ts'
@@ -46,6 +47,8 @@ export async function buildUnit(options: BuildUnitOptions): Promise<UnitFiles> {
   const table = await RecordTable.open({
     directory,
     memoryBytes: Math.floor(memoryBytes * TABLE_SHARE),
+    // The source is compressed, so its size does not tell how much its records take.
+    spillBytesMax: spillBytesMax({ bytes: segmentLimits.bytesMax, records: unit.source.artifact.rows }),
     segmentSeq: unit.commit.seq,
     viewTimeoutMs,
     signal,
