@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type ConversionPool, createConversionPool } from '#delivery/convert/conversions.ts'
-import { systemClock } from '#lib/clock.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
 
 const program = join(import.meta.dirname, 'bad-worker.ts')
 
@@ -8,6 +8,6 @@ const program = join(import.meta.dirname, 'bad-worker.ts')
  * Returns a pool of the production code in which views misbehave as their names say: `busy` holds its process for ever, `crash` ends it, and
  * `greedy` ends it as a limit of memory does. An endpoint with a view `poison` ends it before any view.
  */
-export function badConversionPool(): ConversionPool {
-  return createConversionPool({ clock: systemClock, commandLine: ([node = '']) => [node, program] })
+export function badConversionPool(clock: Clock = systemClock): ConversionPool {
+  return createConversionPool({ clock, commandLine: ([node = '']) => [node, program] })
 }
