@@ -63,12 +63,12 @@ export const definitionLimits = {
   filtersMax: 100,
   conditionCharsMax: 4_096,
   pathCharsMax: 1_024,
-  /** For a definition sent as text: its length, words and punctuation marks, indentation, nesting, and repetitions by aliases. */
+  /** For a definition sent as text: its length, words and punctuation marks, indentation, nesting, and aliases. */
   textCharsMax: 256 * KiB,
   textTokensMax: 100_000,
   textIndentMax: 256,
   textNestingMax: 16,
-  textAliasesMax: 100,
+  textAliasesMax: 200,
   /** Nesting of a filter's expression, as DuckDB's parser reports it. */
   conditionDepthMax: 64,
   /** Size of a regular expression with its repetitions written out. */

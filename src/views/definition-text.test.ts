@@ -79,7 +79,7 @@ describe('YAML', () => {
   test.each<[string, string, string, number | undefined, number | undefined]>([
     ['a syntax error', 'columns:\n  - name: "id\n', 'is not valid YAML', 3, 1],
     ['a tab', 'columns:\n\t- a', 'is not valid YAML', 2, 1],
-    ['a key twice', 'columns: []\nfilters: []\ncolumns: []\n', 'keys must be unique', 3, 1],
+    ['a key twice', 'columns: []\nfilters: []\ncolumns: []\n', 'the same key twice', 3, 1],
     ['a tag', 'columns: !!js/function "x"', 'must not have tags', 1, 10],
     ['a tag of bytes', 'columns: !!binary aGk=', 'must not have tags', 1, 10],
     ['two documents', 'a: 1\n---\nb: 2', 'must be one document', 2, 1],
@@ -104,6 +104,29 @@ describe('YAML', () => {
       message: expect.stringContaining(message),
       ...(line === undefined ? {} : { line, column }),
     })
+  })
+
+  test.each([
+    ['keys of a map', (count: number) => Array.from({ length: count }, (_, index) => `k${index}:\n`).join('')],
+    ['keys of a flow map', (count: number) => `{${Array.from({ length: count }, (_, index) => `k${index},`).join('')}}`],
+  ])('takes time in proportion to %s', (_, textOf) => {
+    const spent = (count: number) => {
+      const text = textOf(count)
+      const errors = Array.from({ length: 100 }, (_, index) => ({ path: `k${count - index - 1}`, message: '' }))
+      const started = process.cpuUsage()
+      parseDefinitionText(text, 'yaml').located(errors)
+      return process.cpuUsage(started).user
+    }
+    spent(2_000)
+    // Eight times as many: quadratic time would be 64 times as long.
+    const [some, many] = [1_500, 12_000].map((count) => Math.min(...Array.from({ length: 3 }, () => spent(count))))
+    expect(many).toBeLessThan(24 * (some ?? 0))
+  })
+
+  test('rejects many aliases', () => {
+    const text = Array.from({ length: 201 }, (_, index) => `- &a${index} x\n- *a${index}\n`).join('')
+    expect(problem(text)?.message).toBe('has too many aliases: at most 200 are allowed')
+    expect(read(text.split('\n').slice(0, 400).join('\n'))).toHaveLength(400)
   })
 
   test('rejects a billion laughs', () => {
@@ -145,7 +168,11 @@ describe('JSON', () => {
   })
 
   test('rejects duplicate keys', () => {
-    expect(problem('{"a": 1,\n"a": 2}', 'json')).toMatchObject({ message: expect.stringContaining('unique'), line: 2, column: 1 })
+    expect(problem('{"a": 1,\n"a": 2}', 'json')).toMatchObject({
+      message: expect.stringContaining('the same key twice'),
+      line: 2,
+      column: 1,
+    })
   })
 
   test('locates parts after escapes, empty lines and keys on their own lines', () => {

@@ -2,10 +2,24 @@
  * Parses a definition from YAML or JSON, and finds the line and column of its parts.
  *
  * Owns: turning text into a value, and paths of the value into positions in the text. Does not own: what a definition may contain.
- * Law: the text is hostile. Its size and nesting are bounded before a recursive parser sees it, only the plain types of YAML's core
- * schema are allowed, and the repetitions of aliases are counted.
+ * Law: the text is hostile. Its size, nesting and aliases are bounded before a recursive parser sees it, only the plain types of YAML's
+ * core schema are allowed, and time grows in proportion to the text.
  */
-import { type Document, isAlias, isMap, isNode, isScalar, isSeq, Lexer, LineCounter, type Node, parseDocument } from 'yaml'
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  visit,
+  type YAMLMap,
+} from 'yaml'
 import { AppError, type FieldError } from '#errors.ts'
 import { explainJsonError } from '#lib/json.ts'
 import type { DefinitionFormat } from '#model/definition.ts'
@@ -29,22 +43,27 @@ export function parseDefinitionText(text: string, format: DefinitionFormat): Def
     merge: false,
     resolveKnownTags: false,
     stringKeys: true,
-    uniqueKeys: true,
+    // The library compares each key with all others of its map: see findRepeatedKey.
+    uniqueKeys: false,
     prettyErrors: false,
   })
   const locate = (offset: number) => {
     const { line, col } = lines.linePos(offset)
     return { line, column: col }
   }
-  // The parser only warns about a tag outside of the schema. Text that JSON.parse accepted may break rules of YAML: there, only duplicate
-  // keys matter, which JSON.parse ignores.
-  const [problem] = [...document.errors, ...document.warnings].filter(({ code }) => format === 'yaml' || code === 'DUPLICATE_KEY')
-  if (problem !== undefined) throw unreadable(messageOf(problem), locate(problem.pos[0]))
-  if (format === 'yaml' && document.directives?.yaml.explicit === true)
-    throw unreadable('must not have a %YAML directive', locate(0))
+  // Text that JSON.parse accepted may break rules of YAML, which do not matter.
+  if (format === 'yaml') {
+    // The parser only warns about a tag outside of the schema.
+    const [problem] = [...document.errors, ...document.warnings]
+    if (problem !== undefined) throw unreadable(messageOf(problem), locate(problem.pos[0]))
+    if (document.directives?.yaml.explicit === true) throw unreadable('must not have a %YAML directive', locate(0))
+  }
+  const pairs = new PairIndex()
+  const repeated = findRepeatedKey(document, pairs)
+  if (repeated !== undefined) throw unreadable('must not have the same key twice in a map', locate(repeated))
   return {
     value: format === 'json' ? value : toValue(document),
-    located: (errors) => errors.map((error) => ({ ...error, ...locate(offsetOf(document, error.path)) })),
+    located: (errors) => errors.map((error) => ({ ...error, ...locate(offsetOf(document, pairs, error.path)) })),
   }
 }
 
@@ -62,14 +81,18 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Returns why the text is too large for the parser, whose time and stack grow faster than the nesting; undefined if it is not. */
+/**
+ * Returns why the text is too large for the parser; undefined if it is not. Its time and stack grow faster than the nesting, and each alias
+ * is searched among all anchors.
+ */
 function findExcess(text: string): string | undefined {
-  const { textTokensMax, textIndentMax, textNestingMax } = definitionLimits
+  const { textTokensMax, textIndentMax, textNestingMax, textAliasesMax } = definitionLimits
   const nested = `is nested too deep: at most ${textNestingMax} levels are allowed`
   let tokens = 0
   let depth = 0
   /** Indicators on the line that each add a level of nesting, as in `- - a`. */
   let indicators = 0
+  let aliases = 0
   for (const token of new Lexer().lex(text)) {
     tokens += 1
     if (tokens > textTokensMax) return `has too many parts: at most ${textTokensMax} words and punctuation marks are allowed`
@@ -80,6 +103,10 @@ function findExcess(text: string): string | undefined {
         break
       case ' ':
         if (token.length > textIndentMax && token.trim() === '') return `must not be indented by more than ${textIndentMax}`
+        break
+      case '*':
+        aliases += 1
+        if (aliases > textAliasesMax) return `has too many aliases: at most ${textAliasesMax} are allowed`
         break
       case '[':
       case '{':
@@ -109,14 +136,43 @@ function toValue(document: Document.Parsed): unknown {
   }
 }
 
+/** The entries of each map by key, built once for a map. */
+class PairIndex {
+  readonly #maps = new WeakMap<YAMLMap, ReadonlyMap<unknown, Pair>>()
+
+  of(map: YAMLMap): ReadonlyMap<unknown, Pair> {
+    const known = this.#maps.get(map)
+    if (known !== undefined) return known
+    // The first entry of a key wins.
+    const entries = map.items.toReversed().flatMap((pair) => (isScalar(pair.key) ? [[pair.key.value, pair] as const] : []))
+    const byKey = new Map(entries)
+    this.#maps.set(map, byKey)
+    return byKey
+  }
+}
+
+/** Returns the offset of a key that its map has twice; undefined if there is none. */
+function findRepeatedKey(document: Document.Parsed, pairs: PairIndex): number | undefined {
+  let offset: number | undefined
+  visit(document, {
+    Map(_, map) {
+      const byKey = pairs.of(map)
+      const repeated = map.items.find((pair) => isScalar(pair.key) && byKey.get(pair.key.value) !== pair)
+      offset = isNode(repeated?.key) ? repeated.key.range?.[0] : undefined
+      return offset === undefined ? undefined : visit.BREAK
+    },
+  })
+  return offset
+}
+
 /** Returns the offset of the part at a dotted path, or of the deepest part on the way to it. */
-function offsetOf(document: Document.Parsed, path: string): number {
+function offsetOf(document: Document.Parsed, pairs: PairIndex, path: string): number {
   let node: Node | null = document.contents
   let offset = node?.range?.[0] ?? 0
   for (const name of path === '' ? [] : path.split('.')) {
     const resolved: Node | null | undefined = isAlias(node) ? node.resolve(document) : node
     const item: unknown = isMap(resolved)
-      ? resolved.items.find(({ key }) => isScalar(key) && key.value === name)
+      ? pairs.of(resolved).get(name)
       : isSeq(resolved)
         ? resolved.items[Number(name)]
         : undefined
