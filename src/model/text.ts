@@ -1,10 +1,13 @@
 import { z } from 'zod'
 
+/** The checks that follow read the whole text. Normalizing takes time that grows with the square of the length. */
+const stopIfTooLong = { abort: true } as const
+
 /** A name or other text of one line. Control characters are rejected: they break logs, file names and databases. */
 export const lineOfText = (charsMax: number) =>
   z
     .string()
-    .max(charsMax)
+    .max(charsMax, stopIfTooLong)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what the pattern rejects
     .regex(/^[^\u0000-\u001f\u007f]*$/, 'must not contain control characters')
     .refine(isWellFormed, notWellFormed)
@@ -24,7 +27,7 @@ export const properName = (charsMax: number) =>
 export const paragraphs = (charsMax: number) =>
   z
     .string()
-    .max(charsMax)
+    .max(charsMax, stopIfTooLong)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what the pattern rejects
     .regex(/^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$/, 'must contain no control characters except tabs and line breaks')
     .refine(isWellFormed, notWellFormed)
