@@ -5,7 +5,10 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
-const all = ['wal-append', 'http-ingest', 'extract', 'raw-parquet', 'pipeline', 'many-views', 'mqtt', 'snapshot', 'idle-memory']
+const all = [
+  ...['wal-append', 'http-ingest', 'extract', 'raw-parquet', 'pipeline', 'many-views', 'mqtt', 'snapshot', 'idle-memory'],
+  'control-hostile',
+]
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((name) => !all.includes(name))
 if (unknown.length > 0) {

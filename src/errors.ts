@@ -39,6 +39,8 @@ export type FieldError = {
 export type AppErrorOptions = {
   readonly cause?: unknown
   readonly errors?: readonly FieldError[]
+  /** How many more problems there are. The message says so. */
+  readonly errorsOmitted?: number
   readonly retryAfterSeconds?: number
   /** Why a process is not ready, one sentence each. */
   readonly reasons?: readonly string[]
@@ -50,6 +52,7 @@ export class AppError extends Error {
   override readonly name = 'AppError'
   readonly code: ErrorCode
   readonly errors: readonly FieldError[] | undefined
+  readonly errorsOmitted: number
   readonly retryAfterSeconds: number | undefined
   readonly reasons: readonly string[] | undefined
   readonly quota: string | undefined
@@ -58,6 +61,7 @@ export class AppError extends Error {
     super(message, { cause: options.cause })
     this.code = code
     this.errors = options.errors
+    this.errorsOmitted = options.errorsOmitted ?? 0
     this.retryAfterSeconds = options.retryAfterSeconds
     this.reasons = options.reasons
     this.quota = options.quota

@@ -24,7 +24,7 @@ const mayImport: Record<string, readonly string[]> = {
   node: ['auth', 'model', 'lib'],
   ingest: ['auth', 'node', 'pages', 'wal', 'model', 'lib'],
   delivery: ['node', 'objects', 'records', 'views', 'wal', 'model', 'lib'],
-  control: ['auth', 'objects', 'pages', 'preview', 'store', 'views', 'model', 'lib'],
+  control: ['auth', 'objects', 'pages', 'preview', 'store', 'model', 'lib'],
   cli: ['auth', 'delivery', 'duckdb', 'node', 'objects', 'store', 'wal', 'model', 'lib'],
 }
 
@@ -257,12 +257,17 @@ describe('the third parties that an idle process loads', () => {
         'kysely',
         'lru-cache',
         'prom-client',
-        'yaml',
         'zod',
       ],
     },
   ])('$process', ({ app, parties }) => {
     expect(loadedBy(...everyProcess, app).thirdParties).toEqual([...common, ...parties].toSorted())
+  })
+
+  test('control loads nothing that parses or compiles definitions: they would hold its event loop', () => {
+    const loaded = [...loadedBy(...everyProcess, 'control/app.ts').files]
+    expect(loaded).toContain('preview/preview-workers.ts')
+    expect(loaded.filter((file) => /^(views|records|duckdb)\//.test(file))).toEqual([])
   })
 })
 

@@ -21,7 +21,6 @@ import { prepareDatabase } from '#store/prepare.ts'
 import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import { type Db, openStore, type Store } from '#store/store.ts'
-import { compileView } from '#views/compile.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
 import { buildNodeServer } from './node-api/server.ts'
@@ -44,13 +43,12 @@ import { jobService } from './services/jobs.ts'
 import { keyService } from './services/keys.ts'
 import { nodeAccess } from './services/node-access.ts'
 import { nodeService } from './services/nodes.ts'
-import { Previews } from './services/previews.ts'
 import { quotaService } from './services/quotas.ts'
 import { createSettlements } from './services/settlements.ts'
 import { Snapshots } from './services/snapshots.ts'
 import { Suggestions } from './services/suggestions.ts'
 import { Tokens } from './services/tokens.ts'
-import { type DefinitionCompiler, viewService } from './services/views.ts'
+import { viewService } from './services/views.ts'
 
 export type AppHooks = {
   readonly logger: Logger
@@ -113,7 +111,6 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     if (others.length > 0) logger.warn({ bucket, owner, others }, 'bucket no longer shared by accounts')
     return owner
   })
-  const compile: DefinitionCompiler = compileView
   const joinSecret = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
   const operatorToken = config.operatorToken ?? (await readOrCreateOperatorToken(config.paths.operatorToken))
 
@@ -180,9 +177,9 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
         awsPrincipalArn: config.awsPrincipalArn,
       }),
       endpoints: endpointService({ store, applyChange, provisioner, clock, logger }),
-      views: viewService({ store, applyChange, compile, clock }),
+      views: viewService({ store, applyChange, definitions: previewWorkers, clock }),
       dlqFiles: dlqFileService({ store, objectStores, logger }),
-      previews: new Previews({ runner: previewWorkers }),
+      previews: previewWorkers,
       suggestions: new Suggestions({ store, objectStores, runner: previewWorkers, logger }),
       bindings: bindingService({ store, applyChange, clock }),
       commits,
@@ -209,7 +206,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   try {
     const { region, bootstrapApiKey: apiKey } = config
     const hasLocalBucket = opened.local !== undefined
-    const made = await bootstrap({ store, applyChange, compile, objectStores, clock, region, hosts, apiKey, hasLocalBucket })
+    const made = await bootstrap({ store, applyChange, objectStores, clock, region, hosts, apiKey, hasLocalBucket })
     if (made !== undefined) onBootstrap(made)
     nodeApiUrl = await nodeServer.listen({ ...config.nodeApiListen })
     url = await server.listen({ ...config.controlListen })

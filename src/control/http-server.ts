@@ -3,14 +3,14 @@
  *
  * Owns: rules for every request (limits, timeouts, error format, JSON, durations). Does not own: credentials and routes (server.ts, node-api/server.ts).
  */
-import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { Histogram, type Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
-import { explainJsonError } from '#lib/json.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { bodyLimits } from '#model/limits.ts'
+import { parseJsonBody } from '#model/request-body.ts'
 import { controlLimits } from './limits.ts'
 import { handleErrors, respondToClientError, respondToConnect, sendProblem, toAppError, validatorCompiler } from './problem.ts'
 
@@ -20,13 +20,15 @@ export type HttpServerOptions = {
   readonly requestSeconds: Histogram
   /** Time for a whole request to arrive. */
   readonly requestTimeoutMs: number
+  /** Values in the JSON of a request. */
+  readonly bodyPartsMax?: number
   /** Proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
 }
 
 /** Creates a server without routes. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const { baseUrl, logger, requestSeconds, requestTimeoutMs, trustedProxies = [] } = options
+  const { baseUrl, logger, requestSeconds, requestTimeoutMs, trustedProxies = [], bodyPartsMax = bodyLimits.partsMax } = options
   const app = fastify({
     logger: false,
     genReqId: () => randomUUID(),
@@ -50,7 +52,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
   handleErrors(app, { baseUrl, logger })
-  parseJson(app)
+  parseJson(app, bodyPartsMax)
   let closing = false
   app.addHook('preClose', async () => {
     closing = true
@@ -85,20 +87,9 @@ function measureRequests(app: FastifyInstance, seconds: Histogram): void {
  * Reads only JSON. An empty body counts as no body, whatever the content type. `__proto__` is a field like any other: the strict
  * schemas reject it as unknown.
  */
-function parseJson(app: FastifyInstance): void {
+function parseJson(app: FastifyInstance, partsMax: number): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => {
-    if (body.length === 0) return undefined
-    if (!isUtf8(body)) throw malformed('must be UTF-8')
-    try {
-      return JSON.parse(body.toString('utf8'))
-    } catch (error) {
-      throw malformed(`is not valid JSON: ${explainJsonError(error)}`)
-    }
-  })
-}
-
-function malformed(what: string): AppError {
-  const message = `the body ${what}`
-  return new AppError('validation_error', message, { errors: [{ path: '', message }] })
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) =>
+    parseJsonBody(body, { partsMax }),
+  )
 }

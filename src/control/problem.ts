@@ -8,12 +8,12 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifySchemaCompiler } from 'fastify'
 import type { z } from 'zod'
-import { AppError, type ErrorCode, errorTable, type FieldError, toProblem } from '#errors.ts'
+import { AppError, type ErrorCode, errorTable, toProblem } from '#errors.ts'
 import { MiB } from '#lib/bytes.ts'
 import { http } from '#lib/http.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { parseFields, summarize } from '#model/field-errors.ts'
 import { previewLimits } from '#model/limits.ts'
+import { requireValid } from '#model/request-body.ts'
 import { databaseErrorKind } from '#store/database-error.ts'
 import { controlLimits } from './limits.ts'
 
@@ -24,17 +24,13 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
   ({ schema, httpPart }) =>
   (input) => {
     // Fastify passes a missing part as null.
-    const { value, errors, omitted } = parseFields(schema, input ?? undefined)
-    if (errors === undefined) return { value }
-    if (httpPart === 'params') return { error: new AppError('not_found', 'no resource has this id') }
-    const named = errors.map(nameBody)
-    return { error: new AppError('validation_error', summarize(named, omitted), { errors: named }) }
+    try {
+      return { value: requireValid(schema, input ?? undefined) }
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      return { error: httpPart === 'params' ? new AppError('not_found', 'no resource has this id') : error }
+    }
   }
-
-/** An empty path stands for the whole body. */
-function nameBody(error: FieldError): FieldError {
-  return error.path === '' ? { ...error, message: `the body ${error.message}` } : error
-}
 
 export type ProblemOptions = { readonly baseUrl: string; readonly logger: Logger }
 

@@ -14,6 +14,7 @@ import { controlLimits } from './limits.ts'
 import { describe } from './openapi.ts'
 import { accountRoutes } from './routes/accounts.ts'
 import { bindingRoutes } from './routes/bindings.ts'
+import { definitionRoutes, type PreviewRunner } from './routes/definitions.ts'
 import { destinationRoutes } from './routes/destinations.ts'
 import { endpointRoutes } from './routes/endpoints.ts'
 import { type Health, healthRoutes } from './routes/health.ts'
@@ -35,7 +36,6 @@ import type { Inventory } from './services/inventory.ts'
 import type { Jobs } from './services/jobs.ts'
 import type { Keys } from './services/keys.ts'
 import type { NodeAccess } from './services/node-access.ts'
-import type { Previews } from './services/previews.ts'
 import type { Quotas } from './services/quotas.ts'
 import type { Suggestions } from './services/suggestions.ts'
 import type { Tokens } from './services/tokens.ts'
@@ -65,7 +65,7 @@ type Services = {
   readonly destinations: Destinations
   readonly endpoints: Endpoints
   readonly views: Views
-  readonly previews: Previews
+  readonly previews: PreviewRunner
   readonly suggestions: Suggestions
   readonly dlqFiles: DlqFiles
   readonly bindings: Bindings
@@ -111,6 +111,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       await byKey.register(destinationRoutes(services.destinations))
       await byKey.register(endpointRoutes(services.endpoints, services.commits))
       await byKey.register(viewRoutes(services))
+      await byKey.register(definitionRoutes(services))
       await byKey.register(bindingRoutes(services.bindings))
       await byKey.register(jobRoutes(services.jobs))
       await byKey.register(quotaRoutes(services.quotas))

@@ -52,6 +52,9 @@ export const mqttLimits = {
   inFlightMessagesMax: 2_048,
 } as const
 
+/** The JSON of a request to the management API: its values, and their nesting. A definition of the maximum size has about 1 500 values. */
+export const bodyLimits = { partsMax: 10_000, nestingMax: 32 } as const
+
 export const recordLimits = {
   /** One NDJSON line without its line break, or one MQTT payload. */
   bytesMax: MiB,
@@ -84,6 +87,8 @@ export const definitionLimits = {
   timeCastsMax: 32,
   /** Time for DuckDB to parse or check one condition. */
   compileTimeoutMs: 5_000,
+  /** Requests of one account that create, change or publish views at once. */
+  perAccountMax: 16,
 } as const
 
 export const previewLimits = {

@@ -1,5 +1,5 @@
 /** Definitions in requests: an object or text. */
-import { AppError } from '#errors.ts'
+import { AppError, type FieldError } from '#errors.ts'
 import { Definition, type DefinitionFormat, type DefinitionInput } from '#model/definition.ts'
 import { parseFields, summarize } from '#model/field-errors.ts'
 import { parseDefinitionText } from '#views/definition-text.ts'
@@ -13,22 +13,24 @@ export async function withDefinition<T>(
   format: DefinitionFormat,
   use: (definition: Definition) => Promise<T>,
 ): Promise<T> {
-  let locate = (errors: AppError['errors']) => errors
+  let locate = (errors: readonly FieldError[]) => errors
   try {
     if (typeof given !== 'string') return await use(given)
     const text = parseDefinitionText(given, format)
-    locate = (errors = []) => text.located(errors)
+    locate = text.located
     const parsed = parseFields(Definition, text.value)
     if (parsed.errors !== undefined) {
-      throw new AppError('validation_error', 'the view definition is not valid', { errors: parsed.errors })
+      const { errors, omitted } = parsed
+      throw new AppError('validation_error', 'the view definition is not valid', { errors, errorsOmitted: omitted })
     }
     return await use(parsed.value)
   } catch (error) {
     if (!(error instanceof AppError) || error.errors === undefined) throw error
-    const errors = locate(error.errors)?.map(({ path, ...rest }) => ({
+    const { code, errorsOmitted } = error
+    const errors = locate(error.errors).map(({ path, ...rest }) => ({
       path: path === '' ? 'definition' : `definition.${path}`,
       ...rest,
     }))
-    throw new AppError(error.code, summarize(errors ?? []), { cause: error, ...(errors === undefined ? {} : { errors }) })
+    throw new AppError(code, summarize(errors, errorsOmitted), { cause: error, errors, errorsOmitted })
   }
 }

@@ -1,31 +1,75 @@
 /**
- * A process that runs previews, one at a time, for its parent process.
+ * A process that reads, compiles and tries out definitions, one at a time, for its parent process.
  *
  * DuckDB handles an interrupt between batches of rows, not within one: a regular expression on a few large samples can run for a
- * minute. Only a process can be killed at any time.
+ * minute. Parsing and checking a body handles none at all. Only a process can be killed at any time.
  */
 import { AppError } from '#errors.ts'
 import { systemClock } from '#lib/clock.ts'
 import { serveTasks } from '#lib/serve-tasks.ts'
+import type { Definition, DefinitionFormat, DefinitionInput } from '#model/definition.ts'
+import { PreviewRequest as PreviewBody } from '#model/preview.ts'
+import { parseJsonBody, requireValid } from '#model/request-body.ts'
+import { SuggestRequest } from '#model/suggestion.ts'
+import { ChangeView, CreateView } from '#model/view.ts'
+import { compileView } from '#views/compile.ts'
+import { withDefinition } from './definitions.ts'
 import { samplesOfParquet } from './parquet-samples.ts'
 import { previewView } from './preview.ts'
-import type { PreviewReply, PreviewTask } from './preview-protocol.ts'
+import type { PreviewReply, PreviewReport, PreviewRequest, PreviewTask } from './preview-protocol.ts'
 import { suggestView } from './suggest.ts'
 
 /** Other processes on the machine have priority. */
 const niceness = 10
 
-serveTasks(reply, { niceness })
+serveTasks<PreviewTask, PreviewReply, PreviewReport>(reply, { niceness })
 
-async function reply({ request, timeoutMs }: PreviewTask): Promise<PreviewReply> {
+async function reply({ request, timeoutMs }: PreviewTask, report: (report: PreviewReport) => void): Promise<PreviewReply> {
   try {
-    const options = { clock: systemClock, timeoutMs }
-    if ('preview' in request) return { result: await previewView(request.preview, options) }
-    const { suggest } = request
-    const samples = 'samples' in suggest ? suggest.samples : await samplesOfParquet(suggest.parquet)
-    return { suggestion: await suggestView(samples, options) }
+    return await replyTo(request, timeoutMs, report)
   } catch (error) {
     if (error instanceof AppError) return { rejected: { message: error.message, errors: error.errors ?? [] } }
     return { crashed: error instanceof Error ? (error.stack ?? error.message) : String(error) }
   }
+}
+
+async function replyTo(
+  request: PreviewRequest,
+  timeoutMs: number,
+  report: (report: PreviewReport) => void,
+): Promise<PreviewReply> {
+  const options = { clock: systemClock, timeoutMs }
+  if ('preview' in request) {
+    const { definition, format, samples } = requireValid(PreviewBody, parseJsonBody(request.preview))
+    report({ samples: samples.length })
+    return toJson(await withDefinition(definition, format, (parsed) => previewView({ definition: parsed, samples }, options)))
+  }
+  if ('suggest' in request) {
+    const { samples = [], endpoint_id } = requireValid(SuggestRequest, parseJsonBody(request.suggest))
+    return endpoint_id === undefined ? toJson(await suggestView(samples, options)) : { endpointId: endpoint_id }
+  }
+  if ('suggestFrom' in request) return toJson(await suggestView(await samplesOfParquet(request.suggestFrom), options))
+  if ('create' in request) {
+    const view = requireValid(CreateView, parseJsonBody(request.create))
+    return { view: { ...view, definition: await read(view.definition, view.format) } }
+  }
+  if ('change' in request) {
+    const { definition, ...change } = requireValid(ChangeView, parseJsonBody(request.change))
+    if (definition === undefined) return { change }
+    return { change: { ...change, definition: await read(definition, change.format ?? request.format) } }
+  }
+  await withDefinition(request.compile, 'json', compileView)
+  return { compiled: true }
+}
+
+/** Parses and compiles a definition. */
+function read(given: DefinitionInput, format: DefinitionFormat): Promise<Definition> {
+  return withDefinition(given, format, async (definition) => {
+    await compileView(definition)
+    return definition
+  })
+}
+
+function toJson(response: unknown): PreviewReply {
+  return { json: Buffer.from(JSON.stringify(response)) }
 }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import type { DefinedPreview } from '#model/preview.ts'
+import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { until } from '../../test/support/until.ts'
 import { PreviewWorkers } from './preview-workers.ts'
@@ -14,6 +14,18 @@ const runaway: DefinedPreview = {
   samples: Array.from({ length: 100 }, () => JSON.stringify({ a: 'x'.repeat(64_000) })),
 }
 const never = new AbortController().signal
+
+/** A clock whose timers run only when a test says so. */
+class PausedClock extends ManualClock {
+  limits = 0
+  override setTimer(callback: () => void, delayMs: number): () => void {
+    if (delayMs === 1_250) this.limits += 1
+    return super.setTimer(callback, delayMs)
+  }
+  end(): void {
+    this.advance(1_250)
+  }
+}
 
 const newWorkers = (timeoutMs?: number, clock: Clock = systemClock) =>
   new PreviewWorkers({
@@ -41,49 +53,68 @@ beforeEach(() => {
 })
 afterEach(() => workers.stop())
 
+const bytesOf = (body: unknown) => Buffer.from(JSON.stringify(body))
+
+async function preview(body: DefinedPreview, account: string, signal: AbortSignal): Promise<PreviewResult> {
+  return JSON.parse(Buffer.from(await workers.preview(bytesOf(body), account, signal)).toString())
+}
+
 test('runs many previews at once', { timeout: 60_000 }, async () => {
   // On this clock no preview waits too long.
   workers = newWorkers(undefined, new ManualClock())
-  const results = await Promise.all(Array.from({ length: 10 }, () => workers.run(quick, 'a', never)))
+  const results = await Promise.all(Array.from({ length: 10 }, () => preview(quick, 'a', never)))
   expect(results.map(({ rows }) => rows)).toEqual(results.map(() => [{ a: 'x' }]))
 })
 
 test('rejects a definition that does not compile with its paths', async () => {
-  const refused = workers.run({ ...quick, definition: { columns: [{ name: 'a', type: 'X', path: 'a' }] } }, 'a', never)
+  const refused = preview({ ...quick, definition: { columns: [{ name: 'a', type: 'X', path: 'a' }] } }, 'a', never)
   await expect(refused).rejects.toThrow(
     expect.objectContaining({
       code: 'validation_error',
-      errors: [expect.objectContaining({ path: 'columns.0.type' }), expect.objectContaining({ path: 'columns.0.path' })],
+      errors: [
+        expect.objectContaining({ path: 'definition.columns.0.type' }),
+        expect.objectContaining({ path: 'definition.columns.0.path' }),
+      ],
     }),
   )
 })
 
 test('kills a runaway preview at the limit and frees its slot', async () => {
   workers = newWorkers(300)
-  const results = await Promise.all(Array.from({ length: 4 }, () => workers.run(runaway, 'a', never)))
+  const results = await Promise.all(Array.from({ length: 4 }, () => preview(runaway, 'a', never)))
   for (const { success, errors, executionTimeMs } of results) {
     expect({ success, errors }).toMatchObject({ success: false, errors: [{ code: 'timeout' }] })
     expect(executionTimeMs).toBeGreaterThanOrEqual(300)
   }
   workers = newWorkers()
-  expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
+  expect(await preview(quick, 'a', never)).toMatchObject({ success: true })
+})
+
+test('knows how many samples a killed preview had', async () => {
+  const clock = new PausedClock()
+  workers = newWorkers(1_000, clock)
+  const result = preview(runaway, 'a', never)
+  // The time limit is set again when the process reports the number of samples.
+  await until('the process to have read the samples', () => clock.limits === 2)
+  clock.end()
+  expect(await result).toMatchObject({ errors: [{ code: 'timeout' }], counts: { processed: 100, failed: 100 } })
 })
 
 test('ends a preview whose caller has gone', async () => {
   const reasons = Array.from({ length: 4 }, () => new Error('gone'))
   const ended = reasons.map(async (reason) => {
     const client = new AbortController()
-    const run = workers.run(runaway, 'a', client.signal)
+    const run = preview(runaway, 'a', client.signal)
     client.abort(reason)
     await expect(run).rejects.toBe(reason)
   })
   await Promise.all(ended)
-  expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
+  expect(await preview(quick, 'a', never)).toMatchObject({ success: true })
 })
 
 test.skipIf(process.platform !== 'linux')('a process that dies costs its own preview and no other', async () => {
   await until('the processes of the test before to be gone', () => children().length === 0)
-  const run = workers.run(runaway, 'a', never)
+  const run = preview(runaway, 'a', never)
   await until('the process', () => children().length > 0)
   for (const pid of children()) process.kill(pid, 'SIGKILL')
   expect(await run).toMatchObject({
@@ -91,11 +122,11 @@ test.skipIf(process.platform !== 'linux')('a process that dies costs its own pre
     errors: [{ code: 'view_failed' }],
     executionTimeMs: expect.toSatisfy((elapsed) => elapsed > 0),
   })
-  expect(await workers.run(quick, 'a', never)).toMatchObject({ success: true })
+  expect(await preview(quick, 'a', never)).toMatchObject({ success: true })
 })
 
 test('stopping ends running and waiting previews', async () => {
-  const runs = Array.from({ length: 3 }, () => workers.run(runaway, 'a', never))
+  const runs = Array.from({ length: 3 }, () => preview(runaway, 'a', never))
   const refused = Promise.all(runs.map((run) => expect(run).rejects.toThrow(expect.objectContaining({ code: 'unavailable' }))))
   await workers.stop()
   await refused
@@ -103,8 +134,38 @@ test('stopping ends running and waiting previews', async () => {
 
 test('an account never has the last worker', async () => {
   const client = new AbortController()
-  const runs = Promise.allSettled(Array.from({ length: 4 }, () => workers.run(runaway, 'a', client.signal)))
-  expect(await workers.run(quick, 'b', never)).toMatchObject({ success: true })
+  const runs = Promise.allSettled(Array.from({ length: 4 }, () => preview(runaway, 'a', client.signal)))
+  expect(await preview(quick, 'b', never)).toMatchObject({ success: true })
   client.abort(new Error('gone'))
   expect((await runs).map(({ status }) => status)).toEqual(Array(4).fill('rejected'))
+})
+
+test('reads a view and a change, whose definitions compile', async () => {
+  const definition = JSON.stringify({ columns, filters: [{ condition: "a = 'x'" }] })
+  const view = await workers.readView(bytesOf({ name: 'orders', definition }), 'a', never)
+  expect(view).toEqual({ name: 'orders', definition: JSON.parse(definition), description: '', format: 'json', tags: [] })
+  const yaml = 'columns: [{ name: a, type: VARCHAR, path: $.a }]'
+  expect(await workers.readChange(bytesOf({ definition: yaml }), 'yaml', 'a', never)).toEqual({ definition: { columns } })
+  expect(await workers.readChange(bytesOf({ tags: ['x'] }), 'yaml', 'a', never)).toEqual({ tags: ['x'] })
+  await workers.compile(view.definition, 'a', never)
+  for (const refused of [
+    workers.readView(bytesOf({ name: 'orders', definition: { columns, filters: [{ condition: 'b' }] } }), 'a', never),
+    workers.readChange(bytesOf({ definition: { columns, filters: [{ condition: 'b' }] } }), 'json', 'a', never),
+    workers.compile({ columns, filters: [{ condition: 'b' }] }, 'a', never),
+  ]) {
+    await expect(refused).rejects.toThrow(
+      expect.objectContaining({
+        code: 'validation_error',
+        errors: [expect.objectContaining({ path: 'definition.filters.0.condition' })],
+      }),
+    )
+  }
+})
+
+test('ends the check of a definition at the limit', async () => {
+  workers = newWorkers(1)
+  const filters = Array.from({ length: 100 }, () => ({ condition: `a = 'x'${' OR a = a'.repeat(400)}` }))
+  await expect(workers.readView(bytesOf({ name: 'orders', definition: { columns, filters } }), 'a', never)).rejects.toThrow(
+    expect.objectContaining({ code: 'validation_error', errors: [expect.objectContaining({ path: 'definition' })] }),
+  )
 })

@@ -1,8 +1,10 @@
 /**
- * Runs previews in a pool of processes.
+ * Reads, compiles and tries out definitions in a pool of processes.
  *
- * Owns: the number of processes, and whose turn it is. Does not own: what a preview does (preview.ts), the processes (process-pool.ts).
- * Law: a preview ends at its limit whatever DuckDB does, a crash affects no other preview, and no account occupies all workers.
+ * Owns: the number of processes, and whose turn it is. Does not own: what a process does (preview-worker.ts), the processes
+ * (process-pool.ts).
+ * Law: a task ends at its limit whatever it does, a crash affects no other task, and no account occupies all workers. This process looks
+ * into no definition and into no body of a request that has one: nothing that such a request contains holds its event loop.
  */
 import { extname, join } from 'node:path'
 import { AppError } from '#errors.ts'
@@ -11,17 +13,17 @@ import { ProcessPool } from '#lib/process-pool.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import { previewLimits } from '#model/limits.ts'
-import type { DefinedPreview, PreviewIssue, PreviewResult } from '#model/preview.ts'
-import type { Suggestion } from '#model/suggestion.ts'
+import type { PreviewIssue, PreviewResult } from '#model/preview.ts'
 import { failedPreview, timeoutIssue, toMicroseconds } from './failed-preview.ts'
-import type { PreviewReply, PreviewRequest, PreviewTask, SampleSource } from './preview-protocol.ts'
+import type { CheckedChange, CheckedView, PreviewReply, PreviewReport, PreviewRequest, PreviewTask } from './preview-protocol.ts'
 
 const workerLimits = {
-  /** Number of processes; how many one account may use; how long a preview waits for one. */
+  /** Number of processes; how many one account may use; how long a task waits for one: longer than another may take. */
   count: 2,
   perAccount: 1,
-  waitMs: 5_000,
+  waitMs: 15_000,
   /** Extra time after the limit of a preview for the process to report a timeout before it is killed. */
   killAfterMs: 250,
   /** How long an idle process is kept. */
@@ -32,7 +34,8 @@ export type PreviewWorkersOptions = { readonly clock: Clock; readonly logger: Lo
 
 type TimedOut = { readonly timedOutAfterMs: number }
 
-type TimedReply = { readonly reply: PreviewReply | TimedOut; readonly elapsedMs: number }
+/** `samples` is undefined if the process ended before it had read them. */
+type TimedReply = { readonly reply: PreviewReply | TimedOut; readonly elapsedMs: number; readonly samples: number | undefined }
 
 const processFailed: PreviewIssue = {
   sample_index: null,
@@ -50,7 +53,7 @@ export class PreviewWorkers implements Service {
   /** Accounts with running or waiting previews. */
   readonly #accounts = new Map<string, { readonly permits: Semaphore; users: number }>()
   readonly #stopping = new AbortController()
-  readonly #pool: ProcessPool<PreviewTask, PreviewReply>
+  readonly #pool: ProcessPool<PreviewTask, PreviewReply, PreviewReport>
 
   constructor(options: PreviewWorkersOptions) {
     this.#options = options
@@ -65,19 +68,54 @@ export class PreviewWorkers implements Service {
     await this.#pool.stop()
   }
 
-  /** Throws validation_error for a definition that does not compile, unavailable after waiting too long, and the signal's reason. */
-  async run(preview: DefinedPreview, account: string, signal: AbortSignal): Promise<PreviewResult> {
-    const { reply, elapsedMs } = await this.#ask({ preview }, account, signal)
-    if ('result' in reply) return reply.result
+  /**
+   * Returns the response to a preview, as JSON. Throws validation_error for a body that is not valid or a definition that does not compile,
+   * unavailable after waiting too long, and the signal's reason. So do the other methods.
+   */
+  async preview(body: Uint8Array, account: string, signal: AbortSignal): Promise<Uint8Array> {
+    const { reply, elapsedMs, samples = 0 } = await this.#ask({ preview: body }, account, signal)
+    if ('json' in reply) return reply.json
     const error = 'timedOutAfterMs' in reply ? timeoutIssue(reply.timedOutAfterMs) : processFailed
-    return { ...failedPreview(error, preview.samples.length), compiledSql: '', executionTimeMs: toMicroseconds(elapsedMs) }
+    const failed: PreviewResult = {
+      ...failedPreview(error, samples),
+      compiledSql: '',
+      executionTimeMs: toMicroseconds(elapsedMs),
+    }
+    return Buffer.from(JSON.stringify(failed))
   }
 
-  /** Throws validation_error for samples that cannot be read, unavailable after waiting too long, and the signal's reason. */
-  async suggest(source: SampleSource, account: string, signal: AbortSignal): Promise<Suggestion> {
-    const { reply } = await this.#ask({ suggest: source }, account, signal)
-    if ('suggestion' in reply) return reply.suggestion
-    throw new AppError('validation_error', 'reading the samples exceeded the limits: send fewer samples')
+  /** Returns the response to a suggestion, as JSON, or the id of the endpoint that the body names instead of samples. */
+  async suggest(body: Uint8Array, account: string, signal: AbortSignal): Promise<Uint8Array | { readonly endpointId: string }> {
+    const { reply } = await this.#ask({ suggest: body }, account, signal)
+    if ('endpointId' in reply) return reply
+    if ('json' in reply) return reply.json
+    throw samplesTooLarge()
+  }
+
+  /** Like `suggest`, from the raw Parquet at a path. */
+  async suggestFrom(parquet: string, account: string, signal: AbortSignal): Promise<Uint8Array> {
+    const { reply } = await this.#ask({ suggestFrom: parquet }, account, signal)
+    if ('json' in reply) return reply.json
+    throw samplesTooLarge()
+  }
+
+  /** Returns the view that a body describes. Its definition compiles. */
+  async readView(body: Uint8Array, account: string, signal: AbortSignal): Promise<CheckedView> {
+    const { reply } = await this.#ask({ create: body }, account, signal)
+    if ('view' in reply) return reply.view
+    throw cannotBeChecked(reply)
+  }
+
+  /** Returns the change that a body describes. `format` is for a definition that comes without one. */
+  async readChange(body: Uint8Array, format: DefinitionFormat, account: string, signal: AbortSignal): Promise<CheckedChange> {
+    const { reply } = await this.#ask({ change: body, format }, account, signal)
+    if ('change' in reply) return reply.change
+    throw cannotBeChecked(reply)
+  }
+
+  async compile(definition: Definition, account: string, signal: AbortSignal): Promise<void> {
+    const { reply } = await this.#ask({ compile: definition }, account, signal)
+    if (!('compiled' in reply)) throw cannotBeChecked(reply)
   }
 
   async #ask(request: PreviewRequest, account: string, signal: AbortSignal): Promise<TimedReply> {
@@ -114,16 +152,37 @@ export class PreviewWorkers implements Service {
   async #runInProcess(request: PreviewRequest, signal: AbortSignal): Promise<TimedReply> {
     const { clock, logger, timeoutMs = previewLimits.timeoutMs } = this.#options
     const startedAt = clock.monotonic()
-    const end = await this.#pool.run({ request, timeoutMs }, { timeoutMs: timeoutMs + workerLimits.killAfterMs, signal })
-    const elapsedMs = clock.monotonic() - startedAt
-    if ('timedOut' in end) return { reply: { timedOutAfterMs: timeoutMs }, elapsedMs }
+    const elapsed = () => clock.monotonic() - startedAt
+    const limitMs = timeoutMs + workerLimits.killAfterMs
+    let samples: number | undefined
+    const onReport = (report: PreviewReport) => {
+      samples = report.samples
+      return Math.max(0, limitMs - elapsed())
+    }
+    const end = await this.#pool.run({ request, timeoutMs }, { timeoutMs: limitMs, signal, onReport })
+    const elapsedMs = elapsed()
+    if ('timedOut' in end) return { reply: { timedOutAfterMs: timeoutMs }, elapsedMs, samples }
     const reply = 'reply' in end ? end.reply : { crashed: `the process ended: ${end.exited}` }
-    if ('rejected' in reply) throw new AppError('validation_error', reply.rejected.message, { errors: reply.rejected.errors })
+    if ('rejected' in reply) throw new AppError('validation_error', reply.rejected.message, reply.rejected)
     if ('crashed' in reply) logger.error({ reason: reply.crashed }, 'preview failed')
-    return { reply, elapsedMs }
+    return { reply, elapsedMs, samples }
   }
 }
 
+function samplesTooLarge(): AppError {
+  return new AppError('validation_error', 'reading the samples exceeded the limits: send fewer samples')
+}
+
+function cannotBeChecked(reply: PreviewReply | TimedOut): AppError {
+  const message =
+    'timedOutAfterMs' in reply
+      ? `checking the definition took longer than ${reply.timedOutAfterMs / 1000} s: simplify its conditions, or try again later`
+      : 'checking the definition failed: simplify its conditions, or try again later'
+  return new AppError('validation_error', message, { errors: [{ path: 'definition', message }] })
+}
+
 function busy(): AppError {
-  return new AppError('unavailable', 'too many previews are running: try again later', { retryAfterSeconds: 1 })
+  return new AppError('unavailable', 'too many definitions are being checked or tried out: try again later', {
+    retryAfterSeconds: 1,
+  })
 }

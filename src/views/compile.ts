@@ -38,7 +38,7 @@ export function compileView(definition: Definition): Promise<CompiledView> {
 
 async function compile(input: unknown): Promise<CompiledView> {
   const parsed = parseFields(Definition, input)
-  if (parsed.errors !== undefined) throw invalid(parsed.errors)
+  if (parsed.errors !== undefined) throw invalid(parsed.errors, parsed.omitted)
   const definition = parsed.value
   const errors: FieldError[] = []
   const columns = definition.columns.map((column, index): CompiledColumn | undefined => {
@@ -125,6 +125,6 @@ function attempt<T>(errors: FieldError[], path: string, kind: new (message: stri
   }
 }
 
-function invalid(errors: readonly FieldError[]): AppError {
-  return new AppError('validation_error', 'the view definition cannot be compiled', { errors })
+function invalid(errors: readonly FieldError[], errorsOmitted = 0): AppError {
+  return new AppError('validation_error', 'the view definition cannot be compiled', { errors, errorsOmitted })
 }

@@ -24,6 +24,9 @@ describe('the first start', () => {
     expect(destinations.items).toMatchObject([{ name: 'local', bucket: 'local', status: 'valid', ref_count: 1 }])
     const { body: views } = await api.get('/v1/views')
     expect(views.items).toMatchObject([{ name: 'events', status: 'published', usage_count: 1 }])
+    // It was stored without a check.
+    const { body: draft } = await api.post(`/v1/views/${views.items[0].id}/versions`)
+    expect(await api.post(`/v1/views/${draft.id}/publish`)).toMatchObject({ status: 200 })
     const formats = ['parquet_views', 'parquet', 'segments']
     expect((await api.get(`/v1/endpoints/${endpoint_id}`)).body).toMatchObject({
       ...{ region: 'loc', destination_status: 'valid', segment_max_age_seconds: 2, output_formats: formats },

@@ -108,6 +108,20 @@ describe('a definition as text', () => {
     expect(await refused('a: &a [x]\nb: *a\n'.repeat(1))).toMatchObject([{}, {}, {}])
   })
 
+  test('422 lists the first hundred problems of a hostile text', async () => {
+    const account = await control().newAccount()
+    const keys = Array.from({ length: 11_000 }, (_, index) => `k${index}:\n`).join('')
+    for (const send of [
+      () => account.post('/v1/views', { name: 'a', format: 'yaml', definition: keys }),
+      () => account.post('/v1/views/preview', { format: 'yaml', definition: keys, samples }),
+    ]) {
+      const { status, body } = await send()
+      expect({ status, body }).toMatchObject({ status: 422, body: { detail: expect.stringMatching(/\(and 11000 more\)$/) } })
+      expect(body.errors).toHaveLength(100)
+      expect(body.errors[99]).toMatchObject({ path: 'definition.k98', line: 99, column: 5 })
+    }
+  })
+
   test('422 for anything but an object or text', async () => {
     const account = await control().newAccount()
     for (const given of [1, true, null, []]) {

@@ -27,7 +27,8 @@ export type NodeServerOptions = HttpServerOptions & {
 }
 
 export async function buildNodeServer({ access, services, ...options }: NodeServerOptions): Promise<FastifyInstance> {
-  const app = createHttpServer(options)
+  // A node reports on thousands of logs at once.
+  const app = createHttpServer({ ...options, bodyPartsMax: Number.POSITIVE_INFINITY })
   rejectUnrouted(app)
   const prefix = '/internal/v1'
   app.decorateRequest('node')

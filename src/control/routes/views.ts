@@ -1,20 +1,13 @@
-import type { FastifyReply } from 'fastify'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { AppError } from '#errors.ts'
 import { DlqFiles, DlqFilesQuery } from '#model/dlq-file.ts'
 import { Id } from '#model/id.ts'
-import { previewLimits } from '#model/limits.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
-import { PreviewRequest, PreviewResult } from '#model/preview.ts'
-import { Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import { lineOfText } from '#model/text.ts'
-import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
+import { CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { ViewMetrics } from '#model/view-metrics.ts'
 import { problem } from '../openapi.ts'
 import type { DlqFiles as DlqFilesService } from '../services/dlq-files.ts'
-import type { Previews } from '../services/previews.ts'
-import type { Suggestions } from '../services/suggestions.ts'
 import type { Views } from '../services/views.ts'
 import { ById, Empty } from './parameters.ts'
 import { resource } from './resource.ts'
@@ -44,27 +37,11 @@ const Metrics = ViewMetrics.extend({ view_id: Id, view_name: z.string(), view_ve
 
 export type ViewRoutesOptions = {
   readonly views: Views
-  readonly previews: Previews
-  readonly suggestions: Suggestions
   readonly dlqFiles: DlqFilesService
 }
 
-export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoutesOptions): FastifyPluginCallbackZod {
+export function viewRoutes({ views, dlqFiles }: ViewRoutesOptions): FastifyPluginCallbackZod {
   return resource('Views', (app) => {
-    app.post(
-      '/views',
-      {
-        config: { scope: 'admin' },
-        schema: {
-          operationId: 'createView',
-          summary: 'Create a view, as a draft',
-          body: CreateView,
-          response: { 201: View },
-        },
-      },
-      (request) => views.create(request.principal, request.body),
-    )
-
     app.get(
       '/views',
       {
@@ -93,21 +70,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
       (request) => views.get(request.principal, request.params.id),
     )
 
-    app.patch(
-      '/views/:id',
-      {
-        config: { scope: 'admin' },
-        schema: {
-          operationId: 'changeView',
-          summary: 'Change a draft',
-          params: ById,
-          body: ChangeView,
-          response: { 200: View, 422: notDraft },
-        },
-      },
-      (request) => views.change(request.principal, request.params.id, request.body),
-    )
-
     app.delete(
       '/views/:id',
       {
@@ -120,20 +82,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         },
       },
       (request) => views.remove(request.principal, request.params.id),
-    )
-
-    app.post(
-      '/views/:id/publish',
-      {
-        config: { scope: 'admin' },
-        schema: {
-          operationId: 'publishView',
-          summary: 'Publish a draft: its definition can no longer change',
-          params: ById,
-          response: { 200: View, 422: notDraft },
-        },
-      },
-      (request) => views.publish(request.principal, request.params.id),
     )
 
     app.post(
@@ -163,46 +111,6 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
         },
       },
       (request) => views.archive(request.principal, request.params.id),
-    )
-
-    app.post(
-      '/views/preview',
-      {
-        config: { scope: 'any' },
-        bodyLimit: previewLimits.bodyBytesMax,
-        onRequest: async (request, reply) => {
-          reply.raw.once('close', previews.admit(request.principal))
-        },
-        schema: {
-          operationId: 'previewView',
-          summary: 'Try a definition on samples; nothing is saved',
-          body: PreviewRequest,
-          response: { 200: PreviewResult },
-        },
-      },
-      (request, reply) => previews.preview(request.principal, request.body, signalDisconnect(reply)),
-    )
-
-    app.post(
-      '/views/suggest',
-      {
-        config: { scope: 'any' },
-        bodyLimit: previewLimits.bodyBytesMax,
-        onRequest: async (request, reply) => {
-          reply.raw.once('close', previews.admit(request.principal))
-        },
-        schema: {
-          operationId: 'suggestView',
-          summary: 'Suggest a definition for samples, or for the data of an endpoint; nothing is saved',
-          body: SuggestRequest,
-          response: {
-            200: Suggestion,
-            403: problem('with `endpoint_id`: the access token lacks the scope metrics'),
-            404: problem('the account has no such endpoint'),
-          },
-        },
-      },
-      (request, reply) => suggestions.suggest(request.principal, request.body, signalDisconnect(reply)),
     )
 
     app.get(
@@ -235,10 +143,4 @@ export function viewRoutes({ views, previews, suggestions, dlqFiles }: ViewRoute
       (request) => views.metrics(request.principal, request.params.id, request.query.detail),
     )
   })
-}
-
-function signalDisconnect(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  reply.raw.once('close', () => gone.abort(new AppError('request_timeout', 'the client disconnected')))
-  return gone.signal
 }

@@ -25,7 +25,6 @@ import { type HostOptions, ingestHost } from '../provisioning/ingest-host.ts'
 import type { ApplyChange } from './changes.ts'
 import { endpointLabelChars } from './endpoints.ts'
 import { tryDestination } from './try-destination.ts'
-import type { DefinitionCompiler } from './views.ts'
 
 export type Bootstrapped = {
   readonly account_id: string
@@ -38,7 +37,6 @@ export type Bootstrapped = {
 export type BootstrapOptions = {
   readonly store: Store
   readonly applyChange: ApplyChange
-  readonly compile: DefinitionCompiler
   readonly objectStores: ObjectStores
   readonly clock: Clock
   readonly region: string
@@ -63,6 +61,7 @@ const destination = CreateDestination.parse({
   role_arn: 'arn:aws:iam::000000000000:role/inlet-local',
 })
 
+/** Not checked here, which would cost a process: a test publishes it. */
 const definition: Definition = {
   columns: [
     { name: 'event', type: 'VARCHAR', path: '$.event', required: true },
@@ -88,8 +87,7 @@ export async function bootstrap(options: BootstrapOptions): Promise<Bootstrapped
 }
 
 async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapped | undefined> {
-  const { applyChange, compile, clock, region, hosts } = options
-  await compile(definition)
+  const { applyChange, clock, region, hosts } = options
   const created = {
     ...newAccount('default', options.apiKey === null ? newApiKey() : apiKeyOf(options.apiKey)),
     destination: options.hasLocalBucket ? { ...destination, id: newId() } : undefined,

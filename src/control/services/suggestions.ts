@@ -6,7 +6,6 @@ import { MiB } from '#lib/bytes.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
-import type { Suggestion, SuggestRequest } from '#model/suggestion.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { findDestination } from '#store/destinations.ts'
@@ -21,11 +20,14 @@ const READS_AT_ONCE = 1
 
 /** Provided by the composition: `preview/preview-workers.ts`. */
 export type SuggestionRunner = {
+  /** Returns the body of the response, or the endpoint that the request names. */
   readonly suggest: (
-    source: { readonly samples: readonly string[] } | { readonly parquet: string },
+    body: Uint8Array,
     account: string,
     signal: AbortSignal,
-  ) => Promise<Suggestion>
+  ) => Promise<Uint8Array | { readonly endpointId: string }>
+  /** The same from a file of raw Parquet. */
+  readonly suggestFrom: (parquet: string, account: string, signal: AbortSignal) => Promise<Uint8Array>
 }
 
 export type SuggestionsOptions = {
@@ -49,13 +51,15 @@ export class Suggestions {
     this.#options = options
   }
 
-  async suggest(principal: Principal, { samples, endpoint_id }: SuggestRequest, signal: AbortSignal): Promise<Suggestion> {
-    if (endpoint_id === undefined) return this.#options.runner.suggest({ samples: samples ?? [] }, principal.account_id, signal)
+  /** Takes the body of the request, and returns that of the response: both are JSON. */
+  async suggest(principal: Principal, body: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
+    const suggested = await this.#options.runner.suggest(body, principal.account_id, signal)
+    if (suggested instanceof Uint8Array) return suggested
     // Field names can be data, and a caller with only the ingest scope must not read data of others.
     if (!principal.scopes.some((scope) => scope === 'metrics' || scope === 'admin')) {
       throw new AppError('forbidden', 'suggesting from the data of an endpoint needs a token with scope metrics or admin')
     }
-    const source = await this.#newest(principal, endpoint_id)
+    const source = await this.#newest(principal, suggested.endpointId)
     using _read = await this.#reads.acquire(1, signal)
     return await this.#suggestFrom(principal, source, signal)
   }
@@ -75,13 +79,13 @@ export class Suggestions {
         )
   }
 
-  async #suggestFrom({ account_id }: Principal, file: RawParquet, signal: AbortSignal): Promise<Suggestion> {
+  async #suggestFrom({ account_id }: Principal, file: RawParquet, signal: AbortSignal): Promise<Uint8Array> {
     const bytes = await this.#read(account_id, file, signal)
     const directory = await mkdtemp(join(tmpdir(), 'inlet-suggest-'))
     try {
       const parquet = join(directory, 'raw.parquet')
       await writeFile(parquet, bytes)
-      return await this.#options.runner.suggest({ parquet }, account_id, signal)
+      return await this.#options.runner.suggestFrom(parquet, account_id, signal)
     } finally {
       await rm(directory, { recursive: true, force: true })
     }

@@ -1,15 +1,17 @@
 import type { Clock } from '#lib/clock.ts'
 import type { Principal } from '#model/api-key.ts'
-import type { Definition, DefinitionFormat, DefinitionInput } from '#model/definition.ts'
+import type { Definition, DefinitionFormat } from '#model/definition.ts'
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
-import type { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
+import type { CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import type { ViewMetrics } from '#model/view-metrics.ts'
+import type { CheckedChange, CheckedView } from '#preview/preview-protocol.ts'
 import { withinQuota } from '#store/quotas.ts'
 import { type Store, transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import {
   archiveView,
+  findView,
   getView,
   getViewDetail,
   insertVersion,
@@ -22,10 +24,18 @@ import {
 import { actorOf } from './actor.ts'
 import type { ApplyChange } from './changes.ts'
 import { addColumnMetrics } from './column-metrics.ts'
-import { withDefinition } from './definitions.ts'
 
-/** Throws validation_error if delivery could not run the definition. */
-export type DefinitionCompiler = (definition: Definition) => Promise<unknown>
+/** Throws validation_error if delivery could not run the definition. Provided by the composition: `preview/preview-workers.ts`. */
+export type DefinitionReader = {
+  readonly readView: (body: Uint8Array, account: string, signal: AbortSignal) => Promise<CheckedView>
+  readonly readChange: (
+    body: Uint8Array,
+    format: DefinitionFormat,
+    account: string,
+    signal: AbortSignal,
+  ) => Promise<CheckedChange>
+  readonly compile: (definition: Definition, account: string, signal: AbortSignal) => Promise<void>
+}
 
 export type ViewsQuery = PageQuery & {
   readonly status: ViewStatus | 'all'
@@ -42,7 +52,7 @@ export type ViewMetricsOfVersion = ViewMetrics & {
 export type ViewsOptions = {
   readonly store: Store
   readonly applyChange: ApplyChange
-  readonly compile: DefinitionCompiler
+  readonly definitions: DefinitionReader
   readonly clock: Clock
 }
 
@@ -54,20 +64,13 @@ export type Views = ReturnType<typeof viewService>
  * Law: every definition in the store has been compiled. Nodes see a view only once it is bound. So only archiving needs a new
  * epoch: it detaches the view from every endpoint.
  */
-export function viewService({ applyChange, clock, compile, store }: ViewsOptions) {
-  /** Parses and compiles a definition. */
-  function read(given: DefinitionInput, format: DefinitionFormat): Promise<Definition> {
-    return withDefinition(given, format, async (definition) => {
-      await compile(definition)
-      return definition
-    })
-  }
-
+export function viewService({ applyChange, clock, definitions, store }: ViewsOptions) {
   return {
-    async create(principal: Principal, view: CreateView): Promise<View> {
+    /** Takes the body of the request. */
+    async create(principal: Principal, body: Uint8Array, signal: AbortSignal): Promise<View> {
       const { account_id } = principal
-      const definition = await read(view.definition, view.format)
-      const created = { ...view, definition, id: newId(), created_by: actorOf(principal) }
+      const view = await definitions.readView(body, account_id, signal)
+      const created = { ...view, id: newId(), created_by: actorOf(principal) }
       return transact(store, (db) => withinQuota(db, account_id, 'views', () => insertView(db, account_id, created, clock.now())))
     },
 
@@ -80,14 +83,12 @@ export function viewService({ applyChange, clock, compile, store }: ViewsOptions
       return getViewDetail(store.db, account_id, id)
     },
 
-    async change({ account_id }: Principal, id: string, { definition: given, ...change }: ChangeView): Promise<View> {
-      let definition: Definition | undefined
-      if (given !== undefined) {
-        // Reports 404 before errors in the definition.
-        const view = await getView(store.db, account_id, id)
-        definition = await read(given, change.format ?? view.format)
-      }
-      return transact(store, (db) => updateDraft(db, account_id, id, { ...change, definition }))
+    /** Takes the body of the request. */
+    async change({ account_id }: Principal, id: string, body: Uint8Array, signal: AbortSignal): Promise<View> {
+      // Whether there is such a draft shows below, in the transaction.
+      const view = await findView(store.db, account_id, id)
+      const change = await definitions.readChange(body, view?.format ?? 'json', account_id, signal)
+      return transact(store, (db) => updateDraft(db, account_id, id, change))
     },
 
     remove({ account_id }: Principal, id: string): Promise<void> {
@@ -95,9 +96,9 @@ export function viewService({ applyChange, clock, compile, store }: ViewsOptions
     },
 
     /** Compiles again: the draft may be older than the rules of this release. */
-    async publish({ account_id }: Principal, id: string): Promise<View> {
-      const { definition, format } = await getView(store.db, account_id, id)
-      await read(definition, format)
+    async publish({ account_id }: Principal, id: string, signal: AbortSignal): Promise<View> {
+      const { definition } = await getView(store.db, account_id, id)
+      await definitions.compile(definition, account_id, signal)
       return transact(store, (db) => publishView(db, account_id, id, clock.now()))
     },
 

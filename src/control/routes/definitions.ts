@@ -1,0 +1,160 @@
+/**
+ * Operations that check or try out definitions.
+ *
+ * Law: this process does not look into their bodies. Another one parses and checks them, which can be killed, so that no content holds the
+ * event loop.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
+import type { z } from 'zod'
+import { AppError } from '#errors.ts'
+import { definitionLimits, previewLimits } from '#model/limits.ts'
+import { PreviewRequest, PreviewResult } from '#model/preview.ts'
+import { Suggestion, SuggestRequest } from '#model/suggestion.ts'
+import { ChangeView, CreateView, View } from '#model/view.ts'
+import { problem } from '../openapi.ts'
+import { validatorCompiler } from '../problem.ts'
+import { RequestShares } from '../services/request-shares.ts'
+import type { Suggestions } from '../services/suggestions.ts'
+import type { Views } from '../services/views.ts'
+import { ById } from './parameters.ts'
+import { resource } from './resource.ts'
+
+const notDraft = problem('the view is not a draft, or the request is not valid')
+
+/** Provided by the composition: `preview/preview-workers.ts`. */
+export type PreviewRunner = {
+  /** Takes the body of a request and returns that of the response: both are JSON. */
+  readonly preview: (body: Uint8Array, account: string, signal: AbortSignal) => Promise<Uint8Array>
+}
+
+export type DefinitionRoutesOptions = {
+  readonly views: Views
+  readonly previews: PreviewRunner
+  readonly suggestions: Suggestions
+}
+
+export function definitionRoutes({ views, previews, suggestions }: DefinitionRoutesOptions): FastifyPluginCallbackZod {
+  return resource('Views', (app) => {
+    keepBodies(app)
+    const previewShares = new RequestShares({ what: 'run previews', perAccountMax: previewLimits.perAccountMax })
+    const shares = new RequestShares({ what: 'create, change or publish views', perAccountMax: definitionLimits.perAccountMax })
+
+    app.post(
+      '/views',
+      {
+        config: { scope: 'admin' },
+        onRequest: within(shares),
+        schema: {
+          operationId: 'createView',
+          summary: 'Create a view, as a draft',
+          body: CreateView,
+          response: { 201: View },
+        },
+      },
+      (request, reply) => views.create(request.principal, bodyOf(request), signalDisconnect(reply)),
+    )
+
+    app.patch(
+      '/views/:id',
+      {
+        config: { scope: 'admin' },
+        onRequest: within(shares),
+        schema: {
+          operationId: 'changeView',
+          summary: 'Change a draft',
+          params: ById,
+          body: ChangeView,
+          response: { 200: View, 422: notDraft },
+        },
+      },
+      (request, reply) => views.change(request.principal, request.params.id, bodyOf(request), signalDisconnect(reply)),
+    )
+
+    app.post(
+      '/views/:id/publish',
+      {
+        config: { scope: 'admin' },
+        onRequest: within(shares),
+        schema: {
+          operationId: 'publishView',
+          summary: 'Publish a draft: its definition can no longer change',
+          params: ById,
+          response: { 200: View, 422: notDraft },
+        },
+      },
+      (request, reply) => views.publish(request.principal, request.params.id, signalDisconnect(reply)),
+    )
+
+    app.post(
+      '/views/preview',
+      {
+        config: { scope: 'any' },
+        bodyLimit: previewLimits.bodyBytesMax,
+        onRequest: within(previewShares),
+        schema: {
+          operationId: 'previewView',
+          summary: 'Try a definition on samples; nothing is saved',
+          body: PreviewRequest,
+          response: { 200: PreviewResult },
+        },
+      },
+      async (request, reply) =>
+        sendJson(reply, await previews.preview(bodyOf(request), request.principal.account_id, signalDisconnect(reply))),
+    )
+
+    app.post(
+      '/views/suggest',
+      {
+        config: { scope: 'any' },
+        bodyLimit: previewLimits.bodyBytesMax,
+        onRequest: within(previewShares),
+        schema: {
+          operationId: 'suggestView',
+          summary: 'Suggest a definition for samples, or for the data of an endpoint; nothing is saved',
+          body: SuggestRequest,
+          response: {
+            200: Suggestion,
+            403: problem('with `endpoint_id`: the access token lacks the scope metrics'),
+            404: problem('the account has no such endpoint'),
+          },
+        },
+      },
+      async (request, reply) =>
+        sendJson(reply, await suggestions.suggest(request.principal, bodyOf(request), signalDisconnect(reply))),
+    )
+  })
+}
+
+/** Passes the bytes of a body on. The schemas of bodies only describe them here. */
+function keepBodies(
+  app: Pick<FastifyInstance, 'removeAllContentTypeParsers' | 'addContentTypeParser' | 'setValidatorCompiler'>,
+): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
+  app.setValidatorCompiler<z.ZodType>((route) =>
+    route.httpPart === 'body' ? (value: unknown) => ({ value }) : validatorCompiler(route),
+  )
+}
+
+/** Reserves a slot before the body is read, until the response is sent. */
+function within(shares: RequestShares): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+  return async ({ principal }, reply) => {
+    reply.raw.once('close', shares.admit(principal))
+  }
+}
+
+function bodyOf({ body }: { readonly body: unknown }): Uint8Array {
+  return body instanceof Uint8Array ? body : new Uint8Array()
+}
+
+/** Sends the body of a response that another process has made. */
+function sendJson(reply: FastifyReply, json: Uint8Array): FastifyReply {
+  return reply.type('application/json; charset=utf-8').send(json)
+}
+
+function signalDisconnect(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  reply.raw.once('close', () => gone.abort(new AppError('request_timeout', 'the client disconnected')))
+  return gone.signal
+}

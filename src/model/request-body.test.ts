@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { AppError } from '#errors.ts'
+import { parseJsonBody, requireValid } from './request-body.ts'
+
+function problem(read: () => unknown): AppError {
+  try {
+    read()
+  } catch (error) {
+    if (error instanceof AppError) return error
+    throw error
+  }
+  throw new Error('it was accepted')
+}
+
+const parse = (text: string) => parseJsonBody(Buffer.from(text))
+
+describe('the JSON of a body', () => {
+  test.each([
+    ['{"a":[1,{"b":"[{,\\"\\\\"}],"c":null}', { a: [1, { b: '[{,"\\' }], c: null }],
+    ['"ü"', 'ü'],
+    ['', undefined],
+  ])('is parsed: %s', (text, value) => {
+    expect(parse(text)).toEqual(value)
+  })
+
+  test('may have 10 000 values and 32 levels', () => {
+    expect(parse(`[${Array(9_999).fill(1).join()}]`)).toHaveLength(9_999)
+    expect(problem(() => parse(`[${Array(10_001).fill(1).join()}]`)).message).toContain('too many parts')
+    expect(parse('['.repeat(32) + ']'.repeat(32))).toBeInstanceOf(Array)
+    expect(problem(() => parse('['.repeat(33) + ']'.repeat(33))).message).toContain('nested too deep')
+  })
+
+  test.each(['{', '"', '"\\', '{"a":}', ']]]', ',', '\u0000'])('is refused if it is broken: %j', (text) => {
+    expect(problem(() => parse(text)).message).toContain('the body is not valid JSON')
+  })
+
+  test('must be UTF-8', () => {
+    expect(problem(() => parseJsonBody(new Uint8Array([0x22, 0xff, 0x22]))).message).toBe('the body must be UTF-8')
+  })
+})
+
+describe('a body with many errors', () => {
+  const schema = z.strictObject({ list: z.array(z.string()), either: z.union([z.array(z.int()), z.string()]).optional() })
+
+  test.each<[string, unknown]>([
+    ['entries', { list: Array(250).fill(1) }],
+    ['unknown fields', { list: [], ...Object.fromEntries(Array.from({ length: 250 }, (_, index) => [`k${index}`, 1])) }],
+    ['entries of a union', { list: [], either: Array(250).fill('a') }],
+  ])('lists the first hundred, and says how many more there are: %s', (_, body) => {
+    const { errors, errorsOmitted, message } = problem(() => requireValid(schema, body))
+    expect(errors).toHaveLength(100)
+    expect(errorsOmitted).toBe(150)
+    expect(message).toMatch(/\(and 249 more\)$/)
+  })
+})
