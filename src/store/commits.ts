@@ -93,9 +93,9 @@ export async function listCommittedSeqs(db: Db, node_id: string): Promise<Record
   return Object.fromEntries(rows.map(({ endpoint_id, seq }) => [endpoint_id, seq]))
 }
 
-/** Returns those of the commits that are recorded. */
-export async function findCommits(db: Db, ids: readonly string[]): Promise<{ id: string; records: number }[]> {
-  return db.selectFrom('commits').select(['id', 'records']).where('id', 'in', ids).execute()
+/** Returns those of the commits of a node that are recorded. */
+export async function findCommits(db: Db, node_id: string, ids: readonly string[]): Promise<{ id: string; records: number }[]> {
+  return db.selectFrom('commits').select(['id', 'records']).where('id', 'in', ids).where('node_id', '=', node_id).execute()
 }
 
 async function isKnown(db: Tx, id: string): Promise<boolean> {

@@ -132,10 +132,10 @@ export async function findUnit(
   db: Tx,
   job_id: string,
   commit_id: string,
-): Promise<Pick<Database['job_units'], 'lease_id' | 'status' | 'view_id' | 'deaths'> | undefined> {
+): Promise<Pick<Database['job_units'], 'lease_id' | 'node_id' | 'status' | 'view_id' | 'deaths'> | undefined> {
   return db
     .selectFrom('job_units')
-    .select(['lease_id', 'status', 'view_id', 'deaths'])
+    .select(['lease_id', 'node_id', 'status', 'view_id', 'deaths'])
     .where('job_id', '=', job_id)
     .where('commit_id', '=', commit_id)
     .executeTakeFirst()

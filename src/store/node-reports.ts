@@ -7,6 +7,7 @@
 import type { BlockedLog, EndpointLag } from '#model/node-protocol.ts'
 import { inChunks } from './chunks.ts'
 import { fromFlag, fromTimeOrNull, toStorableText, toTime, toTimeOrNull } from './columns.ts'
+import { listForeignEndpoints, listForeignViews } from './node-scope.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 import { addViewFailures } from './view-counters.ts'
@@ -117,11 +118,12 @@ export async function replaceLags(db: Tx, node_id: string, lags: readonly Endpoi
   const stored = await db.selectFrom('endpoint_lags').selectAll().where('node_id', '=', node_id).execute()
   const gone = stored.flatMap(({ endpoint_id }) => (reported.has(endpoint_id) ? [] : [endpoint_id]))
   const failing = new Map(stored.map(({ endpoint_id, failing_view_id }) => [endpoint_id, failing_view_id]))
+  for (const row of stored) if (isSame(row, reported.get(row.endpoint_id))) reported.delete(row.endpoint_id)
+  await removeForeign(db, node_id, reported)
   const failures = [...reported.values()].flatMap(({ endpoint_id, failing_view_id: view_id, blocked_by }) =>
     view_id === null || failing.get(endpoint_id) === view_id ? [] : [{ endpoint_id, view_id, message: blocked_by ?? '' }],
   )
   for (const some of inChunks(failures)) await addViewFailures(db, some, now)
-  for (const row of stored) if (isSame(row, reported.get(row.endpoint_id))) reported.delete(row.endpoint_id)
   for (const ids of inChunks(gone))
     await db.deleteFrom('endpoint_lags').where('node_id', '=', node_id).where('endpoint_id', 'in', ids).execute()
   for (const rows of inChunks([...reported.values()]))
@@ -145,11 +147,21 @@ export async function replaceLags(db: Tx, node_id: string, lags: readonly Endpoi
       .execute()
 }
 
+/** Leaves out rows about endpoints or views of other regions: the owner of the endpoint or view reads them. */
+async function removeForeign(db: Tx, node_id: string, reported: Map<string, LagRow>): Promise<void> {
+  const endpoints = await listForeignEndpoints(db, node_id, [...reported.keys()])
+  const failing = [...reported.values()].flatMap(({ failing_view_id }) => failing_view_id ?? [])
+  const views = await listForeignViews(db, node_id, [...new Set(failing)])
+  for (const [id, { failing_view_id }] of reported)
+    if (endpoints.has(id) || (failing_view_id !== null && views.has(failing_view_id))) reported.delete(id)
+}
+
 export async function replaceBlockedLogs(db: Tx, node_id: string, blocked: readonly BlockedLog[]): Promise<void> {
   await db.deleteFrom('blocked_logs').where('node_id', '=', node_id).execute()
   const rows = new Map(
     blocked.map(({ endpoint_id, reason }) => [endpoint_id, { node_id, endpoint_id, reason: toStorableText(reason) }]),
   )
+  for (const id of await listForeignEndpoints(db, node_id, [...rows.keys()])) rows.delete(id)
   for (const chunk of inChunks([...rows.values()])) await db.insertInto('blocked_logs').values(chunk).execute()
 }
 

@@ -166,7 +166,9 @@ describe('POST /internal/v1/usage', () => {
 describe('GET /internal/v1/destinations/{id}', () => {
   test('200 has what delivery needs to write there, and the account', async () => {
     const account = await control().newAccount()
-    const node = await TestNode.register(control(), newRegion())
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    await account.post('/v1/endpoints', { region })
     const { id, external_id } = await aDestination(account)
     const { status, body } = await node.call('GET', `destinations/${id}`)
     expect([status, body]).toEqual([

@@ -84,7 +84,11 @@ async function fetchDestination(config: Config, id: string): Promise<AssignableD
     return await control.fetchDestination(id, new AbortController().signal)
   } catch (error) {
     if (!(error instanceof ControlError)) throw error
-    throw new UserError(error.status === 404 ? `--destination: control has no destination ${id}` : error.message)
+    throw new UserError(
+      error.status === 404
+        ? `--destination: control has no destination ${id} of an account with an endpoint in the region of this node`
+        : error.message,
+    )
   }
 }
 

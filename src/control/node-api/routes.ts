@@ -78,7 +78,7 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
     )
 
     app.get('/destinations/:id', { schema: { params: ById, response: { 200: AssignableDestination } } }, (request) =>
-      nodes.getDestination(request.params.id),
+      nodes.getDestination(request.node, request.params.id),
     )
 
     app.post(
@@ -87,11 +87,11 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
         bodyLimit: controlLimits.commitsBodyBytesMax,
         schema: { body: CommitBatch, response: { 200: CommitsRecorded } },
       },
-      (request) => commits.record(request.body.commits),
+      (request) => commits.record(request.node, request.body.commits),
     )
 
     app.post('/commits/lookup', { schema: { body: CommitLookup, response: { 200: CommitsFound } } }, (request) =>
-      commits.find(request.body.ids),
+      commits.find(request.node, request.body.ids),
     )
     done()
   }

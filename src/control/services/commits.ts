@@ -1,11 +1,15 @@
 import type { z } from 'zod'
+import { AppError, type FieldError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Principal } from '#model/api-key.ts'
-import type { Commit, CommitsQuery, SegmentCommit } from '#model/commit.ts'
+import { type Commit, type CommitsQuery, commitId, type SegmentCommit } from '#model/commit.ts'
+import { summarize } from '#model/field-errors.ts'
 import type { CommitsFound, CommitsRecorded } from '#model/node-protocol.ts'
 import { findCommits, listCommits, recordCommit } from '#store/commits.ts'
 import { assertEverExisted } from '#store/endpoints.ts'
-import { type Store, transact } from '#store/store.ts'
+import { listForeignEndpoints, listForeignViews } from '#store/node-scope.ts'
+import { type Db, type Store, transact } from '#store/store.ts'
+import type { NodeIdentity } from './node-access.ts'
 
 export type CommitsOptions = { readonly store: Store; readonly clock: Clock }
 
@@ -24,17 +28,18 @@ export function commitService({ store, clock }: CommitsOptions) {
       return { items: [...items], next_cursor }
     },
 
-    /** Returns those of the commits that are recorded. */
-    async find(ids: readonly string[]): Promise<CommitsFound> {
-      return { commits: await findCommits(store.db, ids) }
+    /** Returns those of the commits of the node that are recorded. */
+    async find(node: NodeIdentity, ids: readonly string[]): Promise<CommitsFound> {
+      return { commits: await findCommits(store.db, node.id, ids) }
     },
 
     /**
      * Records commits in the order given, each in its own transaction. Commits in the response are durable.
      * A commit of an unknown endpoint (the database was restored from an older copy) is recorded like any other: its objects are in
-     * the bucket, and rejecting it would block the node's outbox forever.
+     * the bucket, and rejecting it would block the node's outbox forever. Throws validation_error if a commit is not the node's.
      */
-    async record(commits: readonly SegmentCommit[]): Promise<z.infer<typeof CommitsRecorded>> {
+    async record(node: NodeIdentity, commits: readonly SegmentCommit[]): Promise<z.infer<typeof CommitsRecorded>> {
+      await assertOwn(store.db, node, commits)
       const recorded: string[] = []
       let newCount = 0
       for (const commit of commits) {
@@ -44,4 +49,32 @@ export function commitService({ store, clock }: CommitsOptions) {
       return { recorded, new: newCount }
     },
   }
+}
+
+/**
+ * Throws validation_error for a commit of another node, region or account. Not `forbidden`, which a node takes for trouble with its
+ * credential: it would try all of its commits again instead of holding this one.
+ */
+async function assertOwn(db: Db, node: NodeIdentity, commits: readonly SegmentCommit[]): Promise<void> {
+  const endpoints = await listForeignEndpoints(
+    db,
+    node.id,
+    commits.map(({ endpoint_id }) => endpoint_id),
+  )
+  const views = await listForeignViews(db, node.id, commits.flatMap(viewIdsOf))
+  const errors = commits.flatMap((commit, index): FieldError[] => {
+    const { id, node_id, log, seq, endpoint_id } = commit
+    const reject = (field: string, message: string) => [{ path: `commits.${index}.${field}`, message }]
+    if (node_id !== node.id) return reject('node_id', 'must be the id of the node that reports it')
+    if (id !== commitId(node_id, log, seq)) return reject('id', 'must be made of its node, log and seq')
+    if (endpoints.has(endpoint_id)) return reject('endpoint_id', `must be an endpoint of the region of the node, ${node.region}`)
+    if (viewIdsOf(commit).some((view) => views.has(view)))
+      return reject('views', 'must be of an account with an endpoint in the region of the node')
+    return []
+  })
+  if (errors.length > 0) throw new AppError('validation_error', summarize(errors), { errors })
+}
+
+function viewIdsOf({ views, artifacts }: SegmentCommit): readonly string[] {
+  return [...views, ...Object.values(artifacts)].flatMap(({ view_id }) => view_id ?? [])
 }

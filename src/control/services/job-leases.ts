@@ -4,6 +4,7 @@
  * Owns: which node has the lease of a unit, and when a unit fails or is skipped. Does not own: the work, which nodes do.
  * Law: a unit is recorded once, with its artifacts and counters in one transaction, and only for the node that has its lease.
  */
+import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { prefixOf } from '#model/artifact.ts'
@@ -69,7 +70,7 @@ export class JobLeases {
     const { store, logger } = this.#options
     const results: UnitsReported['results'] = []
     for (const report of reports) {
-      const result = await transact(store, (db) => this.#recordReport(db, report))
+      const result = await transact(store, (db) => this.#recordReport(db, node_id, report))
       if (result === 'stale') logger.warn({ node_id, job_id: report.job_id }, 'stale job report ignored')
       results.push({ lease_id: report.lease_id, result })
     }
@@ -122,18 +123,20 @@ export class JobLeases {
     return { units, more: available.length === leaseLimits.unitsPerJobMax }
   }
 
-  async #recordReport(db: Tx, report: UnitReport): Promise<UnitsReported['results'][number]['result']> {
+  async #recordReport(db: Tx, node_id: string, report: UnitReport): Promise<UnitsReported['results'][number]['result']> {
     const { clock, logger } = this.#options
     const now = clock.now()
     const { job_id, commit_id, lease_id } = report
     const job = await lockJob(db, job_id)
     const unit = job && (await findUnit(db, job_id, commit_id))
-    if (unit?.lease_id !== lease_id) return 'stale'
+    if (unit?.lease_id !== lease_id || unit.node_id !== node_id) return 'stale'
     if (unit.status !== 'leased') return 'known'
     switch (report.outcome) {
       case 'done': {
         const commit = await findCommit(db, commit_id)
         const { view_id } = unit
+        if (Object.values(report.artifacts).some((artifact) => (artifact.view_id ?? view_id) !== view_id))
+          throw new AppError('validation_error', 'the artifacts are of another view than the job')
         const isNew =
           commit !== undefined && (await insertAddition(db, { commit, view_id, job_id, artifacts: report.artifacts }, now))
         const end = isNew

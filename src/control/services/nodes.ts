@@ -6,6 +6,7 @@ import type { AssignableDestination } from '#model/destination.ts'
 import type { Heartbeat, Register, Registered, UsageReport, UsageTotals } from '#model/node-protocol.ts'
 import { recordUsage, sumUsage } from '#store/account-usage.ts'
 import { findDestinationTarget } from '#store/destinations.ts'
+import { listOwnAccounts } from '#store/node-scope.ts'
 import { countHealthyNodes, getNodeRegion, recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 import { nodeHealthySeconds } from '../limits.ts'
@@ -34,10 +35,20 @@ export function nodeService({ store, feed, clock, logger }: NodesOptions) {
       return transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
     },
 
-    /** Stores what a node accepted. Returns what all nodes accepted, and among how many a rate is divided. Throws not_found. */
-    async reportUsage(report: UsageReport): Promise<UsageTotals> {
+    /**
+     * Stores what a node accepted. Returns what all nodes accepted, and among how many a rate is divided. Leaves out accounts that never had
+     * an endpoint in the region of the node. Throws not_found.
+     */
+    async reportUsage(reported: UsageReport): Promise<UsageTotals> {
       const now = clock.now()
-      const region = await getNodeRegion(store.db, report.node_id)
+      const { db } = store
+      const own = await listOwnAccounts(
+        db,
+        reported.node_id,
+        reported.accounts.map(({ account_id }) => account_id),
+      )
+      const report = { ...reported, accounts: reported.accounts.filter(({ account_id }) => own.has(account_id)) }
+      const region = await getNodeRegion(db, report.node_id)
       if (report.accounts.length > 0) await transact(store, (db) => recordUsage(db, report, now))
       return {
         healthy_nodes: Math.max(1, await countHealthyNodes(store.db, region, now - nodeHealthySeconds * 1000)),
@@ -45,10 +56,11 @@ export function nodeService({ store, feed, clock, logger }: NodesOptions) {
       }
     },
 
-    /** Throws not_found. */
-    async getDestination(id: string): Promise<AssignableDestination> {
+    /** Throws not_found, also for a destination of an account that never had an endpoint in the region of the node. */
+    async getDestination(node: NodeIdentity, id: string): Promise<AssignableDestination> {
       const found = await findDestinationTarget(store.db, id)
-      if (found === undefined) throw new AppError('not_found', 'no such destination')
+      const isOwn = found !== undefined && (await listOwnAccounts(store.db, node.id, [found.account_id])).size > 0
+      if (!isOwn) throw new AppError('not_found', 'no such destination')
       return found
     },
   }
