@@ -25,8 +25,7 @@ export const errorTexts: Readonly<Record<ErrorCode, ErrorText>> = {
     ],
   },
   forbidden: {
-    meaning:
-      'The credentials are valid, but do not allow this: they lack the scope, the endpoint belongs to another account, or the operation is the operator’s.',
+    meaning: 'The credentials are valid, but do not allow this: they lack the scope, or the operation is the operator’s.',
     remedies: [
       'Read `detail`: it names the scope. Exchange the key for a token of that scope, or create a key that has it.',
       'Sending data needs the scope `ingest`, and a key of the account that owns the endpoint.',

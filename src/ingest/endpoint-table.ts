@@ -42,19 +42,16 @@ export class EndpointTable {
     }
   }
 
-  /** Throws Rejection. */
+  /** Throws Rejection. An endpoint of another account is rejected like one that does not exist. */
   resolve(principal: Principal, route: Route): SnapshotEndpoint {
     if (this.#suspendedAccounts.size > 0 && this.#suspendedAccounts.has(principal.account_id)) throw accountSuspended()
     const { host, query } = route
-    const reached = this.#domains.size === 0 || host === undefined ? undefined : this.#atHost(host)
-    const named = query === '' ? undefined : this.#named(query)
+    const reached = this.#domains.size === 0 || host === undefined ? undefined : this.#atHost(host, principal)
+    const named = query === '' ? undefined : this.#named(query, principal)
     if (reached !== undefined && named !== undefined && reached !== named) {
       throw invalid(`the host ${reached.ingest_host} names another endpoint than the query does; leave one of them out`)
     }
     const endpoint = reached ?? named ?? this.#only(principal)
-    if (endpoint.account_id !== principal.account_id) {
-      throw new Rejection('forbidden', 'the endpoint belongs to another account than the key; send with a key of its account')
-    }
     requireAccepting(endpoint)
     return endpoint
   }
@@ -68,18 +65,20 @@ export class EndpointTable {
     requireAccepting(endpoint)
   }
 
-  #atHost(host: string): SnapshotEndpoint | undefined {
+  #atHost(host: string, { account_id }: Principal): SnapshotEndpoint | undefined {
     const known = this.#byHost.get(host)
-    if (known !== undefined) return known
+    if (known?.account_id === account_id) return known
     const name = host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
     const endpoint = this.#byHost.get(name)
-    if (endpoint === undefined && this.#domains.has(name.slice(name.indexOf('.')))) {
-      throw new Rejection('unknown_endpoint', `no endpoint has the host ${name}; see ingest_host of your endpoints`)
-    }
-    return endpoint
+    if (endpoint?.account_id === account_id) return endpoint
+    if (!this.#domains.has(name.slice(name.indexOf('.')))) return undefined
+    throw new Rejection(
+      'unknown_endpoint',
+      `the account of the key has no endpoint with the host ${name}; see ingest_host of its endpoints`,
+    )
   }
 
-  #named(query: string): SnapshotEndpoint {
+  #named(query: string, { account_id }: Principal): SnapshotEndpoint {
     const parameters = new URLSearchParams(query)
     for (const name of parameters.keys()) {
       if (name !== 'endpoint') throw invalid(`unknown query parameter "${name}"; the only one is endpoint`, name)
@@ -87,8 +86,8 @@ export class EndpointTable {
     const [id, ...more] = parameters.getAll('endpoint')
     if (id === undefined || more.length > 0) throw invalid('name one endpoint in the query: ?endpoint=<its id>')
     const endpoint = this.#byId.get(id.toLowerCase())
-    if (endpoint !== undefined) return endpoint
-    throw new Rejection('unknown_endpoint', `region ${this.#region} has no endpoint ${id}`)
+    if (endpoint?.account_id === account_id) return endpoint
+    throw new Rejection('unknown_endpoint', `the account of the key has no endpoint ${id} in region ${this.#region}`)
   }
 
   #only({ account_id }: Principal): SnapshotEndpoint {

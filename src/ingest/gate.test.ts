@@ -29,7 +29,7 @@ describe('open', () => {
   test.each([
     ['forbidden', 'without the scope ingest', { ...principal, scopes: ['metrics'] as const }, route],
     [
-      'forbidden',
+      'unknown_endpoint',
       'for the endpoint of another account',
       { ...principal, account_id: 'other' },
       { ...route, query: `endpoint=${endpoint.id}` },

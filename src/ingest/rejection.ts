@@ -4,10 +4,11 @@
  * Law: each protocol maps every outcome to a code of its own, in a `Record<Outcome, …>` that the compiler keeps complete.
  */
 export type Outcome =
-  /** The key or token lacks the scope, or belongs to another account. */
+  /** The key or token lacks the scope. */
   | 'forbidden'
   /** The operator suspended the sender's account. */
   | 'account_suspended'
+  /** There is no such endpoint, or it belongs to another account: the sender must not learn which. */
   | 'unknown_endpoint'
   /** The account has used up a quota. */
   | 'quota_exceeded'

@@ -174,10 +174,29 @@ describe('the endpoint', () => {
     expect(await post(node, '1', { ...call, query: `?endpoint=${first.id}` })).toMatchObject({ status: 202 })
   })
 
-  test('403 with a key of another account', async () => {
+  test('404 with a key of another account, like for an endpoint that does not exist', async () => {
     await using node = await IngestNode.start({ snapshot: many })
-    expect(await post(node, '1', { query: `?endpoint=${foreign.id}` })).toMatchObject({ status: 403 })
-    expect(await post(node, '1', as('a', { host: foreign.ingest_host }))).toMatchObject({ status: 403 })
+    const unknown = { id: newId(), host: 'zzz999.loc.ingest.test' }
+    /** The response to a name, with the name left out. */
+    const told = async (id: string, host: string, call: Parameters<typeof post>[2]) => {
+      const { status, headers, body } = await post(node, '1', call)
+      const { date: _, 'content-length': __, ...others } = headers
+      return JSON.stringify({ status, others, body }).toLowerCase().replaceAll(id, '<id>').replaceAll(host, '<host>')
+    }
+    const host = foreign.ingest_host ?? ''
+    const calls = [
+      (id: string, _: string) => ({ query: `?endpoint=${id}` }),
+      (id: string, _: string) => ({ query: `?endpoint=${id.toUpperCase()}` }),
+      (_: string, name: string) => as('a', { host: name }),
+      (_: string, name: string) => as('a', { host: `${name.toUpperCase()}.:8081` }),
+      (id: string, _: string) => ({ ...as('a', { host: first.ingest_host }), query: `?endpoint=${id}` }),
+      (_: string, name: string) => ({ ...as('a', { host: name }), query: `?endpoint=${first.id}` }),
+    ]
+    for (const call of calls) {
+      const answer = await told(foreign.id, host, call(foreign.id, host))
+      expect(answer).toBe(await told(unknown.id, unknown.host, call(unknown.id, unknown.host)))
+      expect(answer).toContain('"status":404')
+    }
     expect(await node.stored(foreign.id)).toEqual([])
   })
 

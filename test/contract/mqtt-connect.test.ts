@@ -470,6 +470,17 @@ describe('the endpoint is found', () => {
       { properties: { userProperties: { endpoint: [hosted.id, other.id] } } },
     ],
   ]
+  test('another account’s and an unknown one get the same CONNACK', async () => {
+    await using node = await start(snapshot)
+    const unknown = newId()
+    const told = async (name: string, over: Over) =>
+      JSON.stringify(await connack({ ...over, version: 5 }, {})).replaceAll(name, '<name>')
+    const byQuery = (id: string) => told(id, ws(node, { path: `/mqtt?endpoint=${id}` }))
+    const byHost = (host: string) => told(host, ws(node, { headers: { host } }))
+    expect(await byQuery(foreign.id)).toBe(await byQuery(unknown))
+    expect(await byHost('xyz.loc.inlet.test')).toBe(await byHost('no1.loc.inlet.test'))
+  })
+
   test.each(refusals)('%s is refused with 0x05 or 0x87 and a reason', async (_, over, packet) => {
     await using node = await start(snapshot)
     const answer = await connack({ ...over(node), version: 5 }, packet)
