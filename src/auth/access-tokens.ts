@@ -78,6 +78,16 @@ export async function signAccessToken(key: SigningKey, request: TokenRequest): P
 
 type VerifiedToken = { readonly principal: Principal; readonly expiresAtMs: number }
 
+/** The token is genuine, but its key was revoked. */
+export class RevokedKeyError extends AppError {
+  readonly principal: Principal
+
+  constructor(principal: Principal) {
+    super('unauthorized', 'the API key of this access token was revoked; exchange another key')
+    this.principal = principal
+  }
+}
+
 export class AccessTokenVerifier {
   readonly #clock: Clock
   #issuer: string
@@ -114,11 +124,12 @@ export class AccessTokenVerifier {
     if (sub === undefined || typeof account !== 'string' || !parsed.success || iat === undefined || exp === undefined) {
       throw invalidToken()
     }
+    const principal = { account_id: account, key_id: sub, scopes: [parsed.data] }
     // Read after the signature was verified: the key may have been revoked meanwhile.
     if (this.#revokedKeys.has(sub)) {
-      throw new AppError('unauthorized', 'the API key of this access token was revoked; exchange another key')
+      throw new RevokedKeyError(principal)
     }
-    const checked = { principal: { account_id: account, key_id: sub, scopes: [parsed.data] }, expiresAtMs: exp * 1000 }
+    const checked = { principal, expiresAtMs: exp * 1000 }
     // The keys may have changed during the check.
     if (findKey === this.#findKey) this.#verified.set(token, checked)
     return checked

@@ -3,10 +3,9 @@ import { ChangeAccount } from '#model/account.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { weightLimits } from '#model/limits.ts'
 import { quotaNames } from '#model/quota.ts'
-import { updateAccount } from '#store/accounts.ts'
-import { applyChange } from '#store/epoch.ts'
 import { readQuotaUse } from '#store/quotas.ts'
 import { readConsistently } from '#store/store.ts'
+import { changeAccount } from './accounts.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
@@ -25,7 +24,7 @@ export type QuotaFlags = {
 export async function setQuotas(this: CliContext, flags: QuotaFlags, id: string): Promise<void> {
   const change = parseChange(flags)
   await using store = await openMigratedStore(this)
-  if (Object.values(flags).some((value) => value !== undefined)) await applyChange(store, (db) => updateAccount(db, id, change))
+  if (Object.values(flags).some((value) => value !== undefined)) await changeAccount(store, this.clock, id, change)
   const { weight, quotas } = await readConsistently(store, (db) => readQuotaUse(db, id, this.clock.now()))
   const rows = quotaNames.map((name) => [name, String(quotas[name].limit), String(quotas[name].used)])
   this.process.stdout.write(`${toTable([['QUOTA', 'LIMIT', 'USED'], ...rows])}\nThe weight of the account is ${weight}.\n`)

@@ -1,10 +1,13 @@
 /** `inlet accounts`: manages accounts, directly in the database, so that it works while control is down. */
 import { newAccount } from '#auth/new-account.ts'
+import type { Clock } from '#lib/clock.ts'
 import { type Account, type ChangeAccount, CreateAccount } from '#model/account.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { pageLimits } from '#model/limits.ts'
 import { insertAccountWithKey, listAccounts, updateAccount } from '#store/accounts.ts'
 import { applyChange } from '#store/epoch.ts'
+import type { Store } from '#store/store.ts'
+import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { getFirstAccount, openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
@@ -17,7 +20,11 @@ export async function createAccount(this: CliContext, flags: NameFlags): Promise
   // The first start creates the first account, which is the operator's own.
   await getFirstAccount(store)
   const { secret, ...created } = newAccount(name)
-  const { account } = await applyChange(store, (db) => insertAccountWithKey(db, created, this.clock.now()))
+  const { id } = created.account
+  const what = { operation: 'createAccount', account_id: id, resource_id: id }
+  const { account } = await audited(store, this.clock, what, () =>
+    applyChange(store, (db) => insertAccountWithKey(db, created, this.clock.now())),
+  )
   this.process.stdout.write(
     `${secret}\n\nThis is the first key of the account "${account.name}", with every scope. Save it now: it is not shown again.\n` +
       `The id of the account is ${account.id}.\n`,
@@ -56,7 +63,12 @@ export async function resumeAccount(this: CliContext, _flags: object, id: string
 
 async function change(context: CliContext, id: string, changes: ChangeAccount): Promise<Account> {
   await using store = await openMigratedStore(context)
-  return await applyChange(store, (db) => updateAccount(db, id, changes))
+  return await changeAccount(store, context.clock, id, changes)
+}
+
+export function changeAccount(store: Store, clock: Clock, id: string, changes: ChangeAccount): Promise<Account> {
+  const what = { operation: 'changeAccount', account_id: id, resource_id: id }
+  return audited(store, clock, what, () => applyChange(store, (db) => updateAccount(db, id, changes)))
 }
 
 function parseName(flags: NameFlags): CreateAccount {

@@ -7,6 +7,7 @@ import { getAccount } from '#store/accounts.ts'
 import { insertApiKey, listApiKeys, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
 import type { Store } from '#store/store.ts'
+import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { getFirstAccount, openMigratedStore } from './store.ts'
 import { toTable } from './table.ts'
@@ -25,7 +26,8 @@ export async function createKey(this: CliContext, { name, scope, account }: Crea
   const account_id = await findAccountId(store, account)
   const { secret, prefix, hash } = newApiKey()
   const key = { id: newId(), account_id, ...parsed.value, prefix, hash }
-  await applyChange(store, (db) => insertApiKey(db, key, this.clock.now()))
+  const what = { operation: 'createKey', account_id, resource_id: key.id }
+  await audited(store, this.clock, what, () => applyChange(store, (db) => insertApiKey(db, key, this.clock.now())))
   this.process.stdout.write(
     `${secret}\n\nSave the key now: it is not shown again. Its id is ${key.id}; scopes: ${key.scopes.join(', ')}.\n`,
   )
@@ -45,7 +47,10 @@ export async function listKeys(this: CliContext, { account }: KeyFlags): Promise
 export async function revokeKey(this: CliContext, { account }: KeyFlags, id: string): Promise<void> {
   await using store = await openMigratedStore(this)
   const account_id = await findAccountId(store, account)
-  const { name, revoked_at } = await applyChange(store, (db) => revokeApiKey(db, account_id, id, this.clock.now()))
+  const what = { operation: 'revokeKey', account_id, resource_id: id }
+  const { name, revoked_at } = await audited(store, this.clock, what, () =>
+    applyChange(store, (db) => revokeApiKey(db, account_id, id, this.clock.now())),
+  )
   this.process.stdout.write(
     `The key "${name}" was revoked at ${revoked_at}. Control and nodes refuse it and its tokens within seconds.\n`,
   )

@@ -27,6 +27,7 @@ import { buildNodeServer } from './node-api/server.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
 import { Accounts } from './services/accounts.ts'
+import { AuditTrail } from './services/audit-trail.ts'
 import { bindingService } from './services/bindings.ts'
 import { type Bootstrapped, bootstrap } from './services/bootstrap.ts'
 import { announceChanges } from './services/changes.ts'
@@ -117,6 +118,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
   const applyChange = announceChanges(store, feed)
   const tokens = new Tokens({ store, keyring, applyChange, feed, clock, logger, issuer: baseUrl })
+  const auditTrail = new AuditTrail({ store, clock, logger })
   const accounts = new Accounts({ store, applyChange, feed, clock, logger })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   const provisioner = new Provisioner({ store, clock, hosts })
@@ -165,6 +167,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     requestsPerMinutePerAddress: config.addressRequestsPerMinute,
     trustedProxies: config.trustProxy?.split(',').map((part) => part.trim()) ?? [],
     services: {
+      auditTrail,
       accounts,
       tokens,
       keys: keyService({ store, applyChange, clock, logger }),
@@ -193,7 +196,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   // The feed stops first, so that long polls end before the listener waits for its requests.
   const services = [
     tokens,
-    createHousekeeping({ store, clock, logger }),
+    createHousekeeping({ store, auditTrail, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, clock, logger }),
     createSettlements({ store, applyChange, clock, logger }),
     previewWorkers,

@@ -62,7 +62,7 @@ export function authenticate(app: FastifyInstance, credentials: Credentials): vo
       case 'public':
         return
       case 'operator':
-        return requireOperator(bearerToken(request), credentials)
+        return requireOperator(request, credentials)
       case 'admin':
       case 'metrics':
       case 'any':
@@ -79,8 +79,13 @@ export function authenticate(app: FastifyInstance, credentials: Credentials): vo
 }
 
 /** Whether an operation may change anything. Those that accept any token only read, even if they are a POST. */
+export function isChange(method: string, scope: RouteScope): boolean {
+  return (scope === 'admin' || scope === 'operator') && method !== 'GET' && method !== 'HEAD'
+}
+
+/** Whether an operation may change anything in the account of its caller. */
 export function mayChange(method: string, scope: RouteScope): boolean {
-  return scope === 'admin' && method !== 'GET' && method !== 'HEAD'
+  return scope === 'admin' && isChange(method, scope)
 }
 
 function accountSuspended(): AppError {
@@ -89,9 +94,11 @@ function accountSuspended(): AppError {
 }
 
 /** A credential of an account is not enough, whatever its scopes: what it opens spans all accounts. */
-async function requireOperator(token: string, { isOperatorToken, verifyToken }: Credentials): Promise<void> {
+async function requireOperator(request: FastifyRequest, { isOperatorToken, verifyToken }: Credentials): Promise<void> {
+  const token = bearerToken(request)
   if (isOperatorToken(token)) return
-  if (!apiKeyPattern.test(token)) await verifyToken(token)
+  // The audit trail names the caller.
+  if (!apiKeyPattern.test(token)) request.principal = await verifyToken(token)
   throw new AppError('forbidden', 'this operation needs the operator token, not a credential of an account')
 }
 

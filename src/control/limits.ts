@@ -23,6 +23,9 @@ export const controlLimits = {
   epochPollMs: 1_000,
   /** Size of the cache of serialized snapshot sections. A full snapshot of 10 000 endpoints and 100 000 keys is about 25 MiB. */
   sectionCacheBytes: 64 * MiB,
+  /** Accounts whose failed calls are counted. */
+  auditedAccountsMax: 10_000,
+  auditEventsPrunedAtOnce: 1_000,
   housekeepingIntervalMs: 3_600_000,
   /** How often draining endpoints are checked. */
   drainCheckMs: 2_000,

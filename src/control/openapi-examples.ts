@@ -254,6 +254,11 @@ const job = {
 }
 const reasons = [{ outcome: 'skipped', reason: 'the segment already has an output of this view version', segments: 4 }]
 
+const auditEvent = {
+  ...{ id: id('a7'), at, account_id: ids.account, actor, address: '203.0.113.7', operation: 'createKey', resource_id: ids.key },
+  ...{ result: 'succeeded', status: 201, error: null, request_id: id('a8'), unrecorded: 0 },
+}
+
 const page = (item: unknown) => ({ items: [item], total: 1, limit: 50, offset: 0, next_offset: null })
 
 export type Example = { readonly request?: unknown; readonly response?: unknown }
@@ -406,6 +411,8 @@ export const examples: Readonly<Record<string, Example>> = {
     request: { endpoint_id: ids.endpoint, from_version: 1 },
     response: { ...job, kind: 'redrive', from_version: 1, from: null },
   },
+  listAuditEvents: { response: { items: [auditEvent], next_cursor: auditEvent.id } },
+  listInstallationAuditEvents: { response: { items: [auditEvent], next_cursor: null } },
   listNodes: { response: page(node) },
   revokeNodeCredential: {},
   listNodeSegments: { response: page(nodeLog) },

@@ -11,6 +11,7 @@ import { z } from 'zod'
 import { errorTable, problemLimits } from '#errors.ts'
 import { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
 import { ApiKey } from '#model/api-key.ts'
+import { AuditEvent } from '#model/audit-event.ts'
 import { AttachView, Binding } from '#model/binding.ts'
 import { Commit } from '#model/commit.ts'
 import { Column, Definition, Filter } from '#model/definition.ts'
@@ -79,6 +80,7 @@ const components = {
   Account,
   ApiKey,
   AttachView,
+  AuditEvent,
   Backfill,
   Binding,
   BucketPolicy,

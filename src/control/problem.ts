@@ -32,11 +32,20 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
     }
   }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The error of the response. */
+    failure: AppError | null
+  }
+}
+
 export type ProblemOptions = { readonly baseUrl: string; readonly logger: Logger }
 
 export function handleErrors(app: FastifyInstance, { baseUrl, logger }: ProblemOptions): void {
+  app.decorateRequest('failure', null)
   app.setErrorHandler((thrown: FastifyError, request, reply) => {
     const error = toAppError(thrown)
+    request.failure = error
     // A response with a retry time is expected back-pressure, unless it has a cause.
     if (errorTable[error.code].status >= 500 && (error.retryAfterSeconds === undefined || error.cause !== undefined)) {
       logger.error(

@@ -8,11 +8,13 @@ import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import type { Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
+import { auditChanges } from './audit.ts'
 import { authenticate, type Credentials, requireScopes } from './authenticate.ts'
 import { createHttpServer, type HttpServerOptions } from './http-server.ts'
 import { controlLimits } from './limits.ts'
 import { describe } from './openapi.ts'
 import { accountRoutes } from './routes/accounts.ts'
+import { auditEventRoutes, installationAuditEventRoutes } from './routes/audit-events.ts'
 import { bindingRoutes } from './routes/bindings.ts'
 import { definitionRoutes, type PreviewRunner } from './routes/definitions.ts'
 import { destinationRoutes } from './routes/destinations.ts'
@@ -27,6 +29,7 @@ import { quotaRoutes } from './routes/quotas.ts'
 import { jwksRoutes, tokenRoutes } from './routes/tokens.ts'
 import { viewRoutes } from './routes/views.ts'
 import type { Accounts } from './services/accounts.ts'
+import type { AuditTrail } from './services/audit-trail.ts'
 import type { Bindings } from './services/bindings.ts'
 import type { Commits } from './services/commits.ts'
 import type { Destinations } from './services/destinations.ts'
@@ -59,6 +62,7 @@ export type ServerOptions = HttpServerOptions & {
 }
 
 type Services = {
+  readonly auditTrail: AuditTrail
   readonly accounts: Accounts
   readonly tokens: Tokens
   readonly keys: Keys
@@ -92,6 +96,7 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   limitAddresses(app, options.requestsPerMinutePerAddress)
   rejectUnrouted(app)
   authenticate(app, credentials)
+  auditChanges(app, services.auditTrail)
   await describe(app, baseUrl)
   await app.register(healthRoutes({ notReadyReasons: options.notReadyReasons, metrics, metricsToken }))
   await app.register(pageRoutes(baseUrl))
@@ -108,6 +113,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
     await api.register(async (byKey) => {
       byKey.addHook('onRequest', byKey.rateLimit({ max: requestsPerMinute, keyGenerator: ({ principal }) => principal.key_id }))
       await byKey.register(keyRoutes(services.keys))
+      await byKey.register(auditEventRoutes(services.auditTrail))
       await byKey.register(destinationRoutes(services.destinations))
       await byKey.register(endpointRoutes(services.endpoints, services.commits))
       await byKey.register(viewRoutes(services))
@@ -120,6 +126,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       byOperator.addHook('onRequest', byOperator.rateLimit({ max: requestsPerMinute, keyGenerator: () => 'operator' }))
       await byOperator.register(accountRoutes(services.accounts, services.quotas))
       await byOperator.register(nodeRoutes(services.inventory, services.nodeAccess))
+      await byOperator.register(installationAuditEventRoutes(services.auditTrail))
     })
   }
 }

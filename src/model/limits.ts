@@ -137,6 +137,16 @@ export const jobLimits = {
   keptMs: 90 * 86_400_000,
 } as const
 
+/** The audit trail of an account. */
+export const auditLimits = {
+  keptMs: 365 * 86_400_000,
+  /** Beyond these the oldest events go. Failed ones are counted apart, so that they cannot push out what was changed. */
+  eventsMax: { succeeded: 100_000, failed: 10_000 },
+  /** Failed calls that each control process records. Further ones are only counted. */
+  failuresPerMinute: 10,
+  failuresBurst: 100,
+} as const
+
 export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const
 
 /** A destination can be validated once in this time. */

@@ -17,6 +17,7 @@ import * as endpointName from './migrations/0009-endpoint-name.ts'
 import * as accountStatus from './migrations/0010-account-status.ts'
 import * as quotas from './migrations/0011-quotas.ts'
 import * as encryptedSecrets from './migrations/0012-encrypted-secrets.ts'
+import * as auditEvents from './migrations/0013-audit-events.ts'
 import * as nodeCredentials from './migrations/0014-node-credentials.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
@@ -36,6 +37,7 @@ const released: readonly Migration[] = [
   { version: 10, name: 'account-status', up: accountStatus.up },
   { version: 11, name: 'quotas', up: quotas.up },
   { version: 12, name: 'encrypted-secrets', up: encryptedSecrets.up },
+  { version: 13, name: 'audit-events', up: auditEvents.up },
   { version: 14, name: 'node-credentials', up: nodeCredentials.up },
 ]
 

@@ -44,6 +44,21 @@ export type Database = {
   /** `value` and `private_jwk` are encrypted with the key `key_id` (`sealed-secrets.ts`). */
   secrets: { name: string; value: string; key_id: string }
   signing_keys: { kid: string; private_jwk: string; key_id: string; created_at: number }
+  /** `id` is ordered by time. */
+  audit_events: {
+    id: string
+    at: number
+    account_id: string | null
+    actor: string
+    address: string | null
+    operation: string
+    resource_id: string | null
+    result: string
+    status: number | null
+    error: string | null
+    request_id: string | null
+    unrecorded: number
+  }
   destinations: {
     id: string
     account_id: string

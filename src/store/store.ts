@@ -4,6 +4,7 @@
  * Law: inside `transact` use only the `db` that it passes. SQLite has one connection, so a call on `store.db` from inside would
  * deadlock.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { dirname, resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { type Dialect, Kysely, type Transaction } from 'kysely'
@@ -48,12 +49,27 @@ async function openPostgres(url: string, options: StoreOptions): Promise<Dialect
   return postgresDialect(url, { onConnectionLost: () => undefined, ...options })
 }
 
+/** What is committed together with the change that a call makes, such as its audit event. */
+const companions = new AsyncLocalStorage<(db: Tx) => Promise<void>>()
+
+/** Runs `work`. Each transaction that it makes by `transact` ends with `companion`, so that both are committed or none. */
+export function withCompanion<T>(companion: (db: Tx) => Promise<void>, work: () => T): T {
+  return companions.run(companion, work)
+}
+
 /**
  * Runs `work` in one transaction. Retries it after a collision, a bounded number of times: `work` must only change the database.
  * Postgres runs at read committed, so constraints and guarded updates decide between concurrent callers, not reads.
  */
 export async function transact<T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> {
-  return retryCollisions(() => store.db.transaction().execute(work))
+  const companion = companions.getStore()
+  return retryCollisions(() =>
+    store.db.transaction().execute(async (db) => {
+      const result = await work(db)
+      await companion?.(db)
+      return result
+    }),
+  )
 }
 
 /** Runs read-only `work` on one consistent state of the database. */

@@ -76,10 +76,11 @@ describe('isolation of accounts', () => {
     // These have no id in their path. The tests below cover them.
     expect(others.toSorted()).toEqual([
       ...['changeAccount', 'createAccount', 'createDestination', 'createEndpoint', 'createKey', 'createView', 'exchangeToken'],
-      ...['getAccount', 'getAccountQuotas', 'getQuotas', 'listAccounts'],
+      ...['getAccount', 'getAccountQuotas', 'getQuotas', 'listAccounts', 'listAuditEvents'],
       ...[
         'listDestinations',
         'listEndpoints',
+        'listInstallationAuditEvents',
         'listJobs',
         'listKeys',
         'listNodeSegments',

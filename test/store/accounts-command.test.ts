@@ -8,6 +8,7 @@ import { quotaLimits } from '#model/limits.ts'
 import { apiKeyPattern } from '#model/patterns.ts'
 import { getAccount, listAccounts } from '#store/accounts.ts'
 import { findApiKeyByHash } from '#store/api-keys.ts'
+import { listAuditEvents } from '#store/audit-events.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { runCli } from '../support/cli.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
@@ -76,6 +77,24 @@ describeDatabases('inlet accounts', (kind) => {
     })
     const wrong = { code: 2, err: expect.stringContaining('--records-per-second') }
     for (const value of ['0', 'many', '1e3']) expect(await quota('--records-per-second', value)).toMatchObject(wrong)
+  })
+
+  test('every change, and every attempt, is in the audit trail', async () => {
+    await using store = await newStore(kind)
+    await anAccount(store)
+    await inlet(store.url, 'accounts', 'create', '--name', 'acme')
+    const id = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec((await inlet(store.url, 'accounts', 'list')).out)?.[0] ?? ''
+    for (const change of ['suspend', 'resume']) await inlet(store.url, 'accounts', change, id)
+    await inlet(store.url, 'accounts', 'rename', id, '--name', 'acme 2')
+    await inlet(store.url, 'accounts', 'quota', id, '--weight', '2')
+    await inlet(store.url, 'accounts', 'create', '--name', 'acme 2')
+    const { items } = await listAuditEvents(store.db, undefined, { limit: 10 })
+    expect(items.map(({ actor, operation, result, error }) => [actor, operation, result, error])).toEqual([
+      ['cli', 'createAccount', 'failed', 'conflict'],
+      ...Array(4).fill(['cli', 'changeAccount', 'succeeded', null]),
+      ['cli', 'createAccount', 'succeeded', null],
+    ])
+    expect(items.slice(1).map(({ account_id, resource_id }) => [account_id, resource_id])).toEqual(Array(5).fill([id, id]))
   })
 
   test('explains what cannot be done, and changes nothing', async () => {

@@ -3,6 +3,7 @@ import { hashApiKey } from '#auth/secrets.ts'
 import { readConfig } from '#config.ts'
 import { apiKeyPattern } from '#model/patterns.ts'
 import { findApiKeyByHash, listApiKeys } from '#store/api-keys.ts'
+import { listAuditEvents } from '#store/audit-events.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { runCli } from '../support/cli.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
@@ -20,6 +21,22 @@ async function created(store: TestStore, ...args: string[]) {
 }
 
 describeDatabases('inlet keys', (kind) => {
+  test('every change, and every attempt, is in the audit trail', async () => {
+    await using store = await newStore(kind)
+    const account_id = await anAccount(store)
+    const { key } = await created(store, '--name', 'ci', '--scope', 'ingest')
+    await keys(store.url, 'list')
+    await keys(store.url, 'revoke', key?.id ?? '')
+    await keys(store.url, 'revoke', 'nobody')
+    const { items } = await listAuditEvents(store.db, account_id, { limit: 10 })
+    const command = { actor: 'cli', account_id, address: null, status: null }
+    expect(items).toMatchObject([
+      { ...command, operation: 'revokeKey', resource_id: null, result: 'failed', error: 'not_found' },
+      { ...command, operation: 'revokeKey', resource_id: key?.id, result: 'succeeded', error: null },
+      { ...command, operation: 'createKey', resource_id: key?.id, result: 'succeeded', error: null },
+    ])
+  })
+
   test('create stores a key, prints it, and increments the epoch', async () => {
     await using store = await newStore(kind)
     const account_id = await anAccount(store)

@@ -3,6 +3,7 @@ import { CompiledQuery, type KyselyPlugin, type PluginTransformQueryArgs, sql } 
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { listApiKeyPage } from '#store/api-keys.ts'
+import { eventOutsideApi, listAuditEvents, removeAuditEventsBefore, removeAuditEventsBeyond } from '#store/audit-events.ts'
 import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/bindings.ts'
 import { findCommit, listAddedArtifacts } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
@@ -189,6 +190,16 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .values(rows.map(({ id, at }) => ({ node_id: commit.node_id, region: id, epoch: at })))
       .execute()
     await db
+      .insertInto('audit_events')
+      .values(
+        rows.map(({ id, at }) => {
+          const operation = at % 2 === 0 ? 'createKey' : 'createView'
+          const event = eventOutsideApi({ actor: 'cli', operation, account_id: account, resource_id: id }, at)
+          return { ...event, result: at % 5 === 0 ? 'failed' : 'succeeded' }
+        }),
+      )
+      .execute()
+    await db
       .insertInto('blocked_logs')
       .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, reason: 'a reason' })))
       .execute()
@@ -209,6 +220,7 @@ describeDatabases('query plans', (kind) => {
       expect(commits).not.toMatch(sorting(kind))
 
       const lastHour = { created_after: new Date(t0).toISOString(), created_before: new Date(t0 + 3_600_000).toISOString() }
+      const beyond = { result: 'failed', max: 10, limit: 10 } as const
       const after = { created_at: t0 + 100, commit_id: newId() }
       const paged: readonly [string, (db: Tx) => Promise<unknown>, string][] = [
         ['destinations', (db) => listDestinations(db, account, page), 'destinations_by_account'],
@@ -225,6 +237,12 @@ describeDatabases('query plans', (kind) => {
         ['dlq_files', (db) => listDlqFiles(db, view, { limit: 20 }), 'dlq_files_by_view'],
         ['dlq_files', (db) => listDlqFiles(db, view, { limit: 20, ...lastHour, after }), 'dlq_files_by_view'],
         ['dlq_files', (db) => listDlqFiles(db, view, { limit: 2, endpoint_id: endpoint }), 'dlq_files_by_endpoint'],
+        ['audit_events', (db) => listAuditEvents(db, account, { limit: 50 }), 'audit_events_by_account'],
+        ['audit_events', (db) => listAuditEvents(db, account, { limit: 50, before: newId() }), 'audit_events_by_account'],
+        ['audit_events', (db) => listAuditEvents(db, account, { limit: 5, result: 'failed' }), 'audit_events_by_result'],
+        ['audit_events', (db) => listAuditEvents(db, account, { limit: 5, operation: 'createKey' }), 'audit_events_by_operation'],
+        ['audit_events', (db) => removeAuditEventsBeyond(db, account, beyond), 'audit_events_by_result'],
+        ['audit_events', (db) => listAuditEvents(db, undefined, { limit: 50 }), 'audit_events'],
         ['job_units', (db) => listAvailableUnits(db, job, t0), 'job_units_in_order'],
         ['job_units', (db) => hasAvailableUnits(db, job, t0), 'job_units_in_order'],
       ]
@@ -261,6 +279,7 @@ describeDatabases('query plans', (kind) => {
         ['jobs', (db) => addToJobs(db, { id: newId(), endpoint_id: endpoint, sealedAt: t0 - 1, applied: [] })],
         ['bindings', (db) => findEndpointsWithViews(db, [endpoint])],
         ['bindings', (db) => listUnsettledBindings(db, t0, '', 100)],
+        ['audit_events', (db) => removeAuditEventsBefore(db, t0 + 5, 10)],
       ]
       for (const [table, work] of found) expect(await plansOf(store, work)).not.toMatch(wholeTable(kind, table))
     } finally {

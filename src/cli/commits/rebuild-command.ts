@@ -5,6 +5,7 @@ import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { listMarkerFolders, type MarkerFolder } from '#store/marker-folders.ts'
 import type { Store } from '#store/store.ts'
+import { audited } from '../audited.ts'
 import { type CliContext, UsageError } from '../context.ts'
 import { Progress } from '../progress.ts'
 import { openMigratedStore } from '../store.ts'
@@ -21,7 +22,12 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
   if (folders.length === 0) throw new UserError('no endpoint and destination in this database match these options')
   const { stores, close } = await openObjectStores(await this.readConfig(), { clock: this.clock })
   try {
-    const isComplete = await rebuild(this, store, folders, flags.dryRun, stores)
+    const what = {
+      operation: 'rebuildCommits',
+      account_id: null,
+      resource_id: filter.endpoint_id ?? filter.destination_id ?? null,
+    }
+    const isComplete = await audited(store, this.clock, what, () => rebuild(this, store, folders, flags.dryRun, stores))
     if (!isComplete) this.process.exitCode = 1
   } finally {
     close()

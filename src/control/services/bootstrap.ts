@@ -15,6 +15,7 @@ import { CreateView } from '#model/view.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { findFirstAccount, insertAccountWithKey } from '#store/accounts.ts'
 import { findApiKeyByHash, insertApiKey } from '#store/api-keys.ts'
+import { eventOutsideApi, insertAuditEvent } from '#store/audit-events.ts'
 import { insertBinding } from '#store/bindings.ts'
 import { claimValidation, insertDestination, recordValidation } from '#store/destinations.ts'
 import { insertEndpoint } from '#store/endpoints.ts'
@@ -118,6 +119,7 @@ async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapp
     }
     await insertEndpoint(db, account_id, { ...created.endpoint, ...settings, since_epoch: epoch }, now)
     await attachFirstView(db, account_id, created.endpoint.id, now)
+    await insertAuditEvent(db, eventOutsideApi({ actor, operation: 'createAccount', account_id, resource_id: account_id }, now))
     return true
   })
   if (!isFirst) return bootstrap(options)
@@ -158,7 +160,10 @@ async function createOperatorKey({ store, applyChange, clock }: BootstrapOptions
     const account = await findFirstAccount(db)
     // Another process with the same key may have created it.
     if (account === undefined || (await findApiKeyByHash(db, hash)) !== undefined) return
-    await insertApiKey(db, { id: newId(), account_id: account.id, name: actor, prefix, hash, scopes }, clock.now())
+    const key = { id: newId(), account_id: account.id, name: actor, prefix, hash, scopes }
+    await insertApiKey(db, key, clock.now())
+    const event = { actor, operation: 'createKey', account_id: account.id, resource_id: key.id } as const
+    await insertAuditEvent(db, eventOutsideApi(event, clock.now()))
   })
   await findUsableKey(store, secret)
 }

@@ -50,7 +50,9 @@ export function destinationService({ applyChange, awsPrincipalArn, clock, logger
   return {
     /** Does not need a new epoch: nodes see a destination only once an endpoint uses it. */
     async create({ account_id }: Principal, destination: CreateDestination): Promise<Destination> {
-      return withPolicies(await insertDestination(store.db, account_id, { ...destination, id: newId() }, clock.now()))
+      return withPolicies(
+        await transact(store, (db) => insertDestination(db, account_id, { ...destination, id: newId() }, clock.now())),
+      )
     },
 
     async list({ account_id }: Principal, query: PageQuery): Promise<Page<DestinationWithCount>> {
@@ -67,7 +69,7 @@ export function destinationService({ applyChange, awsPrincipalArn, clock, logger
     },
 
     remove({ account_id }: Principal, id: string): Promise<void> {
-      return removeDestination(store.db, account_id, id)
+      return transact(store, (db) => removeDestination(db, account_id, id))
     },
 
     /** Tests the bucket. The result is recorded only if the settings did not change in the meantime. */
@@ -75,7 +77,7 @@ export function destinationService({ applyChange, awsPrincipalArn, clock, logger
       const claim = await transact(store, (db) => claimValidation(db, account_id, id, clock.now()))
       const error = await tryDestination(objectStores, { ...claim.destination, session: sessionName({ account_id }) })
       if (error !== null) logger.warn({ destination_id: id, reason: error }, 'destination validation failed')
-      await recordValidation(store.db, account_id, id, { revision: claim.revision, error }, clock.now())
+      await transact(store, (db) => recordValidation(db, account_id, id, { revision: claim.revision, error }, clock.now()))
       return withPolicies(await getDestination(store.db, account_id, id))
     },
   }

@@ -7,11 +7,17 @@ import { removeJobsFinishedBefore } from '#store/jobs.ts'
 import type { Store } from '#store/store.ts'
 import { removeViewCountersBefore } from '#store/view-counters.ts'
 import { controlLimits } from '../limits.ts'
+import type { AuditTrail } from './audit-trail.ts'
 
-export type HousekeepingOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
+export type HousekeepingOptions = {
+  readonly store: Store
+  readonly auditTrail: AuditTrail
+  readonly clock: Clock
+  readonly logger: Logger
+}
 
-/** Removes expired view counters, old jobs and counters of past days periodically. */
-export function createHousekeeping({ store, clock, logger }: HousekeepingOptions): Periodic {
+/** Removes expired view counters, old jobs, counters of past days and old audit events periodically. */
+export function createHousekeeping({ store, auditTrail, clock, logger }: HousekeepingOptions): Periodic {
   return new Periodic({
     name: 'housekeeping',
     intervalMs: controlLimits.housekeepingIntervalMs,
@@ -19,6 +25,7 @@ export function createHousekeeping({ store, clock, logger }: HousekeepingOptions
       await removeViewCountersBefore(store.db, clock.now() - controlLimits.viewCountersKeptMs)
       await removeJobsFinishedBefore(store.db, clock.now() - jobLimits.keptMs)
       await removeUsageBefore(store.db, clock.now())
+      await auditTrail.prune()
     },
     failure: 'housekeeping failed',
     clock,

@@ -1,0 +1,115 @@
+/**
+ * Records who tries to change what, and what comes of it.
+ *
+ * Owns: the events of the calls to this process, and how long events are kept. Does not own: which calls are recorded (`../audit.ts`).
+ * Law: a change is recorded in its transaction. Failed calls beyond a bound are only counted.
+ */
+import { setImmediate } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import type { Clock } from '#lib/clock.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { timeOrderedUuid } from '#lib/uuid.ts'
+import { type AuditEventPage, type AuditEventQuery, AuditResult, type InstallationAuditEventQuery } from '#model/audit-event.ts'
+import { auditLimits } from '#model/limits.ts'
+import {
+  insertAuditEvent,
+  listAuditEvents,
+  listAuditedAccounts,
+  type NewAuditEvent,
+  removeAuditEventsBefore,
+  removeAuditEventsBeyond,
+  upsertAuditEvent,
+} from '#store/audit-events.ts'
+import { type Store, withCompanion } from '#store/store.ts'
+import { controlLimits } from '../limits.ts'
+import { FailureBudget } from './failure-budget.ts'
+
+/** A call that may change something. Its fields may be completed until `finish`. */
+export type Attempt = {
+  account_id: string | null
+  resource_id: string | null
+  readonly actor: NewAuditEvent['actor']
+  readonly address: string | null
+  readonly operation: string
+  readonly request_id: string
+}
+
+/** The event of an attempt, and what of it is committed. */
+export type Trace = { readonly id: string; readonly at: number; readonly attempt: Attempt; written: NewAuditEvent | undefined }
+
+export type Outcome = Pick<NewAuditEvent, 'status' | 'error'>
+
+export type AuditTrailOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
+
+export class AuditTrail {
+  readonly #options: AuditTrailOptions
+  readonly #failures: FailureBudget
+  #lastAt = 0
+
+  constructor(options: AuditTrailOptions) {
+    this.#options = options
+    this.#failures = new FailureBudget(options.clock)
+  }
+
+  begin(attempt: Attempt): Trace {
+    // Later than the event before, so that ids keep the order of calls.
+    this.#lastAt = Math.max(this.#options.clock.now(), this.#lastAt + 1)
+    return { id: timeOrderedUuid(this.#lastAt), at: this.#lastAt, attempt, written: undefined }
+  }
+
+  /** Runs `work`. Its transactions contain the event, as a success with the status that the call then has. */
+  within<T>(trace: Trace, status: () => number, work: () => T): T {
+    return withCompanion(async (db) => {
+      const event = eventOf(trace, { status: status(), error: null })
+      await insertAuditEvent(db, event)
+      trace.written = event
+    }, work)
+  }
+
+  /** Records what came of the call. Never throws: the change is made, or refused, already. */
+  async finish(trace: Trace, outcome: Outcome): Promise<void> {
+    const account = trace.attempt.account_id ?? ''
+    const isBounded = outcome.error !== null && trace.written === undefined
+    if (isBounded && !this.#failures.take(account)) return
+    const event = { ...eventOf(trace, outcome), unrecorded: this.#failures.takeUnrecorded(account) }
+    if (isDeepStrictEqual(event, trace.written)) return
+    try {
+      await upsertAuditEvent(this.#options.store.db, event)
+    } catch (error) {
+      this.#options.logger.error({ err: error, audit_event: event }, 'audit event lost')
+    }
+  }
+
+  /** Returns the events of an account. It does not learn from which address the operator works. */
+  async list(account_id: string, query: AuditEventQuery): Promise<AuditEventPage> {
+    const page = await listAuditEvents(this.#options.store.db, account_id, query)
+    const items = page.items.map((event) => (event.actor === 'operator' ? { ...event, address: null } : event))
+    return { ...page, items }
+  }
+
+  listAll({ account_id, ...query }: InstallationAuditEventQuery): Promise<AuditEventPage> {
+    return listAuditEvents(this.#options.store.db, account_id, query)
+  }
+
+  /** Removes events that are too old or too many, a batch at a time. */
+  async prune(): Promise<void> {
+    const { store, clock } = this.#options
+    const limit = controlLimits.auditEventsPrunedAtOnce
+    await repeat(() => removeAuditEventsBefore(store.db, clock.now() - auditLimits.keptMs, limit))
+    for (const account of await listAuditedAccounts(store.db)) {
+      for (const result of AuditResult.options) {
+        await repeat(() => removeAuditEventsBeyond(store.db, account, { result, max: auditLimits.eventsMax[result], limit }))
+      }
+    }
+  }
+}
+
+function eventOf({ id, at, attempt }: Trace, outcome: Outcome): NewAuditEvent {
+  return { id, at, ...attempt, ...outcome, result: outcome.error === null ? 'succeeded' : 'failed', unrecorded: 0 }
+}
+
+/** Removes batches until nothing is left. SQLite blocks the thread for each, so other work runs in between. */
+async function repeat(remove: () => Promise<number>): Promise<void> {
+  do await setImmediate()
+  while ((await remove()) > 0)
+}

@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import { Id } from './id.ts'
+import { auditLimits, pageLimits } from './limits.ts'
+import { Timestamp, TimestampInput } from './timestamp.ts'
+
+export const AuditResult = z.enum(['succeeded', 'failed'])
+export type AuditResult = z.infer<typeof AuditResult>
+
+/** Who tried to change something. `key:<id>` names an API key. */
+export type AuditActor = `key:${string}` | 'operator' | 'cli' | 'bootstrap' | 'unknown'
+
+/** An attempt to change something, with what came of it. It never has a secret or a body in it. */
+export const AuditEvent = z.object({
+  id: Id,
+  at: Timestamp,
+  account_id: Id.nullable().meta({ description: 'the account that the call belongs to; null if it belongs to none' }),
+  actor: z.string().meta({
+    description:
+      '`key:<id>`: a token of this API key; `operator`: the operator token; `cli`: a command on the machine of the database; `bootstrap`: a start; `unknown`: no valid credentials',
+    examples: ['key:4f8c1f0e-6a53-4c0e-9d3b-0000000000e1'],
+  }),
+  address: z
+    .string()
+    .nullable()
+    .meta({ description: 'the client, as control sees it; null for commands, and for calls of the operator' }),
+  operation: z.string().meta({ description: 'the `operationId` in this description', examples: ['createKey'] }),
+  resource_id: z.string().nullable().meta({ description: 'what was created, changed or named' }),
+  result: AuditResult,
+  status: z.int().nullable().meta({ description: 'of the response; null for commands and starts' }),
+  error: z.string().nullable().meta({ description: 'the error code of a failed call' }),
+  request_id: z.string().nullable().meta({ description: 'the header `x-request-id` of the response' }),
+  unrecorded: z.int().meta({
+    description: `failed calls before this one that were not recorded, because there were more than ${auditLimits.failuresPerMinute} in a minute`,
+  }),
+})
+export type AuditEvent = z.infer<typeof AuditEvent>
+
+export const AuditEventQuery = z.strictObject({
+  limit: z.coerce.number().int().min(pageLimits.min).max(pageLimits.max).default(pageLimits.default),
+  before: Id.optional().meta({ description: 'events older than the event with this id: `next_cursor` of the page before' }),
+  operation: z
+    .string()
+    .max(64)
+    .optional()
+    .meta({ examples: ['createKey'] }),
+  result: AuditResult.optional(),
+  since: TimestampInput.optional().meta({ description: 'events at this time or later' }),
+})
+export type AuditEventQuery = z.infer<typeof AuditEventQuery>
+
+export const InstallationAuditEventQuery = AuditEventQuery.extend({ account_id: Id.optional() })
+export type InstallationAuditEventQuery = z.infer<typeof InstallationAuditEventQuery>
+
+export const AuditEventPage = z.object({ items: z.array(AuditEvent), next_cursor: Id.nullable() })
+export type AuditEventPage = z.infer<typeof AuditEventPage>
