@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
@@ -87,6 +89,25 @@ test('every report arrives before the end of its process, and starts a new time 
   expect(await run('report and exit', 60_000)).toEqual({ exited: 'killed by SIGSEGV' })
   expect(await run('report and be busy', 50)).toEqual({ timedOut: true })
   expect(reports).toEqual(['first', 'last', 'first', 'last'])
+})
+
+test('a report that waits to be read is in time', async () => {
+  await describeWorker()
+  const directory = mkdtempSync(join(tmpdir(), 'inlet-pool-'))
+  const path = join(directory, 'reported')
+  let reports = 0
+  const onReport = () => {
+    reports += 1
+    return 10
+  }
+  const limitMs = 100
+  const startedAt = performance.now()
+  const run = pool.run({ reportBefore: path }, { timeoutMs: limitMs, signal: never, onReport })
+  // This process reads nothing and runs no timer meanwhile.
+  while (!existsSync(path) || performance.now() - startedAt <= limitMs);
+  expect(await run).toEqual({ timedOut: true })
+  expect(reports).toBe(1)
+  rmSync(directory, { recursive: true })
 })
 
 test('a command line replaces the given one', async () => {

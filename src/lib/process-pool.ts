@@ -65,9 +65,16 @@ export class ProcessPool<Task, Reply, Report = never> {
     const worker = this.#take()
     const { child, exit } = worker
     const { promise, resolve } = Promise.withResolvers<TaskEnd<Reply> | 'aborted'>()
-    const limit = (limitMs: number) => this.#options.clock.setTimer(() => resolve({ timedOut: true }), limitMs)
+    let messages = 0
+    const limit = (limitMs: number) =>
+      this.#options.clock.setTimer(() => {
+        const before = messages
+        // If this process was suspended, a message in time may still wait to be read.
+        setImmediate(() => messages === before && resolve({ timedOut: true }))
+      }, limitMs)
     let cancelTimer = limit(timeoutMs)
     const onMessage = (sent: unknown) => {
+      messages += 1
       const message = sent as WorkerMessage<Reply, Report>
       if ('reply' in message) return resolve(message)
       cancelTimer()

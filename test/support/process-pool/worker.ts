@@ -1,9 +1,23 @@
 /** A program for a process pool whose tasks behave badly on request. */
+
+import { writeFileSync } from 'node:fs'
 import { serveTasks } from '#lib/serve-tasks.ts'
 
-export type Task = 'describe' | 'busy' | 'exit' | 'report and exit' | 'report and be busy' | { readonly echo: unknown }
+export type Task =
+  | { readonly reportBefore: string }
+  | 'describe'
+  | 'busy'
+  | 'exit'
+  | 'report and exit'
+  | 'report and be busy'
+  | { readonly echo: unknown }
 
 async function run(task: Task, report: (report: string) => void): Promise<unknown> {
+  if (typeof task === 'object' && 'reportBefore' in task) {
+    report('first')
+    writeFileSync(task.reportBefore, '')
+    for (;;);
+  }
   if (typeof task === 'object') return task.echo
   if (task === 'report and exit' || task === 'report and be busy') for (const step of ['first', 'last']) report(step)
   if (task === 'report and exit') process.kill(process.pid, 'SIGSEGV')
