@@ -2,7 +2,7 @@
  * The interface to the write-ahead log through which delivery finds, reads and removes sealed segments.
  *
  * Owns: this interface. Does not own: where segments are stored. `SegmentDirectory` (wal/) reads them from local files; another log engine
- * implements the same interface on its own storage.
+ * implements the same interface on its own storage, and opens segments in conversion processes (convert/worker/run-task.ts).
  */
 import type { Frame } from '#wal/frame.ts'
 

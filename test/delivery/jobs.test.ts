@@ -19,6 +19,7 @@ import { encodeEnvelope } from '#model/record-envelope.ts'
 import { leaseLimits } from '#store/limits.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { Wal } from '#wal/wal.ts'
+import { badConversionPool } from '../support/bad-conversions.ts'
 import { aDestination, conversionPool } from '../support/delivery-node.ts'
 import { FaultyStores } from '../support/faulty-stores.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -153,6 +154,18 @@ describe('a unit', () => {
       reason: 'p/gone is no longer in the bucket',
       records: 0,
     })
+  })
+
+  test('fails if its view ends the conversion process, and live conversions go on', async () => {
+    const { unit, options } = await furnished(10)
+    const pool = badConversionPool()
+    const conversions = new Conversions({ pool, wal: directory, scratch: directory })
+    const greedy = { ...unit, view: { ...view, name: 'greedy' } }
+    expect(await runUnit(greedy, { ...options, conversions }, never)).toMatchObject({
+      ...{ outcome: 'failed', records: 10, reason: expect.stringContaining('exceeded the memory or file size') },
+    })
+    expect(await runUnit(unit, { ...options, conversions }, never)).toMatchObject({ outcome: 'done' })
+    await pool.stop()
   })
 
   test('rejects a source that has changed since its delivery, and never downloads a larger one', async () => {
