@@ -48,8 +48,10 @@ export class Endpoints {
   }
 
   #endWaits(): void {
-    this.#next.abort()
+    const ended = this.#next
+    // Replaced first: a listener may wait for the next update.
     this.#next = new AbortController()
+    ended.abort()
   }
 }
 

@@ -6,6 +6,8 @@ export const deliveryLimits = {
   uploadsParallelPerDestination: 8,
   /** In addition, one file at a time for each destination that is backing off, up to this many in total. */
   uploadsParallelBackingOff: 16,
+  /** A detached view may take less time on a segment than others: this factor. */
+  detachedViewTimeoutFactor: 0.25,
   /** Delay between attempts for one segment, and for one destination that is backing off. */
   retryDelayMsMin: 200,
   retryDelayMsMax: 30_000,

@@ -102,6 +102,18 @@ test('a view that holds the process fails alone at its time limit, and the recor
   expect(await readdir(scratch)).toEqual([])
 })
 
+test('a view that was detached has less time, apart from the others', async () => {
+  const views = [aBoundView({ name: 'busy', deactivated_at: '2100-01-01T00:00:00.000Z' }), ...named('numbers', 'others')]
+  const converting = convert(views)
+  await viewIsBusy()
+  manual.advance(limitMs / 4)
+  const built = await converting
+  expect(kinds(built)).toEqual(['parquet: 2', 'views/numbers/v1: 2', 'views/others/v1: 2'])
+  expect(errors(built)).toMatchObject([
+    { view_name: 'busy', code: 'too_expensive', message: 'its extraction took longer than 15 s' },
+  ])
+})
+
 test('views that end the process fail alone, with the reason', async () => {
   const built = await convert(named('crash', 'greedy', 'numbers'))
   expect(kinds(built)).toEqual(['parquet: 2', 'views/numbers/v1: 2'])

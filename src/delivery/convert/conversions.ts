@@ -159,10 +159,16 @@ export class Conversions {
   async #convert({ directory, viewTimeoutMs, views, taskOf, onVerdict, signal }: Attempts): Promise<Built> {
     const { pool, killAfterMs = deliveryLimits.conversionKillAfterMs } = this.#options
     const died = new Set<number>()
-    let plan: ViewPlan = { isApart: false, failed: [] }
+    // A view that was detached because it is slow must not hold up the others.
+    let plan: ViewPlan = { isApart: views.some(isDetached), failed: [] }
+    const timeoutOf = (view: number): number => {
+      const known = views[view]
+      return known !== undefined && isDetached(known) ? viewTimeoutMs * deliveryLimits.detachedViewTimeoutFactor : viewTimeoutMs
+    }
     for (;;) {
       let step: Step | undefined
-      const limitMs = ({ views }: Step) => (views.length === 0 ? buildLimits.statementTimeoutMs : viewTimeoutMs * views.length)
+      const limitMs = ({ views }: Step) =>
+        views.length === 0 ? buildLimits.statementTimeoutMs : views.reduce((sum, view) => sum + timeoutOf(view), 0)
       const end = await pool.run(taskOf(plan), {
         timeoutMs: deliveryLimits.conversionStartMs,
         onReport: (report) => {
@@ -187,7 +193,7 @@ export class Conversions {
       if (others.length === 0) {
         // A process can also die for a reason of the node, such as a lack of memory.
         if (ended === undefined || died.has(view)) {
-          const verdict = verdictOn(view, ended, viewTimeoutMs)
+          const verdict = verdictOn(view, ended, timeoutOf(view))
           onVerdict(verdict)
           failed = [...failed, verdict]
         }
@@ -226,6 +232,10 @@ function toError(failure: Failure, views: readonly BoundView[]): Error {
     case 'other':
       return new Error(failure.message)
   }
+}
+
+function isDetached({ deactivated_at }: BoundView): boolean {
+  return deactivated_at !== null
 }
 
 function viewAt(views: readonly BoundView[], position: number): BoundView {

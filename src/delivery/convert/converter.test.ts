@@ -75,6 +75,7 @@ async function aConverter(listed: readonly SnapshotEndpoint[], slots: number, fr
   const converting: Promise<unknown>[] = []
   return {
     builds,
+    endpoints,
     convert(logName: string, report: DeliveryRun['report'] = () => undefined) {
       const run: DeliveryRun = {
         ...{ segment: { logName, incarnation: 'abcdefghij', seq: 0 }, mayBeCommitted: false, turn: Promise.resolve() },
@@ -141,6 +142,38 @@ test('however long the conversions of one account take, another account gets a s
   const built = await convert(ofVictim.id)
   expect(built.files).toHaveLength(1)
   await until('a conversion in the slot that is free again', () => running === 4)
+  await end()
+})
+
+test('detaching a view ends a conversion that contains it, and other changes do not', async () => {
+  const view = aBoundView({ definition: { columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }] } })
+  const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views: [view] })
+  let started = 0
+  let isEndless = true
+  const { convert, endpoints, end } = await aConverter(
+    [endpoint],
+    1,
+    () =>
+      async function* () {
+        started += 1
+        while (isEndless) {
+          await setImmediate()
+          yield []
+        }
+        yield [frame]
+      },
+  )
+  const converted = convert(endpoint.id)
+  await until('the conversion', () => started === 1)
+  endpoints.update({ epoch: 2, endpoints: [endpoint, anEndpointTo(aDestination())] })
+  endpoints.update({ epoch: 3, endpoints: [{ ...endpoint, views: [view, aBoundView({ name: 'other' })] }] })
+  for (let times = 0; times < 20; times += 1) await setImmediate()
+  expect(started).toBe(1)
+  const detached = { ...view, deactivated_at: new Date(Date.now() + 1_000).toISOString() }
+  endpoints.update({ epoch: 4, endpoints: [{ ...endpoint, views: [detached] }] })
+  await until('the next attempt', () => started === 2)
+  isEndless = false
+  expect((await converted).views).toMatchObject([{ view_id: view.view_id, accepted: 1 }])
   await end()
 })
 

@@ -20,7 +20,8 @@ import { viewsAt } from './bound-views.ts'
 import type { BuiltArtifacts } from './build-directory.ts'
 import type { BuildSlots } from './build-slots.ts'
 import type { ConfigurationCheck } from './configuration-check.ts'
-import type { Conversions } from './conversions.ts'
+import type { Conversions, SegmentConversion } from './conversions.ts'
+import { Detachment } from './detachment.ts'
 import { firstLine, RequiredViewFailed } from './failures.ts'
 import { type RetryOrParkOptions, retryOrPark } from './retry-or-park.ts'
 import type { SlotOwner, SlotPriority } from './slot-schedule.ts'
@@ -80,12 +81,13 @@ export class Converter {
 
   /** The caller removes the files. Throws DeliveryEnded or the signal's reason. */
   async convert(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
-    return this.#holds.convert(facts.id, run, (priority) =>
-      retryOrPark(this.#options, facts.id, run, {
-        attempt: () => this.#convert(facts, run, priority),
-        proveHealth: () => this.#proveHealth(run),
-      }),
-    )
+    return this.#holds.convert(facts.id, run, (priority, signal) => {
+      const attempt = { ...run, signal }
+      return retryOrPark(this.#options, facts.id, attempt, {
+        attempt: () => this.#convert(facts, attempt, priority),
+        proveHealth: () => this.#proveHealth(attempt),
+      })
+    })
   }
 
   async #readFacts(id: string, segment: SegmentRef): Promise<SegmentFacts> {
@@ -143,8 +145,23 @@ export class Converter {
     }
   }
 
-  async #build({ name, sealedAt, walBytes }: SegmentFacts, { segment, signal }: DeliveryRun): Promise<BuiltArtifacts> {
-    const { conversions, endpoints, memoryBytes } = this.#options
+  /** Starts again if a view is detached meanwhile: it is optional then, and has less time. */
+  async #build(facts: SegmentFacts, run: DeliveryRun): Promise<BuiltArtifacts> {
+    for (;;) {
+      const request = this.#planOf(facts)
+      using detachment = new Detachment(this.#options.endpoints, facts.name.endpointId, request.views)
+      const signal = AbortSignal.any([run.signal, detachment.signal])
+      try {
+        return await this.#options.conversions.build({ ...request, segment: run.segment, signal })
+      } catch (error) {
+        run.signal.throwIfAborted()
+        if (!detachment.signal.aborted) throw error
+      }
+    }
+  }
+
+  #planOf({ name, sealedAt, walBytes }: SegmentFacts): Omit<SegmentConversion, 'segment' | 'signal'> {
+    const { endpoints, memoryBytes } = this.#options
     const endpoint = endpoints.find(name.endpointId)
     if (endpoint === undefined) throw new NotConfiguredError('the configuration of this node does not have the endpoint yet')
     if (endpoint.destination === null) throw new NotConfiguredError('no destination is bound to the endpoint')
@@ -152,7 +169,7 @@ export class Converter {
     const views = formats.includes('parquet_views') ? viewsAt(endpoint.views, sealedAt) : []
     const hasOutput = keepRecords(formats) || views.length > 0
     const outputFormats = hasOutput ? formats : [...formats, 'parquet' as const]
-    return await conversions.build({ segment, bytes: walBytes, outputFormats, views, memoryBytes, signal })
+    return { bytes: walBytes, outputFormats, views, memoryBytes }
   }
 
   async #proveHealth(run: DeliveryRun): Promise<void> {

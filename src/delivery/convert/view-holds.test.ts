@@ -39,6 +39,7 @@ function furnished() {
   const deliver = (id: string, turn: Promise<unknown> = Promise.resolve()) => {
     const attempts: {
       readonly priority: SlotPriority
+      readonly signal: AbortSignal
       readonly succeed: (value: string) => void
       readonly fail: (error: Error) => void
     }[] = []
@@ -47,9 +48,9 @@ function furnished() {
       ...{ segment: { logName: 'log', incarnation: 'abcdefghij', seq: 0 }, mayBeCommitted: false, turn, signal: stop.signal },
       report: (...report) => void reports.push(report),
     }
-    const converted = holds.convert(id, run, (priority) => {
+    const converted = holds.convert(id, run, (priority, signal) => {
       const { promise, resolve, reject } = Promise.withResolvers<string>()
-      attempts.push({ priority, succeed: resolve, fail: reject })
+      attempts.push({ priority, signal, succeed: resolve, fail: reject })
       return promise
     })
     converted.catch(() => undefined)
@@ -108,6 +109,22 @@ test('retries back off, with low priority until the views of the endpoint change
   attempts.at(-1)?.succeed('built')
   expect(await converted).toBe('built')
   expect(messages()).toEqual(['required view failed; its log waits', 'required view no longer fails'])
+})
+
+test('a retry that waits for a slot ends when the views of the endpoint change, and the next one does not wait', async () => {
+  const { configure, deliver, pass } = furnished()
+  const { attempts, fail, priorities } = deliver('one')
+  await fail()
+  await pass()
+  configure(view)
+  await setImmediate()
+  expect(attempts.at(-1)?.signal.aborted).toBe(false)
+  configure({ ...view, deactivated_at: '2026-11-20T00:00:00.000Z' })
+  await setImmediate()
+  const { signal } = attempts.at(-1) ?? {}
+  expect(signal?.aborted).toBe(true)
+  await fail(signal?.reason)
+  expect(priorities()).toEqual(['normal', 'low', 'normal'])
 })
 
 test('a long attempt is followed by a long rest', async () => {

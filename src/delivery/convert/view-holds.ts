@@ -29,7 +29,11 @@ export class ViewHolds {
   }
 
   /** Repeats the conversion of a segment until no required view fails on it. Throws what else an attempt throws, or the signal's reason. */
-  async convert<T>(id: string, run: DeliveryRun, attempt: (priority: SlotPriority) => Promise<T>): Promise<T> {
+  async convert<T>(
+    id: string,
+    run: DeliveryRun,
+    attempt: (priority: SlotPriority, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     const { logName } = run.segment
     const { retryDelayMsMin, retryDelayMsMax, heldRestFactor, heldRestMsMax } = deliveryLimits
     const delay = new Backoff({ delayMsMin: retryDelayMsMin, delayMsMax: retryDelayMsMax })
@@ -42,14 +46,16 @@ export class ViewHolds {
       for (;;) {
         const views = this.#viewsOf(logName)
         const startedAt = clock.monotonic()
+        // An attempt of low priority may wait for a slot for long.
+        using change = priority === 'low' ? this.#changeOf(views, run) : undefined
         try {
-          const converted = await attempt(priority)
+          const converted = await attempt(priority, change?.signal ?? run.signal)
           if (this.#release(id, logName)) logger.info({ segment: id, endpoint: logName }, 'required view no longer fails')
           return converted
         } catch (error) {
           run.signal.throwIfAborted()
-          if (!(error instanceof RequiredViewFailed)) throw error
-          this.#hold(id, error, run)
+          if (error instanceof RequiredViewFailed) this.#hold(id, error, run)
+          else if (change?.signal.aborted !== true) throw error
         }
         // A later segment cannot be committed before its turn, so until then it costs nothing.
         const isFirst = turn.signal.aborted
@@ -86,6 +92,17 @@ export class ViewHolds {
     const held = this.#held.get(logName)
     if (held === undefined || !held.delete(id) || held.size > 0) return false
     return this.#held.delete(logName)
+  }
+
+  /** Watches the views of the endpoint. The signal aborts when they change, or with the run. */
+  #changeOf(views: string, run: DeliveryRun): Disposable & { readonly signal: AbortSignal } {
+    const changed = new AbortController()
+    const over = new AbortController()
+    const watch = async () => {
+      if (await this.#waitUnlessChanged(views, over.signal, run)) changed.abort()
+    }
+    watch().catch(() => changed.abort(run.signal.reason))
+    return { signal: AbortSignal.any([changed.signal, run.signal]), [Symbol.dispose]: () => over.abort() }
   }
 
   async #pauseUnlessChanged(views: string, delayMs: number, run: DeliveryRun): Promise<boolean> {
