@@ -181,7 +181,24 @@ export const options = {
     bytes(MiB, 16 * GiB),
     'request bytes in memory beyond which requests get 503, shared by account and endpoint',
   ),
-  maxConnections: option('INLET_MAX_CONNECTIONS', '20000', integer(1, 1_000_000), 'maximum number of ingest connections'),
+  maxConnections: option(
+    'INLET_MAX_CONNECTIONS',
+    '20000',
+    integer(1, 1_000_000),
+    'maximum number of ingest connections that have authenticated, shared by account',
+  ),
+  maxUnauthenticatedConnections: option(
+    'INLET_MAX_UNAUTHENTICATED_CONNECTIONS',
+    '4000',
+    integer(1, 1_000_000),
+    'maximum number of ingest connections without an authenticated request so far, beside the others',
+  ),
+  maxConnectionsPerAddress: option(
+    'INLET_MAX_UNAUTHENTICATED_PER_ADDRESS',
+    '1000',
+    integer(1, 1_000_000),
+    'maximum number of those from one client address; behind a load balancer all clients have its address: set it to INLET_MAX_UNAUTHENTICATED_CONNECTIONS there',
+  ),
   requestTimeoutSeconds: option(
     'INLET_REQUEST_TIMEOUT_SECONDS',
     '60',

@@ -104,7 +104,12 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   const configuration = new Configuration({ authenticator, allowances, wal, admission, logger })
   const gate = new Gate({ configuration, capacity: admission, allowances, wal, clock, logger })
 
-  const connections = new ConnectionBudget(config.maxConnections)
+  const connections = new ConnectionBudget({
+    max: config.maxConnections,
+    maxUnauthenticated: config.maxUnauthenticatedConnections,
+    maxPerAddress: config.maxConnectionsPerAddress,
+    clock,
+  })
   const certificate = await Certificate.open({
     certificateFile: config.tlsCertificateFile,
     keyFile: config.tlsKeyFile,
@@ -173,10 +178,11 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     walBytesOnDisk: () => wal.bytesOnDisk(),
     rescuedSegments: () => wal.rescuedSegments,
     appliedEpoch: () => configuration.epoch,
-    refusals: () => admission.refusals,
+    refusals: () => [...admission.refusals, ...connections.refusals],
     poolsUsed: () => [
       ['memory', admission.memory.poolUsedRatio],
       ['disk', disk.poolUsedRatio],
+      ['connections', connections.shares.poolUsedRatio],
     ],
     largestAccounts: config.metricsToken === null ? undefined : () => disk.largest(ingestLimits.accountsShown),
     quotaRefusals: allowances.refusals,
@@ -184,6 +190,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
 
   feed.subscribe((snapshot) => {
     configuration.apply(snapshot)
+    connections.configure(snapshot.endpoints)
     sessions.apply(snapshot.endpoints)
     heartbeat.beatNow()
   })

@@ -27,12 +27,13 @@ export class FairShares {
   readonly #accounts = new Map<string, AccountShare>()
   readonly #shares = new Map<string, Share>()
   /** The part of the total that no account is guaranteed, and how much of it the accounts use. */
-  pool = 0
+  pool: number
   poolUsed = 0
   used = 0
 
   constructor(total: number) {
     this.total = total
+    this.pool = total
   }
 
   /** Returns the share of this name. It stays the same object as long as it is configured or in use. */
@@ -56,7 +57,7 @@ export class FairShares {
       weights.set(account, weight)
       sizes.set(account, (sizes.get(account) ?? 0) + 1)
     }
-    const guaranteed = weights.size > 1 ? this.total / 2 : this.total
+    const guaranteed = this.total / Math.min(2, weights.size || Number.POSITIVE_INFINITY)
     this.pool = this.total - guaranteed
     const perWeight = guaranteed / Math.max(1, sum(weights.values()))
     for (const [name, share] of this.#shares) {

@@ -2,7 +2,9 @@
 export const ingestLimits = {
   /** How often the certificate files are checked for changes. */
   certificatePollMs: 60_000,
-  handshakeTimeoutMs: 10_000,
+  handshakeTimeoutMs: 5_000,
+  /** After this time a connection that has not authenticated makes way for a new one, if there are too many. */
+  evictableAfterMs: 1_000,
   /** How often free disk space and the health of the WAL are checked. */
   admissionPollMs: 1_000,
   /** Connections that the kernel keeps waiting to be accepted. */
@@ -20,4 +22,6 @@ export const ingestLimits = {
   usageFailuresBeforeLog: 5,
   /** How long the last report may take when the process stops. */
   lastUsageReportMs: 1_000,
+  /** If the account has too many connections. */
+  retryConnectionsSeconds: 5,
 } as const

@@ -30,6 +30,11 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
     () => readings.quotaRefusals,
   )
   gauge('inlet_ingest_connections', 'open connections', () => connections.open)
+  gauge(
+    'inlet_ingest_unauthenticated_connections',
+    'open connections without an authenticated request so far',
+    () => connections.unauthenticated,
+  )
   gauge('inlet_ingest_in_flight_bytes', 'request bytes held in memory', inFlightBytes)
   gauge('inlet_wal_bytes_on_disk', 'bytes of WAL segments on disk', walBytesOnDisk)
   counter('inlet_wal_rescued_segments_total', 'segments written again because somebody removed their file', rescuedSegments)

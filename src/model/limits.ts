@@ -159,9 +159,11 @@ export const metricsBucketSeconds = 300
 export const requestLimits = {
   headerBytesMax: 16 * KiB,
   headersMax: 100,
-  /** From the start of the connection, or the first byte of a later request, to the end of the request head. */
+  /** Until the first authenticated request: from the start of the connection, or from a response, to the end of the next request head. */
+  unauthenticatedMs: 5_000,
+  /** After it: from the first byte of a request to the end of its head. */
   headersTimeoutMs: 15_000,
-  /** How long a connection may stay idle between two requests. */
+  /** How long an authenticated connection may stay idle between two requests. */
   idleConnectionMs: 75_000,
   /** A client must send this many bytes of a body in each window. */
   rateWindowMs: 10_000,

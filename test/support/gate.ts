@@ -1,11 +1,17 @@
 /** A gate in front of endpoints and a log that the test provides. Without `endpoints` it has no configuration yet. */
 import type { Room } from '#ingest/admission.ts'
 import { Allowances } from '#ingest/allowances.ts'
+import { ConnectionBudget } from '#ingest/connection-budget.ts'
 import { EndpointTable } from '#ingest/endpoint-table.ts'
 import { Gate, type GateOptions } from '#ingest/gate.ts'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
+
+/** A budget that never runs out. */
+export function manyConnections(): ConnectionBudget {
+  return new ConnectionBudget({ max: 100, maxUnauthenticated: 100, maxPerAddress: 100, clock: systemClock })
+}
 
 export function aGate({
   endpoints,

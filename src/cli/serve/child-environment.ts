@@ -45,6 +45,8 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   maxRequestBytes: ingest,
   maxInFlightBytes: ingest,
   maxConnections: ingest,
+  maxUnauthenticatedConnections: ingest,
+  maxConnectionsPerAddress: ingest,
   requestTimeoutSeconds: withClients,
   mqttListen: ingest,
   tlsCertificateFile: ingest,

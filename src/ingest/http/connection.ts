@@ -1,8 +1,11 @@
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { requestLimits } from '#model/limits.ts'
+import type { ConnectionSlot } from '../connection-budget.ts'
 import { httpLimits } from './limits.ts'
-import { rawProblem } from './responses.ts'
+import { rawProblem, requestError } from './responses.ts'
 
 /** The request whose body is arriving on a connection. */
 export interface Receiving {
@@ -19,12 +22,14 @@ export interface Receiving {
 /**
  * One client connection.
  *
- * Owns: which request a socket error belongs to, and closing in a way that lets the client read the last response.
+ * Owns: which request a socket error belongs to, how long it may take to authenticate, and closing in a way that lets the client read the
+ * last response.
  * Does not own: parsing and the order of responses (node:http), the requests.
  * Law: the response to malformed bytes is sent after the responses to all requests before them.
  */
 export class Connection {
   readonly socket: Socket
+  readonly slot: ConnectionSlot
   /** The request whose body has not ended. */
   receiving: Receiving | undefined
   /** The last response is known. All further bytes are discarded. */
@@ -32,18 +37,29 @@ export class Connection {
   #unfinished = 0
   #failure: AppError | undefined
   #isLingering = false
+  /** Since when an authenticated request is expected, and how many bytes had arrived by then. */
+  #expectedSinceMs: number
+  #bytesBefore = 0
   readonly #baseUrl: string
   readonly #clock: Clock
   /** Bound once per connection, not per request. */
   readonly onResponseSent = (): void => {
     this.#unfinished -= 1
+    if (!this.slot.isAuthenticated) this.#expectRequest()
     if (this.#unfinished === 0 && this.#failure !== undefined) this.#respondToFailure(this.#failure)
   }
 
-  constructor(options: { readonly socket: Socket; readonly baseUrl: string; readonly clock: Clock }) {
+  constructor(options: {
+    readonly socket: Socket
+    readonly slot: ConnectionSlot
+    readonly baseUrl: string
+    readonly clock: Clock
+  }) {
     this.socket = options.socket
+    this.slot = options.slot
     this.#baseUrl = options.baseUrl
     this.#clock = options.clock
+    this.#expectedSinceMs = options.clock.monotonic()
   }
 
   /** Whether a request has no response yet, or its response is still being sent. */
@@ -68,6 +84,21 @@ export class Connection {
     if (this.#unfinished === 0) this.#respondToFailure(error)
   }
 
+  /** Tells a client that has not authenticated how long the connection may stay idle. By default node:http says the longer time of others. */
+  announceIdleTime(response: ServerResponse): void {
+    if (!this.slot.isAuthenticated) response.setHeader('Keep-Alive', `timeout=${requestLimits.unauthenticatedMs / 1000}`)
+  }
+
+  /** Called about once a second until the first authenticated request: closes the connection if that is overdue. */
+  expire(now: number): void {
+    const waitedMs = now - this.#expectedSinceMs
+    if (waitedMs <= requestLimits.unauthenticatedMs) return
+    const isSilent = !this.isBusy && this.socket.bytesRead === this.#bytesBefore
+    // Twice as long for a client that must first read a response.
+    if (isSilent || waitedMs > 2 * requestLimits.unauthenticatedMs) this.socket.destroy()
+    else this.fail(requestError('ERR_HTTP_REQUEST_TIMEOUT'))
+  }
+
   /** Marks the current response as the last one. `bytesFollow`: the client is still sending. */
   closeAfterResponse({ bytesFollow }: { readonly bytesFollow: boolean }): void {
     this.isClosing = true
@@ -86,6 +117,11 @@ export class Connection {
     socket.once('close', cancel)
     socket.setTimeout(httpLimits.lingerIdleMs)
     socket.end()
+  }
+
+  #expectRequest(): void {
+    this.#expectedSinceMs = this.#clock.monotonic()
+    this.#bytesBefore = this.socket.bytesRead
   }
 
   #respondToFailure(error: AppError): void {

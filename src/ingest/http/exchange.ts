@@ -109,6 +109,7 @@ export class Exchange implements Receiving, Route {
     else this.#bodyEnded()
     if (isLast) this.#connection.closeAfterResponse({ bytesFollow: hasRest })
     counters.countResponse(errorTable[problem.code].status)
+    if (!isLast) this.#connection.announceIdleTime(this.#response)
     if (!this.#response.destroyed) sendProblem(this.#response, problem, { baseUrl, close: isLast, allow })
   }
 
@@ -154,6 +155,11 @@ export class Exchange implements Receiving, Route {
       return
     }
     this.#endpoint = gate.open(principal, this)
+    const refusal = this.#connection.slot.claim(principal.account_id)
+    if (refusal !== undefined) {
+      this.reject(refusal, { close: true })
+      return
+    }
     const format = bodyFormat(request.headers)
     const declared = declaredBytes(request)
     const room = gate.room(this.#endpoint.id)

@@ -7,9 +7,8 @@ import type { Principal } from '#model/api-key.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
 import type { FrameInput } from '#wal/frame.ts'
 import { WalError, type WalErrorReason } from '#wal/wal-error.ts'
-import { aGate } from '../../../test/support/gate.ts'
+import { aGate, manyConnections } from '../../../test/support/gate.ts'
 import { anEndpoint } from '../../../test/support/ingest-node.ts'
-import { ConnectionBudget } from '../connection-budget.ts'
 import { HttpCounters } from './metrics.ts'
 import { HttpServer } from './server.ts'
 
@@ -33,7 +32,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
   const principal: Principal = { account_id: 'account', key_id: 'key', scopes: ['ingest'] }
   const server = new HttpServer({
     listen: { host: '127.0.0.1', port: 0 },
-    connections: new ConnectionBudget(10),
+    connections: manyConnections(),
     requestTimeoutSeconds: 10,
     certificate: undefined,
     upgrade: {

@@ -16,7 +16,7 @@ import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { requestLimits } from '#model/limits.ts'
 import type { Certificate } from '../certificate.ts'
-import type { ConnectionBudget } from '../connection-budget.ts'
+import type { ConnectionBudget, ConnectionSlot } from '../connection-budget.ts'
 import { type Address, addressOf, listen } from '../listen.ts'
 import { Connection } from './connection.ts'
 import { Exchange, type ExchangeContext } from './exchange.ts'
@@ -49,8 +49,11 @@ export class HttpServer implements Service {
   readonly #exchangeContext: ExchangeContext
   readonly #operatorOptions: OperatorOptions
   readonly #connections = new Map<Socket, Connection>()
+  /** Those that the next check may find authenticated, or overdue. */
+  readonly #unauthenticated = new Set<Connection>()
   readonly #server: Server
   readonly #rateChecks: Periodic
+  readonly #authenticationChecks: Periodic
   #isDraining = false
   #stopped: Promise<void> | undefined
 
@@ -67,6 +70,14 @@ export class HttpServer implements Service {
       clock: options.exchange.clock,
       logger: options.logger,
     })
+    this.#authenticationChecks = new Periodic({
+      name: 'authentication check',
+      intervalMs: httpLimits.timeoutCheckMs,
+      run: () => this.#expireUnauthenticated(),
+      failure: 'authentication check failed',
+      clock: options.exchange.clock,
+      logger: options.logger,
+    })
   }
 
   get address(): Address {
@@ -75,7 +86,7 @@ export class HttpServer implements Service {
 
   async start(): Promise<void> {
     await listen(this.#server, this.#options.listen, 'INLET_INGEST_LISTEN')
-    await this.#rateChecks.start()
+    await Promise.all([this.#rateChecks.start(), this.#authenticationChecks.start()])
   }
 
   stop(signal: AbortSignal): Promise<void> {
@@ -104,7 +115,11 @@ export class HttpServer implements Service {
     server.maxHeadersCount = requestLimits.headersMax + 1
     server.maxConnections = connections.max
     server.on('drop', () => connections.countDropped())
-    server.on(certificate === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#onConnection(socket))
+    if (certificate === undefined) server.on('connection', (socket) => this.#onConnection(socket, connections.accept(socket)))
+    else {
+      server.on('connection', (socket) => connections.acceptHandshake(socket))
+      server.on('secureConnection', (socket: Socket) => this.#onConnection(socket, connections.secured(socket)))
+    }
     server.on('upgrade', (request, stream, head) => this.#onUpgrade(request, stream as Socket, head))
     server.on('request', (request, response) => this.#onRequest(request, response, false))
     server.on('checkContinue', (request, response) => this.#onRequest(request, response, true))
@@ -128,17 +143,18 @@ export class HttpServer implements Service {
     return server
   }
 
-  #onConnection(socket: Socket): void {
-    const { connections, exchange } = this.#options
-    if (!connections.tryAcquire()) {
+  #onConnection(socket: Socket, slot: ConnectionSlot | undefined): void {
+    if (slot === undefined) {
       socket.destroy()
       return
     }
-    const connection = new Connection({ socket, baseUrl: exchange.baseUrl, clock: exchange.clock })
+    const { baseUrl, clock } = this.#options.exchange
+    const connection = new Connection({ socket, slot, baseUrl, clock })
     this.#connections.set(socket, connection)
+    this.#unauthenticated.add(connection)
     socket.once('close', () => {
-      connections.release()
       this.#connections.delete(socket)
+      this.#unauthenticated.delete(connection)
       connection.receiving?.abort()
     })
   }
@@ -168,6 +184,7 @@ export class HttpServer implements Service {
     }
     const { url = '', method } = request
     const { path, query } = url === ingestPath ? plainTarget : targetOf(url)
+    if (path !== ingestPath) this.#connections.get(request.socket)?.announceIdleTime(response)
     if (path === ingestPath) {
       if (method === 'POST') exchange.receive(query)
       else exchange.reject(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
@@ -202,12 +219,15 @@ export class HttpServer implements Service {
       return
     }
     const problem = upgrade.problem(request)
-    if (problem === undefined) {
-      upgrade.accept(request, socket, head, targetOf(request.url ?? '').query)
+    const connection = this.#connections.get(socket)
+    if (problem === undefined && connection !== undefined) {
+      this.#unauthenticated.delete(connection)
+      upgrade.accept(request, { socket, slot: connection.slot, head, query: targetOf(request.url ?? '').query })
       return
     }
     socket.on('error', () => socket.destroy())
-    this.#endRaw(socket, problem)
+    if (problem === undefined) socket.destroy()
+    else this.#endRaw(socket, problem)
   }
 
   #endRaw(stream: Writable, error: AppError, allow?: string): void {
@@ -217,6 +237,14 @@ export class HttpServer implements Service {
 
   #checkRates(): void {
     for (const connection of this.#connections.values()) connection.receiving?.checkRate()
+  }
+
+  #expireUnauthenticated(): void {
+    const now = this.#options.exchange.clock.monotonic()
+    for (const connection of this.#unauthenticated) {
+      if (connection.slot.isAuthenticated) this.#unauthenticated.delete(connection)
+      else connection.expire(now)
+    }
   }
 
   async #drain(signal: AbortSignal): Promise<void> {
@@ -232,7 +260,7 @@ export class HttpServer implements Service {
     await closed
     signal.removeEventListener('abort', closeAll)
     cancel()
-    await this.#rateChecks.stop()
+    await Promise.all([this.#rateChecks.stop(), this.#authenticationChecks.stop()])
   }
 
   #endUnfinished(): void {

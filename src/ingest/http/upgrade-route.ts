@@ -2,6 +2,16 @@ import type { Buffer } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { AppError } from '#errors.ts'
+import type { ConnectionSlot } from '../connection-budget.ts'
+
+export type Upgraded = {
+  readonly socket: Socket
+  readonly slot: ConnectionSlot
+  /** The first bytes of the new protocol. */
+  readonly head: Buffer
+  /** What follows the `?`. */
+  readonly query: string
+}
 
 /** A path of the HTTP server on which a connection changes to another protocol. */
 export interface UpgradeRoute {
@@ -10,6 +20,6 @@ export interface UpgradeRoute {
   readonly hint: string
   /** Returns why this request cannot be upgraded now; undefined if it can. */
   problem(request: IncomingMessage): AppError | undefined
-  /** Takes over the socket. `query` is what follows the `?`, `head` the first bytes of the new protocol. */
-  accept(request: IncomingMessage, socket: Socket, head: Buffer, query: string): void
+  /** Takes over the socket, and from then on the time that its client has to authenticate. */
+  accept(request: IncomingMessage, upgraded: Upgraded): void
 }

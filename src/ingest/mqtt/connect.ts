@@ -5,6 +5,7 @@
  */
 import type { Buffer } from 'node:buffer'
 import { mqttLimits, recordLimits } from '#model/limits.ts'
+import type { ConnectionSlot } from '../connection-budget.ts'
 import type { Route } from '../endpoint-table.ts'
 import { encodeAccepted, encodeRefused, type IConnectPacket, peekPeer, peerOf, readControlPacket } from './control-packet.ts'
 import { MqttError } from './reason.ts'
@@ -25,7 +26,10 @@ export type ConnectResult =
     }
 
 /** Decides about the CONNECT in `bytes`, the first packet of the connection. */
-export function handleConnect(bytes: Buffer, route: Route, context: ConnectContext): ConnectResult {
+export function handleConnect(
+  bytes: Buffer,
+  { route, slot, context }: { readonly route: Route; readonly slot: ConnectionSlot; readonly context: ConnectContext },
+): ConnectResult {
   let peer = peekPeer(bytes)
   let packet: IConnectPacket | undefined
   try {
@@ -41,12 +45,22 @@ export function handleConnect(bytes: Buffer, route: Route, context: ConnectConte
       assignedClientIdentifier: terms.assignedClientId,
       serverKeepAlive: terms.serverKeepAlive,
     })
+    claimConnection(slot, terms, context)
     if (connack === undefined) throw new MqttError('packet_too_large', 'the maximum packet size has no room for a CONNACK')
     return { terms, connack }
   } catch (error) {
     if (!(error instanceof MqttError)) throw error
     const connack = encodeRefused(peer, error.reason, error.message)
     return { terms: undefined, connack, error, clientId: packet?.clientId, username: packet?.username }
+  }
+}
+
+/** Counts the connection for the account. A client can always take over its own connection. */
+function claimConnection(slot: ConnectionSlot, { accountId, endpointId, clientId }: SessionTerms, context: ConnectContext): void {
+  if (context.isConnected(endpointId, clientId)) slot.force(accountId)
+  else {
+    const refusal = slot.claim(accountId)
+    if (refusal !== undefined) throw new MqttError('quota_exceeded', refusal.message)
   }
 }
 

@@ -12,13 +12,13 @@ function firstOverdue(deadlines: Deadlines, stateAt: (second: number) => Partial
   return undefined
 }
 
-test('CONNECT must arrive within ten seconds, even if other bytes arrive', () => {
+test('CONNECT must arrive within five seconds, even if other bytes arrive', () => {
   const deadlines = new Deadlines(0)
   const stateAt = () => {
     deadlines.received()
     return { keepAliveSeconds: undefined, isPartial: true }
   }
-  expect(firstOverdue(deadlines, stateAt)).toEqual({ second: 11, overdue: 'connect' })
+  expect(firstOverdue(deadlines, stateAt)).toEqual({ second: 6, overdue: 'connect' })
 })
 
 describe('keep alive', () => {

@@ -3,7 +3,7 @@ import { KiB, MiB } from '#lib/bytes.ts'
 
 export const sessionLimits = {
   /** Time for CONNECT to arrive. */
-  connectTimeoutMs: 10_000,
+  connectTimeoutMs: 5_000,
   /** Payload bytes of a connection that are not yet durable. Above this, reading pauses. */
   inFlightBytesMax: 4 * MiB,
   /** Memory overhead of a message. */

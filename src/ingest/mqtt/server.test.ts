@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { aGate } from '../../../test/support/gate.ts'
-import { ConnectionBudget } from '../connection-budget.ts'
+import { aGate, manyConnections } from '../../../test/support/gate.ts'
 import { MqttCounters } from './metrics.ts'
 import { MqttServer } from './server.ts'
 import { Sessions } from './sessions.ts'
@@ -14,7 +13,7 @@ import { Sessions } from './sessions.ts'
 const fixture = (name: string) => readFileSync(join(import.meta.dirname, '../../../test/fixtures/tls', name))
 
 async function started(handshakeTimeout: number) {
-  const connections = new ConnectionBudget(100)
+  const connections = manyConnections()
   const sessions = new Sessions({
     gate: aGate(),
     authenticator: {
@@ -52,7 +51,7 @@ test.each([
     socket.resume().write(Buffer.from(hello, 'hex'))
     socket.on('error', () => undefined)
     await once(socket, 'close')
-    expect(connections.open).toBe(0)
+    await expect.poll(() => connections.open).toBe(0)
   } finally {
     await server.stop(AbortSignal.timeout(1_000))
   }

@@ -9,7 +9,7 @@ import type { Clock } from '#lib/clock.ts'
 import { loadTls } from '#lib/http.ts'
 import type { Service } from '#lib/service.ts'
 import type { Certificate } from '../certificate.ts'
-import type { ConnectionBudget } from '../connection-budget.ts'
+import type { ConnectionBudget, ConnectionSlot } from '../connection-budget.ts'
 import { type Address, addressOf, listen } from '../listen.ts'
 import type { Sessions } from './sessions.ts'
 import { SocketWire } from './tcp.ts'
@@ -53,26 +53,29 @@ export class MqttServer implements Service {
     const { certificate, connections } = this.#options
     const server =
       certificate === undefined
-        ? createServer((socket) => this.#open(socket, undefined))
-        : loadTls().createServer(certificate.options, (socket: TLSSocket) => this.#open(socket, socket.servername || undefined))
-    if (certificate !== undefined) certificate.subscribe((options) => (server as SecureServer).setSecureContext(options))
+        ? createServer((socket) => this.#open(socket, connections.accept(socket), undefined))
+        : loadTls().createServer(certificate.options, (socket: TLSSocket) =>
+            this.#open(socket, connections.secured(socket), socket.servername || undefined),
+          )
+    if (certificate !== undefined) {
+      server.on('connection', (socket) => connections.acceptHandshake(socket))
+      certificate.subscribe((options) => (server as SecureServer).setSecureContext(options))
+    }
     // Node reports a handshake that failed or took too long, but leaves the connection open.
     server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
-    // Also bounds connections in a TLS handshake, which have no slot in the budget yet.
     server.maxConnections = connections.max
     server.on('drop', () => connections.countDropped())
     return server
   }
 
-  #open(socket: Socket, host: string | undefined): void {
-    const { connections, clock, sessions } = this.#options
-    if (!connections.tryAcquire()) {
+  #open(socket: Socket, slot: ConnectionSlot | undefined, host: string | undefined): void {
+    const { clock, sessions } = this.#options
+    if (slot === undefined) {
       socket.destroy()
       return
     }
-    socket.once('close', () => connections.release())
     const wire = new SocketWire(socket, clock)
-    wire.listen(sessions.open(wire, { host, query: '' }))
+    wire.listen(sessions.open(wire, { host, query: '' }, slot))
   }
 
   async #drain(signal: AbortSignal): Promise<void> {

@@ -37,6 +37,7 @@ const context = (change: Partial<ConnectContext> = {}): ConnectContext => ({
   gate: aGate({ endpoints: [endpoint] }),
   refusalReason: () => undefined,
   countConnections: () => 0,
+  isConnected: () => false,
   ...change,
 })
 const packet = (change: Partial<IConnectPacket> = {}): IConnectPacket => ({

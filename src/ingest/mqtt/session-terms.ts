@@ -23,6 +23,8 @@ export type ConnectContext = {
   readonly refusalReason: () => string | undefined
   /** Returns the number of connections of an endpoint, without the one that this client id would take over. */
   readonly countConnections: (endpointId: string, exceptClientId: string) => number
+  /** Whether there is a connection that this client id would take over. */
+  readonly isConnected: (endpointId: string, clientId: string) => boolean
 }
 
 export type SessionTerms = {

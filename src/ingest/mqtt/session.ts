@@ -11,6 +11,7 @@ import type { Clock } from '#lib/clock.ts'
 import { mqttLimits } from '#model/limits.ts'
 import type { Room } from '../admission.ts'
 import type { Allowance, NodeQuota } from '../allowance.ts'
+import type { ConnectionSlot } from '../connection-budget.ts'
 import type { Route } from '../endpoint-table.ts'
 import type { Gate } from '../gate.ts'
 import type { Backpressure } from './backpressure.ts'
@@ -60,6 +61,7 @@ export class Session implements WireReader {
   readonly #context: SessionContext
   readonly #wire: Wire
   readonly #route: Route
+  readonly #slot: ConnectionSlot
   readonly #reader = new PacketReader(mqttLimits.connectBytesMax)
   readonly #visit = (bytes: Buffer, at: number, body: number, end: number): boolean => this.#onPacket(bytes, at, body, end)
   readonly #flow: Flow
@@ -74,10 +76,14 @@ export class Session implements WireReader {
   /** Bytes of an incomplete packet that are counted as bytes in flight. */
   #reservedBytes = 0
 
-  constructor(context: SessionContext, wire: Wire, route: Route) {
+  constructor(
+    context: SessionContext,
+    { wire, route, slot }: { readonly wire: Wire; readonly route: Route; readonly slot: ConnectionSlot },
+  ) {
     this.#context = context
     this.#wire = wire
     this.#route = route
+    this.#slot = slot
     this.#deadlines = new Deadlines(context.clock.monotonic())
     this.#flow = new Flow({
       wire,
@@ -258,7 +264,7 @@ export class Session implements WireReader {
 
   #connect(bytes: Buffer): void {
     const { gate, counters, clientErrors, clock, onOpen } = this.#context
-    const result = handleConnect(bytes, this.#route, this.#context)
+    const result = handleConnect(bytes, { route: this.#route, slot: this.#slot, context: this.#context })
     if (result.terms === undefined) {
       const { error, connack, clientId, username } = result
       counters.refused(error.reason)
@@ -379,6 +385,7 @@ export class Session implements WireReader {
     this.#open?.room.release(this.#reservedBytes)
     this.#reservedBytes = 0
     onLeave(this)
+    this.#slot.leave()
     if (this.#open?.receiver.publishWill(clock.now() * 1000) === true) counters.wills += 1
   }
 }

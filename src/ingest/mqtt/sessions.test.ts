@@ -1,9 +1,11 @@
+import { Socket } from 'node:net'
 import { generate } from 'mqtt-packet'
 import { expect, test } from 'vitest'
 import { AppError } from '#errors.ts'
+import { assert } from '#lib/assert.ts'
 import { systemClock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { aGate } from '../../../test/support/gate.ts'
+import { aGate, manyConnections } from '../../../test/support/gate.ts'
 import { MqttCounters } from './metrics.ts'
 import { Sessions } from './sessions.ts'
 import type { Wire } from './wire.ts'
@@ -35,7 +37,9 @@ function started() {
     end: nothing,
     destroy: nothing,
   }
-  return { session: sessions.open(wire, { host: undefined, query: '' }), written, lines }
+  const slot = manyConnections().accept(new Socket())
+  assert(slot !== undefined, 'the budget has a place')
+  return { session: sessions.open(wire, { host: undefined, query: '' }, slot), written, lines }
 }
 
 test('a refused 3.1.1 client gets a return code; the log has the client and the reason', () => {

@@ -9,6 +9,7 @@ import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Authenticator } from '../authenticator.ts'
+import type { ConnectionSlot } from '../connection-budget.ts'
 import type { Route } from '../endpoint-table.ts'
 import type { Gate } from '../gate.ts'
 import { Backpressure } from './backpressure.ts'
@@ -64,6 +65,7 @@ export class Sessions {
       clientErrors: new ClientErrorLog({ clock, logger }),
       refusalReason: () => (this.#isDraining ? 'this node is shutting down; connect again' : undefined),
       countConnections: (endpointId, exceptClientId) => this.#count(endpointId, exceptClientId),
+      isConnected: (endpointId, clientId) => this.#open.get(endpointId)?.has(clientId) === true,
       onOpen: (session, terms) => this.#onOpen(session, terms),
       onLeave: (session) => this.#onLeave(session),
       onClosed: (session) => this.#onClosed(session),
@@ -84,8 +86,8 @@ export class Sessions {
   }
 
   /** Starts a session on a new connection. The caller passes the wire's events to it. */
-  open(wire: Wire, route: Route): Session {
-    const session = new Session(this.#context, wire, route)
+  open(wire: Wire, route: Route, slot: ConnectionSlot): Session {
+    const session = new Session(this.#context, { wire, route, slot })
     if (this.#isDraining) session.cut()
     else this.#all.add(session)
     return session

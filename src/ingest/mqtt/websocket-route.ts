@@ -3,13 +3,11 @@
  *
  * Owns: the handshake. Does not own: frames (websocket.ts), sessions.
  */
-import type { Buffer } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import { WebSocketServer } from 'ws'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
-import type { UpgradeRoute } from '../http/upgrade-route.ts'
+import type { Upgraded, UpgradeRoute } from '../http/upgrade-route.ts'
 import { sessionLimits } from './limits.ts'
 import type { Sessions } from './sessions.ts'
 import { WebSocketWire } from './websocket.ts'
@@ -58,11 +56,11 @@ export class WebSocketRoute implements UpgradeRoute {
   }
 
   /** Responds with 101, or with 400 if the handshake is not valid. */
-  accept(request: IncomingMessage, socket: Socket, head: Buffer, query: string): void {
+  accept(request: IncomingMessage, { socket, slot, head, query }: Upgraded): void {
     socket.setNoDelay(true)
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
       const wire = new WebSocketWire(webSocket, socket, this.#clock)
-      wire.listen(this.#sessions.open(wire, { host: request.headers.host, query }))
+      wire.listen(this.#sessions.open(wire, { host: request.headers.host, query }, slot))
     })
   }
 }
