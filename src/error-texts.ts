@@ -116,7 +116,7 @@ export const errorTexts: Readonly<Record<ErrorCode, ErrorText>> = {
     meaning: 'The account reached one of its quotas: `quota` in the response names it.',
     remedies: [
       'See `GET /v1/quotas` for the limits of the account and how much of them is used.',
-      '`endpoints`, `views`, `api_keys`: delete an endpoint, archive a view or revoke a key that is not needed.',
+      '`endpoints`, `views`, `view_versions`, `api_keys`: delete an endpoint, archive a view, delete a draft or revoke a key that is not needed.',
       '`records_per_second`, `bytes_per_day`: nothing of the request is stored. Send it again after as many seconds as the header `Retry-After` says. A day begins at midnight UTC.',
       'As the operator, raise the quota with `inlet accounts quota <id>`, or `PATCH /v1/accounts/<id>` with `{"quotas":{…}}`.',
     ],

@@ -15,6 +15,7 @@ export type Limit = number | 'default'
 export type QuotaFlags = {
   readonly endpoints?: Limit
   readonly views?: Limit
+  readonly viewVersions?: Limit
   readonly apiKeys?: Limit
   readonly bytesPerDay?: Limit
   readonly recordsPerSecond?: Limit
@@ -30,8 +31,14 @@ export async function setQuotas(this: CliContext, flags: QuotaFlags, id: string)
   this.process.stdout.write(`${toTable([['QUOTA', 'LIMIT', 'USED'], ...rows])}\nThe weight of the account is ${weight}.\n`)
 }
 
-function parseChange({ weight, apiKeys, bytesPerDay, recordsPerSecond, ...counted }: QuotaFlags): ChangeAccount {
-  const given = { ...counted, api_keys: apiKeys, bytes_per_day: bytesPerDay, records_per_second: recordsPerSecond }
+function parseChange({ weight, viewVersions, apiKeys, bytesPerDay, recordsPerSecond, ...counted }: QuotaFlags): ChangeAccount {
+  const given = {
+    ...counted,
+    view_versions: viewVersions,
+    api_keys: apiKeys,
+    bytes_per_day: bytesPerDay,
+    records_per_second: recordsPerSecond,
+  }
   const quotas = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value === 'default' ? null : value]))
   const { value, errors } = parseFields(ChangeAccount, { quotas, weight: weight === 'default' ? weightLimits.default : weight })
   if (errors === undefined) return value

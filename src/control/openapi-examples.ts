@@ -159,13 +159,14 @@ const key = {
   revoked_at: null,
 }
 
-const { endpoints, views, api_keys, bytes_per_day, records_per_second } = effectiveQuotas({})
+const { endpoints, views, view_versions, api_keys, bytes_per_day, records_per_second } = effectiveQuotas({})
 const quotaUse = {
   account_id: ids.account,
   weight: 1,
   quotas: {
     endpoints: { limit: endpoints, used: 3 },
     views: { limit: views, used: 2 },
+    view_versions: { limit: view_versions, used: 7 },
     api_keys: { limit: api_keys, used: 4 },
     bytes_per_day: { limit: bytes_per_day, used: 1_254_000_000, resets_at: '2026-11-21T00:00:00.000Z' },
     records_per_second: { limit: records_per_second, used: 310 },

@@ -12,6 +12,7 @@ export const weightLimits = { min: 1, max: 1_000, default: 1 } as const
 export const quotaLimits = {
   endpoints: { min: 0, max: 1_000_000, default: 1_000 },
   views: { min: 0, max: 1_000_000, default: 1_000 },
+  view_versions: { min: 0, max: 1_000_000, default: 10_000 },
   api_keys: { min: 0, max: 1_000_000, default: 10_000 },
   bytes_per_day: { min: 0, max: 1e15, default: 1e14 },
   records_per_second: { min: 1, max: 1_000_000_000, default: 10_000_000 },

@@ -19,6 +19,7 @@ const limit = ({ min, max, default: usual }: { min: number; max: number; default
 export const Quotas = z.object({
   endpoints: limit(quotaLimits.endpoints, 'endpoints that are not deleted'),
   views: limit(quotaLimits.views, 'views with a version that is not archived, whatever the number of versions'),
+  view_versions: limit(quotaLimits.view_versions, 'versions of all views, archived ones included'),
   api_keys: limit(quotaLimits.api_keys, 'API keys that are not revoked'),
   bytes_per_day: limit(quotaLimits.bytes_per_day, 'payload bytes accepted in a UTC day, decompressed'),
   records_per_second: limit(quotaLimits.records_per_second, 'records accepted in each region, on average'),
@@ -31,7 +32,7 @@ export const NodeQuotas = Quotas.pick({ bytes_per_day: true, records_per_second:
 export type NodeQuotas = z.infer<typeof NodeQuotas>
 
 /** Quotas that limit what exists at the same time. */
-export type CountedQuota = 'endpoints' | 'views' | 'api_keys'
+export type CountedQuota = 'endpoints' | 'views' | 'view_versions' | 'api_keys'
 
 export const quotaNames = Object.keys(Quotas.shape) as QuotaName[]
 
@@ -39,6 +40,7 @@ export const quotaNames = Object.keys(Quotas.shape) as QuotaName[]
 export const ChangeQuotas = z.strictObject({
   endpoints: Quotas.shape.endpoints.nullable().optional(),
   views: Quotas.shape.views.nullable().optional(),
+  view_versions: Quotas.shape.view_versions.nullable().optional(),
   api_keys: Quotas.shape.api_keys.nullable().optional(),
   bytes_per_day: Quotas.shape.bytes_per_day.nullable().optional(),
   records_per_second: Quotas.shape.records_per_second.nullable().optional(),
@@ -55,10 +57,11 @@ export function mergeQuotas(current: OwnQuotas, change: ChangeQuotas): OwnQuotas
 
 /** Fills in the defaults of this release. */
 export function effectiveQuotas(own: OwnQuotas): Quotas {
-  const { endpoints, views, api_keys, bytes_per_day, records_per_second } = quotaLimits
+  const { endpoints, views, view_versions, api_keys, bytes_per_day, records_per_second } = quotaLimits
   return {
     endpoints: own.endpoints ?? endpoints.default,
     views: own.views ?? views.default,
+    view_versions: own.view_versions ?? view_versions.default,
     api_keys: own.api_keys ?? api_keys.default,
     bytes_per_day: own.bytes_per_day ?? bytes_per_day.default,
     records_per_second: own.records_per_second ?? records_per_second.default,
@@ -84,6 +87,7 @@ export const QuotaUse = z.object({
   quotas: z.object({
     endpoints: Use,
     views: Use,
+    view_versions: Use,
     api_keys: Use,
     bytes_per_day: Use.extend({ resets_at: Timestamp.meta({ description: 'when the next UTC day begins' }) }),
     records_per_second: Use.meta({ description: 'used: in all regions, as nodes last reported' }),

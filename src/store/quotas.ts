@@ -17,11 +17,17 @@ const retryAfterSeconds = 60
 const remedies: Readonly<Record<CountedQuota, readonly [noun: string, remedy: string]>> = {
   endpoints: ['endpoints', 'delete one that is not needed'],
   views: ['views that are not archived', 'archive one that is not needed'],
+  view_versions: ['versions of views', 'delete drafts that are not needed'],
   api_keys: ['API keys that are not revoked', 'revoke one that is not needed'],
 }
 
-/** Runs `work`. Throws quota_exceeded if that takes the account above its quota: then the transaction must end. */
-export async function withinQuota<T>(db: Tx, account_id: string, name: CountedQuota, work: () => Promise<T>): Promise<T> {
+/** Runs `work`. Throws quota_exceeded if that takes the account above one of these quotas: then the transaction must end. */
+export async function withinQuotas<T>(
+  db: Tx,
+  account_id: string,
+  names: readonly CountedQuota[],
+  work: () => Promise<T>,
+): Promise<T> {
   // Changes nothing, but locks the row in both databases.
   const locked = await db
     .updateTable('accounts')
@@ -29,14 +35,21 @@ export async function withinQuota<T>(db: Tx, account_id: string, name: CountedQu
     .where('id', '=', account_id)
     .returning('quotas')
     .executeTakeFirst()
-  const limit = quotasOf(must(locked, 'the account'))[name]
-  const before = await countUse(db, account_id, name)
+  const quotas = quotasOf(must(locked, 'the account'))
+  const before = new Map<CountedQuota, number>()
+  for (const name of names) before.set(name, await countUse(db, account_id, name))
   const result = await work()
-  const after = await countUse(db, account_id, name)
-  if (after <= before || after <= limit) return result
-  const [noun, remedy] = remedies[name]
-  const message = `the account has ${before} ${noun}, and its quota is ${limit}: ${remedy}, or ask the operator of this installation for more`
-  throw new AppError('quota_exceeded', message, { quota: name, retryAfterSeconds })
+  for (const [name, had] of before) {
+    const has = await countUse(db, account_id, name)
+    if (has > had && has > quotas[name]) throw exceeded(name, had, quotas[name])
+  }
+  return result
+}
+
+function exceeded(quota: CountedQuota, used: number, limit: number): AppError {
+  const [noun, remedy] = remedies[quota]
+  const message = `the account has ${used} ${noun}, and its quota is ${limit}: ${remedy}, or ask the operator of this installation for more`
+  return new AppError('quota_exceeded', message, { quota, retryAfterSeconds })
 }
 
 export async function countUse(db: Db, account_id: string, name: CountedQuota): Promise<number> {
@@ -48,6 +61,10 @@ export async function countUse(db: Db, account_id: string, name: CountedQuota): 
     case 'views': {
       const views = db.selectFrom('views').where('account_id', '=', account_id).where('status', '!=', 'archived')
       return (await views.select(({ fn }) => fn.count<number>('name').distinct().as('count')).executeTakeFirstOrThrow()).count
+    }
+    case 'view_versions': {
+      const versions = db.selectFrom('views').where('account_id', '=', account_id)
+      return (await versions.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow()).count
     }
     case 'api_keys': {
       const keys = db.selectFrom('api_keys').where('account_id', '=', account_id).where('revoked_at', 'is', null)
@@ -66,6 +83,7 @@ export async function readQuotaUse(db: Tx, account_id: string, now: number): Pro
     quotas: {
       endpoints: { limit: quotas.endpoints, used: await countUse(db, account_id, 'endpoints') },
       views: { limit: quotas.views, used: await countUse(db, account_id, 'views') },
+      view_versions: { limit: quotas.view_versions, used: await countUse(db, account_id, 'view_versions') },
       api_keys: { limit: quotas.api_keys, used: await countUse(db, account_id, 'api_keys') },
       bytes_per_day: { limit: quotas.bytes_per_day, used: sent.bytes, resets_at: isoTimestamp(endOfDay(now)) },
       records_per_second: { limit: quotas.records_per_second, used: sent.records_per_second },

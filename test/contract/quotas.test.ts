@@ -26,7 +26,7 @@ describe('GET /v1/quotas', () => {
     await account.post('/v1/endpoints', { region })
     const { body: view } = await account.post('/v1/views', { name: 'events', definition })
     await account.post(`/v1/views/${view.id}/versions`)
-    const { endpoints, views, api_keys, bytes_per_day, records_per_second } = quotaLimits
+    const { endpoints, views, view_versions, api_keys, bytes_per_day, records_per_second } = quotaLimits
     const answer = await account.as('metrics').get('/v1/quotas')
     expect(answer).toMatchObject({
       status: 200,
@@ -36,6 +36,7 @@ describe('GET /v1/quotas', () => {
         quotas: {
           endpoints: { limit: endpoints.default, used: 1 },
           views: { limit: views.default, used: 1 },
+          view_versions: { limit: view_versions.default, used: 2 },
           api_keys: { limit: api_keys.default, used: 1 },
           bytes_per_day: { limit: bytes_per_day.default, used: 0, resets_at: expect.stringMatching(/T00:00:00\.000Z$/) },
           records_per_second: { limit: records_per_second.default, used: 0 },
@@ -101,6 +102,20 @@ describe('a quota that is used up', () => {
     expect(await used(account, 'views')).toBe(0)
     expect(await create('others')).toMatchObject({ status: 201 })
     expect(await account.post(`/v1/views/${view.id}/versions`)).toMatchObject(exceeded('views'))
+  })
+
+  test('429 for another version until a draft is deleted; archiving frees none', async () => {
+    const account = await createAccount(control().call)
+    const { body: view } = await account.post('/v1/views', { name: 'events', definition })
+    await setQuotas(account, { view_versions: 2 })
+    const { body: draft } = await account.post(`/v1/views/${view.id}/versions`)
+    const next = () => account.post(`/v1/views/${view.id}/versions`)
+    await account.post(`/v1/views/${view.id}/publish`)
+    await account.post(`/v1/views/${view.id}/archive`)
+    expect(await next()).toMatchObject(exceeded('view_versions'))
+    expect(await account.post('/v1/views', { name: 'others', definition })).toMatchObject(exceeded('view_versions'))
+    await account.delete(`/v1/views/${draft.id}`)
+    expect(await next()).toMatchObject({ status: 201 })
   })
 
   test('429 for another key until one is revoked', async () => {

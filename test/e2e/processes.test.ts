@@ -183,7 +183,7 @@ describeWith('processes', 'one supervisor', () => {
     expect(committed.length - sender.acknowledged.length).toBeLessThanOrEqual(3)
   })
 
-  test('a revoked key and a suspended account stop at the node with the next epoch', async () => {
+  test('a revoked key, a suspended account and a quota stop at the node with the next epoch', async () => {
     const { id } = await newTarget(installation)
     const inlet = async (...args: readonly string[]) =>
       (await run(process.execPath, [program, ...args], { env: { ...compileCache, INLET_DATA_DIR: installation.directory } }))
@@ -208,6 +208,14 @@ describeWith('processes', 'one supervisor', () => {
     await installation.committed(id, [last.body.segment_seq])
     await inlet('accounts', 'resume', account)
     await until('data to be accepted', async () => (await installation.ingest(id, '{"n":4}')).status === 202, 30_000)
+
+    const used = async () => (await installation.ok('GET', '/v1/quotas')).quotas.bytes_per_day.used
+    await until('the use of the account', async () => (await used()) > 0, 30_000)
+    await inlet('accounts', 'quota', account, '--bytes-per-day', '1')
+    await until('data to be refused', async () => (await installation.ingest(id, '{"n":5}')).status === 429, 30_000)
+    expect(await installation.ingest(id, '{"n":5}')).toMatchObject({ body: { error: 'quota_exceeded', quota: 'bytes_per_day' } })
+    await inlet('accounts', 'quota', account, '--bytes-per-day', 'default')
+    await until('data to be accepted', async () => (await installation.ingest(id, '{"n":6}')).status === 202, 30_000)
   })
 
   test('a second installation refuses to start, with one sentence, and touches nothing', async () => {

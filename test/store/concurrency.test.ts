@@ -8,7 +8,7 @@ import { claimValidation, findDestination, insertDestination, removeDestination,
 import { drainEndpoint, getEndpoint, removeDrainingEndpoint, setDesiredState, updateEndpoint } from '#store/endpoints.ts'
 import { applyChange, type ChangeTx } from '#store/epoch.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
-import { countUse, withinQuota } from '#store/quotas.ts'
+import { countUse, withinQuotas } from '#store/quotas.ts'
 import { transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import { getViewQuality } from '#store/view-quality.ts'
@@ -47,7 +47,7 @@ describeDatabases('concurrent callers', (kind) => {
     const [account, other] = [await anAccount(store), await anAccount(store)]
     await applyChange(store, (db) => updateAccount(db, account, { quotas: { views: 3 } }))
     const create = (owner: string) =>
-      transact(store, (db) => withinQuota(db, owner, 'views', () => insertView(db, owner, aView(), t0)))
+      transact(store, (db) => withinQuotas(db, owner, ['views'], () => insertView(db, owner, aView(), t0)))
     const [results, others] = await Promise.all([
       outcomes(times(8, () => create(account))),
       outcomes(times(8, () => create(other))),

@@ -46,6 +46,7 @@ export const accountsCommands = buildRouteMap({
         flags: {
           endpoints: limit('endpoints that are not deleted'),
           views: limit('views that are not archived'),
+          viewVersions: limit('versions of all views, archived ones included'),
           apiKeys: limit('API keys that are not revoked'),
           bytesPerDay: limit('payload bytes that nodes accept in a UTC day'),
           recordsPerSecond: limit('records that nodes accept in each region'),

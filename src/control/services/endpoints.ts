@@ -25,7 +25,7 @@ import {
   setDesiredState,
   updateEndpoint,
 } from '#store/endpoints.ts'
-import { withinQuota } from '#store/quotas.ts'
+import { withinQuotas } from '#store/quotas.ts'
 import type { Store } from '#store/store.ts'
 import type { Observation, Provisioner } from '../provisioning/provisioner.ts'
 import { judgeReport } from '../provisioning/reports.ts'
@@ -97,7 +97,9 @@ export function endpointService({ applyChange, clock, logger, provisioner, store
         mqtt_config: settings.mqtt_config ?? null,
       }
       const created = await applyChange((db, since_epoch) =>
-        withinQuota(db, account_id, 'endpoints', () => insertEndpoint(db, account_id, { ...endpoint, since_epoch }, clock.now())),
+        withinQuotas(db, account_id, ['endpoints'], () =>
+          insertEndpoint(db, account_id, { ...endpoint, since_epoch }, clock.now()),
+        ),
       )
       return toEndpoint(created)
     },

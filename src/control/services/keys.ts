@@ -5,7 +5,7 @@ import type { ApiKey, CreateApiKey, CreatedApiKey, Principal } from '#model/api-
 import { newId } from '#model/id.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { insertApiKey, listApiKeyPage, revokeApiKey } from '#store/api-keys.ts'
-import { withinQuota } from '#store/quotas.ts'
+import { withinQuotas } from '#store/quotas.ts'
 import type { Store } from '#store/store.ts'
 import type { ApplyChange } from './changes.ts'
 
@@ -23,7 +23,9 @@ export function keyService({ store, applyChange, clock, logger }: KeysOptions) {
     async create({ account_id, key_id: by }: Principal, { name, scopes }: CreateApiKey): Promise<CreatedApiKey> {
       const { secret, prefix, hash } = newApiKey()
       const key = { id: newId(), account_id, name, prefix, hash, scopes }
-      const created = await applyChange((db) => withinQuota(db, account_id, 'api_keys', () => insertApiKey(db, key, clock.now())))
+      const created = await applyChange((db) =>
+        withinQuotas(db, account_id, ['api_keys'], () => insertApiKey(db, key, clock.now())),
+      )
       logger.info({ account_id, key_id: key.id, scopes, by }, 'API key created')
       return { ...created, api_key: secret }
     },

@@ -6,7 +6,7 @@ import type { Page, PageQuery } from '#model/page.ts'
 import type { CreateViewVersion, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import type { ViewMetrics } from '#model/view-metrics.ts'
 import type { CheckedChange, CheckedView } from '#preview/preview-protocol.ts'
-import { withinQuota } from '#store/quotas.ts'
+import { withinQuotas } from '#store/quotas.ts'
 import { type Store, transact } from '#store/store.ts'
 import { getViewMetrics } from '#store/view-counters.ts'
 import {
@@ -56,6 +56,8 @@ export type ViewsOptions = {
   readonly clock: Clock
 }
 
+const viewQuotas = ['views', 'view_versions'] as const
+
 export type Views = ReturnType<typeof viewService>
 
 /**
@@ -71,7 +73,9 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
       const { account_id } = principal
       const view = await definitions.readView(body, account_id, signal)
       const created = { ...view, id: newId(), created_by: actorOf(principal) }
-      return transact(store, (db) => withinQuota(db, account_id, 'views', () => insertView(db, account_id, created, clock.now())))
+      return transact(store, (db) =>
+        withinQuotas(db, account_id, viewQuotas, () => insertView(db, account_id, created, clock.now())),
+      )
     },
 
     list({ account_id }: Principal, { status, name, tag, limit, offset }: ViewsQuery): Promise<Page<ViewWithUsage>> {
@@ -107,7 +111,9 @@ export function viewService({ applyChange, clock, definitions, store }: ViewsOpt
       const { account_id } = principal
       const version = { id: newId(), created_by: actorOf(principal), description }
       return transact(store, (db) =>
-        withinQuota(db, account_id, 'views', () => insertVersion(db, account_id, id, version, copy_from_version, clock.now())),
+        withinQuotas(db, account_id, viewQuotas, () =>
+          insertVersion(db, account_id, id, version, copy_from_version, clock.now()),
+        ),
       )
     },
 
