@@ -50,6 +50,7 @@ import { Snapshots } from './services/snapshots.ts'
 import { Suggestions } from './services/suggestions.ts'
 import { Tokens } from './services/tokens.ts'
 import { viewService } from './services/views.ts'
+import { registerUsageMetrics } from './usage-metrics.ts'
 
 export type AppHooks = {
   readonly logger: Logger
@@ -124,6 +125,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const provisioner = new Provisioner({ store, clock, hosts })
   const previewWorkers = new PreviewWorkers({ clock, logger })
   const metrics = createMetrics('control')
+  if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
   registerLagMetrics(metrics, { readLags: () => listAllLags(store.db), clock, byEndpoint: config.metricsToken !== null })
   let stopping = false
 

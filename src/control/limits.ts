@@ -26,6 +26,8 @@ export const controlLimits = {
   /** Accounts whose failed calls are counted. */
   auditedAccountsMax: 10_000,
   auditEventsPrunedAtOnce: 1_000,
+  /** Accounts with a metric of their own: those that sent most today. */
+  accountsShown: 20,
   housekeepingIntervalMs: 3_600_000,
   /** How often draining endpoints are checked. */
   drainCheckMs: 2_000,

@@ -32,6 +32,25 @@ export async function readSent(
   }
 }
 
+/** Returns what the accounts that sent most today sent, and their rates as of recent reports. */
+export async function listLargestUse(
+  db: Db,
+  now: number,
+  count: number,
+): Promise<readonly { readonly account_id: string; readonly bytes: number; readonly records_per_second: number }[]> {
+  const isRecent = sql<boolean>`reported_at >= ${now - storeLimits.rateMsMax}`
+  return db
+    .selectFrom('account_usage')
+    .select(['account_id', sql<number>`cast(sum(bytes) as bigint)`.as('bytes')])
+    .select(sql<number>`cast(sum(case when ${isRecent} then records_per_second else 0 end) as bigint)`.as('records_per_second'))
+    .where('day', '=', dayOf(now))
+    .groupBy('account_id')
+    .orderBy('bytes', 'desc')
+    .orderBy('account_id')
+    .limit(count)
+    .execute()
+}
+
 /**
  * Stores the counters of a report. Skips accounts without an endpoint in the regions that the node serves, and days that are long over
  * or far ahead: a node can use up only quotas of accounts that it serves.

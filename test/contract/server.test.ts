@@ -351,7 +351,7 @@ describe('health', () => {
     expect(body).not.toContain(account.account_id)
   })
 
-  test('GET /metrics has the delivery lag in sum, and by endpoint only with the secret', async () => {
+  test('GET /metrics has the delivery lag in sum, and by endpoint and account only with the secret', async () => {
     const token = 'a-secret-of-the-operator'
     await using own = await newControl({ environment: { INLET_METRICS_TOKEN: token } })
     const account = await own.newAccount()
@@ -359,7 +359,12 @@ describe('health', () => {
     const node = await TestNode.register(own, 'loc')
     const failing_view = { view_id: newId(), since: '2026-11-20T08:00:00.000Z' }
     await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 2, undelivered_bytes: 900, failing_view })] })
+    const day = new Date().toISOString().slice(0, 10)
+    const sent = { account_id: account.account_id, day, bytes: 700, records: 9, records_per_second: 4 }
+    await node.call('POST', 'usage', { node_id: node.id, run: 'a', accounts: [sent] })
     const asked = await own.call('GET', '/metrics', undefined, { authorization: `Bearer ${token}` })
+    for (const line of ['bytes_today', 'records_per_second'])
+      expect(asked.body).toMatch(new RegExp(`inlet_account_${line}\\{account="${account.account_id}",.*\\} [47]`))
     expect(asked.body).toContain('inlet_undelivered_bytes{process="control"} 900\n')
     expect(asked.body).toContain('inlet_logs_held_by_views{process="control"} 1\n')
     expect(asked.body).toMatch(new RegExp(`inlet_endpoint_undelivered_segments\\{endpoint_id="${endpoint.id}",.*\\} 2\\n`))
@@ -367,7 +372,7 @@ describe('health', () => {
     expect(await own.call('GET', '/metrics', undefined, { authorization: 'Bearer another' })).toMatchObject({ status: 401 })
     const open = await control().call('GET', '/metrics')
     expect(open.body).toContain('inlet_undelivered_bytes{process="control"} ')
-    expect(open.body).not.toContain('inlet_endpoint_')
+    expect(open.body).not.toMatch(/inlet_(endpoint|account)_/)
   })
 })
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { AccountUsage } from '#model/node-protocol.ts'
 import { dayOf } from '#model/quota.ts'
-import { recordUsage, removeUsageBefore, sumUsage } from '#store/account-usage.ts'
+import { listLargestUse, recordUsage, removeUsageBefore, sumUsage } from '#store/account-usage.ts'
 import { recordSnapshotSent, registerNode } from '#store/nodes.ts'
 import { readQuotaUse } from '#store/quotas.ts'
 import { readConsistently, transact } from '#store/store.ts'
@@ -66,6 +66,21 @@ describeDatabases('the use of accounts', (kind) => {
     await report(await aNode(store, region), 'a', [usage()])
     expect(await used(t0 + 10_000)).toEqual([100, 5])
     expect(await used(t0 + 10_001)).toEqual([100, 0])
+  })
+
+  test('lists the accounts that sent most first', async () => {
+    await using store = await newStore(kind)
+    const [one, two] = [await setUp(store), await setUp(store)]
+    const node = await aNode(store, one.region)
+    await one.report(node, 'a', [one.usage({ bytes: 5 })])
+    await one.report(node, 'b', [one.usage({ bytes: 6 })])
+    await two.report(node, 'a', [two.usage({ bytes: 100 })], t0 - 60_000)
+    const most = { account_id: two.account_id, bytes: 100, records_per_second: 0 }
+    expect(await listLargestUse(store.db, t0, 20)).toEqual([
+      most,
+      { account_id: one.account_id, bytes: 11, records_per_second: 10 },
+    ])
+    expect(await listLargestUse(store.db, t0, 1)).toEqual([most])
   })
 
   test('a node cannot report accounts that it does not serve, or days far away', async () => {
