@@ -11,7 +11,7 @@ import type { ErrorCode } from '#errors.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { isChange } from './authenticate.ts'
 import { actorOf } from './services/actor.ts'
-import type { Attempt, AuditTrail, Trace } from './services/audit-trail.ts'
+import type { AuditTrail, Trace } from './services/audit-trail.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -32,7 +32,7 @@ export function auditChanges(app: FastifyInstance, trail: AuditTrail): void {
 
 function record(route: RouteOptions, trail: AuditTrail): void {
   route.preParsing = first(route.preParsing, (request, _reply, _payload, done) => {
-    request.trace = trail.begin(attemptOf(request, 'operator'))
+    request.trace = beginTrace(request, trail, 'operator')
     done()
   })
   route.preHandler = first(route.preHandler, (request, reply, done) => {
@@ -46,7 +46,7 @@ function record(route: RouteOptions, trail: AuditTrail): void {
   route.onSend = first(route.onSend, (request, reply, payload, done) => {
     const { failure } = request
     const isRefusal = failure !== null && refusals.includes(failure.code)
-    const trace = request.trace ?? (isRefusal ? trail.begin(attemptOf(request, 'unknown')) : undefined)
+    const trace = request.trace ?? (isRefusal ? beginTrace(request, trail, 'unknown') : undefined)
     if (trace === undefined) done(null, payload)
     else trail.finish(trace, { status: reply.statusCode, error: failure?.code ?? null }).then(() => done(null, payload), done)
   })
@@ -58,12 +58,12 @@ function first<Hook>(hooks: Hook | Hook[] | undefined, hook: Hook): Hook[] {
 }
 
 /** `other` is who calls without an access token. */
-function attemptOf(request: FastifyRequest, other: 'operator' | 'unknown'): Attempt {
+function beginTrace(request: FastifyRequest, trail: AuditTrail, other: 'operator' | 'unknown'): Trace {
   const { failure, ip, id, routeOptions } = request
   const principal = request.principal ?? (failure instanceof RevokedKeyError ? failure.principal : undefined)
   const named = Object.values(request.params as Record<string, string>).at(-1)
   const resource_id = isUuid(named) ? named.toLowerCase() : null
-  return {
+  const attempt = {
     actor: principal === undefined ? other : actorOf(principal),
     // Only the operator may put an event into the trail of another account.
     account_id: principal?.account_id ?? (other === 'operator' && isAccountRoute(request) ? resource_id : null),
@@ -72,6 +72,7 @@ function attemptOf(request: FastifyRequest, other: 'operator' | 'unknown'): Atte
     resource_id,
     request_id: id,
   }
+  return trail.begin(attempt, principal)
 }
 
 /** Completes the attempt with the id of what was created. */

@@ -73,6 +73,11 @@ export async function revokeApiKey(db: ChangeTx, account_id: string, id: string,
   return toApiKey(row)
 }
 
+export async function isApiKeyRevoked(db: Db, id: string): Promise<boolean> {
+  const revoked = db.selectFrom('api_keys').select('id').where('id', '=', id).where('revoked_at', 'is not', null)
+  return (await revoked.executeTakeFirst()) !== undefined
+}
+
 /** Returns the ids of the keys revoked at `since` (epoch ms) or later. */
 export async function listApiKeysRevokedSince(db: Db, since: number): Promise<readonly string[]> {
   const rows = await db.selectFrom('api_keys').select('id').where('revoked_at', '>=', since).orderBy('revoked_at').execute()

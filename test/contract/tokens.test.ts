@@ -8,6 +8,7 @@ import { insertSigningKey, listSigningKeys } from '#store/signing-keys.ts'
 import { newControl, useControl } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 import { keyring } from '../support/keyring.ts'
+import { RawClient } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
 
 const control = useControl()
@@ -115,6 +116,34 @@ describe('an access token', () => {
     expect(await account.get('/v1/keys')).toMatchObject({ status: 200 })
     await applyChange(store, (db) => revokeApiKey(db, account.account_id, account.key_id, clock.now()))
     await until('the token to be refused', async () => (await account.get('/v1/keys')).status === 401, 5_000)
+  })
+
+  test('changes nothing if its key is revoked while the body arrives, or by by another process just now', async () => {
+    const { url, store, clock, newAccount, call } = control()
+    const account = await newAccount()
+    const { body: thief } = await account.post('/v1/keys', { name: 'stolen', scopes: ['admin'] })
+    const { body } = await call('POST', '/v1/token/exchange', { api_key: thief.api_key, scope: 'admin' })
+    const authorization = `Bearer ${body.access_token}`
+    const minted = JSON.stringify({ name: 'minted', scopes: ['admin'] })
+    await using slow = await RawClient.connect(url)
+    await slow.send(
+      `POST /v1/keys HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n` +
+        `Expect: 100-continue\r\nContent-Length: ${minted.length}\r\n\r\n`,
+    )
+    expect(await slow.answer()).toMatchObject({ status: 100 })
+    await slow.send(minted.slice(0, 5))
+    await applyChange(store, (db) => revokeApiKey(db, account.account_id, thief.id, clock.now()))
+    expect(await call('POST', '/v1/keys', minted, { authorization, 'content-type': 'application/json' })).toMatchObject({
+      status: 401,
+    })
+    await slow.send(minted.slice(5))
+    expect(await slow.answer()).toMatchObject({ status: 401 })
+    expect((await account.get('/v1/keys')).body.total).toBe(2)
+  })
+
+  test('revokes its own key', async () => {
+    const account = await control().newAccount()
+    expect(await account.post(`/v1/keys/${account.key_id}/revoke`)).toMatchObject({ status: 200 })
   })
 
   test('expires', async () => {

@@ -196,7 +196,7 @@ describeWith('processes', 'one supervisor', () => {
     await inlet('keys', 'revoke', keyId)
     const revokedAt = performance.now()
     await until('the key to be rejected', async () => (await post()) === 401, 30_000)
-    // Usually within two seconds. The promise is 30.
+    // Usually within two seconds.
     expect(performance.now() - revokedAt).toBeLessThan(10_000)
     const last = await installation.ingest(id, '{"n":2}')
     expect(last.status).toBe(202)

@@ -2,15 +2,19 @@
  * Records who tries to change what, and what comes of it.
  *
  * Owns: the events of the calls to this process, and how long events are kept. Does not own: which calls are recorded (`../audit.ts`).
- * Law: a change is recorded in its transaction. Failed calls beyond a bound are only counted.
+ * Law: a change is committed only together with its event, and only while the key of its caller is not revoked. Failed calls beyond a
+ * bound are only counted.
  */
 import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { RevokedKeyError } from '#auth/access-tokens.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { timeOrderedUuid } from '#lib/uuid.ts'
+import type { Principal } from '#model/api-key.ts'
 import { type AuditEventPage, type AuditEventQuery, AuditResult, type InstallationAuditEventQuery } from '#model/audit-event.ts'
 import { auditLimits } from '#model/limits.ts'
+import { isApiKeyRevoked } from '#store/api-keys.ts'
 import {
   insertAuditEvent,
   listAuditEvents,
@@ -20,7 +24,7 @@ import {
   removeAuditEventsBeyond,
   upsertAuditEvent,
 } from '#store/audit-events.ts'
-import { type Store, withCompanion } from '#store/store.ts'
+import { type Db, type Store, withCompanion } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
 import { FailureBudget } from './failure-budget.ts'
 
@@ -35,7 +39,14 @@ export type Attempt = {
 }
 
 /** The event of an attempt, and what of it is committed. */
-export type Trace = { readonly id: string; readonly at: number; readonly attempt: Attempt; written: NewAuditEvent | undefined }
+export type Trace = {
+  readonly id: string
+  readonly at: number
+  /** Of an access token; undefined for the operator, and for callers without credentials. */
+  readonly principal: Principal | undefined
+  readonly attempt: Attempt
+  written: NewAuditEvent | undefined
+}
 
 export type Outcome = Pick<NewAuditEvent, 'status' | 'error'>
 
@@ -51,15 +62,16 @@ export class AuditTrail {
     this.#failures = new FailureBudget(options.clock)
   }
 
-  begin(attempt: Attempt): Trace {
+  begin(attempt: Attempt, principal: Principal | undefined): Trace {
     // Later than the event before, so that ids keep the order of calls.
     this.#lastAt = Math.max(this.#options.clock.now(), this.#lastAt + 1)
-    return { id: timeOrderedUuid(this.#lastAt), at: this.#lastAt, attempt, written: undefined }
+    return { id: timeOrderedUuid(this.#lastAt), at: this.#lastAt, principal, attempt, written: undefined }
   }
 
   /** Runs `work`. Its transactions contain the event, as a success with the status that the call then has. */
   within<T>(trace: Trace, status: () => number, work: () => T): T {
     return withCompanion(async (db) => {
+      await requireActiveKey(db, trace)
       const event = eventOf(trace, { status: status(), error: null })
       await insertAuditEvent(db, event)
       trace.written = event
@@ -102,6 +114,13 @@ export class AuditTrail {
       }
     }
   }
+}
+
+/** Since the token was verified, the body may have arrived slowly, and another process may have revoked the key. Throws RevokedKeyError. */
+async function requireActiveKey(db: Db, { principal, attempt }: Trace): Promise<void> {
+  const isRevokingItself = attempt.operation === 'revokeKey' && attempt.resource_id === principal?.key_id
+  if (principal === undefined || isRevokingItself) return
+  if (await isApiKeyRevoked(db, principal.key_id)) throw new RevokedKeyError(principal)
 }
 
 function eventOf({ id, at, attempt }: Trace, outcome: Outcome): NewAuditEvent {
