@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConfigurationError, options, readConfig } from './config.ts'
+import { ConfigurationError, controlOf, options, readConfig } from './config.ts'
 
 describe('readConfig', () => {
   test('works without any option', () => {
@@ -66,6 +66,47 @@ describe('readConfig', () => {
     ['INLET_REPLICAS', '3', 'unknown option'],
   ])('says what is expected of %s instead of %s', (name, value, message) => {
     expect(() => readConfig({ [name]: value })).toThrow(new ConfigurationError(`invalid configuration:\n  ${name}: ${message}`))
+  })
+
+  const certificate = { INLET_NODE_API_CERTIFICATE_FILE: 'crt', INLET_NODE_API_KEY_FILE: 'key' }
+
+  test.each([
+    [
+      { INLET_NODE_API_LISTEN: '0.0.0.0:8082' },
+      'INLET_NODE_API_LISTEN: nodes would send their credentials to 0.0.0.0:8082 in plaintext',
+    ],
+    [{ INLET_NODE_API_LISTEN: '[::]:8082' }, 'INLET_NODE_API_LISTEN'],
+    [{ INLET_NODE_API_LISTEN: '127.example.com:8082' }, 'INLET_NODE_API_LISTEN'],
+    [
+      { INLET_CONTROL_URL: 'http://10.0.0.1:8082' },
+      'INLET_CONTROL_URL: the credential of this node would pass in plaintext; use https://',
+    ],
+    [{ INLET_CONTROL_URL: 'http://control.test:8082', ...certificate }, 'INLET_CONTROL_URL'],
+    [
+      { INLET_NODE_API_CERTIFICATE_FILE: 'crt' },
+      'INLET_NODE_API_CERTIFICATE_FILE and INLET_NODE_API_KEY_FILE: set both or neither',
+    ],
+  ])('refuses plaintext between nodes and control beyond loopback: %j', (environment, problem) => {
+    expect(() => readConfig(environment)).toThrow(problem)
+    if (problem.includes('LISTEN') || problem.includes('URL')) readConfig({ ...environment, INLET_ALLOW_PLAINTEXT: 'true' })
+  })
+
+  test.each([
+    { INLET_NODE_API_LISTEN: '0.0.0.0:8082', ...certificate },
+    { INLET_NODE_API_LISTEN: '127.0.0.2:8082' },
+    { INLET_NODE_API_LISTEN: '[::1]:8082', INLET_CONTROL_URL: 'http://[::1]:8082' },
+    { INLET_CONTROL_URL: 'http://localhost:8082/' },
+    { INLET_CONTROL_URL: 'https://control.test' },
+  ])('allows %j', (environment) => {
+    expect(() => readConfig(environment)).not.toThrow()
+  })
+
+  test('a node on the same machine calls control as it listens', () => {
+    expect(controlOf(readConfig({}))).toEqual({ url: 'http://127.0.0.1:8082', caFile: null })
+    expect(controlOf(readConfig({ ...certificate, INLET_CONTROL_CA_FILE: '/ca' }))).toEqual({
+      url: 'https://127.0.0.1:8082',
+      caFile: '/ca',
+    })
   })
 
   test.each(['10.0.0.1', '10.0.0.0/8, ::1', '2001:db8::/32'])('trusts the proxies %s', (list) => {

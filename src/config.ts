@@ -9,6 +9,7 @@ import {
   database,
   endpointUrl,
   integer,
+  isLoopback,
   type ListenAddress,
   matching,
   OptionError,
@@ -69,6 +70,18 @@ export const options = {
     '127.0.0.1:8082',
     address,
     'host:port of the API for nodes, which control serves',
+  ),
+  nodeApiCertificateFile: option(
+    'INLET_NODE_API_CERTIFICATE_FILE',
+    '',
+    optional((path) => resolve(path)),
+    'PEM file with the certificate chain of the API for nodes, reloaded when it changes; empty: no TLS',
+  ),
+  nodeApiKeyFile: option(
+    'INLET_NODE_API_KEY_FILE',
+    '',
+    optional((path) => resolve(path)),
+    'PEM file with the private key of that certificate',
   ),
   databaseUrl: option(
     'INLET_DATABASE_URL',
@@ -138,6 +151,18 @@ export const options = {
     '',
     optional(url),
     'URL of the API for nodes of control; empty: its listen address, for a node on the same machine',
+  ),
+  controlCaFile: option(
+    'INLET_CONTROL_CA_FILE',
+    '',
+    optional((path) => resolve(path)),
+    'PEM file with the certificate of the CA that signed the one of control, for nodes; empty: the CAs that Node trusts',
+  ),
+  allowPlaintext: option(
+    'INLET_ALLOW_PLAINTEXT',
+    'false',
+    choice(['false', 'true']),
+    '`true` allows nodes and control to speak plain HTTP beyond loopback, for a network that is encrypted by other means',
   ),
   nodeToken: option(
     'INLET_NODE_TOKEN',
@@ -303,6 +328,10 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   if (!from['INLET_TLS_CERTIFICATE_FILE'] !== !from['INLET_TLS_KEY_FILE']) {
     problems.push('INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE: set both or neither')
   }
+  if (!from['INLET_NODE_API_CERTIFICATE_FILE'] !== !from['INLET_NODE_API_KEY_FILE']) {
+    problems.push('INLET_NODE_API_CERTIFICATE_FILE and INLET_NODE_API_KEY_FILE: set both or neither')
+  }
+  problems.push(...plaintextProblems(values))
   if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
   return Object.freeze({ ...values, paths: buildPaths(dataDirectory) }) as Config
@@ -336,9 +365,30 @@ function buildPaths(data: string) {
   } as const
 }
 
-/** Returns where a node reaches control. */
-export function controlUrlOf({ controlUrl, nodeApiListen }: Config): string {
-  return (controlUrl ?? httpUrl(nodeApiListen)).replace(/\/+$/, '')
+/** Returns how a node reaches control. */
+export function controlOf(config: Config): { readonly url: string; readonly caFile: string | null } {
+  const { controlUrl, nodeApiListen, nodeApiCertificateFile, controlCaFile } = config
+  const url = controlUrl ?? httpUrl(nodeApiListen, nodeApiCertificateFile === null ? 'http' : 'https')
+  return { url: url.replace(/\/+$/, ''), caFile: controlCaFile }
+}
+
+/** What passes between nodes and control opens a region: beyond loopback it is encrypted. */
+function plaintextProblems(values: Readonly<Record<string, unknown>>): readonly string[] {
+  const { allowPlaintext, nodeApiListen, nodeApiCertificateFile, controlUrl } = values as Partial<Config>
+  if (allowPlaintext === 'true') return []
+  const allowed = 'or INLET_ALLOW_PLAINTEXT=true if the network is encrypted by other means'
+  const problems: string[] = []
+  if (nodeApiListen !== undefined && nodeApiCertificateFile === null && !isLoopback(nodeApiListen.host)) {
+    const { host, port } = nodeApiListen
+    problems.push(
+      `INLET_NODE_API_LISTEN: nodes would send their credentials to ${host}:${port} in plaintext; set INLET_NODE_API_CERTIFICATE_FILE and INLET_NODE_API_KEY_FILE, ${allowed}`,
+    )
+  }
+  const url = URL.parse(controlUrl ?? '')
+  if (url?.protocol === 'http:' && !isLoopback(url.hostname.replace(/^\[|\]$/g, ''))) {
+    problems.push(`INLET_CONTROL_URL: the credential of this node would pass in plaintext; use https://, ${allowed}`)
+  }
+  return problems
 }
 
 export function httpUrl({ host, port }: ListenAddress, scheme: 'http' | 'https' = 'http'): string {

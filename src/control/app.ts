@@ -6,6 +6,7 @@ import { openKeyring } from '#auth/secret-key.ts'
 import { secretsEqual } from '#auth/secrets.ts'
 import { type Config, httpUrl } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
+import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { createMetrics } from '#lib/metrics.ts'
@@ -137,8 +138,16 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   }
   const commits = commitService({ store, clock })
   const access = nodeAccess({ store, joinSecret, clock, logger })
+  const certificate = await Certificate.open({
+    setting: 'INLET_NODE_API',
+    certificateFile: config.nodeApiCertificateFile,
+    keyFile: config.nodeApiKeyFile,
+    clock,
+    logger,
+  })
   const nodeServer = await buildNodeServer({
     ...serverOptions,
+    certificate,
     access,
     services: {
       nodes: nodeService({ store, feed, clock, logger }),
@@ -197,6 +206,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
 
   // The feed stops first, so that long polls end before the listener waits for its requests.
   const services = [
+    ...(certificate === undefined ? [] : [certificate]),
     tokens,
     createHousekeeping({ store, auditTrail, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, clock, logger }),

@@ -4,10 +4,12 @@
  * Owns: rules for every request (limits, timeouts, error format, JSON, durations). Does not own: credentials and routes (server.ts, node-api/server.ts).
  */
 import { randomUUID } from 'node:crypto'
+import type { Server as TlsServer } from 'node:https'
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { Histogram, type Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
+import type { Certificate } from '#lib/certificate.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { bodyLimits } from '#model/limits.ts'
 import { parseJsonBody } from '#model/request-body.ts'
@@ -24,11 +26,18 @@ export type HttpServerOptions = {
   readonly bodyPartsMax?: number
   /** Proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
+  /** Plain HTTP without it. */
+  readonly certificate?: Certificate | undefined
 }
 
 /** Creates a server without routes. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const { baseUrl, logger, requestSeconds, requestTimeoutMs, trustedProxies = [], bodyPartsMax = bodyLimits.partsMax } = options
+  const { baseUrl, logger, requestSeconds, requestTimeoutMs, certificate } = options
+  const { trustedProxies = [], bodyPartsMax = bodyLimits.partsMax } = options
+  const timeouts = {
+    headersTimeout: Math.min(controlLimits.headersTimeoutMs, requestTimeoutMs),
+    connectionsCheckingInterval: controlLimits.timeoutCheckMs,
+  }
   const app = fastify({
     logger: false,
     genReqId: () => randomUUID(),
@@ -36,10 +45,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     requestTimeout: requestTimeoutMs,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     keepAliveTimeout: controlLimits.keepAliveTimeoutMs,
-    http: {
-      headersTimeout: Math.min(controlLimits.headersTimeoutMs, requestTimeoutMs),
-      connectionsCheckingInterval: controlLimits.timeoutCheckMs,
-    },
+    http: timeouts,
+    // The types of Fastify differ by this, although nothing here depends on it.
+    ...((certificate === undefined ? {} : { https: { ...certificate.options, ...timeouts } }) as object),
     forceCloseConnections: 'idle',
     // Requests that arrive during a stop are rejected by the hook below, in the usual error format.
     return503OnClosing: false,
@@ -48,6 +56,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, toAppError(error), baseUrl),
   })
   app.server.on('connect', respondToConnect(baseUrl))
+  certificate?.subscribe((renewed) => {
+    if ('setSecureContext' in app.server) (app.server as TlsServer).setSecureContext(renewed)
+  })
   app.server.maxConnections = controlLimits.connectionsMax
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)

@@ -1,5 +1,5 @@
 /** The composition of the delivery process. */
-import { type Config, controlUrlOf } from '#config.ts'
+import { type Config, controlOf } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
@@ -55,7 +55,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const nodeId = await readOrCreateNodeId(paths)
   const lock = lockExclusively(paths.deliveryLock)
   const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
-  const control = new ControlClient({ url: controlUrlOf(config), credential, timeoutMs: controlTimeoutMs })
+  const control = await ControlClient.open({ ...controlOf(config), credential, timeoutMs: controlTimeoutMs })
 
   const feed = new SnapshotFeed({
     client: control,

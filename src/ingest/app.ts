@@ -1,8 +1,9 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
-import { type Config, controlUrlOf, httpUrl } from '#config.ts'
+import { type Config, controlOf, httpUrl } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
+import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
@@ -25,7 +26,6 @@ import { type BlockedLog, Wal } from '#wal/wal.ts'
 import { Admission } from './admission.ts'
 import { Allowances } from './allowances.ts'
 import { Authenticator } from './authenticator.ts'
-import { Certificate } from './certificate.ts'
 import { Configuration } from './configuration.ts'
 import { ConnectionBudget } from './connection-budget.ts'
 import { FairShares } from './fair-shares.ts'
@@ -56,7 +56,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   if (config.mqttListen !== null) await assertCanListen(config.mqttListen, 'INLET_MQTT_LISTEN')
   const joinSecret = await readJoinSecret(config)
   const credential = await NodeCredential.open(nodeId, config.paths.nodeCredential)
-  const control = new ControlClient({ url: controlUrlOf(config), credential, timeoutMs: controlTimeoutMs })
+  const control = await ControlClient.open({ ...controlOf(config), credential, timeoutMs: controlTimeoutMs })
   const registration = new Registration({
     client: control,
     credential,
@@ -111,6 +111,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     clock,
   })
   const certificate = await Certificate.open({
+    setting: 'INLET_TLS',
     certificateFile: config.tlsCertificateFile,
     keyFile: config.tlsKeyFile,
     clock,
@@ -229,7 +230,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
 /** Null for a node of a control process elsewhere that has its credential already. */
 async function readJoinSecret({ nodeToken, controlUrl, paths }: Config): Promise<string | null> {
   if (nodeToken !== null) return nodeToken
-  if (controlUrl === null) return readOrCreateNodeToken(paths.nodeToken)
+  if (controlUrl === null || (await readTrimmed(paths.nodeToken)) !== undefined) return readOrCreateNodeToken(paths.nodeToken)
   if ((await readTrimmed(paths.nodeCredential)) !== undefined) return null
   throw new UserError(
     'INLET_NODE_TOKEN: required with INLET_CONTROL_URL until this node has registered; use the secret of that control process (in its <data>/node-token)',

@@ -1,8 +1,5 @@
 /** Tuning that the protocols share. Bounds that clients are promised are in `model/limits.ts`. */
 export const ingestLimits = {
-  /** How often the certificate files are checked for changes. */
-  certificatePollMs: 60_000,
-  handshakeTimeoutMs: 5_000,
   /** After this time a connection that has not authenticated makes way for a new one, if there are too many. */
   evictableAfterMs: 1_000,
   /** How often free disk space and the health of the WAL are checked. */

@@ -19,14 +19,16 @@ export type HttpRequest = {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
   readonly signal: AbortSignal
+  /** PEM: who may have signed the certificate of the server. Undefined: those that Node trusts. */
+  readonly ca?: Buffer | undefined
 }
 
 export type HttpResponse = { readonly status: number; readonly body: Buffer }
 
 /** Sends a request and reads the whole response. Rejects if the connection fails or the signal aborts. Does not follow redirects. */
-export function sendRequest(url: string, { method, headers, body, signal }: HttpRequest): Promise<HttpResponse> {
+export function sendRequest(url: string, { method, headers, body, signal, ca }: HttpRequest): Promise<HttpResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>()
-  const outgoing = clientOf(url).request(url, { method, headers, signal })
+  const outgoing = clientOf(url).request(url, { method, headers, signal, ...(ca === undefined ? {} : { ca }) })
   outgoing.once('error', reject)
   outgoing.once('response', (response) => {
     const chunks: Buffer[] = []

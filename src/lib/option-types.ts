@@ -63,6 +63,11 @@ export const address: OptionType<ListenAddress> = (value) => {
   return { host: value.slice(0, at).replace(/^\[|\]$/g, ''), port }
 }
 
+/** Whether only this machine reaches the host. Names other than `localhost` may change. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+}
+
 /** Null if the text is empty. */
 export function optional<T>(type: OptionType<T>): OptionType<T | null> {
   return (value) => (value === '' ? null : type(value))

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { readNamed } from '#lib/certificate.ts'
 import { type HttpResponse, sendRequest } from '#lib/http.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { AssignableDestination } from '#model/destination.ts'
@@ -32,6 +33,8 @@ export type ControlClientOptions = {
   readonly url: string
   /** Of this node. It is read again after a call that control rejected because of it. */
   readonly credential: Pick<NodeCredential, 'token' | 'reload'>
+  /** PEM: who may have signed the certificate of control. Undefined: those that Node trusts. */
+  readonly ca?: Buffer | undefined
   /** How long one call may take, in addition to the wait of a long poll. */
   readonly timeoutMs: number
 }
@@ -42,6 +45,11 @@ export class ControlClient {
 
   constructor(options: ControlClientOptions) {
     this.#options = options
+  }
+
+  /** Reads the certificate of the CA, if there is a file with it. Throws UserError. */
+  static async open({ caFile, ...options }: ControlClientOptions & { readonly caFile: string | null }): Promise<ControlClient> {
+    return new ControlClient({ ...options, ca: caFile === null ? undefined : await readNamed('INLET_CONTROL_CA_FILE', caFile) })
   }
 
   /** Asks for the id of this node. Needs the join secret, not a credential. */
@@ -107,7 +115,7 @@ export class ControlClient {
   }
 
   async #call(method: string, path: string, { body, signal, token, waitMs = 0 }: Request): Promise<HttpResponse> {
-    const { url, credential, timeoutMs } = this.#options
+    const { url, ca, credential, timeoutMs } = this.#options
     let response: HttpResponse
     try {
       response = await sendRequest(`${url}/internal/v1/${path}`, {
@@ -117,6 +125,7 @@ export class ControlClient {
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ca,
         signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs + timeoutMs)]),
       })
     } catch (error) {

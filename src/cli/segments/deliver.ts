@@ -5,7 +5,7 @@
  * Law: the assignment is durable before the wait begins, so the command may be stopped at any time.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Config, controlUrlOf } from '#config.ts'
+import { type Config, controlOf } from '#config.ts'
 import { writeAssignment } from '#delivery/assignments.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -79,7 +79,7 @@ async function readWaiting({ clock }: CliContext, config: Config, log: string): 
 
 async function fetchDestination(config: Config, id: string): Promise<AssignableDestination> {
   const credential = await NodeCredential.open(await readOrCreateNodeId(config.paths), config.paths.nodeCredential)
-  const control = new ControlClient({ url: controlUrlOf(config), credential, timeoutMs: controlTimeoutMs })
+  const control = await ControlClient.open({ ...controlOf(config), credential, timeoutMs: controlTimeoutMs })
   try {
     return await control.fetchDestination(id, new AbortController().signal)
   } catch (error) {

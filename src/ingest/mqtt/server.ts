@@ -5,10 +5,10 @@
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Server as SecureServer, TLSSocket } from 'node:tls'
+import type { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
 import { loadTls } from '#lib/http.ts'
 import type { Service } from '#lib/service.ts'
-import type { Certificate } from '../certificate.ts'
 import type { ConnectionBudget, ConnectionSlot } from '../connection-budget.ts'
 import { type Address, addressOf, listen } from '../listen.ts'
 import type { Sessions } from './sessions.ts'

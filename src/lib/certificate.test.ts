@@ -2,15 +2,21 @@ import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
-import { createLogger } from '#lib/telemetry.ts'
 import { Certificate, type TlsOptions } from './certificate.ts'
+import { systemClock } from './clock.ts'
+import { createLogger } from './telemetry.ts'
 
 const fixture = (name: string) => join(import.meta.dirname, '../../test/fixtures/tls', name)
 const logger = createLogger('test', 'silent')
 let directory = ''
 const place = async (name: string, suffix: 'crt' | 'key') => copyFile(fixture(`${name}.${suffix}`), join(directory, suffix))
-const files = () => ({ certificateFile: join(directory, 'crt'), keyFile: join(directory, 'key'), logger, clock: systemClock })
+const files = () => ({
+  setting: 'INLET_TLS',
+  certificateFile: join(directory, 'crt'),
+  keyFile: join(directory, 'key'),
+  logger,
+  clock: systemClock,
+})
 
 async function open(): Promise<Certificate> {
   const certificate = await Certificate.open(files())

@@ -1,20 +1,27 @@
 /**
- * The TLS certificate of HTTP and MQTT, read from files.
+ * The TLS certificate of a listener, read from files.
  *
  * Law: a certificate that is renewed in place is served to new connections. While the files cannot be read, or do not match each
  * other, the previous certificate is still served.
  */
 import { readFile } from 'node:fs/promises'
-import type { Clock } from '#lib/clock.ts'
-import { errorMessage } from '#lib/error-message.ts'
-import { loadTls } from '#lib/http.ts'
-import { Periodic } from '#lib/periodic.ts'
-import type { Service } from '#lib/service.ts'
-import type { Logger } from '#lib/telemetry.ts'
-import { UserError } from '#lib/user-error.ts'
-import { ingestLimits } from './limits.ts'
+import type { Clock } from './clock.ts'
+import { errorMessage } from './error-message.ts'
+import { loadTls } from './http.ts'
+import { Periodic } from './periodic.ts'
+import type { Service } from './service.ts'
+import type { Logger } from './telemetry.ts'
+import { UserError } from './user-error.ts'
+
+const limits = {
+  /** How often the files are checked for changes. */
+  pollMs: 60_000,
+  handshakeTimeoutMs: 5_000,
+} as const
 
 export type CertificateOptions = {
+  /** How the names of the settings of both files begin. */
+  readonly setting: string
   readonly certificateFile: string
   readonly keyFile: string
   readonly clock: Clock
@@ -41,7 +48,7 @@ export class Certificate implements Service {
     this.#options = options
     this.#polls = new Periodic({
       name: 'certificate poll',
-      intervalMs: ingestLimits.certificatePollMs,
+      intervalMs: limits.pollMs,
       run: () => this.refresh(),
       failure: 'TLS certificate refresh failed, previous certificate still served',
       clock: files.clock,
@@ -89,23 +96,24 @@ export class Certificate implements Service {
   }
 }
 
-async function read({ certificateFile, keyFile }: CertificateOptions): Promise<TlsOptions> {
+async function read({ setting, certificateFile, keyFile }: CertificateOptions): Promise<TlsOptions> {
   const [cert, key] = await Promise.all([
-    readNamed('INLET_TLS_CERTIFICATE_FILE', certificateFile),
-    readNamed('INLET_TLS_KEY_FILE', keyFile),
+    readNamed(`${setting}_CERTIFICATE_FILE`, certificateFile),
+    readNamed(`${setting}_KEY_FILE`, keyFile),
   ])
   try {
     loadTls().createSecureContext({ cert, key })
   } catch (cause) {
     throw new UserError(
-      `INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE must be a certificate and its key in PEM (${errorMessage(cause)})`,
+      `${setting}_CERTIFICATE_FILE and ${setting}_KEY_FILE must be a certificate and its key in PEM (${errorMessage(cause)})`,
       { cause },
     )
   }
-  return { cert, key, minVersion: 'TLSv1.2', handshakeTimeout: ingestLimits.handshakeTimeoutMs }
+  return { cert, key, minVersion: 'TLSv1.2', handshakeTimeout: limits.handshakeTimeoutMs }
 }
 
-async function readNamed(variable: string, path: string): Promise<Buffer> {
+/** Throws UserError, which names the setting. */
+export async function readNamed(variable: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path)
   } catch (cause) {
