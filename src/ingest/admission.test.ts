@@ -170,6 +170,14 @@ describe('admission', () => {
     expect(admission.reasons()).toEqual([expect.stringMatching(/^\D*$/)])
   })
 
+  test('bounds what connections hold unread, apart from bytes in flight', async () => {
+    const { admission, room } = await setUp()
+    expect([room.tryHold(10 * MiB), room.tryHold(1)]).toEqual([true, false])
+    room.reserve(10 * MiB)
+    room.release(10 * MiB)
+    expect([room.tryHold(-10 * MiB), room.tryHold(10 * MiB), admission.inFlightBytes]).toEqual([true, true, 0])
+  })
+
   test('stops checking after stop', async () => {
     const { admission, timer } = await setUp()
     expect(timer()).toBeDefined()

@@ -27,7 +27,7 @@ export type AdmissionOptions = {
 }
 
 /** The room of an endpoint, as the protocols use it. */
-export type Room = Pick<EndpointRoom, 'admit' | 'reserve' | 'forceReserve' | 'release' | 'backpressureReason'>
+export type Room = Pick<EndpointRoom, 'admit' | 'reserve' | 'forceReserve' | 'release' | 'tryHold' | 'backpressureReason'>
 
 /** The part of admission that the gate uses. */
 export type Capacity = Pick<Admission, 'reasons'> & { room(endpointId: string): Room }
@@ -45,6 +45,8 @@ export class Admission implements Service, NodeState {
   readonly #checks: Periodic
   readonly #memory: FairShares
   readonly #disk: FairShares
+  /** Of bytes that connections hold unread. */
+  readonly #unread: FairShares
   readonly #rooms = new Map<string, EndpointRoom>()
   #configured: readonly SnapshotEndpoint[] | undefined
   /** How often a share or the node had no room, as `<resource>_<bound>`. */
@@ -60,6 +62,7 @@ export class Admission implements Service, NodeState {
     this.#options = options
     this.#memory = new FairShares(options.maxInFlightBytes)
     this.#disk = options.disk
+    this.#unread = new FairShares(options.maxInFlightBytes)
     this.#checks = new Periodic({
       name: 'disk check',
       intervalMs: ingestLimits.admissionPollMs,
@@ -98,6 +101,7 @@ export class Admission implements Service, NodeState {
     }))
     this.#memory.configure(members)
     this.#disk.configure(members)
+    this.#unread.configure(members)
     const known = new Set(endpoints.map(({ id }) => id))
     for (const id of this.#rooms.keys()) if (!known.has(id)) this.#rooms.delete(id)
   }
@@ -105,7 +109,10 @@ export class Admission implements Service, NodeState {
   room(endpointId: string): EndpointRoom {
     let room = this.#rooms.get(endpointId)
     if (room === undefined) {
-      room = new EndpointRoom({ memory: this.#memory.share(endpointId), disk: this.#disk.share(endpointId), node: this })
+      const memory = this.#memory.share(endpointId)
+      const disk = this.#disk.share(endpointId)
+      const unread = this.#unread.share(endpointId)
+      room = new EndpointRoom({ memory, disk, unread, node: this })
       this.#rooms.set(endpointId, room)
     }
     return room

@@ -35,13 +35,15 @@ const texts: Readonly<Record<Resource, Readonly<Record<Bound, string>>>> = {
 export class EndpointRoom {
   readonly #memory: Share
   readonly #disk: Share
+  readonly #unread: Share
   readonly #node: NodeState
   /** What the disk had no room for the last time that it refused. */
   #refusedBytes = 0
 
-  constructor(shares: { readonly memory: Share; readonly disk: Share; readonly node: NodeState }) {
+  constructor(shares: { readonly memory: Share; readonly disk: Share; readonly unread: Share; readonly node: NodeState }) {
     this.#memory = shares.memory
     this.#disk = shares.disk
+    this.#unread = shares.unread
     this.#node = shares.node
   }
 
@@ -74,6 +76,16 @@ export class EndpointRoom {
   release(bytes: number): void {
     this.#memory.release(bytes)
     this.#disk.release(bytes)
+  }
+
+  /**
+   * Changes by `bytes` what connections hold that wait to be read on. Returns false, and changes nothing, if they hold too much. Apart
+   * from request memory: there, bytes that wait for memory would keep the memory that they wait for.
+   */
+  tryHold(bytes: number): boolean {
+    if (bytes <= 0) this.#unread.release(-bytes)
+    else if (this.#unread.take(bytes) !== undefined) return false
+    return true
   }
 
   /** Returns why connections to this endpoint must not be read now; undefined while there is room. */

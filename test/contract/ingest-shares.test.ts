@@ -191,6 +191,32 @@ describe('MQTT', () => {
     expect(await other.next()).toMatchObject({ cmd: 'puback' })
     for (const client of flooding) for (let id = 1; id <= 50; id += 1) expect((await client.next()).messageId).toBe(id)
   })
+
+  test('connections that wait hold no more than a share: 0x89 above it, and others go on', async () => {
+    const disk = new SteeredFiles()
+    const small = { ...environment, INLET_MAX_IN_FLIGHT_BYTES: '4MiB' }
+    await using node = await IngestNode.start({ snapshot: snapshotOf(greedy, victim), environment: small, files: disk.files })
+    const waiting: MqttClient[] = []
+    for (let index = 0; index < 60; index += 1) waiting.push((await connect(node, greedy, `${index}`)).client)
+    const { client: other } = await connect(node, victim, 'victim')
+    waiting[0]?.publish('warm', { messageId: 9_999 })
+    await waiting[0]?.next()
+    const resume = disk.hang()
+    for (const client of waiting) client.publish(Buffer.alloc(60 * 1024, 0x61))
+    await until('some to be cut off', () => waiting.filter(({ isClosed }) => isClosed).length > 0)
+    other.publish('read')
+    other.send({ cmd: 'pingreq' })
+    expect(await other.next()).toMatchObject({ cmd: 'pingresp' })
+    resume()
+    expect(await other.next()).toMatchObject({ cmd: 'puback' })
+    for (const client of waiting) {
+      const packet = await client.next()
+      if (packet.cmd === 'disconnect') expect(packet.reasonCode).toBe(0x89)
+      else expect(packet).toMatchObject({ cmd: 'puback', messageId: 1 })
+    }
+    expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
+    expect(waiting.filter(({ isClosed }) => !isClosed).length).toBeGreaterThan(30)
+  })
 })
 
 async function refusals(node: IngestNode, bound: string): Promise<number> {

@@ -28,6 +28,7 @@ export function aGate({
     reserve: nothing,
     forceReserve: nothing,
     release: nothing,
+    tryHold: () => true,
     backpressureReason: nothing,
     ...room,
   }

@@ -16,7 +16,7 @@ export const sessionLimits = {
   frameChunksMax: 8_192,
   /** WebSocket pongs that the client has not read. */
   pongsMax: 60,
-  /** Bytes of an incomplete packet that a connection may hold before they count as bytes in flight. */
+  /** Bytes of an incomplete packet that a connection may hold before they count as bytes in flight. Until then they count as unread. */
   heldBytesFree: 64 * KiB,
   /** Bytes to the client that it has not read. Above this, reading pauses; after `unsentMsMax` the connection is closed. */
   unsentBytesMax: 64 * KiB,

@@ -75,6 +75,8 @@ export class Session implements WireReader {
   #packetsLeft = 0
   /** Bytes of an incomplete packet that are counted as bytes in flight. */
   #reservedBytes = 0
+  /** Other bytes of this connection that are not read to the end of a packet. */
+  #unreadBytes = 0
 
   constructor(
     context: SessionContext,
@@ -94,7 +96,9 @@ export class Session implements WireReader {
       },
       lacksRoom: () => this.#lacksRoom,
       awaitRoom: () => {
-        if (this.#open !== undefined) context.backpressure.resumeWhenRoom(this.#open.room, this)
+        if (this.#open === undefined) return
+        context.backpressure.resumeWhenRoom(this.#open.room, this)
+        this.#holdUnread(this.#open.room, this.#reader.heldBytes + this.#flow.unreadBytes)
       },
     })
   }
@@ -141,6 +145,7 @@ export class Session implements WireReader {
       return
     }
     this.#reservedBytes = counted
+    if (bytes - counted !== this.#unreadBytes) this.#holdUnread(room, bytes - counted)
   }
 
   broken(message: string): void {
@@ -219,6 +224,12 @@ export class Session implements WireReader {
       case 'packet':
         this.end('keep_alive_timeout', `a packet was not complete after ${packetMsMax / 1000} s`)
     }
+  }
+
+  #holdUnread(room: Room, bytes: number): void {
+    if (room.tryHold(bytes - this.#unreadBytes)) this.#unreadBytes = bytes
+    else
+      this.end('server_busy', 'the connections to this endpoint hold too many unread bytes; use fewer, and connect again later')
   }
 
   get #isClosing(): boolean {
@@ -384,6 +395,8 @@ export class Session implements WireReader {
     const { clock, counters, onLeave } = this.#context
     this.#open?.room.release(this.#reservedBytes)
     this.#reservedBytes = 0
+    this.#open?.room.tryHold(-this.#unreadBytes)
+    this.#unreadBytes = 0
     onLeave(this)
     this.#slot.leave()
     if (this.#open?.receiver.publishWill(clock.now() * 1000) === true) counters.wills += 1
