@@ -2,6 +2,9 @@
 import { CompiledQuery, type KyselyPlugin, type PluginTransformQueryArgs, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
+import type { UsageReport } from '#model/node-protocol.ts'
+import { dayOf } from '#model/quota.ts'
+import { listLargestUse, recordUsage, removeUsageBefore, sumUsage } from '#store/account-usage.ts'
 import { listApiKeyPage } from '#store/api-keys.ts'
 import { eventOutsideApi, listAuditEvents, removeAuditEventsBefore, removeAuditEventsBeyond } from '#store/audit-events.ts'
 import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/bindings.ts'
@@ -15,6 +18,7 @@ import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobsFinis
 import { addToJobs } from '#store/late-segments.ts'
 import { listBlockedLogs, listBlockedLogsOfAccount, listDegradingLags, listLags } from '#store/node-reports.ts'
 import { listNodesOnceIn, registerNode } from '#store/nodes.ts'
+import { countUse, readQuotaUse } from '#store/quotas.ts'
 import { listRawParquet } from '#store/raw-parquet.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/snapshot-sections.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
@@ -60,6 +64,11 @@ async function plansOf(store: TestStore, work: (db: Tx) => Promise<unknown>): Pr
 const wholeTable = (kind: DatabaseKind, table: string) =>
   new RegExp(kind === 'sqlite' ? `SCAN ${table}(?! USING)` : `Seq Scan on ${table}\\b`)
 const sorting = (kind: DatabaseKind) => (kind === 'sqlite' ? /USE TEMP B-TREE FOR ORDER BY/ : /\bSort\b/)
+
+function usageOf(account_id: string): UsageReport {
+  const used = { account_id, day: dayOf(t0), bytes: 1, records: 1, records_per_second: 1 }
+  return { node_id: newId(), run: 'a', accounts: [used] }
+}
 
 function commitWithQuality(endpoint: string, view: string) {
   const quality = { columns: [], sampled_records: 1, unmapped: [] }
@@ -128,6 +137,15 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
       .insertInto('views')
       .values(
         rows.map(({ id, at }) => ({ ...version, id, name: id, created_at: at, status: at % 2 === 0 ? 'draft' : 'archived' })),
+      )
+      .execute()
+    await db
+      .insertInto('account_usage')
+      .values(
+        rows.map(({ id }, index) => ({
+          ...{ day: dayOf(t0 + index * 86_400_000), account_id: account, node_id: id, run: 'a' },
+          ...{ bytes: 1, records: 1, records_per_second: 1, reported_at: t0 },
+        })),
       )
       .execute()
     await db
@@ -256,6 +274,16 @@ describeDatabases('query plans', (kind) => {
       const found: readonly [string, (db: Tx) => Promise<unknown>][] = [
         ['endpoints', (db) => getEndpoint(db, account, endpoint)],
         ['endpoints', (db) => listEndpointFacts(db, account)],
+        ['endpoints', (db) => countUse(db, account, 'endpoints')],
+        ['views', (db) => countUse(db, account, 'views')],
+        ['views', (db) => countUse(db, account, 'view_versions')],
+        ['api_keys', (db) => countUse(db, account, 'api_keys')],
+        ['account_usage', (db) => readQuotaUse(db, account, t0)],
+        ['endpoints', (db) => recordUsage(db, usageOf(account), t0)],
+        ['account_usage', (db) => recordUsage(db, usageOf(account), t0)],
+        ['account_usage', (db) => sumUsage(db, usageOf(account).accounts)],
+        ['account_usage', (db) => listLargestUse(db, t0, 20)],
+        ['account_usage', (db) => removeUsageBefore(db, t0)],
         ['views', (db) => getView(db, account, view)],
         ['views', (db) => listViews(db, account, { name: 'events' }, page)],
         ['view_counters', (db) => getViewMetrics(db, account, view, t0)],
