@@ -11,6 +11,7 @@ import { seconds } from './text.ts'
 /** A fault: what it does, and the milliseconds until it is healed. Those without an end last no time. */
 export type Fault =
   | { readonly kind: 'kill' | 'pause'; readonly processes: readonly ProcessName[]; readonly forMs: number }
+  | { readonly kind: 'conversion' }
   | { readonly kind: 'power'; readonly seed: number }
   | {
       readonly kind: 'disk'
@@ -52,6 +53,7 @@ export type Plan = { readonly seed: number; readonly round: number; readonly fau
 /** How often a kind is drawn, compared with the others. */
 const weights: Readonly<Record<FaultKind, number>> = {
   kill: 5,
+  conversion: 3,
   power: 3,
   disk: 5,
   pause: 2,
@@ -101,6 +103,8 @@ function drawFault(kind: FaultKind, random: Random): Fault {
       return { kind, processes: random.some(all), forMs: random.between(0, 2_500) }
     case 'pause':
       return { kind, processes: random.some(all), forMs }
+    case 'conversion':
+      return { kind }
     case 'power':
       return { kind, seed }
     case 'disk':
@@ -154,6 +158,8 @@ export function describeFault(fault: Fault): string {
       return `kill ${fault.processes.join(' + ')} for ${seconds(fault.forMs)}`
     case 'pause':
       return `stop ${fault.processes.join(' + ')} (SIGSTOP) for ${seconds(fault.forMs)}`
+    case 'conversion':
+      return 'kill the conversion processes'
     case 'power':
       return 'power loss'
     case 'disk': {

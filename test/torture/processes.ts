@@ -7,7 +7,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createWriteStream, mkdirSync, type WriteStream, writeFileSync } from 'node:fs'
+import { createWriteStream, mkdirSync, readFileSync, type WriteStream, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { noFaults, type Settings, type Steering } from './child/steering.ts'
@@ -92,6 +92,19 @@ export class Processes {
 
   async kill(names: readonly ProcessName[]): Promise<void> {
     await Promise.all(names.map((name) => this.#end(name, 'SIGKILL')))
+  }
+
+  /** Kills the processes that a process of the product started. */
+  killChildren(name: ProcessName): void {
+    const running = this.#running.get(name)
+    if (running?.child.pid === undefined || running.isEnded) return
+    for (const pid of childrenOf(running.child.pid)) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It has just ended.
+      }
+    }
   }
 
   /** Ends a process as an operator does, by SIGTERM. One that does not end in time is killed, which is noted. */
@@ -194,6 +207,14 @@ export class Processes {
       running.isPaused = isPaused
       running.child.kill(isPaused ? 'SIGSTOP' : 'SIGCONT')
     }
+  }
+}
+
+function childrenOf(pid: number): readonly number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean).map(Number)
+  } catch {
+    return []
   }
 }
 

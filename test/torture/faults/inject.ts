@@ -7,7 +7,7 @@ import { flip } from './flip.ts'
 import type { Heal } from './heal.ts'
 import { bucket, network, noise } from './outside.ts'
 import { power } from './power.ts'
-import { kill, pause, restart } from './processes.ts'
+import { kill, killConversions, pause, restart } from './processes.ts'
 import { settings } from './settings.ts'
 import { unlink } from './unlink.ts'
 
@@ -16,6 +16,8 @@ export async function inject(fault: Fault, rig: Rig): Promise<Heal> {
   switch (fault.kind) {
     case 'kill':
       return await kill(fault, rig)
+    case 'conversion':
+      return killConversions(rig)
     case 'pause':
       return pause(fault, rig)
     case 'restart':

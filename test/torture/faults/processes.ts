@@ -11,6 +11,11 @@ export async function kill({ processes: names }: Extract<Fault, { kind: 'kill' |
   return () => processes.start(names)
 }
 
+export function killConversions({ processes }: Rig): Heal {
+  processes.killChildren('delivery')
+  return undefined
+}
+
 export function pause({ processes: names }: Extract<Fault, { kind: 'kill' | 'pause' }>, { processes }: Rig): Heal {
   processes.pause(names)
   return () => processes.resume(names)
