@@ -264,6 +264,11 @@ describe('the third parties that an idle process loads', () => {
     expect(loadedBy(...everyProcess, app).thirdParties).toEqual([...common, ...parties].toSorted())
   })
 
+  test('delivery leaves DuckDB to processes that it can kill', () => {
+    expect(loadedBy('delivery/convert/worker/convert-worker.ts').files).toContain('duckdb/database.ts')
+    expect(loadedBy('delivery/app.ts').files).not.toContain('duckdb/database.ts')
+  })
+
   test('control loads nothing that parses or compiles definitions: they would hold its event loop', () => {
     const loaded = [...loadedBy(...everyProcess, 'control/app.ts').files]
     expect(loaded).toContain('preview/preview-workers.ts')

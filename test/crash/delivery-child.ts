@@ -2,7 +2,7 @@
  * A delivery process that dies at a named moment: `node delivery-child.ts MOMENT`, configured by the environment as usual.
  */
 import { startDelivery } from '#delivery/app.ts'
-import { type ConversionPool, createConversionPool } from '#delivery/convert/conversions.ts'
+import { type ConversionPool, createConversionPool } from '#delivery/convert/conversion-pool.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
-import { type ConversionPool, createConversionPool } from '#delivery/convert/conversions.ts'
+import { type ConversionPool, createConversionPool } from '#delivery/convert/conversion-pool.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 
 const program = join(import.meta.dirname, 'bad-worker.ts')
 
 /**
- * Returns a pool of the production code in which views misbehave as their names say: `busy` holds its process for ever, `crash` ends it, and
+ * Returns a pool of the production code in which views misbehave as their names say: `busy` holds its process for ever, `slow` once it is compiled, `crash` ends it, and
  * `greedy` ends it as a limit of memory does. An endpoint with a view `poison` ends it before any view.
  */
 export function badConversionPool(clock: Clock = systemClock): ConversionPool {

@@ -6,12 +6,16 @@ import { serveTasks } from '#lib/serve-tasks.ts'
 
 function run(task: ConvertTask, report: (step: Step) => void) {
   const views = task.kind === 'segment' ? task.views : task.kind === 'unit' ? [task.unit.view] : []
+  const seen = new Set<string>()
   const misbehave = (step: Step) => {
     report(step)
     const names = step.views.map((position) => views[position]?.name ?? '')
     if (names.includes('busy')) for (;;);
     if (names.includes('crash')) process.kill(process.pid, 'SIGSEGV')
     if (names.includes('greedy')) process.kill(process.pid, 'SIGABRT')
+    // Its first step compiles it.
+    if (names.includes('slow') && seen.has('slow')) for (;;);
+    for (const name of names) seen.add(name)
     const isOfRecords = names.length === 0
     if (isOfRecords && views.some(({ name }) => name === 'poison')) process.kill(process.pid, 'SIGSEGV')
   }

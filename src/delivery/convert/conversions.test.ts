@@ -19,7 +19,8 @@ import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { until } from '../../../test/support/until.ts'
 import { isTransient } from '../transient-error.ts'
 import type { BuiltArtifacts } from './build-directory.ts'
-import { Conversions, createConversionPool, type SegmentConversion } from './conversions.ts'
+import { createConversionPool } from './conversion-pool.ts'
+import { Conversions, type SegmentConversion } from './conversions.ts'
 import { ConversionCrashed, RequiredViewFailed } from './failures.ts'
 import type { Step } from './worker/protocol.ts'
 
@@ -63,10 +64,16 @@ async function seal(): Promise<SegmentConversion['segment'] & { readonly bytes: 
   return must((await new SegmentDirectory({ directory: wal, files: systemFiles }).list())[0], 'a segment')
 }
 
-async function convert(views: readonly BoundView[], options: Partial<SegmentConversion> = {}): Promise<BuiltArtifacts> {
+const conversions = () => new Conversions({ pool, wal, scratch, viewTimeoutMs: () => limitMs, killAfterMs: 0 })
+
+async function convert(
+  views: readonly BoundView[],
+  options: Partial<SegmentConversion> = {},
+  by = conversions(),
+): Promise<BuiltArtifacts> {
   steps.length = 0
   const { bytes, ...segment } = await seal()
-  return await new Conversions({ pool, wal, scratch, viewTimeoutMs: () => limitMs, killAfterMs: 0 }).build({
+  return await by.build({
     ...{ segment, bytes, outputFormats: ['parquet', 'parquet_views'], views, memoryBytes: 256 * MiB },
     ...{ signal: new AbortController().signal, ...options },
   })
@@ -77,8 +84,8 @@ const kinds = ({ files }: BuiltArtifacts) => files.map(({ kind, rows }) => `${pr
 const errors = ({ views }: BuiltArtifacts) =>
   views.flatMap(({ view_name, failed, last_error }) => (failed === 0 ? [] : [{ view_name, failed, ...last_error }]))
 
-async function viewIsBusy(): Promise<void> {
-  await until('the busy view', () => steps.at(-1) === 'busy')
+async function viewIsBusy(step = 'busy'): Promise<void> {
+  await until('the busy view', () => steps.at(-1) === step)
 }
 
 async function exceedLimit(): Promise<void> {
@@ -112,6 +119,22 @@ test('a view that was detached has less time, apart from the others', async () =
   expect(errors(built)).toMatchObject([
     { view_name: 'busy', code: 'too_expensive', message: 'its extraction took longer than 15 s' },
   ])
+})
+
+test('a view that was too expensive is built apart from then on, so that others do not wait for both', async () => {
+  const by = conversions()
+  const views = named('slow', 'numbers')
+  const first = convert(views, {}, by)
+  await viewIsBusy('slow,numbers')
+  manual.advance(2 * limitMs)
+  await until('its own step', () => steps.slice(-2).join(' ') === 'numbers slow')
+  manual.advance(limitMs)
+  expect(errors(await first)).toMatchObject([{ view_name: 'slow', code: 'too_expensive' }])
+  const second = convert(views, {}, by)
+  await until('its own step', () => steps.slice(-2).join(' ') === 'numbers slow')
+  expect(steps).not.toContain('slow,numbers')
+  manual.advance(limitMs)
+  expect(kinds(await second)).toEqual(['parquet: 2', 'views/numbers/v1: 2'])
 })
 
 test('views that end the process fail alone, with the reason', async () => {

@@ -1,0 +1,16 @@
+import { extname, join } from 'node:path'
+import type { Clock } from '#lib/clock.ts'
+import { ProcessPool, type ProcessPoolOptions } from '#lib/process-pool.ts'
+import { deliveryLimits } from '../limits.ts'
+import type { ConvertReply, ConvertTask, Step } from './worker/protocol.ts'
+
+/** The processes that convert. One conversion uses one at a time. */
+export type ConversionPool = ProcessPool<ConvertTask, ConvertReply, Step>
+
+const program = join(import.meta.dirname, 'worker', `convert-worker${extname(import.meta.filename)}`)
+
+export function createConversionPool(
+  options: { readonly clock: Clock } & Pick<ProcessPoolOptions, 'commandLine'>,
+): ConversionPool {
+  return new ProcessPool({ program, idleMs: deliveryLimits.conversionIdleMs, ...options })
+}
