@@ -1,4 +1,6 @@
 /** Tuning of the store. */
+import { MiB } from '#lib/bytes.ts'
+
 export const storeLimits = {
   /** Connections to Postgres per process. */
   poolConnectionsMax: 10,
@@ -14,6 +16,8 @@ export const storeLimits = {
   transactionRetryDelayMsMax: 200,
   /** Attempts to get a free version number. */
   versionAttemptsMax: 20,
+  /** Definitions in one page of views. Fewer views than asked for are returned if theirs are larger. */
+  pageDefinitionBytesMax: 2 * MiB,
   /** Rows in one INSERT: both databases limit the parameters of a statement. */
   insertRowsMax: 500,
   /** A rate that a node reported longer ago is over: nodes report only accounts that send. */

@@ -4,8 +4,10 @@
  * Law: a version leaves `draft` once. After that its definition never changes. Every change has the expected status in its WHERE,
  * so only one of two concurrent callers succeeds.
  */
+import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
+import { definitionLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
@@ -65,26 +67,36 @@ export async function insertVersion(
 ): Promise<View> {
   const { name } = await getView(db, account_id, id)
   for (let attempt = 0; attempt < storeLimits.versionAttemptsMax; attempt += 1) {
-    const lineage = await listVersions(db, account_id, name)
-    const source = from === undefined ? lineage[0] : lineage.find((candidate) => candidate.version === from)
-    if (source === undefined) {
+    const latest = (await lineageOf(db, account_id, name).select('version').limit(1).executeTakeFirst())?.version ?? 0
+    if (latest >= definitionLimits.versionsMax) {
+      throw new AppError(
+        'validation_error',
+        `the view ${name} has ${latest} versions, the most that a view may have: create another view`,
+      )
+    }
+    const row = await lineageOf(db, account_id, name)
+      .selectAll()
+      .where('version', '=', from ?? latest)
+      .executeTakeFirst()
+    if (row === undefined) {
       throw new AppError('validation_error', `the view has no version ${from}`, {
         errors: [{ path: 'copy_from_version', message: 'is not a version of this view' }],
       })
     }
+    const source = toView(row)
     const { definition, format, tags } = source
     const description = version.description ?? source.description
     const copy = { id: version.id, created_by: version.created_by, name, definition, format, tags, description }
     // Waits for a concurrent insert of the same number, and then returns no row.
-    const row = await db
+    const inserted = await db
       .insertInto('views')
-      .values(newRow(account_id, copy, (lineage[0]?.version ?? 0) + 1, now))
+      .values(newRow(account_id, copy, latest + 1, now))
       .onConflict((conflict) => conflict.columns(['account_id', 'name', 'version']).doNothing())
       .returningAll()
       .executeTakeFirst()
-    if (row !== undefined) {
-      await insertTags(db, row.id, tags)
-      return toView(row)
+    if (inserted !== undefined) {
+      await insertTags(db, inserted.id, tags)
+      return toView(inserted)
     }
   }
   throw new AppError('unavailable', 'too many versions of this view are being created at once', { retryAfterSeconds: 1 })
@@ -110,7 +122,9 @@ export async function getView(db: Db, account_id: string, id: string): Promise<V
 /** Returns a view with the versions of its lineage, latest first, and the endpoints it is attached to. Throws not_found. */
 export async function getViewDetail(db: Db, account_id: string, id: string): Promise<ViewDetail> {
   const view = await getView(db, account_id, id)
-  const lineage = await listVersions(db, account_id, view.name)
+  const versions = await lineageOf(db, account_id, view.name)
+    .select(['id', 'version', 'status', 'published_at', 'created_by'])
+    .execute()
   const endpoints = await db
     .selectFrom('bindings')
     .innerJoin('endpoints', 'endpoints.id', 'bindings.endpoint_id')
@@ -124,8 +138,10 @@ export async function getViewDetail(db: Db, account_id: string, id: string): Pro
     .execute()
   return {
     ...view,
-    versions: lineage.map(({ id, version, status, published_at, created_by }) => ({
-      ...{ id, version, status, published_at, created_by },
+    versions: versions.map((row) => ({
+      ...row,
+      status: row.status as ViewStatus,
+      published_at: toTimeOrNull(row.published_at),
     })),
     endpoints: endpoints.map((row) => ({
       ...row,
@@ -156,10 +172,14 @@ export async function listViews(db: Db, account_id: string, filter: ViewFilter, 
       ),
     )
   }
+  const ordered = matching.orderBy('views.created_at', 'desc').orderBy('views.id')
+  const sizes = await translateErrors(
+    ordered.select(sql<number>`octet_length(views.definition)`.as('bytes')).limit(page.limit).offset(page.offset).execute(),
+  )
   return readPage(
     page,
     matching.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
-    matching
+    ordered
       .selectAll('views')
       .select(({ selectFrom }) =>
         selectFrom('bindings')
@@ -168,13 +188,23 @@ export async function listViews(db: Db, account_id: string, filter: ViewFilter, 
           .select(({ fn }) => fn.countAll<number>().as('count'))
           .as('usage_count'),
       )
-      .orderBy('views.created_at', 'desc')
-      .orderBy('views.id')
-      .limit(page.limit)
+      .limit(countFitting(sizes.map(({ bytes }) => bytes)))
       .offset(page.offset)
       .execute(),
     (row) => ({ ...toView(row), usage_count: row.usage_count ?? 0 }),
   )
+}
+
+/** Returns how many of the definitions fit into a page: at least one. */
+function countFitting(sizes: readonly number[]): number {
+  let bytes = 0
+  let count = 0
+  for (const size of sizes) {
+    bytes += size
+    if (bytes > storeLimits.pageDefinitionBytesMax) break
+    count += 1
+  }
+  return Math.max(1, count)
 }
 
 /** Changes the given fields. Throws not_found, and validation_error if the view is not a draft. */
@@ -257,15 +287,9 @@ async function throwWrongStatus(db: Db, account_id: string, id: string, message:
   throw new AppError('validation_error', `${message}; this version is ${status}`)
 }
 
-async function listVersions(db: Db, account_id: string, name: string): Promise<readonly View[]> {
-  const rows = await db
-    .selectFrom('views')
-    .selectAll()
-    .where('account_id', '=', account_id)
-    .where('name', '=', name)
-    .orderBy('version', 'desc')
-    .execute()
-  return rows.map(toView)
+/** The versions of a view, latest first. */
+function lineageOf(db: Db, account_id: string, name: string) {
+  return db.selectFrom('views').where('account_id', '=', account_id).where('name', '=', name).orderBy('version', 'desc')
 }
 
 async function insertTags(db: Db, view_id: string, tags: readonly string[]): Promise<void> {

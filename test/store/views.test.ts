@@ -56,6 +56,37 @@ describeDatabases('views', (kind) => {
     await expect(aDraft(store, account, { name })).rejects.toThrow(code('validation_error'))
   })
 
+  test('a page of large definitions is short, and the next one goes on after it', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const columns = Array.from({ length: 100 }, (_, index) => ({
+      name: `c${index}`,
+      type: 'DATE',
+      path: `$.${'x'.repeat(8_000)}`,
+    }))
+    const { id } = await aDraft(store, account, { definition: { columns } })
+    for (let version = 2; version <= 5; version += 1) await aVersion(store, account, id)
+    const pages = []
+    for (let offset: number | null = 0; offset !== null; ) {
+      const page = await listViews(store.db, account, {}, { limit: 200, offset })
+      pages.push(page.items.map(({ version }) => version))
+      expect(page.total).toBe(5)
+      offset = page.next_offset
+    }
+    expect(pages.map(({ length }) => length)).toEqual([2, 2, 1])
+    expect(pages.flat().toSorted()).toEqual([1, 2, 3, 4, 5])
+  })
+
+  test('a view has at most 1 000 versions', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const { id, name } = await aDraft(store, account)
+    await store.db.updateTable('views').set({ version: 1_000 }).where('id', '=', id).execute()
+    await expect(aVersion(store, account, id)).rejects.toThrow(
+      validationError(`the view ${name} has 1000 versions, the most that a view may have: create another view`),
+    )
+  })
+
   test('a new version copies the latest or the given one, and gets the next number', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
