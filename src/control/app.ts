@@ -22,6 +22,7 @@ import { prepareDatabase } from '#store/prepare.ts'
 import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import { type Db, openStore, type Store } from '#store/store.ts'
+import { DeliveryDelays } from './delivery-delays.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
 import { buildNodeServer } from './node-api/server.ts'
@@ -125,7 +126,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   const provisioner = new Provisioner({ store, clock, hosts })
   const previewWorkers = new PreviewWorkers({ clock, logger })
-  const metrics = createMetrics('control')
+  const metrics = createMetrics('control', clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
   registerLagMetrics(metrics, { readLags: () => listAllLags(store.db), clock, byEndpoint: config.metricsToken !== null })
   let stopping = false
@@ -150,7 +151,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     certificate,
     access,
     services: {
-      nodes: nodeService({ store, feed, clock, logger }),
+      nodes: nodeService({ store, feed, delays: new DeliveryDelays(metrics, clock), clock, logger }),
       snapshots: new Snapshots({ store, feed, readPublicKeys, clock, issuer: baseUrl, baseDomain: config.baseDomain }),
       commits,
       jobLeases: new JobLeases({ store, clock, logger }),

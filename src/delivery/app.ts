@@ -1,6 +1,7 @@
 /** The composition of the delivery process. */
 import { type Config, controlOf } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
+import { EventLoopDelay } from '#lib/event-loop-delay.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { startAll, stopAll } from '#lib/service.ts'
@@ -133,10 +134,12 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     clock,
     logger,
   })
+  const delay = new EventLoopDelay(clock)
   const heartbeat = new Heartbeat({
     control,
     message: () => ({
       process: 'delivery',
+      event_loop_delay_ms: delay.longestMs,
       node_id: nodeId,
       applied_epoch: pipeline.scannedEpoch,
       healthy: pipeline.problem === null,

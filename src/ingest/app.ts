@@ -130,7 +130,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   })
   const mqtt = new MqttServer({ listen: config.mqttListen, connections, certificate, sessions, clock })
 
-  const registry = createMetrics('ingest')
+  const registry = createMetrics('ingest', clock)
   const httpCounters = new HttpCounters()
   const http = new HttpServer({
     listen: config.ingestListen,

@@ -1,10 +1,18 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import type { Clock } from './clock.ts'
+import { EventLoopDelay } from './event-loop-delay.ts'
 
-/** Creates a registry with Node's own metrics. */
-export function createMetrics(process: string): Registry {
+/** Creates a registry with metrics of the process: Node's own, and how long its event loop is held. */
+export function createMetrics(process: string, clock: Clock): Registry {
   const registry = new Registry()
   registry.setDefaultLabels({ process })
   collectDefaultMetrics({ register: registry })
+  const delay = new EventLoopDelay(clock)
+  observableMetrics(registry).gauge(
+    'inlet_event_loop_delay_max_seconds',
+    'longest time in the last one to two minutes for which the event loop was held',
+    () => delay.longestMs / 1000,
+  )
   return registry
 }
 

@@ -110,6 +110,8 @@ export const Heartbeat = z.discriminatedUnion('process', [
     applied_epoch: z.int(),
     healthy: z.boolean(),
     reasons: z.array(z.string()),
+    /** The longest time in the last minutes for which the event loop was held. */
+    event_loop_delay_ms: z.number().min(0).optional(),
     lag: z.array(EndpointLag).max(reportLimits.logsMax),
   }),
 ])

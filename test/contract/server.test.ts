@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { controlLimits } from '#control/limits.ts'
 import { KiB } from '#lib/bytes.ts'
 import { newId } from '#model/id.ts'
-import { newControl, type TestAccount, useControl } from '../support/control.ts'
+import { newControl, newRegion, type TestAccount, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { RawClient } from '../support/raw-http.ts'
 import { TestNode } from '../support/test-node.ts'
@@ -349,6 +349,14 @@ describe('health', () => {
     expect(headers.get('content-type')).toContain('text/plain')
     expect(body).toContain('route="/v1/views/:id",status="404"')
     expect(body).not.toContain(account.account_id)
+  })
+
+  test('GET /metrics has how long event loops were held: its own, and those of delivery processes', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    await node.heartbeat({}, { event_loop_delay_ms: 1_234_500 })
+    const { body } = await control().call('GET', '/metrics')
+    expect(body).toMatch(/^inlet_event_loop_delay_max_seconds\{process="control"\} [\d.]+$/m)
+    expect(body).toContain('inlet_delivery_event_loop_delay_max_seconds{process="control"} 1234.5\n')
   })
 
   test('GET /metrics has the delivery lag in sum, and by endpoint and account only with the secret', async () => {

@@ -9,15 +9,22 @@ import { findDestinationTarget } from '#store/destinations.ts'
 import { listOwnAccounts } from '#store/node-scope.ts'
 import { countHealthyNodes, getNodeRegion, recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
+import type { DeliveryDelays } from '../delivery-delays.ts'
 import { nodeHealthySeconds } from '../limits.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 import type { NodeIdentity } from './node-access.ts'
 
-export type NodesOptions = { readonly store: Store; readonly feed: EpochFeed; readonly clock: Clock; readonly logger: Logger }
+export type NodesOptions = {
+  readonly store: Store
+  readonly feed: EpochFeed
+  readonly delays: Pick<DeliveryDelays, 'report'>
+  readonly clock: Clock
+  readonly logger: Logger
+}
 
 export type Nodes = ReturnType<typeof nodeService>
 
-export function nodeService({ store, feed, clock, logger }: NodesOptions) {
+export function nodeService({ store, feed, delays, clock, logger }: NodesOptions) {
   return {
     /** Does not need a new epoch: snapshots do not contain the addresses of nodes. */
     async register({ id, region }: NodeIdentity, node: Register): Promise<z.infer<typeof Registered>> {
@@ -32,6 +39,7 @@ export function nodeService({ store, feed, clock, logger }: NodesOptions) {
     },
 
     heartbeat(heartbeat: Heartbeat): Promise<void> {
+      delays.report(heartbeat)
       return transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
     },
 

@@ -41,7 +41,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
       problem: () => undefined,
       accept: () => undefined,
     },
-    operator: { notReadyReasons: () => [], registry: createMetrics('test'), metricsToken: null },
+    operator: { notReadyReasons: () => [], registry: createMetrics('test', systemClock), metricsToken: null },
     exchange: {
       nodeId: 'node',
       baseUrl: 'http://control.test',
