@@ -62,7 +62,6 @@ export const recordLimits = {
 } as const
 
 export const definitionLimits = {
-  versionsMax: 1_000,
   columnsMax: 100,
   columnNameBytesMax: 255,
   filtersMax: 100,

@@ -7,7 +7,6 @@
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
-import { definitionLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import type { ChangeView, CreateView, View, ViewDetail, ViewStatus, ViewWithUsage } from '#model/view.ts'
 import { fromJson, toTime, toTimeOrNull } from './columns.ts'
@@ -68,12 +67,6 @@ export async function insertVersion(
   const { name } = await getView(db, account_id, id)
   for (let attempt = 0; attempt < storeLimits.versionAttemptsMax; attempt += 1) {
     const latest = (await lineageOf(db, account_id, name).select('version').limit(1).executeTakeFirst())?.version ?? 0
-    if (latest >= definitionLimits.versionsMax) {
-      throw new AppError(
-        'validation_error',
-        `the view ${name} has ${latest} versions, the most that a view may have: create another view`,
-      )
-    }
     const row = await lineageOf(db, account_id, name)
       .selectAll()
       .where('version', '=', from ?? latest)

@@ -77,16 +77,6 @@ describeDatabases('views', (kind) => {
     expect(pages.flat().toSorted()).toEqual([1, 2, 3, 4, 5])
   })
 
-  test('a view has at most 1 000 versions', async () => {
-    await using store = await newStore(kind)
-    const account = await anAccount(store)
-    const { id, name } = await aDraft(store, account)
-    await store.db.updateTable('views').set({ version: 1_000 }).where('id', '=', id).execute()
-    await expect(aVersion(store, account, id)).rejects.toThrow(
-      validationError(`the view ${name} has 1000 versions, the most that a view may have: create another view`),
-    )
-  })
-
   test('a new version copies the latest or the given one, and gets the next number', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
