@@ -16,7 +16,7 @@ import { UserError } from '#lib/user-error.ts'
 import { Id } from '#model/id.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
-import { ControlClient } from '#node/control-client.ts'
+import { ControlClient, ControlError } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
@@ -152,7 +152,17 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   })
 
   const heartbeat = new Heartbeat({
-    control,
+    control: {
+      async sendHeartbeat(message, signal) {
+        try {
+          await control.sendHeartbeat(message, signal)
+        } catch (error) {
+          // A long poll would learn of it only at its end, and delivery waits for the new credential.
+          if (error instanceof ControlError && error.status === 401) feed.registerAgain()
+          throw error
+        }
+      },
+    },
     message: () => {
       const reasons = [...gate.notReadyReasons()]
       return {

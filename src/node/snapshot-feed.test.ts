@@ -32,19 +32,23 @@ const token = printNodeCredential(newId(), newNodeSecret())
 /** Starts a feed and collects the epochs that it publishes. */
 async function open({ url = control.url, isRegistering = false, files = systemFiles }: Opened = {}) {
   const epochs: number[] = []
+  let registrations = 0
+  const register = async () => {
+    registrations += 1
+  }
   const feed = new SnapshotFeed({
     client: new ControlClient({ url, credential: { token, reload: async () => undefined }, timeoutMs: 1_000 }),
     nodeId: newId(),
     kinds: ['endpoints', 'views'],
     path: join(directory, 'snapshot.ndjson'),
-    ...(isRegistering ? { registration: { register: async () => undefined } } : {}),
+    ...(isRegistering ? { registration: { register } } : {}),
     files,
     clock: systemClock,
     logger: createLogger('test', 'silent'),
   })
   feed.subscribe(({ epoch }) => epochs.push(epoch))
   await feed.start()
-  return { feed, epochs }
+  return { feed, epochs, registrations: () => registrations }
 }
 
 describe('SnapshotFeed', () => {
@@ -116,6 +120,17 @@ describe('SnapshotFeed', () => {
     await until('the committed seq', () => second.epochs.length === 2)
     expect(second.feed.current()).toMatchObject({ epoch: 3, endpoints: [{ committed_seq: 41 }] })
     await second.feed.stop()
+  })
+
+  test('registers again without waiting for the end of a long poll', async () => {
+    control.publish(aSnapshot({ epoch: 3 }))
+    const { feed, epochs, registrations } = await open({ isRegistering: true })
+    await until('the first', () => epochs.length === 1)
+    feed.registerAgain()
+    await until('the second registration', () => registrations() === 2)
+    control.publish(aSnapshot({ epoch: 4 }))
+    await until('the next', () => epochs.at(-1) === 4)
+    await feed.stop()
   })
 
   test('resolves the definitions of bound views, also from the stored copy', async () => {

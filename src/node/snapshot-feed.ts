@@ -45,6 +45,8 @@ export class SnapshotFeed implements Service {
   /** Identifies what subscribers have seen. */
   #publishedDigest = ''
   #endBackoff: () => void = () => undefined
+  /** Ends the request that is waiting for changes. */
+  #endPoll: () => void = () => undefined
   #polling: Promise<void> = Promise.resolve()
 
   constructor(options: SnapshotFeedOptions) {
@@ -63,6 +65,11 @@ export class SnapshotFeed implements Service {
     const isCurrent = await client.checkSnapshot({ node_id: nodeId, kinds: [...kinds], digest: this.#publishedDigest }, signal)
     if (!isCurrent) this.#endBackoff()
     return isCurrent
+  }
+
+  /** Registers again now, if the feed does that: control rejected another call of this process because of its credential. */
+  registerAgain(): void {
+    this.#endPoll()
   }
 
   /** Calls the listener at once if there is a snapshot, and then with each new one. Returns a function that unsubscribes. */
@@ -93,7 +100,12 @@ export class SnapshotFeed implements Service {
       try {
         if (!registered) await this.#register(signal)
         registered = true
-        await this.#fetch(isFirst ? 0 : waitMs, signal)
+        const ended = new AbortController()
+        this.#endPoll = () => {
+          registered = registration === undefined
+          ended.abort()
+        }
+        await this.#fetch(isFirst ? 0 : waitMs, AbortSignal.any([signal, ended.signal]))
         isFirst = false
         if (backoff.attempts >= failuresBeforeWarning)
           logger.notice({ epoch: this.current()?.epoch }, 'connection to control restored')
@@ -105,6 +117,7 @@ export class SnapshotFeed implements Service {
         const delayMs = backoff.next()
         if (backoff.attempts === failuresBeforeWarning)
           logger.warn({ reason: errorMessage(error) }, 'snapshot refresh failed; using the last snapshot')
+        this.#endPoll = () => undefined
         const ended = new AbortController()
         this.#endBackoff = () => ended.abort()
         await sleep(clock, delayMs, AbortSignal.any([signal, ended.signal]))

@@ -218,6 +218,23 @@ describeWith('processes', 'one supervisor', () => {
     await until('data to be accepted', async () => (await installation.ingest(id, '{"n":6}')).status === 202, 30_000)
   })
 
+  test('a node whose credential is revoked gets another one, and both of its processes go on with it', async () => {
+    const { id } = await newTarget(installation)
+    const credential = () => readFileSync(join(installation.directory, 'node/credential'), 'utf8').split('\n')
+    const [revoked] = credential()
+    const nodeId = readFileSync(join(installation.directory, 'node/id'), 'utf8').trim()
+    const headers = { authorization: `Bearer ${secrets.INLET_OPERATOR_TOKEN}` }
+    const { status } = await fetch(`${installation.apiUrl}/v1/nodes/${nodeId}/credential`, { method: 'DELETE', headers })
+    expect(status).toBe(204)
+    const { body } = await installation.ingest(id, '{"n":1}')
+    await installation.committed(id, [body.segment_seq])
+    expect(credential()[0]).not.toBe(revoked)
+    expect(credential()[1]).toBe(revoked)
+    const lines = installation.log.split('\n').filter((line) => line.includes('registered again with the join secret'))
+    expect(lines).toHaveLength(1)
+    expect(installation.log).not.toContain('ing_node_')
+  })
+
   test('a second installation refuses to start, with one sentence, and touches nothing', async () => {
     const { directory } = installation
     const elsewhere = join(directory, 'elsewhere')
