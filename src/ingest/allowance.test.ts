@@ -99,4 +99,17 @@ describe('the report', () => {
     for (const one of both) allowance.acknowledge(one, undefined)
     expect(allowance.unreported(start + dayMs, 1_000)).toEqual([])
   })
+
+  test('has each day once, if the clock jumps to another day and back', () => {
+    const allowance = anAllowance()
+    for (const jumpMs of [0, 2 * dayMs, 0]) {
+      expect(allowance.exceeded(start + jumpMs)).toBeUndefined()
+      allowance.count(1, 10)
+    }
+    const days = allowance.unreported(start, 1_000).map(({ day, bytes }) => [day, bytes])
+    expect(days).toEqual([
+      ['2026-11-22', 10],
+      ['2026-11-20', 20],
+    ])
+  })
 })

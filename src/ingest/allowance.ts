@@ -113,8 +113,11 @@ export class Allowance {
   }
 
   #startDay(nowMs: number): void {
-    if (this.#today.records !== this.#today.reported) this.#past = [...this.#past, this.#today]
-    this.#today = newDay(nowMs)
+    const ended = this.#today
+    // The clock may be set back to a day that was not reported.
+    this.#today = this.#past.find(({ day }) => day === dayOf(nowMs)) ?? newDay(nowMs)
+    const past = this.#past.filter((one) => one !== this.#today)
+    this.#past = ended.records === ended.reported ? past : [...past, ended]
     this.#bytesElsewhere = 0
   }
 }
