@@ -1,5 +1,5 @@
 import accepts from '@fastify/accepts'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '#errors.ts'
 
 type Route = { readonly pattern: RegExp; readonly methods: readonly string[] }
@@ -21,25 +21,25 @@ export function rejectUnrouted(app: FastifyInstance): void {
   const methodsOf = (path: string) =>
     literal.get(path) ?? new Set(routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods))
 
+  // Before the body is looked at: some methods must not be sent without one.
   app.addHook('onRequest', async (request, reply) => {
-    if (request.is404 || !isPattern(request.routeOptions.url ?? '')) return
+    if (!request.is404 && !isPattern(request.routeOptions.url ?? '')) return
     const path = requestPath(request)
-    const allowed = literal.get(path)
-    if (allowed !== undefined && !allowed.has(request.method)) throw notAllowed(reply, path, request.method, allowed)
+    const allowed = request.is404 ? methodsOf(path) : literal.get(path)
+    if (allowed === undefined || allowed.has(request.method)) return
+    if (allowed.size === 0) throw notFound(path)
+    const list = [...allowed].join(', ')
+    reply.header('allow', list)
+    throw new AppError('method_not_allowed', `${path} does not support ${request.method}; it supports ${list}`)
   })
-  app.setNotFoundHandler(async (request, reply) => {
-    const path = requestPath(request)
-    const allowed = methodsOf(path)
-    // The handler of a matching route may have called this itself.
-    if (allowed.size === 0 || allowed.has(request.method)) throw new AppError('not_found', `no such path: ${path}`)
-    throw notAllowed(reply, path, request.method, allowed)
+  // A handler of a matching route calls it.
+  app.setNotFoundHandler(async (request) => {
+    throw notFound(requestPath(request))
   })
 }
 
-function notAllowed(reply: FastifyReply, path: string, method: string, allowed: ReadonlySet<string>): AppError {
-  const list = [...allowed].join(', ')
-  reply.header('allow', list)
-  return new AppError('method_not_allowed', `${path} does not support ${method}; it supports ${list}`)
+function notFound(path: string): AppError {
+  return new AppError('not_found', `no such path: ${path}`)
 }
 
 function isPattern(url: string): boolean {
