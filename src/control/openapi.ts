@@ -205,10 +205,11 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
         description: credentials[scope ?? 'admin'],
         security: scope === 'public' ? [] : [scope === 'operator' ? { operatorToken: [] } : { accessToken: [] }],
         'x-scope': scope,
+        ...(schema.body instanceof z.ZodOptional ? { [optionalBody]: true } : {}),
       }
       return jsonSchemaTransform({ ...input, schema: described })
     },
-    transformObject: (input) => withExamples(withoutUnused(jsonSchemaTransformObject(input)), baseUrl),
+    transformObject: (input) => withExamples(withOptionalBodies(withoutUnused(jsonSchemaTransformObject(input))), baseUrl),
   })
   await serveReferencePage(app)
   app.get('/openapi/openapi.json', { config: { scope: 'public' } }, async () => app.swagger())
@@ -216,6 +217,19 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
     reply.type('application/yaml')
     return app.swagger({ yaml: true })
   })
+}
+
+/** Fastify's plugin calls every body required. */
+const optionalBody = 'x-optional-body'
+
+function withOptionalBodies(description: OpenApiObject): OpenApiObject {
+  const paths = structuredClone(description.paths ?? {}) as Record<string, Record<string, Record<string, unknown>>>
+  for (const operation of Object.values(paths).flatMap((methods) => Object.values(methods))) {
+    if (operation[optionalBody] === undefined) continue
+    delete operation[optionalBody]
+    operation['requestBody'] = { ...(operation['requestBody'] as object), required: false }
+  }
+  return { ...description, paths }
 }
 
 function withExamples(description: OpenApiObject, baseUrl: string): OpenApiObject {

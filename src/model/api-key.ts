@@ -23,7 +23,8 @@ export const CreateApiKey = z.strictObject({
   scopes: z
     .array(Scope)
     .min(1, 'must name at least one scope')
-    .refine((list) => new Set(list).size === list.length, 'must not name a scope twice'),
+    .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
+    .meta({ uniqueItems: true }),
 })
 export type CreateApiKey = z.infer<typeof CreateApiKey>
 

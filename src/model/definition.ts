@@ -21,12 +21,15 @@ export const Column = z.strictObject({
     .string()
     .min(1)
     .max(128)
-    .meta({ examples: ['VARCHAR'] }),
+    .meta({
+      description: 'a list type such as VARCHAR[] if the path has [*], and a scalar if it names a field of the envelope',
+      examples: ['VARCHAR'],
+    }),
   path: z
     .string()
     .min(1)
     .max(definitionLimits.pathCharsMax)
-    .meta({ examples: ['$.user.id'] }),
+    .meta({ description: 'a JSONPath, or $$.<field> of the envelope: docs/views.md', examples: ['$.user.id'] }),
   required: z.boolean().optional(),
   cast_failures: CastFailures.optional(),
 })
@@ -37,7 +40,7 @@ export const Filter = z.strictObject({
     .string()
     .min(1)
     .max(definitionLimits.conditionCharsMax)
-    .meta({ examples: ["event_type != 'heartbeat'"] }),
+    .meta({ description: 'names only columns of this definition: docs/views.md', examples: ["event_type != 'heartbeat'"] }),
   description: paragraphs(1024)
     .meta({ examples: ['skip heartbeats'] })
     .optional(),
@@ -66,7 +69,8 @@ export const Definition = z.strictObject({
             message: `is also the name of column ${first} (case is ignored)`,
           })
       }
-    }),
+    })
+    .meta({ description: 'their names differ, also if case is ignored' }),
   filters: z.array(Filter).max(definitionLimits.filtersMax).optional(),
 })
 export type Definition = z.infer<typeof Definition>

@@ -32,10 +32,13 @@ const Bucket = z
     (name) => !reservedSuffixes.some((suffix) => name.endsWith(suffix)),
     `must not end with ${reservedSuffixes.join(', ')}: S3 reserves these`,
   )
-  .meta({ examples: ['example-lake'] })
+  .meta({
+    description: `without two dots in a row, not of the form of an IP address, not starting with ${reservedPrefixes.join(', ')} and not ending with ${reservedSuffixes.join(', ')}`,
+    examples: ['example-lake'],
+  })
 const Prefix = lineOfText(512)
   .regex(/^[^\\]*$/, 'must not contain backslashes')
-  .meta({ examples: ['raw/events'] })
+  .meta({ description: 'without the parts . and ..; slashes at both ends are removed', examples: ['raw/events'] })
   .transform(normalizePrefix)
   .refine((prefix) => !prefix.split('/').some((part) => part === '.' || part === '..'), 'must not contain the parts . or ..')
 const Region = z

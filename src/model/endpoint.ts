@@ -39,6 +39,7 @@ const OutputFormats = z
   .array(OutputFormat)
   .min(1, 'must name at least one format')
   .refine((formats) => new Set(formats).size === formats.length, 'must not name a format twice')
+  .meta({ uniqueItems: true })
 
 const bounded = ({ min, max }: { min: number; max: number }) => z.int().min(min).max(max)
 

@@ -20,16 +20,20 @@ const range = {
   to: TimestampInput.optional().meta({ description: 'only segments sealed before this time' }),
 }
 
-export const Backfill = z.strictObject({ endpoint_id: Id, ...range })
+const publishedOnly = 'the view version is published, and the endpoint belongs to the account'
+
+export const Backfill = z.strictObject({ endpoint_id: Id, ...range }).meta({ description: publishedOnly })
 export type Backfill = z.infer<typeof Backfill>
 
-export const Redrive = z.strictObject({
-  endpoint_id: Id,
-  ...range,
-  from_version: z.int().min(1).optional().meta({
-    description: 'the version whose DLQ rows are read; default: the latest other version with DLQ rows of this endpoint',
-  }),
-})
+export const Redrive = z
+  .strictObject({
+    endpoint_id: Id,
+    ...range,
+    from_version: z.int().min(1).optional().meta({
+      description: 'the version whose DLQ rows are read; default: the latest other version with DLQ rows of this endpoint',
+    }),
+  })
+  .meta({ description: `${publishedOnly}; \`from_version\` is another published or archived version of the view` })
 export type Redrive = z.infer<typeof Redrive>
 
 export const Job = z.object({

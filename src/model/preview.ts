@@ -6,17 +6,21 @@ import { ViewCounts } from './view-metrics.ts'
 
 const Sample = z
   .string()
+  .max(previewLimits.sampleBytesMax)
   .refine(
     (sample) => Buffer.byteLength(sample) <= previewLimits.sampleBytesMax,
     `must be at most ${previewLimits.sampleBytesMax / KiB} KiB`,
   )
-  .meta({ description: 'one payload as a client would send it', examples: ['{"type":"order","amount":12.5}'] })
+  .meta({
+    description: `one payload as a client would send it, of at most ${previewLimits.sampleBytesMax / KiB} KiB as UTF-8`,
+    examples: ['{"type":"order","amount":12.5}'],
+  })
 
 export const Samples = z.array(Sample).min(1, 'must contain at least one sample').max(previewLimits.samplesMax)
 
 export const PreviewRequest = z.strictObject({
   definition: DefinitionInput,
-  format: DefinitionFormat.default('json'),
+  format: DefinitionFormat.default('json').meta({ description: 'language of a definition that is sent as text' }),
   samples: Samples,
 })
 export type PreviewRequest = z.infer<typeof PreviewRequest>

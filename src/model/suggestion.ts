@@ -13,6 +13,7 @@ export const SuggestRequest = z
     path: ['samples'],
     message: 'give either samples or endpoint_id',
   })
+  .meta({ description: 'exactly one of `samples` and `endpoint_id`' })
 export type SuggestRequest = z.infer<typeof SuggestRequest>
 
 export const SuggestedColumn = z.object({

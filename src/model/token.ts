@@ -24,7 +24,8 @@ export const ExchangeToken = z.strictObject({
   ttl: z
     .string()
     .max(32)
-    .refine((text) => parseDurationSeconds(text) !== undefined, 'must be a duration in hours, minutes and seconds')
+    .regex(durationPattern, 'must be a duration in hours, minutes and seconds')
+    .min(1, 'must be a duration in hours, minutes and seconds')
     .refine(
       (text) => {
         const seconds = parseDurationSeconds(text) ?? ttlSecondsMin

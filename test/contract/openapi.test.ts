@@ -141,6 +141,19 @@ describe('the description', () => {
     }
   })
 
+  test('says which rules span several fields or lie beyond a schema', async () => {
+    const { body } = await described()
+    const descriptionOf = (...path: readonly string[]): string =>
+      resolveReference(body, `#/components/schemas/${path.join('/')}`).description
+    expect(descriptionOf('SuggestRequest')).toContain('exactly one of')
+    expect(descriptionOf('Definition', 'properties', 'columns')).toContain('names differ')
+    expect(descriptionOf('Filter', 'properties', 'condition')).toContain('only columns of this definition')
+    expect(descriptionOf('Redrive')).toContain('another published or archived version')
+    expect(descriptionOf('CreateDestination', 'properties', 'bucket')).toContain('IP address')
+    expect(JSON.stringify(body.paths['/v1/views/{id}/dlq-files'].get.parameters)).toContain('needs `limit`')
+    expect(body.paths['/v1/views/{id}/versions'].post.requestBody.required).toBe(false)
+  })
+
   test('has no dangling references and no unused components', async () => {
     const { body } = await described()
     const references = new Set([...JSON.stringify(body).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name))
