@@ -18,7 +18,7 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** Files share the modules of their worker where nothing but modules is shared. */
-const setupFiles = ['./test/support/replay-seed.ts']
+const setupFiles = ['./test/support/replay-seed.ts', './test/support/watch-output.ts']
 const shared = { environment: 'node' as const, restoreMocks: true, isolate: false, setupFiles }
 const isolated = { ...shared, isolate: true }
 
@@ -30,7 +30,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/torture/**/*.test.ts', 'test/architecture.test.ts'],
+          include: ['src/**/*.test.ts', 'test/torture/**/*.test.ts', 'test/support/**/*.test.ts', 'test/architecture.test.ts'],
           testTimeout: 20_000,
         },
       },

@@ -13,8 +13,12 @@ export type LogLevel = 'debug' | 'info' | 'notice' | 'warn' | 'error' | 'silent'
  * Writes one line per event to standard error: JSON, or text for people if there are sentences. Keys, tokens and authorization headers are
  * redacted. The level is `info` if null.
  */
-export function createLogger(name: string, level: LogLevel | null, sentences?: Sentences): Logger {
-  const lines = stderrLines()
+export function createLogger(
+  name: string,
+  level: LogLevel | null,
+  sentences?: Sentences,
+  lines: DestinationStream = stderrLines(),
+): Logger {
   return pino(
     {
       level: level ?? 'info',

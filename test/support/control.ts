@@ -19,6 +19,7 @@ import { readConfig } from '../../src/config.ts'
 import { newDatabase, type TestDatabase } from './databases.ts'
 import { describedBy } from './described.ts'
 import { secretKey } from './keyring.ts'
+import { watchText } from './secrets-in-output.ts'
 
 export const nodeToken = 'a-node-token-of-the-tests-0123456789'
 export const operatorToken = 'an-operator-token-of-the-tests-0123456789'
@@ -92,7 +93,11 @@ export async function newControl({ environment = {}, ...given }: ControlOptions 
     INLET_ADDRESS_REQUESTS_PER_MINUTE: '1000000',
     ...environment,
   })
-  const logger = createLogger('control', 'silent')
+  const secrets = new Map([
+    [nodeToken, 'the node token'],
+    [operatorToken, 'the operator token'],
+  ])
+  const logger = createLogger('control', 'debug', undefined, { write: watchText('the log of control', secrets) })
   const app = await startControl(config, { logger, clock, onBootstrap: (made) => (bootstrapped = made) })
   const store = await openStore(database.url)
   const call = callOf(app)

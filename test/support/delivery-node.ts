@@ -17,6 +17,7 @@ import { readOrCreateNodeId } from '#node/identity.ts'
 import { Wal } from '#wal/wal.ts'
 import { FaultyStores } from './faulty-stores.ts'
 import { anEndpoint, aSnapshot, ControlStandIn, nodeToken } from './ingest-node.ts'
+import { watchText } from './secrets-in-output.ts'
 
 /** For all nodes of a test file: starting a process takes longer than most tests. Its tasks must not end in a hurry. */
 export const conversionPool = createConversionPool({ clock: systemClock })
@@ -131,7 +132,7 @@ export class DeliveryNode implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    const logger = createLogger('delivery', this.config.logLevel)
+    const logger = createLogger('delivery', 'debug', undefined, { write: watchText('the log of delivery') })
     this.#app = await startDelivery(this.config, {
       ...{ logger, clock: hurriedClock, stores: this.stores, files: this.files },
       conversionPool: this.conversionPool,

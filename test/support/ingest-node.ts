@@ -25,6 +25,7 @@ import { SnapshotCheck, SnapshotRequest } from '#model/snapshot-sections.ts'
 import { parseUpdates } from '#node/snapshot-sections.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 
+import { watchText } from './secrets-in-output.ts'
 import { snapshotLines } from './snapshot-lines.ts'
 import { until } from './until.ts'
 
@@ -265,7 +266,11 @@ export class IngestNode implements AsyncDisposable {
       INLET_LOG_LEVEL: 'silent',
       ...environment,
     })
-    const app = await startIngest(config, { logger: createLogger('ingest', config.logLevel), clock, files })
+    const app = await startIngest(config, {
+      logger: createLogger('ingest', 'debug', undefined, { write: watchText('the log of ingest') }),
+      clock,
+      files,
+    })
     const node = new IngestNode({ app, control, directory, ownsDirectory: options.directory === undefined })
     if (snapshot !== undefined) await node.until('/readyz', ({ status }) => status === 200)
     return node
