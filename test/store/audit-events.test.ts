@@ -64,6 +64,22 @@ describeDatabases('audit events', (kind) => {
     expect(items).toHaveLength(13)
   })
 
+  test('a call that failed because the database was away is not recorded; any other is', async () => {
+    await using store = await newStore(kind)
+    const trail = new AuditTrail({ store, clock: new ManualClock(t0), logger: createLogger('control', 'silent') })
+    const attempt = {
+      actor: 'operator',
+      account_id: null,
+      resource_id: null,
+      address: null,
+      operation: 'x',
+      request_id: 'r',
+    } as const
+    for (const error of ['unavailable', 'conflict']) await trail.finish(trail.begin(attempt, undefined), { status: 500, error })
+    const { items } = await listAuditEvents(store.db, undefined, { limit: 10 })
+    expect(items.map(({ error }) => error)).toEqual(['conflict'])
+  })
+
   test('old ones go, of every account and of none', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)

@@ -81,8 +81,10 @@ export class AuditTrail {
   /** Records what came of the call. Never throws: the change is made, or refused, already. */
   async finish(trace: Trace, outcome: Outcome): Promise<void> {
     const account = trace.attempt.account_id ?? ''
-    const isBounded = outcome.error !== null && trace.written === undefined
-    if (isBounded && !this.#failures.take(account)) return
+    if (outcome.error !== null && trace.written === undefined) {
+      // Nothing was changed or refused, and waiting for the database again would only delay the response.
+      if (outcome.error === 'unavailable' || !this.#failures.take(account)) return
+    }
     const event = { ...eventOf(trace, outcome), unrecorded: this.#failures.takeUnrecorded(account) }
     if (isDeepStrictEqual(event, trace.written)) return
     try {
