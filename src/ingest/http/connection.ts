@@ -37,7 +37,7 @@ export class Connection {
   #unfinished = 0
   #failure: AppError | undefined
   #isLingering = false
-  /** Since when an authenticated request is expected, and how many bytes had arrived by then. */
+  /** Since when the client has not made progress towards an authenticated request, and how many bytes had arrived by then. */
   #expectedSinceMs: number
   #bytesBefore = 0
   readonly #baseUrl: string
@@ -45,7 +45,7 @@ export class Connection {
   /** Bound once per connection, not per request. */
   readonly onResponseSent = (): void => {
     this.#unfinished -= 1
-    if (!this.slot.isAuthenticated) this.#expectRequest()
+    if (!this.slot.isAuthenticated) this.#noteProgress()
     if (this.#unfinished === 0 && this.#failure !== undefined) this.#respondToFailure(this.#failure)
   }
 
@@ -70,6 +70,7 @@ export class Connection {
   /** Counts a request that was read. Call `onResponseSent` once its response is sent. */
   opened(): void {
     this.#unfinished += 1
+    if (!this.slot.isAuthenticated) this.#noteProgress()
   }
 
   /** Handles bytes on the socket that are malformed or did not arrive in time. */
@@ -96,7 +97,7 @@ export class Connection {
     const isSilent = !this.isBusy && this.socket.bytesRead === this.#bytesBefore
     // Twice as long for a client that must first read a response.
     if (isSilent || waitedMs > 2 * requestLimits.unauthenticatedMs) this.socket.destroy()
-    else this.fail(requestError('ERR_HTTP_REQUEST_TIMEOUT'))
+    else if (!this.isBusy || this.receiving !== undefined) this.fail(requestError('ERR_HTTP_REQUEST_TIMEOUT'))
   }
 
   /** Marks the current response as the last one. `bytesFollow`: the client is still sending. */
@@ -119,7 +120,7 @@ export class Connection {
     socket.end()
   }
 
-  #expectRequest(): void {
+  #noteProgress(): void {
     this.#expectedSinceMs = this.#clock.monotonic()
     this.#bytesBefore = this.socket.bytesRead
   }
