@@ -101,6 +101,22 @@ test('a segment that always ends its conversion process is parked, and delivery 
   await node.conversionPool.stop()
 })
 
+test('stopping ends a conversion that would never end, and leaves no files', async () => {
+  const views = [aBoundView({ name: 'busy' })]
+  const endpoint = anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views })
+  await using node = await DeliveryNode.create(endpoint)
+  node.conversionPool = badConversionPool()
+  await node.start()
+  await node.seal(endpoint.id, '{"n":1}')
+  const built = async () => await readdir(node.config.paths.scratch, { recursive: true })
+  await until('the records', async () => (await built()).some((name) => name.endsWith('records.parquet')))
+  const startedAt = performance.now()
+  await node.stop(AbortSignal.abort())
+  expect(performance.now() - startedAt).toBeLessThan(5_000)
+  expect(await built()).toEqual([])
+  await node.conversionPool.stop()
+})
+
 test('parked segments are tried again at each start, and when the operator says so', async () => {
   const endpoint = anEndpointTo(aDestination())
   await using node = await DeliveryNode.create(endpoint)
