@@ -87,7 +87,10 @@ export const EndpointViewMetrics = z.object({
   error_count_24h: z.int().meta(described('`dlq`, `failed`, and 1 each time that the view began to hold back the delivery')),
   total_error_count: z.int(),
   last_error_at: Timestamp.nullable(),
-  last_error_code: z.string().nullable(),
+  last_error_code: z
+    .string()
+    .nullable()
+    .meta(described('the code of a dead letter, `view_failed`, or `too_expensive` if the view exceeded a bound on its cost')),
   last_error_message: z.string().nullable(),
   last_updated_at: Timestamp,
   held_since: Timestamp.nullable().meta(
