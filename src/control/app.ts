@@ -10,6 +10,7 @@ import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { createMetrics } from '#lib/metrics.ts'
+import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { openObjectStores } from '#objects/open.ts'
@@ -125,7 +126,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const accounts = new Accounts({ store, applyChange, feed, clock, logger })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   const provisioner = new Provisioner({ store, clock, hosts })
-  const previewWorkers = new PreviewWorkers({ clock, logger })
+  const previewWorkers = new PreviewWorkers({ clock, logger, sandbox: await openSandbox(logger) })
   const metrics = createMetrics('control', clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
   registerLagMetrics(metrics, { readLags: () => listAllLags(store.db), clock, byEndpoint: config.metricsToken !== null })

@@ -4,6 +4,7 @@ import type { Clock } from '#lib/clock.ts'
 import { EventLoopDelay } from '#lib/event-loop-delay.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
+import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
@@ -23,7 +24,7 @@ import { MarkerSeal } from './commit/marker-seal.ts'
 import { markerSink } from './commit/marker-sink.ts'
 import { BuildSlots } from './convert/build-slots.ts'
 import { ConfigurationCheck } from './convert/configuration-check.ts'
-import { type ConversionPool, createConversionPool } from './convert/conversion-pool.ts'
+import { type ConversionPool, conversionBounds, createConversionPool } from './convert/conversion-pool.ts'
 import { Conversions } from './convert/conversions.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
 import { Endpoints } from './endpoints.ts'
@@ -86,10 +87,11 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     logger,
   })
   const parked = new ParkedSegments({ directory: paths.parked, files, clock })
-  const conversionPool = hooks.conversionPool ?? createConversionPool({ clock })
+  const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
+  const commandLine = (await openSandbox(logger)).confine(conversionBounds(memoryBytes))
+  const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine })
   const conversions = new Conversions({ pool: conversionPool, wal: paths.wal, scratch: paths.scratch })
   const builds = new BuildSlots({ capacity: config.deliveryParallel, clock })
-  const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
   const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
   const backoff = new DestinationBackoff({ clock })
   const seal = await MarkerSeal.open(paths.markerKey)

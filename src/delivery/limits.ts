@@ -1,3 +1,5 @@
+import { GiB } from '#lib/bytes.ts'
+
 /** Tuning of delivery. Bounds that clients are promised are in `model/limits.ts`. */
 export const deliveryLimits = {
   /** Files uploaded at the same time, over all segments. */
@@ -6,6 +8,10 @@ export const deliveryLimits = {
   uploadsParallelPerDestination: 8,
   /** In addition, one file at a time for each destination that is backing off, up to this many in total. */
   uploadsParallelBackingOff: 16,
+  /** What a process that converts may allocate: so many times the memory of a conversion, because DuckDB does not count everything. */
+  conversionMemoryFactor: 3,
+  /** Size of a file that it may write, including spilled data. */
+  conversionFileBytesMax: 64 * GiB,
   /** A detached view may take less time on a segment than others: this factor. */
   detachedViewTimeoutFactor: 0.25,
   /** Delay between attempts for one segment, and for one destination that is backing off. */

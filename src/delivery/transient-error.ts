@@ -20,7 +20,8 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && error.cause !== undefined && isTransient(error.cause)
 }
 
-/** Codes of Node itself have an underscore, such as ERR_INVALID_ARG_TYPE. */
+/** Codes of Node itself have an underscore, such as ERR_INVALID_ARG_TYPE. A file that exceeds the limit of its process would do so again. */
 function isSystemError(error: unknown): boolean {
-  return /^E[A-Z0-9]+$/.test(errorCode(error) ?? '')
+  const code = errorCode(error) ?? ''
+  return /^E[A-Z0-9]+$/.test(code) && code !== 'EFBIG'
 }

@@ -66,6 +66,11 @@ export class OutOfMemory extends Error {
   }
 }
 
+/** A statement wrote a larger file than this process may. */
+export class FileTooLarge extends Error {
+  override readonly name = 'FileTooLarge'
+}
+
 /** Interval between interrupts: DuckDB loses one that arrives between the steps of a statement. */
 const INTERRUPT_EVERY_MS = 5
 
@@ -240,8 +245,10 @@ function isOutOfMemory(message: string): boolean {
   return message.startsWith('Out of Memory Error') || /^[^\n]*: Failed to append: [^\n]* used\)\.?$/m.test(message)
 }
 
-/** Returns StorageFailure for an error about files. DuckDB tells its errors apart by their text alone. */
+/** Returns FileTooLarge or StorageFailure for an error about files. DuckDB tells its errors apart by their text alone. */
 function toStorageFailure(error: unknown): unknown {
   if (!(error instanceof Error)) return error
+  if (error.message.startsWith('IO Error') && error.message.includes('File too large'))
+    return new FileTooLarge('a file is larger than a process may write')
   return error.message.startsWith('IO Error') ? new StorageFailure(error.message.split('\n')[0], { cause: error }) : error
 }

@@ -3,6 +3,8 @@
  *
  * Law: this process dies with its parent, whatever it works on.
  */
+
+import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { setPriority } from 'node:os'
 import type { WorkerMessage } from './process-pool.ts'
@@ -16,6 +18,7 @@ export function serveTasks<Task, Reply, Report = never>(
   { niceness }: { readonly niceness: number },
 ): void {
   setPriority(niceness)
+  giveUpMemoryFirst()
   // The parent ends this process. A terminal signals both at Ctrl-C.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
   // A normal exit would wait for DuckDB.
@@ -26,4 +29,13 @@ export function serveTasks<Task, Reply, Report = never>(
     // Node would write at the exit what it compiled, but this process is killed.
     flushCompileCache()
   })
+}
+
+/** Has the kernel end this process before others if the machine runs out of memory. */
+function giveUpMemoryFirst(): void {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', '1000')
+  } catch {
+    // Only Linux has it.
+  }
 }

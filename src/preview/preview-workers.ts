@@ -8,8 +8,10 @@
  */
 import { extname, join } from 'node:path'
 import { AppError } from '#errors.ts'
+import { GiB, MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
 import { ProcessPool } from '#lib/process-pool.ts'
+import type { Sandbox } from '#lib/sandbox.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -28,9 +30,17 @@ const workerLimits = {
   killAfterMs: 250,
   /** How long an idle process is kept. */
   idleMs: 60_000,
+  /** What a process may allocate, and the size of a file that it may write. */
+  memoryBytes: 512 * MiB,
+  fileBytes: GiB,
 } as const
 
-export type PreviewWorkersOptions = { readonly clock: Clock; readonly logger: Logger; readonly timeoutMs?: number }
+export type PreviewWorkersOptions = {
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly sandbox?: Sandbox
+  readonly timeoutMs?: number
+}
 
 type TimedOut = { readonly timedOutAfterMs: number }
 
@@ -57,7 +67,13 @@ export class PreviewWorkers implements Service {
 
   constructor(options: PreviewWorkersOptions) {
     this.#options = options
-    this.#pool = new ProcessPool({ program, idleMs: workerLimits.idleMs, clock: options.clock })
+    const commandLine = options.sandbox?.confine(workerLimits)
+    this.#pool = new ProcessPool({
+      program,
+      idleMs: workerLimits.idleMs,
+      clock: options.clock,
+      ...(commandLine && { commandLine }),
+    })
   }
 
   /** Does nothing: processes are started on demand. */

@@ -1,4 +1,4 @@
-import { OutOfMemory, StatementTimeout } from '#duckdb/database.ts'
+import { FileTooLarge, OutOfMemory, StatementTimeout } from '#duckdb/database.ts'
 
 /** A view costs more than it may on these records. The message says which bound it exceeds. */
 export class TooExpensive extends Error {
@@ -7,5 +7,5 @@ export class TooExpensive extends Error {
 
 /** Whether a view failed because of a bound on its cost, not because of an error. */
 export function isTooExpensive(error: unknown): boolean {
-  return error instanceof TooExpensive || error instanceof StatementTimeout || error instanceof OutOfMemory
+  return [TooExpensive, StatementTimeout, OutOfMemory, FileTooLarge].some((kind) => error instanceof kind)
 }

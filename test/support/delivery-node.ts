@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, readConfig } from '#config.ts'
 import { type App, startDelivery } from '#delivery/app.ts'
-import { createConversionPool } from '#delivery/convert/conversion-pool.ts'
+import { conversionBounds, createConversionPool } from '#delivery/convert/conversion-pool.ts'
+import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
+import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
@@ -20,7 +22,10 @@ import { anEndpoint, aSnapshot, ControlStandIn, nodeToken } from './ingest-node.
 import { watchText } from './secrets-in-output.ts'
 
 /** For all nodes of a test file: starting a process takes longer than most tests. Its tasks must not end in a hurry. */
-export const conversionPool = createConversionPool({ clock: systemClock })
+export const conversionPool = createConversionPool({
+  clock: systemClock,
+  commandLine: (await Sandbox.probe()).confine(conversionBounds(192 * MiB)),
+})
 
 /** Shortens waits: back-off happens but takes no time. */
 const hurriedClock: Clock = {

@@ -1,6 +1,7 @@
 import { extname, join } from 'node:path'
 import type { Clock } from '#lib/clock.ts'
 import { ProcessPool, type ProcessPoolOptions } from '#lib/process-pool.ts'
+import type { SandboxLimits } from '#lib/sandbox.ts'
 import { deliveryLimits } from '../limits.ts'
 import type { ConvertReply, ConvertTask, Step } from './worker/protocol.ts'
 
@@ -13,4 +14,10 @@ export function createConversionPool(
   options: { readonly clock: Clock } & Pick<ProcessPoolOptions, 'commandLine'>,
 ): ConversionPool {
   return new ProcessPool({ program, idleMs: deliveryLimits.conversionIdleMs, ...options })
+}
+
+/** Returns what a process may use that converts with so much memory. */
+export function conversionBounds(memoryBytes: number): SandboxLimits {
+  const { conversionMemoryFactor, conversionFileBytesMax } = deliveryLimits
+  return { memoryBytes: conversionMemoryFactor * memoryBytes, fileBytes: conversionFileBytesMax }
 }

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
-import { MiB } from '#lib/bytes.ts'
+import { KiB, MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
+import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { printArtifactKind } from '#model/artifact.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
@@ -221,4 +222,21 @@ test('a process that cannot start is the fault of the node', async () => {
     .catch((error: unknown) => error)
   expect(failure).toMatchObject({ cause: { message: 'the conversion process ended with code 126' } })
   expect(failure).toSatisfy(isTransient)
+})
+
+test('a file that is larger than a process may write is the fault of the segment, not of the node', async () => {
+  const sandbox = await Sandbox.probe()
+  if (sandbox.missing.length > 0) return
+  const commandLine = sandbox.confine({ memoryBytes: 512 * MiB, fileBytes: KiB })
+  const confined = createConversionPool({ clock, commandLine })
+  const { bytes, ...segment } = await seal()
+  const failure = await new Conversions({ pool: confined, wal, scratch })
+    .build({
+      ...{ segment, bytes, outputFormats: ['parquet'], views: [], memoryBytes: 256 * MiB },
+      signal: new AbortController().signal,
+    })
+    .catch((error: unknown) => error)
+  await confined.stop()
+  expect(failure).toMatchObject({ message: 'a file is larger than a process may write' })
+  expect(isTransient(failure)).toBe(false)
 })

@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { GiB, MiB } from './bytes.ts'
+import { Sandbox } from './sandbox.ts'
+
+const sandbox = await Sandbox.probe()
+const bounds = { memoryBytes: 512 * MiB, fileBytes: MiB }
+
+/** Runs a script in the sandbox. Returns what it wrote, or how it ended. */
+async function run(script: string): Promise<string> {
+  const [file = '', ...args] = sandbox.confine(bounds)([process.execPath, '-e', script])
+  try {
+    return (await promisify(execFile)(file, args, { env: {} })).stdout.trim()
+  } catch (error) {
+    const { code, signal } = error as { readonly code?: number; readonly signal?: string }
+    return `ended by ${signal ?? code}`
+  }
+}
+
+const lacks = (provided: string) => sandbox.missing.some((missing) => missing.startsWith(provided))
+
+describe.skipIf(process.platform !== 'linux')('a confined process', () => {
+  test.skipIf(lacks('limits'))('cannot allocate more memory than it may', async () => {
+    const hoard = 'const all = []; for (;;) all.push(Buffer.allocUnsafeSlow(64 * 2 ** 20))'
+    expect(await run(`try { ${hoard} } catch (error) { console.log(error.message) }`)).toMatch(/allocat/)
+    expect(await run('console.log(Buffer.alloc(64 * 2 ** 20, 1).length)')).toBe(String(64 * MiB))
+  })
+
+  test.skipIf(lacks('limits'))('cannot write a larger file than it may, nor a core dump', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'inlet-sandbox-'))
+    const write = `require('fs').writeFileSync(${JSON.stringify(join(directory, 'file'))}, Buffer.alloc(2 * 2 ** 20))`
+    expect(await run(`try { ${write} } catch (error) { console.log(error.code) }`)).toBe('EFBIG')
+    expect(await run("console.log(require('fs').readFileSync('/proc/self/limits', 'utf8'))")).toMatch(/core file size +0 /)
+    await rm(directory, { recursive: true })
+  })
+
+  test.skipIf(lacks('no network'))('has no network', async () => {
+    expect(await run("console.log(Object.values(require('os').networkInterfaces()).flat().length)")).toBe('0')
+  })
+
+  test.skipIf(lacks('no privileges'))('gains no privileges', async () => {
+    const status = await run("console.log(require('fs').readFileSync('/proc/self/status', 'utf8'))")
+    expect(status).toMatch(/^NoNewPrivs:\t1$/m)
+  })
+})
+
+test('a machine without the programs starts workers as they are, and says what they lack', async () => {
+  const bare = await Sandbox.probe(async (program) => {
+    throw new Error(`${program} is not installed`)
+  })
+  expect(bare.confine(bounds)(['node', 'worker.js'])).toEqual(['node', 'worker.js'])
+  expect(bare.missing).toEqual([
+    'limits of memory and file size (prlimit is not installed)',
+    'no network (unshare is not installed)',
+    'no privileges (setpriv is not installed)',
+  ])
+})
+
+test('a program that is not permitted is left out', async () => {
+  const partial = await Sandbox.probe(async (program) => (program === 'unshare' ? '/bin/false' : '/bin/true'))
+  expect(partial.confine(bounds)(['node'])).toEqual([
+    ...['/bin/true', `--data=${GiB + bounds.memoryBytes}`, `--fsize=${bounds.fileBytes}`, '--core=0', '--'],
+    ...['/bin/true', '--no-new-privs', '--inh-caps=-all', '--bounding-set=-all,+dac_override', '--pdeathsig', 'KILL', '--'],
+    'node',
+  ])
+  expect(partial.missing).toEqual([expect.stringMatching(/^no network \(/)])
+})
