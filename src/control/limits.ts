@@ -19,6 +19,8 @@ export const controlLimits = {
   rateLimitedCallersMax: 10_000,
   /** Long polls for snapshots at the same time. */
   snapshotWaitersMax: 2_000,
+  /** Of one node. Its two processes have one each, and may have just started again. */
+  snapshotWaitersPerNode: 8,
   /** How often the epoch is read to detect changes made by other processes. */
   epochPollMs: 1_000,
   /** Size of the cache of serialized snapshot sections. A full snapshot of 10 000 endpoints and 100 000 keys is about 25 MiB. */

@@ -27,7 +27,7 @@ export const Register = z.strictObject({
   ipv4: z.array(z.ipv4()),
   ipv6: z.array(z.ipv6()),
   /** `host:port` where ingest listens, for installations without DNS. */
-  ingest_address: z.string(),
+  ingest_address: z.string().max(300),
 })
 export type Register = z.infer<typeof Register>
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
+import { controlLimits } from '#control/limits.ts'
 import { newId } from '#model/id.ts'
 import { quotaLimits } from '#model/limits.ts'
 import { reportLimits } from '#model/node-protocol.ts'
@@ -523,12 +524,23 @@ describe('the long poll', () => {
     expect(await polled).toMatchObject({ status: 204 })
   })
 
-  test('serves two hundred nodes at once', async () => {
+  test('503 for more of one node than it needs, so that others find room', async () => {
+    const [node, other] = [await TestNode.register(control(), newRegion()), await TestNode.register(control(), newRegion())]
+    await node.snapshot()
+    await other.snapshot()
+    const polls = Array.from({ length: controlLimits.snapshotWaitersPerNode + 1 }, () => node.askSnapshot(1_000))
+    expect(await other.askSnapshot(10)).toMatchObject({ status: 204 })
+    const statuses = (await Promise.all(polls)).map(({ status }) => status).toSorted((a, b) => a - b)
+    expect(statuses).toEqual([...Array.from({ length: controlLimits.snapshotWaitersPerNode }, () => 204), 503])
+    expect(await node.askSnapshot(10)).toMatchObject({ status: 204 })
+  })
+
+  test('serves two hundred polls at once', async () => {
     const owner = await control().newAccount()
     const region = newRegion()
-    const node = await TestNode.register(control(), region)
-    await node.snapshot()
-    const polls = Array.from({ length: 200 }, () => node.askSnapshot(30_000))
+    const nodes = await Promise.all(Array.from({ length: 40 }, () => TestNode.register(control(), region)))
+    for (const node of nodes) await node.snapshot()
+    const polls = nodes.flatMap((node) => Array.from({ length: 5 }, () => node.askSnapshot(30_000)))
     const change = owner.post('/v1/endpoints', { region })
     const answers = await Promise.all(polls)
     await change

@@ -34,7 +34,7 @@ export const nodeCommand = buildCommand<NodeFlags, [], CliContext>({
   docs: {
     brief: 'run ingest and delivery, for a control process elsewhere',
     fullDescription:
-      'Runs ingest and delivery. INLET_CONTROL_URL names the control process, INLET_NODE_TOKEN is the secret that both share.',
+      'Runs ingest and delivery. INLET_CONTROL_URL names the API for nodes of the control process. INLET_NODE_TOKEN is its join secret, needed until the node has registered.',
   },
 })
 

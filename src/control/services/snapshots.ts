@@ -6,6 +6,7 @@
  * Law: a response reflects one state of the database. A poll ends early only if a section of its region and kinds changed. A process that
  * accepts data receives endpoints only after the database knows that it does: drains depend on it.
  */
+import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { digestSections } from '#model/section-digest.ts'
@@ -22,6 +23,7 @@ import { awaitRunningChanges, currentEpoch } from '#store/epoch.ts'
 import { getNodeRegion, recordSnapshotSent } from '#store/nodes.ts'
 import { listSectionVersions, type SectionVersions, versionsFor } from '#store/section-versions.ts'
 import { readConsistently, type Store } from '#store/store.ts'
+import { controlLimits } from '../limits.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 import { SectionCache, type SectionCacheOptions } from './section-cache.ts'
 
@@ -58,6 +60,8 @@ export class Snapshots {
   /** Read from one state of the database, which may be newer than the epoch of the feed. */
   #known: Known = { epoch: -1, versions: new Map() }
   #offered = new Map<string, Offer>()
+  /** Long polls by node. */
+  readonly #waiting = new Map<string, number>()
 
   constructor(options: SnapshotsOptions) {
     this.#options = options
@@ -86,7 +90,7 @@ export class Snapshots {
       compared = offer
       return isDifferent
     }
-    await feed.waitUntil(isDue, request.wait_ms, signal)
+    await this.#inTurn(request.node_id, () => feed.waitUntil(isDue, request.wait_ms, signal))
     if (!isDue()) return undefined
     const { epoch, lines } = await this.#collect(region, request, signal)
     // Only a process that knows keys accepts data.
@@ -107,6 +111,21 @@ export class Snapshots {
     const { db } = this.#options.store
     await getNodeRegion(db, node_id)
     return { seqs: await listCommittedSeqs(db, node_id) }
+  }
+
+  /** One node cannot take the places of all others. */
+  async #inTurn(nodeId: string, wait: () => Promise<void>): Promise<void> {
+    const waiting = this.#waiting.get(nodeId) ?? 0
+    if (waiting >= controlLimits.snapshotWaitersPerNode)
+      throw new AppError('unavailable', 'this node waits for too many snapshots at once', { retryAfterSeconds: 1 })
+    this.#waiting.set(nodeId, waiting + 1)
+    try {
+      await wait()
+    } finally {
+      const left = (this.#waiting.get(nodeId) ?? 1) - 1
+      if (left === 0) this.#waiting.delete(nodeId)
+      else this.#waiting.set(nodeId, left)
+    }
   }
 
   async #collect(region: string, request: SnapshotRequest, signal: AbortSignal): Promise<Collected> {
