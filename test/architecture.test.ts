@@ -309,3 +309,15 @@ describe('black-box tests', () => {
     expect(offenders).toEqual([])
   })
 })
+
+describe('package-lock.json', () => {
+  type Entry = { readonly integrity?: string; readonly optional?: boolean; readonly os?: readonly string[] }
+  const lock: { packages: Record<string, Entry> } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const unpinned = Object.entries(lock.packages).filter(([name, { integrity }]) => name !== '' && integrity === undefined)
+
+  test('pins the content of every package, except binaries that the registry of the author did not have', () => {
+    // npm run lock pins them with the whole registry. The container and CI use Linux on x64 with glibc.
+    const unknown = unpinned.filter(([name, { optional }]) => optional !== true || /linux-x64(-gnu)?$/.test(name))
+    expect(unknown.map(([name]) => name)).toEqual([])
+  })
+})
