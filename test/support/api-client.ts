@@ -75,14 +75,20 @@ export class ApiClient {
 
   /** Sends a request once. */
   async request(method: string, path: string, body?: unknown): Promise<ApiResponse> {
-    this.#token ??= await this.#exchangeKey()
+    const token = await this.accessToken()
     const response = await fetch(`${this.apiUrl}${path}`, {
       method,
-      headers: { authorization: `Bearer ${this.#token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
+  }
+
+  /** Returns a token for an hour. */
+  async accessToken(): Promise<string> {
+    this.#token ??= await this.#exchangeKey()
+    return this.#token
   }
 
   async #exchangeKey(): Promise<string> {

@@ -1,0 +1,138 @@
+/** What a hostile or careless tenant can do to others, with an account and a key of its own, or without any. */
+import { connect } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { MiB } from '#lib/bytes.ts'
+import { attacks as controlAttacks } from './control-attacks.ts'
+import { Sender, type Tenant } from './tenants.ts'
+
+/** Other than that of the victim. */
+const attackerAddress = '127.0.0.2'
+
+export type FairnessAttack = {
+  readonly name: string
+  /** Without a destination, the data of the attacker stays on the node. */
+  readonly hasDestination: boolean
+  /** Attacks until the signal aborts. */
+  readonly run: (attacker: Tenant, signal: AbortSignal) => Promise<void>
+}
+
+/** Runs a step again and again, several at once. */
+async function repeat(parallel: number, signal: AbortSignal, step: () => Promise<unknown>): Promise<void> {
+  const worker = async () => {
+    while (!signal.aborted) await step()
+  }
+  await Promise.all(Array.from({ length: parallel }, worker))
+}
+
+async function flood(attacker: Tenant, signal: AbortSignal, body: Buffer, pauseMs: number, parallel: number): Promise<void> {
+  const sender = new Sender(attacker, attackerAddress)
+  await repeat(parallel, signal, async () => {
+    const { status } = await sender.send(body)
+    // Ignores how long it is asked to wait.
+    await setTimeout(status === 202 ? pauseMs : 20)
+  })
+  sender.close()
+}
+
+/** Opens connections that send a beginning, and then a byte now and then. Opens another one for each that is closed. */
+async function hold(url: string, count: number, beginning: string, signal: AbortSignal): Promise<void> {
+  const { hostname, port } = new URL(url)
+  await repeat(count, signal, async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const socket = connect({ host: hostname, port: Number(port), localAddress: attackerAddress }, () => socket.write(beginning))
+    const drip = setInterval(() => socket.write('x'), 1_000)
+    const onAbort = () => socket.destroy()
+    signal.addEventListener('abort', onAbort, { once: true })
+    socket.on('error', () => undefined)
+    socket.resume()
+    socket.on('close', () => resolve())
+    await promise
+    clearInterval(drip)
+    signal.removeEventListener('abort', onAbort)
+    await setTimeout(50)
+  })
+}
+
+function headOf({ client, endpointId }: Tenant, bytes: number): string {
+  const lines = [
+    `POST /v1/ingest?endpoint=${endpointId} HTTP/1.1`,
+    'Host: ingest',
+    `X-API-Key: ${client.apiKey}`,
+    'Content-Type: application/x-ndjson',
+    `Content-Length: ${bytes}`,
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n`
+}
+
+const lineOf = (bytes: number) => Buffer.from(`{"n":1,"a":"${'x'.repeat(bytes - 16)}"}\n`)
+const largeRecords = Buffer.concat(Array.from({ length: 3 }, () => lineOf(1_000_000)))
+
+/** The most expensive one that is accepted: a limit of the product may refuse the others. */
+async function attachExpensiveView(attacker: Tenant): Promise<void> {
+  for (const repetitions of [1_000, 300, 100, 30, 10]) {
+    const condition = `regexp_matches(a, '(x?){${repetitions}}y')`
+    const columns = [{ name: 'a', type: 'VARCHAR', path: '$.a' }]
+    const attached = await attacker
+      .attach(`expensive_${repetitions}`, { columns, filters: [{ condition }] })
+      .then(() => true)
+      .catch(() => false)
+    if (attached) return
+  }
+}
+
+export const fairnessAttacks: readonly FairnessAttack[] = [
+  {
+    name: 'ten times the data',
+    hasDestination: true,
+    run: (attacker, signal) => flood(attacker, signal, Buffer.concat(Array.from({ length: 100 }, () => lineOf(1_000))), 20, 1),
+  },
+  {
+    name: 'an endpoint without destination fills the disk',
+    hasDestination: false,
+    run: (attacker, signal) => flood(attacker, signal, Buffer.concat(Array.from({ length: 9 }, () => lineOf(1_000_000))), 0, 4),
+  },
+  {
+    name: '90 slow bodies that announce 10 MiB',
+    hasDestination: true,
+    run: (attacker, signal) => hold(attacker.client.ingestUrl, 90, headOf(attacker, 10 * MiB), signal),
+  },
+  {
+    name: '600 connections that never authenticate',
+    hasDestination: true,
+    run: (attacker, signal) => hold(attacker.client.ingestUrl, 600, 'POST /v1/ingest HTTP/1.1\r\nX-', signal),
+  },
+  {
+    name: '600 connections that authenticated once',
+    hasDestination: true,
+    run: (attacker, signal) =>
+      hold(attacker.client.ingestUrl, 600, `${headOf(attacker, 8)}{"n":1}\n${headOf(attacker, 1_000)}`, signal),
+  },
+  {
+    name: 'a view with an expensive pattern',
+    hasDestination: true,
+    run: async (attacker, signal) => {
+      await attachExpensiveView(attacker)
+      await flood(attacker, signal, largeRecords, 300, 1)
+    },
+  },
+  {
+    name: 'hostile definitions',
+    hasDestination: true,
+    run: async ({ client }, signal) => {
+      // Both use up the rate of the account otherwise.
+      const hostile = controlAttacks.filter(({ name }) => /preview: (unknown keys$|16 MiB of names)|heavy filters/.test(name))
+      const token = await client.accessToken()
+      await repeat(1, signal, async () => {
+        const sent = hostile
+          .flatMap(({ requests }) => requests(0))
+          .map(async ({ method, path, body }) => {
+            const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+            await fetch(client.apiUrl + path, { method, headers, signal, ...(body === undefined ? {} : { body }) })
+              .then((response) => response.arrayBuffer())
+              .catch(() => undefined)
+          })
+        await Promise.all(sent)
+      })
+    },
+  },
+]
