@@ -17,7 +17,7 @@ import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { segmentLimits } from '#model/limits.ts'
 import { CommitBatch, CommitLookup, type CommitsFound, Heartbeat, UsageReport, type UsageTotals } from '#model/node-protocol.ts'
-import { effectiveQuotas } from '#model/quota.ts'
+import { effectiveQuotas, NodeQuotas } from '#model/quota.ts'
 import { decodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
 import { digestSections } from '#model/section-digest.ts'
 import type { Snapshot, SnapshotEndpoint, SnapshotKey } from '#model/snapshot.ts'
@@ -55,7 +55,7 @@ export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndp
     account_id: accountId('a'),
     account_suspended: false,
     account_weight: 1,
-    account_quotas: effectiveQuotas({}),
+    account_quotas: NodeQuotas.parse(effectiveQuotas({})),
     ingest_host: '127.0.0.1:8081',
     desired_state: 'active',
     segment_bytes: segmentLimits.bytesDefault,
