@@ -94,6 +94,12 @@ export class Admission implements Service, NodeState {
   configure(endpoints: readonly SnapshotEndpoint[]): void {
     if (endpoints === this.#configured) return
     this.#configured = endpoints
+    this.#divide(endpoints)
+    const known = new Set(endpoints.map(({ id }) => id))
+    for (const id of this.#rooms.keys()) if (!known.has(id)) this.#rooms.delete(id)
+  }
+
+  #divide(endpoints: readonly SnapshotEndpoint[]): void {
     const members = endpoints.map(({ id, account_id, account_weight }) => ({
       name: id,
       account: account_id,
@@ -102,8 +108,6 @@ export class Admission implements Service, NodeState {
     this.#memory.configure(members)
     this.#disk.configure(members)
     this.#unread.configure(members)
-    const known = new Set(endpoints.map(({ id }) => id))
-    for (const id of this.#rooms.keys()) if (!known.has(id)) this.#rooms.delete(id)
   }
 
   room(endpointId: string): EndpointRoom {
@@ -160,6 +164,8 @@ export class Admission implements Service, NodeState {
 
   async #check(): Promise<void> {
     const { wal, freeBytes, logger } = this.#options
+    // Deleted endpoints use less by now: their accounts have more of their guarantee again.
+    if ([this.#memory, this.#disk, this.#unread].some((shares) => shares.isOutdated)) this.#divide(this.#configured ?? [])
     const reasons: string[] = []
     try {
       this.#freeBytes = await freeBytes()

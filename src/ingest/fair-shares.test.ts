@@ -203,6 +203,22 @@ describe('a new configuration', () => {
     expect(shares.share('b/0').take(shares.share('b/0').guarantee)).toBeUndefined()
   })
 
+  test('an account that fills endpoint after endpoint and deletes them gets no more than its share', () => {
+    const shares = new FairShares(total)
+    const victim: Member = { account: 'b', weight: 1, name: 'b/0' }
+    for (let index = 0; index < 20; index += 1) {
+      shares.configure([{ account: 'a', weight: 1, name: `a/${index}` }, victim])
+      while (shares.share(`a/${index}`).take(1) === undefined);
+    }
+    expect(shares.used).toBe(500)
+    expect(shares.share('b/0').take(375)).toBeUndefined()
+    // Once what the deleted ones hold is gone, the guarantee is free again.
+    for (let index = 0; index < 19; index += 1) shares.share(`a/${index}`).release(shares.share(`a/${index}`).used)
+    expect(shares.isOutdated).toBe(true)
+    shares.configure([{ account: 'a', weight: 1, name: 'a/19' }, victim])
+    expect([shares.isOutdated, shares.share('a/19').guarantee]).toEqual([false, 250])
+  })
+
   test('adopts what was found before the first one', () => {
     const shares = new FairShares(total)
     shares.share('a/0').force(300)

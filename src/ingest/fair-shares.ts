@@ -7,7 +7,8 @@
  *
  * Owns: who uses how much, and who may use more. Does not own: the resource.
  * Law: whoever is within its guarantee is never refused because of others, and `take` never exceeds the total. `force` may, so the callers
- * of `force` stop when `isHalfUsed`. A new configuration revokes nothing: what is above a smaller share leaves by itself.
+ * of `force` stop when `isHalfUsed`. A new configuration revokes nothing: what is above a smaller share leaves by itself. What removed
+ * endpoints still use takes from the guarantee of their account: otherwise each new endpoint would bring it again.
  */
 export type Member = { readonly account: string; readonly weight: number; readonly name: string }
 
@@ -26,6 +27,8 @@ export class FairShares {
   readonly total: number
   readonly #accounts = new Map<string, AccountShare>()
   readonly #shares = new Map<string, Share>()
+  /** What names that are no longer members used at the last configuration. */
+  readonly #leftovers = new Map<Share, number>()
   /** The part of the total that no account is guaranteed, and how much of it the accounts use. */
   pool: number
   poolUsed = 0
@@ -46,7 +49,7 @@ export class FairShares {
     return share
   }
 
-  /** Divides the guarantees anew. A name that is no longer a member has no guarantee, and what it still uses counts for its last account. */
+  /** Divides the guarantees anew. What a name that is no longer a member still uses counts for its last account. */
   configure(members: Iterable<Member>): void {
     const accountOf = new Map<string, string>()
     const weights = new Map<string, number>()
@@ -60,17 +63,34 @@ export class FairShares {
     const guaranteed = this.total / Math.min(2, weights.size || Number.POSITIVE_INFINITY)
     this.pool = this.total - guaranteed
     const perWeight = guaranteed / Math.max(1, sum(weights.values()))
+    this.#findLeftovers(accountOf)
+    for (const [name, account] of this.#accounts) {
+      account.configure(perWeight * (weights.get(name) ?? 0), sizes.get(name) ?? 0)
+      if (account.size === 0 && account.used === 0) this.#accounts.delete(name)
+    }
     for (const [name, share] of this.#shares) {
       const account = accountOf.get(name)
-      const size = sizes.get(account ?? UNLISTED) ?? 0
-      const guarantee = (perWeight * (weights.get(account ?? UNLISTED) ?? 0)) / (size > 1 ? 2 * size : 1)
-      share.configure(account === undefined ? share.account : this.#account(account), Math.floor(guarantee))
-      if (account === undefined && share.used === 0) this.#shares.delete(name)
+      if (account !== undefined) share.configure(this.#account(account), this.#account(account).endpointGuarantee)
+      else share.configure(share.account, Math.floor(share.used * share.account.leftoverPart))
     }
-    for (const [name, account] of this.#accounts) {
-      const size = sizes.get(name) ?? 0
-      account.configure(size > 1 ? Math.floor((perWeight * (weights.get(name) ?? 0)) / 2) : 0, size)
-      if (size === 0 && account.used === 0) this.#accounts.delete(name)
+  }
+
+  /** Whether removed names use something else than at the last configuration, so that it should be repeated. */
+  get isOutdated(): boolean {
+    return this.#leftovers.entries().some(([share, used]) => share.used !== used)
+  }
+
+  #findLeftovers(members: ReadonlyMap<string, string>): void {
+    this.#leftovers.clear()
+    for (const account of this.#accounts.values()) account.leftover = 0
+    for (const [name, share] of this.#shares) {
+      const account = members.get(name)
+      if (account !== undefined) this.#account(account)
+      else if (share.used === 0) this.#shares.delete(name)
+      else {
+        share.account.leftover += share.used
+        this.#leftovers.set(share, share.used)
+      }
     }
   }
 
@@ -107,13 +127,22 @@ class AccountShare {
   above = 0
   fromNode = 0
   used = 0
+  /** What endpoints that were removed use, and the part of that which is guaranteed. */
+  leftover = 0
+  leftoverPart = 0
+  endpointGuarantee = 0
 
   constructor(node: FairShares) {
     this.node = node
   }
 
-  configure(pool: number, size: number): void {
-    this.pool = pool
+  /** Divides the guarantee of the account: first for what removed endpoints use, then among its endpoints and their pool. */
+  configure(guarantee: number, size: number): void {
+    const forLeftover = Math.min(guarantee, this.leftover)
+    const rest = guarantee - forLeftover
+    this.leftoverPart = this.leftover === 0 ? 0 : forLeftover / this.leftover
+    this.endpointGuarantee = Math.floor(size > 1 ? rest / (2 * size) : rest)
+    this.pool = size > 1 ? Math.floor(rest / 2) : 0
     this.size = size
     this.addAbove(0)
   }
