@@ -2,6 +2,8 @@
  * One process under test: the production code of `control`, `ingest` or `delivery` on a disk, a clock and buckets that the harness steers:
  * `node main.ts <name> <settings as JSON>`, configured by the environment as usual.
  */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { runApp } from '#cli/serve/run-app.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
@@ -17,9 +19,14 @@ import { type Settings, Steered, type Steering } from './steering.ts'
 const [name = '', json = ''] = process.argv.slice(2)
 const settings: Settings = JSON.parse(json)
 const steered = new Steered(settings.steering)
-process.on('message', (steering) => {
-  steered.now = steering as Steering
-})
+/** For conversion processes. */
+const steeringPath = `${settings.journal}.steering`
+const steer = (steering: Steering): void => {
+  steered.now = steering
+  if (name === 'delivery') writeFileSync(steeringPath, JSON.stringify(steering))
+}
+steer(settings.steering)
+process.on('message', (steering) => steer(steering as Steering))
 
 const config = readConfig()
 const clock: Clock = { ...systemClock, now: () => Date.now() + steered.now.clockOffsetMs }
@@ -47,7 +54,19 @@ async function start(from: Config) {
     case 'delivery': {
       const { startDelivery } = await import('#delivery/app.ts')
       const stores = failingStores(new DirectoryStores({ root: from.paths.buckets }), steered)
-      return await startDelivery(from, { ...hooks, files: files(from), stores })
+      const program = join(import.meta.dirname, 'convert-worker.ts')
+      const { createConversionPool } = await import('#delivery/convert/conversion-pool.ts')
+      const conversionPool = createConversionPool({
+        clock: systemClock,
+        commandLine: ([node = '']) => [node, program, steeringPath],
+      })
+      const app = await startDelivery(from, { ...hooks, files: files(from), stores, conversionPool })
+      return {
+        async stop(signal: AbortSignal) {
+          await app.stop(signal)
+          await conversionPool.stop()
+        },
+      }
     }
     default:
       throw new Error(`no such process: ${name}`)

@@ -2,7 +2,7 @@
 import { basename } from 'node:path'
 import { systemClock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
-import { systemFiles } from '#lib/files.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
 import { SegmentDirectory } from '#wal/segment-directory.ts'
 import { SegmentError } from '#wal/segment-reader.ts'
 import { buildUnit } from '../../jobs/build-unit.ts'
@@ -16,10 +16,14 @@ import type { ConvertReply, ConvertTask, Failure, NamedFile, Step } from './prot
 /** Never aborts: the parent kills this process instead. */
 const { signal } = new AbortController()
 
-export async function runTask(task: ConvertTask, report: (step: Step) => void): Promise<ConvertReply> {
+export async function runTask(
+  task: ConvertTask,
+  report: (step: Step) => void,
+  files: Files = systemFiles,
+): Promise<ConvertReply> {
   try {
-    const { files, views, failed } = await build(task, (positions) => report({ views: positions }))
-    return { files: files.map(toNamed), views, failed }
+    const built = await build(task, (positions) => report({ views: positions }), files)
+    return { ...built, files: built.files.map(toNamed) }
   } catch (error) {
     return { failure: toFailure(error, task) }
   }
@@ -28,12 +32,13 @@ export async function runTask(task: ConvertTask, report: (step: Step) => void): 
 async function build(
   task: ConvertTask,
   report: (views: readonly number[]) => void,
+  files: Files,
 ): Promise<Omit<SegmentFiles, 'failed'> & { readonly failed: readonly { readonly view: number; readonly reason: string }[] }> {
   const common = { ...task, report, signal, clock: systemClock }
   switch (task.kind) {
     case 'segment': {
       report([])
-      const reader = await new SegmentDirectory({ directory: task.wal, files: systemFiles }).open(task.segment)
+      const reader = await new SegmentDirectory({ directory: task.wal, files }).open(task.segment)
       try {
         const { failed, ...built } = await buildFiles({ ...common, ...task, segment: reader })
         const reasons = failed.map(({ view, error }) => ({ view: task.views.indexOf(view), reason: firstLine(error) }))
@@ -45,8 +50,8 @@ async function build(
     case 'probe':
       return { ...(await buildFiles({ ...common, segment: probeSegment(), outputFormats: ['parquet'], views: [] })), failed: [] }
     case 'unit': {
-      const { files, outcome } = await buildUnit({ ...common, ...task, files: systemFiles })
-      return { files, views: [outcome], failed: [] }
+      const built = await buildUnit({ ...common, ...task, files })
+      return { files: built.files, views: [built.outcome], failed: [] }
     }
   }
 }
