@@ -17,6 +17,13 @@ export function parseJsonBody(bytes: Uint8Array, { partsMax = bodyLimits.partsMa
   if (!isUtf8(bytes)) throw malformed('must be UTF-8')
   const excess = findExcess(bytes, partsMax)
   if (excess !== undefined) throw malformed(excess)
+  const value = parse(bytes)
+  // Fastify passes on a missing body as null, which an operation with an optional body accepts.
+  if (value === null) throw malformed('must be an object, and is null')
+  return value
+}
+
+function parse(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
   } catch (error) {

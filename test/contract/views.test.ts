@@ -317,6 +317,7 @@ describe('POST /v1/views/{id}/versions', () => {
     expect(await account.as('nobody').post(path)).toMatchObject({ status: 401 })
     expect(await account.as('metrics').post(path)).toMatchObject({ status: 403 })
     expect(await account.post(`/v1/views/${newId()}/versions`)).toMatchObject({ status: 404 })
+    expect(await account.post(path, 'null')).toMatchObject({ status: 422, body: { detail: expect.stringContaining('null') } })
     for (const copy_from_version of [9, 0, 'one']) {
       expect(await account.post(path, { copy_from_version })).toMatchObject({
         status: 422,
