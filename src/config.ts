@@ -20,6 +20,7 @@ import {
   secretKeys,
   text,
   url,
+  user,
 } from './lib/option-types.ts'
 import { UserError } from './lib/user-error.ts'
 import { apiKeyPattern, regionPattern } from './model/patterns.ts'
@@ -284,6 +285,12 @@ export const options = {
     '',
     optional(endpointUrl),
     'URL of the STS that assumes roles; its responses contain credentials; empty: AWS, in the region of each destination',
+  ),
+  workerUser: option(
+    'INLET_WORKER_USER',
+    '',
+    optional(user),
+    'user id, or user and group ids (`1001:1001`), of the processes that run previews and check definitions; needs root; empty: the user of Inlet',
   ),
   deliveryParallel: option('INLET_DELIVERY_PARALLEL', '2', integer(1, 64), 'number of segments to convert in parallel'),
   deliveryMemoryBytes: option(

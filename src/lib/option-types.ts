@@ -39,6 +39,13 @@ export const addresses: OptionType<readonly string[]> = (list) => {
   return parts
 }
 
+/** A user by its id, and its group, which has the same id if not given. */
+export const user: OptionType<{ readonly uid: number; readonly gid: number }> = (value) => {
+  const [, uid, gid = uid] = /^(\d{1,9})(?::(\d{1,9}))?$/.exec(value) ?? []
+  if (uid === undefined) throw new OptionError('must be the id of a user, or the ids of a user and a group such as 1001:1001')
+  return { uid: Number(uid), gid: Number(gid) }
+}
+
 export function choice<const T extends string>(values: readonly T[]): OptionType<T> {
   return (value) => {
     const found = values.find((each) => each === value)

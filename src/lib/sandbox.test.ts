@@ -48,6 +48,28 @@ describe.skipIf(process.platform !== 'linux')('a confined process', () => {
   })
 })
 
+const isRoot = process.getuid?.() === 0
+
+test.skipIf(!isRoot || sandbox.missing.length > 0)('workers may run as another user', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-sandbox-'))
+  const ids = 'console.log(process.getuid(), process.getgid(), process.getgroups().join())'
+  const other = await sandbox.as({ uid: 65_534, gid: 65_533 })
+  const as = async (script: string) => {
+    const [file = '', ...args] = other.confine(bounds)([process.execPath, '-e', script])
+    return (await promisify(execFile)(file, args, { env: {} })).stdout.trim()
+  }
+  expect(await as(ids)).toBe('65534 65533 65533')
+  expect(await as(`try { require('fs').readdirSync('${directory}') } catch (error) { console.log(error.code) }`)).toBe('EACCES')
+  await rm(directory, { recursive: true })
+})
+
+test('a user that workers cannot run as is an error for the operator', async () => {
+  const refusing = async (program: string) => (program === 'setpriv' ? '/bin/false' : '/bin/true')
+  await expect(sandbox.as({ uid: 1001, gid: 1001 }, refusing)).rejects.toThrow(
+    /^INLET_WORKER_USER: workers cannot run as user 1001 \(/,
+  )
+})
+
 test('a machine without the programs starts workers as they are, and says what they lack', async () => {
   const bare = await Sandbox.probe(async (program) => {
     throw new Error(`${program} is not installed`)

@@ -11,6 +11,7 @@ import { promisify } from 'node:util'
 import { GiB } from './bytes.ts'
 import { errorMessage } from './error-message.ts'
 import type { Logger } from './telemetry.ts'
+import { UserError } from './user-error.ts'
 
 export type SandboxLimits = {
   /** Memory that a process may allocate, besides what Node may reserve. */
@@ -19,32 +20,36 @@ export type SandboxLimits = {
   readonly fileBytes: number
 }
 
+/** Who a worker runs as. */
+export type WorkerUser = { readonly uid: number; readonly gid: number }
+
 /** A way to confine a process: a program that runs the rest of the command line. */
 type Layer = { readonly provides: string; readonly program: string; readonly alternatives: readonly (readonly string[])[] }
 
 const limits: Layer = { provides: 'limits of memory and file size', program: 'prlimit', alternatives: [['--core=0']] }
 
-const others: readonly Layer[] = [
-  {
-    provides: 'no network',
-    program: 'unshare',
-    // Who is not root may need a user namespace.
-    alternatives: [['--net'], ['--user', '--map-current-user', '--net']],
-  },
-  {
-    provides: 'no privileges',
-    program: 'setpriv',
-    // Root keeps access to its files, which may belong to others.
-    alternatives: [
-      ['--no-new-privs', '--inh-caps=-all', '--bounding-set=-all,+dac_override', '--pdeathsig', 'KILL'],
-      ['--no-new-privs', '--pdeathsig', 'KILL'],
-      ['--no-new-privs'],
-    ],
-  },
-]
+const noNetwork: Layer = {
+  provides: 'no network',
+  program: 'unshare',
+  // Who is not root may need a user namespace.
+  alternatives: [['--net'], ['--user', '--map-current-user', '--net']],
+}
+
+const noPrivileges: Layer = {
+  provides: 'no privileges',
+  program: 'setpriv',
+  // Root keeps access to its files, which may belong to others.
+  alternatives: [
+    ['--no-new-privs', '--inh-caps=-all', '--bounding-set=-all,+dac_override', '--pdeathsig', 'KILL'],
+    ['--no-new-privs', '--pdeathsig', 'KILL'],
+    ['--no-new-privs'],
+  ],
+}
 
 /** V8 reserves half of it for code at its start, and ends the process if it cannot. */
 const nodeBytes = GiB
+
+type FindProgram = (program: string) => Promise<string>
 
 const directories = ['/usr/bin', '/bin', '/usr/sbin', '/sbin', '/usr/local/bin']
 const probeTimeoutMs = 5_000
@@ -52,17 +57,28 @@ const probeTimeoutMs = 5_000
 export class Sandbox {
   /** What workers lack, and why. */
   readonly missing: readonly string[]
+  /** Whom workers run as, if not as this process. */
+  readonly user: WorkerUser | undefined
   readonly #prlimit: string | undefined
-  readonly #others: readonly string[]
+  readonly #network: readonly string[]
+  readonly #privileges: readonly string[]
 
-  private constructor(prlimit: string | undefined, others: readonly string[], missing: readonly string[]) {
-    this.#prlimit = prlimit
-    this.#others = others
-    this.missing = missing
+  private constructor(parts: {
+    readonly prlimit: string | undefined
+    readonly network: readonly string[]
+    readonly privileges: readonly string[]
+    readonly missing: readonly string[]
+    readonly user?: WorkerUser
+  }) {
+    this.#prlimit = parts.prlimit
+    this.#network = parts.network
+    this.#privileges = parts.privileges
+    this.missing = parts.missing
+    this.user = parts.user
   }
 
   /** Tries what this machine allows. Takes some ten milliseconds. */
-  static async probe(find: (program: string) => Promise<string> = findProgram): Promise<Sandbox> {
+  static async probe(find: FindProgram = findProgram): Promise<Sandbox> {
     const missing: string[] = []
     const attempt = async (before: readonly string[], layer: Layer): Promise<readonly string[]> => {
       try {
@@ -73,15 +89,45 @@ export class Sandbox {
       }
     }
     const [prlimit] = await attempt([], limits)
-    let accepted: readonly string[] = []
-    for (const layer of others) accepted = [...accepted, ...(await attempt(accepted, layer))]
-    return new Sandbox(prlimit, accepted, missing)
+    const network = await attempt([], noNetwork)
+    const privileges = await attempt(network, noPrivileges)
+    return new Sandbox({ prlimit, network, privileges, missing })
+  }
+
+  /** Returns a sandbox whose workers run as another user. Throws UserError if this is not possible. */
+  async as(user: WorkerUser, find: FindProgram = findProgram): Promise<Sandbox> {
+    const { uid, gid } = user
+    const change = [
+      '--clear-groups',
+      `--reuid=${uid}`,
+      `--regid=${gid}`,
+      '--no-new-privs',
+      '--inh-caps=-all',
+      '--pdeathsig',
+      'KILL',
+    ]
+    const network = this.#network
+    try {
+      const privileges = await firstThatWorks(network, { ...noPrivileges, alternatives: [change] }, find)
+      const read = ['-e', 'require("node:fs").readFileSync(process.argv[1])', import.meta.filename]
+      await run([...network, ...privileges, process.execPath, ...read])
+      return new Sandbox({ prlimit: this.#prlimit, network, privileges, missing: this.missing, user })
+    } catch (error) {
+      throw new UserError(
+        `INLET_WORKER_USER: workers cannot run as user ${uid} (${reasonOf(error)}); run control as root, and let the user read the program`,
+      )
+    }
   }
 
   /** Returns a function that adds the sandbox to a command line. */
   confine({ memoryBytes, fileBytes }: SandboxLimits): (command: readonly string[]) => readonly string[] {
     const bounds = [`--data=${nodeBytes + memoryBytes}`, `--fsize=${fileBytes}`, '--core=0', '--']
-    return (command) => [...(this.#prlimit === undefined ? [] : [this.#prlimit, ...bounds]), ...this.#others, ...command]
+    return (command) => [
+      ...(this.#prlimit === undefined ? [] : [this.#prlimit, ...bounds]),
+      ...this.#network,
+      ...this.#privileges,
+      ...command,
+    ]
   }
 }
 
@@ -89,21 +135,24 @@ export class Sandbox {
 async function firstThatWorks(
   before: readonly string[],
   { program, alternatives }: Layer,
-  find: (program: string) => Promise<string>,
+  find: FindProgram,
 ): Promise<readonly string[]> {
   const [path, nothing] = [await find(program), await find('true')]
   let failure: unknown
   for (const options of alternatives) {
     const layer = [path, ...options, '--']
-    const [file = '', ...args] = [...before, ...layer, nothing]
     try {
-      await promisify(execFile)(file, args, { env: {}, timeout: probeTimeoutMs })
+      await run([...before, ...layer, nothing])
       return layer
     } catch (error) {
       failure ??= error
     }
   }
   throw failure
+}
+
+async function run([file = '', ...args]: readonly string[]): Promise<void> {
+  await promisify(execFile)(file, args, { env: {}, timeout: probeTimeoutMs })
 }
 
 async function findProgram(program: string): Promise<string> {

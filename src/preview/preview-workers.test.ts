@@ -1,6 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { queryParquet } from '#duckdb/query-parquet.ts'
+import { quoteLiteral } from '#duckdb/quote.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
+import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { DefinedPreview, PreviewResult } from '#model/preview.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
@@ -169,3 +175,29 @@ test('ends the check of a definition at the limit', async () => {
     expect.objectContaining({ code: 'validation_error', errors: [expect.objectContaining({ path: 'definition' })] }),
   )
 })
+
+const sandbox = await Sandbox.probe()
+
+test.skipIf(process.getuid?.() !== 0 || sandbox.missing.length > 0)(
+  'another user reads the raw Parquet of a suggestion',
+  async () => {
+    const confined = new PreviewWorkers({
+      ...{ clock: systemClock, logger: createLogger('test', 'silent') },
+      sandbox: await sandbox.as({ uid: 65_534, gid: 65_534 }),
+    })
+    const directory = await mkdtemp(join(tmpdir(), 'inlet-suggest-'))
+    try {
+      const parquet = join(directory, 'raw.parquet')
+      await queryParquet({
+        directories: [directory],
+        sql: `COPY (SELECT '{"amount":5}' AS payload, 0 AS record_index) TO ${quoteLiteral(parquet)} (FORMAT parquet)`,
+      })
+      await chmod(parquet, 0o600)
+      const body = await confined.suggestFrom(parquet, 'account', AbortSignal.timeout(20_000))
+      expect(Buffer.from(body).toString()).toContain('"amount"')
+    } finally {
+      await confined.stop()
+      await rm(directory, { recursive: true })
+    }
+  },
+)

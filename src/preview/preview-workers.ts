@@ -6,7 +6,8 @@
  * Law: a task ends at its limit whatever it does, a crash affects no other task, and no account occupies all workers. This process looks
  * into no definition and into no body of a request that has one: nothing that such a request contains holds its event loop.
  */
-import { extname, join } from 'node:path'
+import { chown } from 'node:fs/promises'
+import { dirname, extname, join } from 'node:path'
 import { AppError } from '#errors.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -108,8 +109,10 @@ export class PreviewWorkers implements Service {
     throw samplesTooLarge()
   }
 
-  /** Like `suggest`, from the raw Parquet at a path. */
+  /** Like `suggest`, from the raw Parquet at a path in a directory of its own. */
   async suggestFrom(parquet: string, account: string, signal: AbortSignal): Promise<Uint8Array> {
+    const { user } = this.#options.sandbox ?? {}
+    if (user !== undefined) for (const path of [parquet, dirname(parquet)]) await chown(path, user.uid, user.gid)
     const { reply } = await this.#ask({ suggestFrom: parquet }, account, signal)
     if ('json' in reply) return reply.json
     throw samplesTooLarge()
