@@ -212,7 +212,12 @@ export async function describe(app: FastifyInstance, baseUrl: string): Promise<v
     transformObject: (input) => withExamples(withOptionalBodies(withoutUnused(jsonSchemaTransformObject(input))), baseUrl),
   })
   await serveReferencePage(app)
-  app.get('/openapi/openapi.json', { config: { scope: 'public' } }, async () => app.swagger())
+  // Anyone may ask for it, so it is serialized once.
+  let json: string | undefined
+  app.get('/openapi/openapi.json', { config: { scope: 'public' } }, async (_request, reply) => {
+    json ??= JSON.stringify(app.swagger())
+    return reply.type('application/json; charset=utf-8').send(json)
+  })
   app.get('/openapi/openapi.yaml', { config: { scope: 'public' } }, async (_request, reply) => {
     reply.type('application/yaml')
     return app.swagger({ yaml: true })
