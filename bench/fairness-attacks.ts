@@ -34,13 +34,16 @@ async function flood(attacker: Tenant, signal: AbortSignal, body: Buffer, pauseM
   sender.close()
 }
 
-/** Opens connections that send a beginning, and then a byte now and then. Opens another one for each that is closed. */
+/** What a slow client sends each second: just enough not to be disconnected. */
+const drop = 'x'.repeat(2_048)
+
+/** Opens connections that send a beginning, and then a drop now and then. Opens another one for each that is closed. */
 async function hold(url: string, count: number, beginning: string, signal: AbortSignal): Promise<void> {
   const { hostname, port } = new URL(url)
   await repeat(count, signal, async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const socket = connect({ host: hostname, port: Number(port), localAddress: attackerAddress }, () => socket.write(beginning))
-    const drip = setInterval(() => socket.write('x'), 1_000)
+    const drip = setInterval(() => socket.write(drop), 1_000)
     const onAbort = () => socket.destroy()
     signal.addEventListener('abort', onAbort, { once: true })
     socket.on('error', () => undefined)
@@ -49,7 +52,7 @@ async function hold(url: string, count: number, beginning: string, signal: Abort
     await promise
     clearInterval(drip)
     signal.removeEventListener('abort', onAbort)
-    await setTimeout(50)
+    await setTimeout(500)
   })
 }
 
@@ -92,9 +95,9 @@ export const fairnessAttacks: readonly FairnessAttack[] = [
     run: (attacker, signal) => flood(attacker, signal, Buffer.concat(Array.from({ length: 9 }, () => lineOf(1_000_000))), 0, 4),
   },
   {
-    name: '90 slow bodies that announce 10 MiB',
+    name: '90 slow bodies of 10 MiB',
     hasDestination: true,
-    run: (attacker, signal) => hold(attacker.client.ingestUrl, 90, headOf(attacker, 10 * MiB), signal),
+    run: (attacker, signal) => hold(attacker.client.ingestUrl, 90, headOf(attacker, 10 * MiB) + 'x'.repeat(MiB), signal),
   },
   {
     name: '600 connections that never authenticate',

@@ -99,7 +99,7 @@ async function measure({ name, hasDestination, run }: FairnessAttack): Promise<b
       INLET_LOG_LEVEL: 'error',
       INLET_OPERATOR_TOKEN: operatorToken,
       // Small, so that an attack needs seconds and not hours.
-      INLET_DISK_BUDGET_BYTES: '512MiB',
+      INLET_DISK_BUDGET_BYTES: '128MiB',
       INLET_MAX_IN_FLIGHT_BYTES: '64MiB',
       INLET_MAX_CONNECTIONS: '500',
     },
