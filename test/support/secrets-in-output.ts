@@ -71,6 +71,12 @@ export function takeLeaks(): readonly string[] {
   return leaks
 }
 
+/** Throws if a text has a secret. */
+export function failIfLeaked(): void {
+  const leaks = takeLeaks()
+  if (leaks.length > 0) throw new Error(`secrets in the output:\n${leaks.join('\n')}`)
+}
+
 function watchChild(child: ChildProcess, command: string, environment: Readonly<Record<string, string>>): void {
   const secrets = new Map(Object.entries(environment).flatMap(([name, value]) => (secretName.test(name) ? [[value, name]] : [])))
   const collect = watchText(`\`${command.slice(0, 200)}\``, secrets)

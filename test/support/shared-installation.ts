@@ -4,6 +4,7 @@
  */
 import type { TestProject } from 'vitest/node'
 import { Installation, type InstallationAddress } from './installation.ts'
+import { failIfLeaked, watchChildren } from './secrets-in-output.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -16,6 +17,8 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
     project.provide('sharedInstallation', undefined)
     return undefined
   }
+  // No test file starts it, so none would check what it prints.
+  watchChildren()
   const installation = await Installation.create()
   project.provide('sharedInstallation', installation.address)
   const child = installation.spawn('start')
@@ -24,5 +27,6 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
   return async () => {
     child.off('exit', report)
     await installation[Symbol.asyncDispose]()
+    failIfLeaked()
   }
 }
