@@ -122,7 +122,6 @@ export const fairnessAttacks: readonly FairnessAttack[] = [
     name: 'hostile definitions',
     hasDestination: true,
     run: async ({ client }, signal) => {
-      // Both use up the rate of the account otherwise.
       const hostile = controlAttacks.filter(({ name }) => /preview: (unknown keys$|16 MiB of names)|heavy filters/.test(name))
       const token = await client.accessToken()
       await repeat(1, signal, async () => {

@@ -58,8 +58,8 @@ async function observe(victim: Tenant): Promise<Figures> {
   })
   const calling = atRate(apiCallsPerSecond, async () => {
     const startedAt = performance.now()
-    await victim.client.ok('GET', `/v1/endpoints/${victim.endpointId}`)
-    return performance.now() - startedAt
+    const isAnswered = await victim.client.ok('GET', `/v1/endpoints/${victim.endpointId}`).then(Boolean, () => false)
+    return isAnswered ? performance.now() - startedAt : Number.POSITIVE_INFINITY
   })
   const [sent, calls] = await Promise.all([sending, calling])
   sender.close()
