@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemFiles } from '#lib/files.ts'
-import type { Logger } from '#lib/telemetry.ts'
+import { createLogger, type Logger } from '#lib/telemetry.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { until } from '../../test/support/until.ts'
 import { SegmentDirectory } from './segment-directory.ts'
@@ -41,6 +41,23 @@ test('data for an idle log is logged once, and not again while data keeps coming
     return events.length > 1
   })
   expect(events.slice(1)).toEqual([['data arriving', { log: 'log', seq: expect.any(Number) }]])
+  await wal.stop(AbortSignal.timeout(10_000))
+  await rm(directory, { recursive: true })
+})
+
+test('a payload may have any number of pieces', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-current-segment-'))
+  const wal = new Wal({
+    directory,
+    files: systemFiles,
+    clock: new ManualClock(),
+    logger: createLogger('test', 'silent'),
+  })
+  await wal.start()
+  wal.configure('log', { segmentBytes: 10_000_000, segmentMaxAgeMs: 5_000, seqAbove: -1 })
+  const payload = Array.from({ length: 200_000 }, () => Buffer.from('1'))
+  const frame = { layout: 'single', receivedAtMicros: 0, recordCount: 1, envelope: Buffer.of(), payload } as const
+  expect(await wal.append('log', frame)).toMatchObject({ seq: 0 })
   await wal.stop(AbortSignal.timeout(10_000))
   await rm(directory, { recursive: true })
 })

@@ -173,7 +173,9 @@ export class SegmentWriter {
       crcs[index] = crcAt(buffer, at)
       at = end
       if (!withPayload) {
-        chunks.push(buffer.subarray(flushed, at), ...frame.payload)
+        chunks.push(buffer.subarray(flushed, at))
+        // Not as arguments of one call, which have a limit: a payload may have very many pieces.
+        for (const piece of frame.payload) chunks.push(piece)
         flushed = at
       }
     }

@@ -3,6 +3,7 @@
  *
  * Law: the WAL never holds part of a request, and responses are always in order.
  */
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { httpLimits } from '#ingest/http/limits.ts'
 import { KiB, MiB } from '#lib/bytes.ts'
@@ -55,6 +56,20 @@ describe('bodies', () => {
     await client.send('1;name=value\r\n\n\r\n0\r\nX-Trailer: 1\r\n\r\n')
     expect(await client.answer()).toMatchObject({ status: 202, json: { accepted_records: 2, accepted_bytes: 16 } })
     expect(await payloads(node)).toEqual(['{"a":1}\n{"b":2}\n'])
+  })
+
+  test.each([
+    ['identity', (body: Buffer) => body],
+    ['gzip', (body: Buffer) => gzipSync(body, { level: 0 })],
+  ])('cut into hundreds of thousands of chunks are one request: %s', async (encoding, encode) => {
+    const body = Buffer.from('{"a":1}\n'.repeat(40_000))
+    await using node = await start()
+    await using client = await RawClient.connect(node.url)
+    await client.send(head({ 'Transfer-Encoding': 'chunked', 'Content-Encoding': encoding }))
+    const bytes = [...encode(body)].map((byte) => `1\r\n${String.fromCharCode(byte)}\r\n`)
+    await client.send(Buffer.from(`${bytes.join('')}0\r\n\r\n`, 'latin1'))
+    expect(await client.answer()).toMatchObject({ status: 202, json: { accepted_records: 40_000, accepted_bytes: body.length } })
+    expect(await payloads(node)).toEqual([body.toString()])
   })
 
   test('may arrive one byte at a time', async () => {

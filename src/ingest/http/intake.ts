@@ -7,6 +7,7 @@ import type { Room } from '../admission.ts'
 import { Rejection } from '../rejection.ts'
 import { type BodyFormat, createDecoder } from './body-format.ts'
 import { httpLimits } from './limits.ts'
+import { Pieces } from './pieces.ts'
 import { RecordCounter } from './record-counter.ts'
 
 /** Below this size, detaching a chunk costs more than collecting it. */
@@ -26,18 +27,24 @@ export type IntakeOptions = {
 /**
  * The body of one request while it arrives.
  *
- * Owns: its bounds, its bytes in memory, decoding, counting records. Does not own: the socket, the response, the WAL.
- * Law: memory is reserved for every byte that has arrived before it is held, not for announced ones, and `close` releases all of it. Chunks are
- * never joined.
+ * Owns: its bounds, its bytes in memory, decoding, counting records. Does not own: the socket, the response, the WAL, how bytes are held
+ * (pieces.ts).
+ * Law: memory is reserved for every byte that has arrived before it is held, not for announced ones, and `close` releases all of it.
  */
 export class Intake {
   readonly #options: IntakeOptions
   readonly #counter: RecordCounter
-  #payload: Buffer[] = []
+  readonly #arrived = new Pieces()
+  /** Set once the body is complete. */
+  #payload: readonly Buffer[] = []
   #payloadBytes = 0
   #receivedBytes = 0
   #reservedBytes = 0
   #decoder: Transform | undefined
+  /** What the decoder gets once it has processed what it has: it would hold each chunk as it arrived. */
+  #undecoded: Pieces | undefined
+  #isDecoding = false
+  #isComplete = false
   #open = true
 
   /** Throws AppError or Rejection if the head alone shows that the body cannot be accepted. */
@@ -83,9 +90,10 @@ export class Intake {
   /** Called after the last chunk. */
   end(): void {
     if (!this.#open) return
+    this.#isComplete = true
     if (this.#options.format.encoding === 'identity') this.#finish()
     else if (this.#decoder === undefined) this.#fail(noRecord())
-    else this.#decoder.end()
+    else if (!this.#isDecoding) this.#decoder.end()
   }
 
   /**
@@ -106,6 +114,8 @@ export class Intake {
   close(): void {
     this.#open = false
     this.#decoder?.destroy()
+    this.#undecoded?.take()
+    this.#arrived.take()
     this.#payload = []
     this.#options.room.release(this.#reservedBytes)
     this.#reservedBytes = 0
@@ -116,6 +126,7 @@ export class Intake {
       if (!this.#tryReserve(httpLimits.decoderOverheadBytes)) return
       const decoder = createDecoder(encoding, chunk[0] ?? 0)
       this.#decoder = decoder
+      this.#undecoded = new Pieces()
       decoder.on('data', (decoded: Buffer) => {
         if (this.#open && this.#tryReserve(decoded.length)) this.#appendPayload(decoded)
       })
@@ -127,8 +138,17 @@ export class Intake {
         this.#fail(new AppError('validation_error', detail, { cause, errors: [{ path: '', message: detail }] }))
       })
     }
-    // Input that the decoder has not processed yet is buffered in it, within the bound on the request.
-    this.#decoder.write(chunk)
+    this.#undecoded?.push(chunk)
+    if (!this.#isDecoding) this.#feed(this.#decoder)
+  }
+
+  #feed(decoder: Transform): void {
+    const pieces = this.#undecoded?.take() ?? []
+    const last = pieces.pop()
+    this.#isDecoding = last !== undefined
+    for (const piece of pieces) decoder.write(piece)
+    if (last !== undefined) decoder.write(last, () => this.#open && this.#feed(decoder))
+    else if (this.#isComplete) decoder.end()
   }
 
   #appendPayload(chunk: Buffer): void {
@@ -136,13 +156,16 @@ export class Intake {
     this.#payloadBytes += chunk.length
     if (this.#payloadBytes > maxBytes) this.#fail(tooLarge('the decompressed body has more bytes', maxBytes))
     else if (!this.#counter.push(chunk)) this.#fail(recordTooLarge(format, this.#counter.line))
-    else this.#payload.push(chunk)
+    else this.#arrived.push(chunk)
   }
 
   #finish(): void {
     if (!this.#counter.end()) this.#fail(recordTooLarge(this.#options.format, this.#counter.line))
     else if (this.#counter.records === 0) this.#fail(noRecord())
-    else this.#options.done()
+    else {
+      this.#payload = this.#arrived.take()
+      this.#options.done()
+    }
   }
 
   #tryReserve(bytes: number): boolean {
