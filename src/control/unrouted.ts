@@ -58,12 +58,13 @@ export async function rejectUnacceptable(app: FastifyInstance): Promise<void> {
   })
 }
 
-/** Returns the path as the router reads it: without the query, and decoded. */
+/** Returns the path as the router reads it: without the query, and decoded. Not by `URL`, which takes `//a/b` for the path `/b` of a host. */
 function requestPath({ url }: FastifyRequest): string {
-  const { pathname } = new URL(url, 'http://inlet')
+  const target = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*/i, '')
+  const path = target.replace(/[?#].*/, '')
   try {
-    return decodeURIComponent(pathname)
+    return decodeURIComponent(path)
   } catch {
-    return pathname
+    return path
   }
 }

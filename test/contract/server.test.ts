@@ -77,6 +77,21 @@ describe('unrouted requests', () => {
     }
   })
 
+  test.each(['//', '//v1/views', '//a:b:c/', '//[/', '//x/v1/views', '/v1//views', '*'])(
+    '404 for the target %s',
+    async (target) => {
+      await using client = await RawClient.connect(control().url)
+      await client.send(`PUT ${target} HTTP/1.1\r\nHost: inlet.test\r\n\r\n`)
+      expect(await client.answer()).toMatchObject({ status: 404, json: { error: 'not_found' } })
+    },
+  )
+
+  test('405 with Allow for an absolute target, as it is sent to a proxy', async () => {
+    await using client = await RawClient.connect(control().url)
+    await client.send('PUT http://inlet.test/v1/token/exchange?a=b HTTP/1.1\r\nHost: inlet.test\r\n\r\n')
+    expect(await client.answer()).toMatchObject({ status: 405, headers: { allow: 'POST' } })
+  })
+
   test('405 with Allow for CONNECT, and the connection ends', async () => {
     const answer = await raw(control().url, 'CONNECT inlet.test:80 HTTP/1.1\r\nHost: inlet.test:80\r\n\r\n')
     expect(answer).toMatch(/^HTTP\/1\.1 405 .*\r\nAllow: GET, HEAD, POST, PATCH, DELETE\r\n/s)
