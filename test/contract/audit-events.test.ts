@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest'
 import type { AuditEvent } from '#model/audit-event.ts'
 import { newId } from '#model/id.ts'
 import { auditLimits } from '#model/limits.ts'
-import { type ApiClient, clientOf, createAccount, newControl, operatorToken, useControl } from '../support/control.ts'
+import { type ApiClient, clientOf, createAccount, newControl, newRegion, operatorToken, useControl } from '../support/control.ts'
+import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 const operator = () => clientOf(control().call, operatorToken)
@@ -174,9 +175,13 @@ describe('the audit trail', () => {
   test('a change that cannot be recorded is not made', async () => {
     await using own = await newControl()
     const account = await own.newAccount()
+    const node = await TestNode.register(own, newRegion())
+    const { delete: revoke, get } = clientOf(own.call, operatorToken)
     await sql`alter table audit_events rename to away`.execute(own.store.db)
     expect(await account.post('/v1/keys', key('k'))).toMatchObject({ status: 500 })
     expect((await account.get('/v1/keys')).body.total).toBe(1)
+    expect(await revoke(`/v1/nodes/${node.id}/credential`)).toMatchObject({ status: 500 })
+    expect((await get('/v1/nodes')).body.items).toMatchObject([{ credential: 'active' }])
     await sql`alter table away rename to audit_events`.execute(own.store.db)
     expect(await account.post('/v1/keys', key('k'))).toMatchObject({ status: 201 })
     expect((await account.get('/v1/keys')).body.total).toBe(2)

@@ -70,7 +70,7 @@ export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptio
 
     /** Throws not_found. */
     async revoke(node_id: string, release: boolean): Promise<void> {
-      await revokeNodeCredential(store.db, node_id, release, clock.now())
+      await transact(store, (db) => revokeNodeCredential(db, node_id, release, clock.now()))
       logger.notice({ node_id, release }, 'node credential revoked')
     },
   }
