@@ -10,6 +10,7 @@ import { InvariantError, unreachable } from '#lib/assert.ts'
 import type { Principal, Scope } from '#model/api-key.ts'
 import { apiKeyPattern } from '#model/patterns.ts'
 import { referencePrefix } from './reference-page.ts'
+import { accountSuspended } from './services/accounts.ts'
 
 /**
  * - `admin`, `metrics`: an access token of that scope (admin holds every scope of the management API)
@@ -86,11 +87,6 @@ export function isChange(method: string, scope: RouteScope): boolean {
 /** Whether an operation may change anything in the account of its caller. */
 export function mayChange(method: string, scope: RouteScope): boolean {
   return scope === 'admin' && isChange(method, scope)
-}
-
-function accountSuspended(): AppError {
-  const message = 'the account is suspended: it can be read, but not changed; ask the operator of this installation'
-  return new AppError('account_suspended', message)
 }
 
 /** A credential of an account is not enough, whatever its scopes: what it opens spans all accounts. */

@@ -99,6 +99,11 @@ export async function listSuspendedAccountIds(db: Db): Promise<readonly string[]
   return rows.map(({ id }) => id)
 }
 
+export async function isAccountSuspended(db: Db, id: string): Promise<boolean> {
+  const suspended = db.selectFrom('accounts').select('id').where('id', '=', id).where('status', '=', 'suspended')
+  return (await suspended.executeTakeFirst()) !== undefined
+}
+
 /** Changes the given fields. Nodes see a new status, weight and quotas. Throws not_found, and conflict if the name is taken. */
 export async function updateAccount(db: ChangeTx, id: string, change: ChangeAccount): Promise<Account> {
   const row = await getRow(db, id)

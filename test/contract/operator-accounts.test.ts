@@ -4,6 +4,7 @@ import { newId } from '#model/id.ts'
 import { updateAccount } from '#store/accounts.ts'
 import { applyChange } from '#store/epoch.ts'
 import { type ApiClient, clientOf, createAccount, newRegion, nodeToken, operatorToken, useControl } from '../support/control.ts'
+import { RawClient } from '../support/raw-http.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
@@ -196,5 +197,26 @@ describe('a suspended account', () => {
     await applyChange(control().store, (db) => updateAccount(db, account.account_id, { status: 'suspended' }))
     await until('the suspension', async () => (await account.post('/v1/keys', {})).status === 403)
     expect(await account.post('/v1/keys', {})).toMatchObject(suspended)
+  })
+
+  test('changes nothing if it is suspended while the body arrives, or by another process just now', async () => {
+    const { url, store, call } = control()
+    const account = await createAccount(call)
+    const { body: token } = await call('POST', '/v1/token/exchange', { api_key: account.api_key, scope: 'admin' })
+    const authorization = `Bearer ${token.access_token}`
+    const key = JSON.stringify({ name: 'minted', scopes: ['admin'] })
+    await using slow = await RawClient.connect(url)
+    await slow.send(
+      `POST /v1/keys HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n` +
+        `Expect: 100-continue\r\nContent-Length: ${key.length}\r\n\r\n`,
+    )
+    expect(await slow.answer()).toMatchObject({ status: 100 })
+    await slow.send(key.slice(0, 5))
+    await applyChange(store, (db) => updateAccount(db, account.account_id, { status: 'suspended' }))
+    expect(await account.post('/v1/keys', { name: 'minted', scopes: ['admin'] })).toMatchObject(suspended)
+    expect(await account.post(`/v1/keys/${account.key_id}/revoke`)).toMatchObject(suspended)
+    await slow.send(key.slice(5))
+    expect(await slow.answer()).toMatchObject({ status: 403, json: { error: 'account_suspended' } })
+    expect((await account.get('/v1/keys')).body.items).toMatchObject([{ revoked_at: null }])
   })
 })

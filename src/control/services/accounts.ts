@@ -6,6 +6,7 @@
  * Law: a suspension is in force in this process once its epoch was read. It changes nothing that the account has.
  */
 import { newAccount } from '#auth/new-account.ts'
+import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Account, ChangeAccount, CreateAccount, CreatedAccount } from '#model/account.ts'
@@ -60,4 +61,9 @@ export class Accounts {
     logger.info({ account_id: id, ...change }, 'account changed')
     return changed
   }
+}
+
+export function accountSuspended(): AppError {
+  const message = 'the account is suspended: it can be read, but not changed; ask the operator of this installation'
+  return new AppError('account_suspended', message)
 }

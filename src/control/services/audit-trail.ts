@@ -2,8 +2,8 @@
  * Records who tries to change what, and what comes of it.
  *
  * Owns: the events of the calls to this process, and how long events are kept. Does not own: which calls are recorded (`../audit.ts`).
- * Law: a change is committed only together with its event, and only while the key of its caller is not revoked. Failed calls beyond a
- * bound are only counted.
+ * Law: a change is committed only together with its event, and only while the key of its caller is not revoked and the account not
+ * suspended. Failed calls beyond a bound are only counted.
  */
 import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
@@ -14,6 +14,7 @@ import { timeOrderedUuid } from '#lib/uuid.ts'
 import type { Principal } from '#model/api-key.ts'
 import { type AuditEventPage, type AuditEventQuery, AuditResult, type InstallationAuditEventQuery } from '#model/audit-event.ts'
 import { auditLimits } from '#model/limits.ts'
+import { isAccountSuspended } from '#store/accounts.ts'
 import { isApiKeyRevoked } from '#store/api-keys.ts'
 import {
   insertAuditEvent,
@@ -26,6 +27,7 @@ import {
 } from '#store/audit-events.ts'
 import { type Db, type Store, withCompanion } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
+import { accountSuspended } from './accounts.ts'
 import { FailureBudget } from './failure-budget.ts'
 
 /** A call that may change something. Its fields may be completed until `finish`. */
@@ -71,7 +73,7 @@ export class AuditTrail {
   /** Runs `work`. Its transactions contain the event, as a success with the status that the call then has. */
   within<T>(trace: Trace, status: () => number, work: () => T): T {
     return withCompanion(async (db) => {
-      await requireActiveKey(db, trace)
+      await requireActive(db, trace)
       const event = eventOf(trace, { status: status(), error: null })
       await insertAuditEvent(db, event)
       trace.written = event
@@ -118,10 +120,15 @@ export class AuditTrail {
   }
 }
 
-/** Since the token was verified, the body may have arrived slowly, and another process may have revoked the key. Throws RevokedKeyError. */
-async function requireActiveKey(db: Db, { principal, attempt }: Trace): Promise<void> {
-  const isRevokingItself = attempt.operation === 'revokeKey' && attempt.resource_id === principal?.key_id
-  if (principal === undefined || isRevokingItself) return
+/**
+ * Checks the account and the key again: since the token was verified, the body may have arrived slowly, and another process may have
+ * suspended the one or revoked the other. Throws account_suspended, and RevokedKeyError.
+ */
+async function requireActive(db: Db, { principal, attempt }: Trace): Promise<void> {
+  if (principal === undefined) return
+  if (await isAccountSuspended(db, principal.account_id)) throw accountSuspended()
+  const isRevokingItself = attempt.operation === 'revokeKey' && attempt.resource_id === principal.key_id
+  if (isRevokingItself) return
   if (await isApiKeyRevoked(db, principal.key_id)) throw new RevokedKeyError(principal)
 }
 
