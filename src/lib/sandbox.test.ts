@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -80,6 +80,17 @@ test('a machine without the programs starts workers as they are, and says what t
     'no network (unshare is not installed)',
     'no privileges (setpriv is not installed)',
   ])
+})
+
+test('a limit that the operator set lower is kept: only root could raise it', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-sandbox-'))
+  const prlimit = join(directory, 'prlimit')
+  await writeFile(prlimit, '#!/bin/sh\ncase $1 in --fsize) echo 4096;; --data) echo unlimited;; esac', { mode: 0o700 })
+  const limited = await Sandbox.probe(async (program) => (program === 'prlimit' ? prlimit : '/bin/true'))
+  expect(limited.confine(bounds)(['node'])).toEqual(
+    expect.arrayContaining([`--data=${GiB + bounds.memoryBytes}`, '--fsize=4096']),
+  )
+  await rm(directory, { recursive: true })
 })
 
 test('a program that is not permitted is left out', async () => {

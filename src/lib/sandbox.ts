@@ -49,6 +49,9 @@ const noPrivileges: Layer = {
 /** V8 reserves half of it for code at its start, and ends the process if it cannot. */
 const nodeBytes = GiB
 
+/** What an operator already allows this process. Infinite if there is no limit. */
+type HardLimits = { readonly dataBytes: number; readonly fileBytes: number }
+
 type FindProgram = (program: string) => Promise<string>
 
 const directories = ['/usr/bin', '/bin', '/usr/sbin', '/sbin', '/usr/local/bin']
@@ -60,17 +63,20 @@ export class Sandbox {
   /** Whom workers run as, if not as this process. */
   readonly user: WorkerUser | undefined
   readonly #prlimit: string | undefined
+  readonly #hardLimits: HardLimits
   readonly #network: readonly string[]
   readonly #privileges: readonly string[]
 
   private constructor(parts: {
     readonly prlimit: string | undefined
+    readonly hardLimits: HardLimits
     readonly network: readonly string[]
     readonly privileges: readonly string[]
     readonly missing: readonly string[]
     readonly user?: WorkerUser
   }) {
     this.#prlimit = parts.prlimit
+    this.#hardLimits = parts.hardLimits
     this.#network = parts.network
     this.#privileges = parts.privileges
     this.missing = parts.missing
@@ -89,9 +95,10 @@ export class Sandbox {
       }
     }
     const [prlimit] = await attempt([], limits)
+    const hardLimits = await readHardLimits(prlimit)
     const network = await attempt([], noNetwork)
     const privileges = await attempt(network, noPrivileges)
-    return new Sandbox({ prlimit, network, privileges, missing })
+    return new Sandbox({ prlimit, hardLimits, network, privileges, missing })
   }
 
   /** Returns a sandbox whose workers run as another user. Throws UserError if this is not possible. */
@@ -111,7 +118,8 @@ export class Sandbox {
       const privileges = await firstThatWorks(network, { ...noPrivileges, alternatives: [change] }, find)
       const read = ['-e', 'require("node:fs").readFileSync(process.argv[1])', import.meta.filename]
       await run([...network, ...privileges, process.execPath, ...read])
-      return new Sandbox({ prlimit: this.#prlimit, network, privileges, missing: this.missing, user })
+      const [prlimit, hardLimits] = [this.#prlimit, this.#hardLimits]
+      return new Sandbox({ prlimit, hardLimits, network, privileges, missing: this.missing, user })
     } catch (error) {
       throw new UserError(
         `INLET_WORKER_USER: workers cannot run as user ${uid} (${reasonOf(error)}); run control as root, and let the user read the program`,
@@ -121,7 +129,8 @@ export class Sandbox {
 
   /** Returns a function that adds the sandbox to a command line. */
   confine({ memoryBytes, fileBytes }: SandboxLimits): (command: readonly string[]) => readonly string[] {
-    const bounds = [`--data=${nodeBytes + memoryBytes}`, `--fsize=${fileBytes}`, '--core=0', '--']
+    const dataBytes = Math.min(nodeBytes + memoryBytes, this.#hardLimits.dataBytes)
+    const bounds = [`--data=${dataBytes}`, `--fsize=${Math.min(fileBytes, this.#hardLimits.fileBytes)}`, '--core=0', '--']
     return (command) => [
       ...(this.#prlimit === undefined ? [] : [this.#prlimit, ...bounds]),
       ...this.#network,
@@ -129,6 +138,16 @@ export class Sandbox {
       ...command,
     ]
   }
+}
+
+/** Returns the limits of this process. Only root may exceed them. */
+async function readHardLimits(prlimit: string | undefined): Promise<HardLimits> {
+  const hardLimit = async (resource: string): Promise<number> => {
+    if (prlimit === undefined) return Number.POSITIVE_INFINITY
+    const bytes = await run([prlimit, `--${resource}`, '--output=HARD', '--noheadings'])
+    return /^\d+$/.test(bytes) ? Number(bytes) : Number.POSITIVE_INFINITY
+  }
+  return { dataBytes: await hardLimit('data'), fileBytes: await hardLimit('fsize') }
 }
 
 /** Returns the part of a command line that runs the rest in this layer. Throws if none works. */
@@ -151,8 +170,9 @@ async function firstThatWorks(
   throw failure
 }
 
-async function run([file = '', ...args]: readonly string[]): Promise<void> {
-  await promisify(execFile)(file, args, { env: {}, timeout: probeTimeoutMs })
+/** Returns what the program wrote. */
+async function run([file = '', ...args]: readonly string[]): Promise<string> {
+  return (await promisify(execFile)(file, args, { env: {}, timeout: probeTimeoutMs })).stdout.trim()
 }
 
 async function findProgram(program: string): Promise<string> {
