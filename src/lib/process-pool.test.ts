@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import type { Task } from '../../test/support/process-pool/worker.ts'
@@ -119,6 +120,12 @@ test('a program that is missing is not waited for', async () => {
   pool = newPool({ commandLine: (command) => ['/nonexistent/program', ...command] })
   const end = await pool.run('describe', { timeoutMs: 60_000, signal: never })
   expect(end).toEqual({ exited: expect.stringMatching(/^could not start: .*ENOENT/) })
+})
+
+test('without a free file descriptor, a process does not start, and says why', async () => {
+  const command = `ulimit -n 64 && exec "$0" "$1"`
+  const starved = await promisify(execFile)('sh', ['-c', command, process.execPath, join(programs, 'out-of-files.ts')])
+  expect(JSON.parse(starved.stdout)).toEqual({ exited: expect.stringMatching(/^could not start: .*EMFILE/) })
 })
 
 test('an idle process ends after a while', async () => {

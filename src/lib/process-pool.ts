@@ -86,8 +86,8 @@ export class ProcessPool<Task, Reply, Report = never> {
     void exit.then((exited) => resolve({ exited }))
     let isReusable = false
     try {
-      // A process that is ending does not take the task. Its exit says why.
-      child.send(task as object, (error) => error === null || void kill(worker))
+      // A process that is ending does not take the task. One without a channel never started. The exit says why.
+      if (child.connected) child.send(task as object, (error) => error === null || void kill(worker))
       const end = await promise
       if (end === 'aborted') throw ended.reason
       isReusable = 'reply' in end && !ended.aborted
