@@ -48,6 +48,15 @@ test('a process is used again, and has none of our environment', async () => {
   expect(await describeWorker()).toEqual(first)
 })
 
+test('a process that has used most of its memory gets no further task', async () => {
+  const limited = (command: readonly string[]) => ['/bin/sh', '-c', 'ulimit -d 2000000 && exec "$0" "$@"', ...command]
+  pool = newPool({ commandLine: limited })
+  const first = await describeWorker()
+  expect(await describeWorker()).toEqual(first)
+  expect(await pool.run('hoard', { timeoutMs: 60_000, signal: never })).toEqual({ reply: { pid: first.pid } })
+  expect(isRunning(first.pid)).toBe(false)
+})
+
 test('bytes and errors arrive as what they are', async () => {
   const echo = { bytes: new Uint8Array([1, 2]), error: new RangeError('no') }
   expect(await pool.run({ echo }, { timeoutMs: 60_000, signal: never })).toEqual({ reply: echo })

@@ -31,8 +31,8 @@ export type TaskOptions<Report> = {
   readonly onReport?: (report: Report) => number
 }
 
-/** A message of a process. */
-export type WorkerMessage<Reply, Report> = { readonly reply: Reply } | { readonly report: Report }
+/** A message of a process. `isLast`: it must not get another task, because this one has used it up. */
+export type WorkerMessage<Reply, Report> = { readonly reply: Reply; readonly isLast?: true } | { readonly report: Report }
 
 export type TaskEnd<Reply> =
   | { readonly reply: Reply }
@@ -58,7 +58,7 @@ export class ProcessPool<Task, Reply, Report = never> {
     this.#options = options
   }
 
-  /** Runs a task in an idle process or a new one. Throws the signal's reason. After a reply, the process is used again. */
+  /** Runs a task in an idle process or a new one. Throws the signal's reason. After a reply, the process is used again unless it says otherwise. */
   async run(task: Task, { timeoutMs, signal, onReport }: TaskOptions<Report>): Promise<TaskEnd<Reply>> {
     const ended = AbortSignal.any([signal, this.#stopping.signal])
     ended.throwIfAborted()
@@ -66,6 +66,7 @@ export class ProcessPool<Task, Reply, Report = never> {
     const { child, exit } = worker
     const { promise, resolve } = Promise.withResolvers<TaskEnd<Reply> | 'aborted'>()
     let messages = 0
+    let isUsedUp = false
     const limit = (limitMs: number) =>
       this.#options.clock.setTimer(() => {
         const before = messages
@@ -76,7 +77,10 @@ export class ProcessPool<Task, Reply, Report = never> {
     const onMessage = (sent: unknown) => {
       messages += 1
       const message = sent as WorkerMessage<Reply, Report>
-      if ('reply' in message) return resolve(message)
+      if ('reply' in message) {
+        isUsedUp = message.isLast === true
+        return resolve({ reply: message.reply })
+      }
       cancelTimer()
       cancelTimer = limit(onReport?.(message.report) ?? timeoutMs)
     }
@@ -90,7 +94,7 @@ export class ProcessPool<Task, Reply, Report = never> {
       if (child.connected) child.send(task as object, (error) => error === null || void kill(worker))
       const end = await promise
       if (end === 'aborted') throw ended.reason
-      isReusable = 'reply' in end && !ended.aborted
+      isReusable = 'reply' in end && !isUsedUp && !ended.aborted
       return end
     } finally {
       cancelTimer()

@@ -7,6 +7,7 @@
 import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { setPriority } from 'node:os'
+import { memoryGauge } from './memory-gauge.ts'
 import type { WorkerMessage } from './process-pool.ts'
 
 /**
@@ -24,8 +25,10 @@ export function serveTasks<Task, Reply, Report = never>(
   // A normal exit would wait for DuckDB.
   process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
   const send = (message: WorkerMessage<Reply, Report>) => process.send?.(message)
+  const isFull = memoryGauge()
   process.on('message', async (task) => {
-    send({ reply: await run(task as Task, (report) => send({ report })) })
+    const reply = await run(task as Task, (report) => send({ report }))
+    send(isFull() ? { reply, isLast: true } : { reply })
     // Node would write at the exit what it compiled, but this process is killed.
     flushCompileCache()
   })

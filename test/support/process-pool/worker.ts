@@ -1,16 +1,20 @@
 /** A program for a process pool whose tasks behave badly on request. */
 
 import { writeFileSync } from 'node:fs'
+import { GiB } from '#lib/bytes.ts'
 import { serveTasks } from '#lib/serve-tasks.ts'
 
 export type Task =
   | { readonly reportBefore: string }
   | 'describe'
+  | 'hoard'
   | 'busy'
   | 'exit'
   | 'report and exit'
   | 'report and be busy'
   | { readonly echo: unknown }
+
+const hoard: Buffer[] = []
 
 async function run(task: Task, report: (report: string) => void): Promise<unknown> {
   if (typeof task === 'object' && 'reportBefore' in task) {
@@ -23,6 +27,11 @@ async function run(task: Task, report: (report: string) => void): Promise<unknow
   if (task === 'report and exit') process.kill(process.pid, 'SIGSEGV')
   if (task === 'report and be busy') for (;;);
   if (task === 'exit') process.exit(3)
+  if (task === 'hoard') {
+    // Mapped, but never touched.
+    hoard.push(Buffer.allocUnsafeSlow(GiB))
+    return { pid: process.pid }
+  }
   if (task === 'busy') for (;;);
   return { pid: process.pid, environment: Object.keys(process.env).filter((name) => !name.startsWith('NODE_')) }
 }
