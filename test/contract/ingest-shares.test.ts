@@ -6,7 +6,7 @@
 import { request } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
-import { MiB } from '#lib/bytes.ts'
+import { KiB, MiB } from '#lib/bytes.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import { accountId, aKey, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { MqttClient } from '../support/mqtt-client.ts'
@@ -190,6 +190,27 @@ describe('MQTT', () => {
     resume()
     expect(await other.next()).toMatchObject({ cmd: 'puback' })
     for (const client of flooding) for (let id = 1; id <= 50; id += 1) expect((await client.next()).messageId).toBe(id)
+  })
+
+  test('the properties of messages use up the share of their account, and not the log of others', async () => {
+    const disk = new SteeredFiles()
+    const small = { ...environment, INLET_MAX_IN_FLIGHT_BYTES: '4MiB' }
+    await using node = await IngestNode.start({ snapshot: snapshotOf(greedy, victim), environment: small, files: disk.files })
+    const flooding: MqttClient[] = []
+    for (let index = 0; index < 8; index += 1) flooding.push((await connect(node, greedy, `${index}`)).client)
+    const { client: other } = await connect(node, victim, 'victim')
+    flooding[0]?.publish('warm', { messageId: 9_999 })
+    await flooding[0]?.next()
+    const resume = disk.hang()
+    const properties = { userProperties: { long: 'x'.repeat(15 * KiB) } }
+    for (const client of flooding) for (let id = 1; id <= 150; id += 1) client.publish('1', { messageId: id, properties })
+    await until('the flood to be refused', async () => (await connect(node, greedy, 'late')).connack.reasonCode === 0x89)
+    other.publish('read')
+    expect(await node.metric('inlet_ingest_in_flight_bytes')).toBeGreaterThan(MiB)
+    resume()
+    expect(await other.next()).toMatchObject({ cmd: 'puback' })
+    for (const client of flooding) for (let id = 1; id <= 150; id += 1) expect((await client.next()).messageId).toBe(id)
+    expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
   })
 
   test('connections that wait hold no more than a share: 0x89 above it, and others go on', async () => {

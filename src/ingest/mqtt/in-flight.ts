@@ -25,7 +25,14 @@ export type Message = {
 }
 
 /** Messages that became durable, or were lost, together. */
-export type Batch = { readonly promise: Promise<unknown>; readonly messageIds: number[]; messages: number; payloadBytes: number }
+export type Batch = {
+  readonly promise: Promise<unknown>
+  readonly messageIds: number[]
+  messages: number
+  payloadBytes: number
+  /** What they use of the room. */
+  bytes: number
+}
 
 export type InFlightOptions = {
   readonly context: InFlightContext
@@ -53,7 +60,7 @@ export class InFlight {
     return this.#messages
   }
 
-  /** Includes the overhead of each message. */
+  /** Includes the envelope and the overhead of each message. */
   get bytes(): number {
     return this.#bytes
   }
@@ -66,7 +73,9 @@ export class InFlight {
   /** `messageId` is 0 if no PUBACK is wanted, `receivedAtMicros` is since 1970 UTC. */
   store({ topic, properties, payload }: Message, messageId: number, receivedAtMicros: number): void {
     const { context, endpointId, room } = this.#options
-    const bytes = payload.length + sessionLimits.messageOverheadBytes
+    const envelope = this.#envelopes.encode(topic, properties)
+    // The properties may be larger than the payload.
+    const bytes = payload.length + envelope.length + sessionLimits.messageOverheadBytes
     context.backpressure.forceReserve(room, bytes)
     this.#bytes += bytes
     this.#messages += 1
@@ -74,16 +83,17 @@ export class InFlight {
       layout: 'single',
       receivedAtMicros,
       recordCount: 1,
-      envelope: this.#envelopes.encode(topic, properties),
+      envelope,
       payload: [payload],
     })
     let batch = this.#batch
     if (batch?.promise !== promise) {
-      batch = this.#batch = { promise, messageIds: [], messages: 0, payloadBytes: 0 }
+      batch = this.#batch = { promise, messageIds: [], messages: 0, payloadBytes: 0, bytes: 0 }
       this.#follow(batch)
     }
     batch.messages += 1
     batch.payloadBytes += payload.length
+    batch.bytes += bytes
     if (messageId > 0) {
       batch.messageIds.push(messageId)
       this.#unacknowledged += 1
@@ -107,10 +117,9 @@ export class InFlight {
 
   #settle(batch: Batch): void {
     if (this.#batch === batch) this.#batch = undefined
-    const bytes = batch.payloadBytes + batch.messages * sessionLimits.messageOverheadBytes
     this.#messages -= batch.messages
-    this.#bytes -= bytes
+    this.#bytes -= batch.bytes
     this.#unacknowledged -= batch.messageIds.length
-    this.#options.room.release(bytes)
+    this.#options.room.release(batch.bytes)
   }
 }

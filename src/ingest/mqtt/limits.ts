@@ -4,9 +4,9 @@ import { KiB, MiB } from '#lib/bytes.ts'
 export const sessionLimits = {
   /** Time for CONNECT to arrive. */
   connectTimeoutMs: 5_000,
-  /** Payload bytes of a connection that are not yet durable. Above this, reading pauses. */
+  /** Bytes of messages of a connection that are not yet durable. Above this, reading pauses. */
   inFlightBytesMax: 4 * MiB,
-  /** Memory overhead of a message. */
+  /** Memory overhead of a message, beside its payload and envelope. */
   messageOverheadBytes: 256,
   /** Packets that are read from one connection before others are read. */
   packetsPerTurnMax: 4_096,
