@@ -8,6 +8,7 @@ import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createMetrics } from '#lib/metrics.ts'
+import { MetricsText } from '#lib/metrics-text.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import { startAll, stopAll } from '#lib/service.ts'
@@ -146,7 +147,11 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       counters: httpCounters,
       clock,
     },
-    operator: { notReadyReasons: () => gate.notReadyReasons(), registry, metricsToken: config.metricsToken },
+    operator: {
+      notReadyReasons: () => gate.notReadyReasons(),
+      metrics: new MetricsText(registry, clock),
+      metricsToken: config.metricsToken,
+    },
     upgrade: new WebSocketRoute({ sessions, isSecure, clock }),
     logger,
   })

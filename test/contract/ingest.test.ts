@@ -513,6 +513,19 @@ describe('without control', () => {
 })
 
 describe('reporting', () => {
+  test('/metrics is written a few times for hundreds of requests at once', async () => {
+    await using node = await IngestNode.start({ snapshot })
+    await using client = await RawClient.connect(node.url)
+    await client.send('GET /metrics HTTP/1.1\r\nHost: ingest.test\r\n\r\n'.repeat(300))
+    const texts = new Set<string>()
+    for (let count = 0; count < 300; count += 1) {
+      const { status, body } = await client.answer()
+      expect(status).toBe(200)
+      texts.add(body)
+    }
+    expect(texts.size).toBeLessThan(10)
+  })
+
   test('/metrics is Prometheus text', async () => {
     await using node = await IngestNode.start({ snapshot })
     await post(node, '1\n2\n')

@@ -1,15 +1,15 @@
 /** The routes for operators: `/healthz`, `/readyz` and `/metrics`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Registry } from 'prom-client'
 import { secretsEqual } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
+import type { MetricsText } from '#lib/metrics-text.ts'
 import { healthy, notReady } from '#model/health.ts'
 import { sendJson, sendProblem, sendText } from './responses.ts'
 
 export type OperatorOptions = {
   /** Returns why this node should not receive requests now; empty when it should. */
   readonly notReadyReasons: () => readonly string[]
-  readonly registry: Registry
+  readonly metrics: MetricsText
   /** Null if anyone who can reach this server may read the metrics. */
   readonly metricsToken: string | null
   readonly baseUrl: string
@@ -39,7 +39,7 @@ export function sendOperatorResponse(
   path: OperatorPath,
   response: ServerResponse,
   isDraining: boolean,
-  { notReadyReasons, registry, baseUrl }: OperatorOptions,
+  { notReadyReasons, metrics, baseUrl }: OperatorOptions,
 ): void {
   switch (path) {
     case '/healthz':
@@ -52,8 +52,8 @@ export function sendOperatorResponse(
       break
     }
     case '/metrics':
-      registry.metrics().then(
-        (text) => sendText(response, registry.contentType, text),
+      metrics.metrics().then(
+        (text) => sendText(response, metrics.contentType, text),
         (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
       )
   }

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { createMetrics } from '#lib/metrics.ts'
+import { MetricsText } from '#lib/metrics-text.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { Principal } from '#model/api-key.ts'
 import { decodeEnvelope } from '#model/record-envelope.ts'
@@ -41,7 +42,11 @@ async function serve(append: Append, clock: Clock = systemClock) {
       problem: () => undefined,
       accept: () => undefined,
     },
-    operator: { notReadyReasons: () => [], registry: createMetrics('test', systemClock), metricsToken: null },
+    operator: {
+      notReadyReasons: () => [],
+      metrics: new MetricsText(createMetrics('test', systemClock), systemClock),
+      metricsToken: null,
+    },
     exchange: {
       nodeId: 'node',
       baseUrl: 'http://control.test',
