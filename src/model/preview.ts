@@ -6,7 +6,7 @@ import { ViewCounts } from './view-metrics.ts'
 
 const Sample = z
   .string()
-  .max(previewLimits.sampleBytesMax)
+  .max(previewLimits.sampleBytesMax, { abort: true })
   .refine(
     (sample) => Buffer.byteLength(sample) <= previewLimits.sampleBytesMax,
     `must be at most ${previewLimits.sampleBytesMax / KiB} KiB`,
