@@ -59,7 +59,7 @@ export type AppHooks = {
   readonly logger: Logger
   readonly clock: Clock
   /** Called once, at the startup that creates the first account. */
-  readonly onBootstrap: (made: Bootstrapped) => void
+  readonly onBootstrap: (made: Bootstrapped) => void | Promise<void>
 }
 
 /** The listen addresses, with the actual ports if the system chose them. */
@@ -230,7 +230,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     const { region, bootstrapApiKey: apiKey } = config
     const hasLocalBucket = opened.local !== undefined
     const made = await bootstrap({ store, applyChange, objectStores, clock, region, hosts, apiKey, hasLocalBucket })
-    if (made !== undefined) onBootstrap(made)
+    if (made !== undefined) await onBootstrap(made)
     nodeApiUrl = await nodeServer.listen({ ...config.nodeApiListen })
     url = await server.listen({ ...config.controlListen })
   } catch (error) {

@@ -72,6 +72,16 @@ describeWith('processes', 'the first start', () => {
     for (const line of installation.log.slice(before).trimEnd().split('\n')) expect(() => JSON.parse(line), line).not.toThrow()
   })
 
+  test('the first key is in a file also if control runs alone', async () => {
+    await using installation = await Installation.create({ environment: { INLET_BOOTSTRAP_API_KEY: '' } })
+    await installation.start('control')
+    const path = join(installation.directory, 'first-api-key')
+    expect(readFileSync(path, 'utf8')).toMatch(/^ing_live_\w{32}\n$/)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(installation.log).toContain(path)
+    expect(installation.log).not.toMatch(/ing_live_\w{32}/)
+  })
+
   test('the demo shows rows, dead letters and counters that add up', async () => {
     const { stdout } = await run(process.execPath, [program, 'demo', '--events', '1000', '--seed', '7'])
     expect(stdout).toMatch(/MQTT .* 100 % .*250 messages/)

@@ -98,7 +98,10 @@ export async function newControl({ environment = {}, ...given }: ControlOptions 
     [operatorToken, 'the operator token'],
   ])
   const logger = createLogger('control', 'debug', undefined, { write: watchText('the log of control', secrets) })
-  const app = await startControl(config, { logger, clock, onBootstrap: (made) => (bootstrapped = made) })
+  const onBootstrap = (made: Bootstrapped) => {
+    bootstrapped = made
+  }
+  const app = await startControl(config, { logger, clock, onBootstrap })
   const store = await openStore(database.url)
   const call = callOf(app)
   return {

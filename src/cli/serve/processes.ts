@@ -8,7 +8,8 @@ import { adoptWal, readOrCreateNodeId } from '#node/identity.ts'
 import type { CliContext } from '../context.ts'
 import type { ChildName } from './child-environment.ts'
 import { warnAboutPermissions } from './data-permissions.ts'
-import { openLog } from './open-log.ts'
+import { formatFirstKey, keepFirstKey } from './first-key.ts'
+import { logFormatOf, openLog } from './open-log.ts'
 import { type App, type RunAppOptions, runApp } from './run-app.ts'
 
 export type NodeFlags = { readonly adopt: boolean }
@@ -22,9 +23,19 @@ export function node(this: CliContext, flags: NodeFlags): Promise<void> {
 }
 
 export function control(this: CliContext): Promise<void> {
+  const { stdout } = this.process
   return serveOne('control', this, async (config, hooks) => {
     const { startControl } = await import('#control/app.ts')
-    const onBootstrap = (bootstrapped: object) => void process.send?.({ type: 'bootstrapped', ...bootstrapped })
+    const { environment } = await import('#config.ts')
+    const onBootstrap = async (bootstrapped: { readonly api_key: string | null }) => {
+      if (isSupervised(environment)) {
+        process.send?.({ type: 'bootstrapped', ...bootstrapped })
+        return
+      }
+      const where = { path: config.paths.firstApiKey, isTerminal: stdout.isTTY === true, logger: hooks.logger }
+      const firstKey = await keepFirstKey(bootstrapped.api_key, where)
+      if (firstKey !== undefined) stdout.write(`${formatFirstKey(firstKey, logFormatOf(config))}\n`)
+    }
     return () => startControl(config, { ...hooks, onBootstrap })
   })
 }

@@ -11,7 +11,7 @@ import { type ChildSpec, Supervisor } from '#node/supervisor.ts'
 import { describeStart, formatBanner, ingestUrl } from './banner.ts'
 import { type Bootstrapped, readBootstrapped } from './bootstrapped.ts'
 import { type ChildName, environmentOf } from './child-environment.ts'
-import { type FirstKey, formatFirstKey, keepFirstKey } from './first-key.ts'
+import { formatFirstKey, keepFirstKey } from './first-key.ts'
 import { logFormatOf } from './open-log.ts'
 import type { App } from './run-app.ts'
 
@@ -80,7 +80,8 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
   )
   const greeted = servesAll.then(async (ready) => {
     const format = logFormatOf(config)
-    const firstKey = await keepKey(bootstrapped, options)
+    const { isTerminal } = options
+    const firstKey = await keepFirstKey(bootstrapped?.api_key, { path: config.paths.firstApiKey, isTerminal, logger })
     if (ready && format === 'text') {
       print(formatBanner({ config, children, bootstrapped, firstKey, paint }))
       return
@@ -99,20 +100,6 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<App
       await supervisor.stop(signal)
       await greeted
     },
-  }
-}
-
-/** Returns undefined if no key was created. */
-async function keepKey(
-  made: Bootstrapped | undefined,
-  { config, isTerminal, logger }: SuperviseOptions,
-): Promise<FirstKey | undefined> {
-  if (typeof made?.api_key !== 'string') return undefined
-  try {
-    return await keepFirstKey(made.api_key, config.paths.firstApiKey, isTerminal)
-  } catch (error) {
-    logger.error({ err: error, remedy: 'inlet keys create' }, 'first API key could not be written to a file')
-    return undefined
   }
 }
 
