@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { printNodeCredential } from '#auth/node-credential.ts'
 import { hashApiKey } from '#auth/secrets.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
@@ -10,6 +11,7 @@ import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Registration } from '#node/registration.ts'
 import { clientOf, newRegion, nodeToken, operatorToken, useControl } from '../support/control.ts'
+import { RawClient } from '../support/raw-http.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -52,6 +54,11 @@ async function machine({ nodeId = newId(), joinSecret = nodeToken, region = newR
 const operator = () => clientOf(control().call, operatorToken)
 
 const revoke = (nodeId: string, query = '') => operator().delete(`/v1/nodes/${nodeId}/credential${query}`)
+
+async function nodeOf(nodeId: string): Promise<object> {
+  const { items } = (await operator().get('/v1/nodes?limit=200')).body
+  return items.find(({ id }: { readonly id: string }) => id === nodeId)
+}
 
 async function storedHash(nodeId: string): Promise<string | null | undefined> {
   const { db } = control().store
@@ -174,6 +181,34 @@ describe('a credential that control no longer knows', () => {
 })
 
 describe('the id of a node', () => {
+  test('revoked while the body arrives, nothing is recorded', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    await node.heartbeat()
+    const before = await nodeOf(node.id)
+    const report = JSON.stringify({
+      ...{
+        process: 'ingest',
+        node_id: node.id,
+        applied_epoch: 1,
+        healthy: false,
+        reasons: ['stolen'],
+        disk_full: false,
+        blocked: [],
+      },
+    })
+    await using slow = await RawClient.connect(control().app.nodeApiUrl)
+    await slow.send(
+      `POST /internal/v1/heartbeat HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${printNodeCredential(node.id, node.secret)}\r\n` +
+        `Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${report.length}\r\n\r\n`,
+    )
+    expect(await slow.answer()).toMatchObject({ status: 100 })
+    await slow.send(report.slice(0, 5))
+    await revoke(node.id)
+    await slow.send(report.slice(5))
+    expect(await slow.answer()).toMatchObject({ status: 401 })
+    expect(await nodeOf(node.id)).toEqual({ ...before, credential: 'revoked' })
+  })
+
   test('another node cannot take it over with the join secret, even after a revocation', async () => {
     const owner = await machine()
     await owner.register()

@@ -47,6 +47,8 @@ export async function buildNodeServer({ access, services, ...options }: NodeServ
         request.node = await access.verify(bearerToken(request))
       }
       api.addHook('onRequest', verify)
+      // The body may have arrived slowly, and the credential may have been revoked meanwhile.
+      api.addHook('preHandler', verify)
       api.addHook('preHandler', requireOwnId)
       // A long poll takes time, and the credential may have been revoked since it began.
       api.addHook('onSend', async (request, { statusCode }) => {
