@@ -22,6 +22,11 @@ export function parseFields<T>(schema: z.ZodType<T>, input: unknown): ParsedFiel
   const errors = new Map<string, FieldError>()
   let omitted = 0
   for (const issue of parsed.error.issues) {
+    // To word errors that nobody sees would take as long as to find them.
+    if (errors.size >= problemLimits.errorsMax && issue.code !== 'invalid_union') {
+      omitted += issue.code === 'unrecognized_keys' ? issue.keys.length : 1
+      continue
+    }
     for (const error of toFieldErrors(issue, [], expectation)) {
       if (errors.size < problemLimits.errorsMax) errors.set(`${error.path} ${error.message}`, error)
       else omitted += 1

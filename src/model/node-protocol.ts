@@ -6,6 +6,12 @@ import { nodeSecretPattern } from './patterns.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
+ * Bounds of what a node reports. One that has more logs leaves out those with the least to report: `node/bounded-report.ts`. An array
+ * with a bound is rejected before its items are looked at.
+ */
+export const reportLimits = { logsMax: 20_000, reasonCharsMax: 1_000, reasonsMax: 1_000, addressesMax: 1_000 } as const
+
+/**
  * The protocol between nodes and control, under `/internal/v1` of a listener of its own. Every call carries `Authorization: Bearer
  * <node id>.<secret>`, the credential of the node; `join` carries the join secret. A `node_id` other than that of the credential is 403.
  *
@@ -24,8 +30,8 @@ import { Timestamp } from './timestamp.ts'
 export const Register = z.strictObject({
   region: Region,
   /** Addresses for DNS. */
-  ipv4: z.array(z.ipv4()),
-  ipv6: z.array(z.ipv6()),
+  ipv4: z.array(z.ipv4()).max(reportLimits.addressesMax),
+  ipv6: z.array(z.ipv6()).max(reportLimits.addressesMax),
   /** `host:port` where ingest listens, for installations without DNS. */
   ingest_address: z.string().max(300),
 })
@@ -88,9 +94,6 @@ export const BlockedLog = z.object({
 })
 export type BlockedLog = z.infer<typeof BlockedLog>
 
-/** Bounds of a heartbeat. A node that has more logs leaves out those with the least to report: `node/bounded-report.ts`. */
-export const reportLimits = { logsMax: 20_000, reasonCharsMax: 1_000 } as const
-
 export const Heartbeat = z.discriminatedUnion('process', [
   z.strictObject({
     process: z.literal('ingest'),
@@ -99,7 +102,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     applied_epoch: z.int(),
     healthy: z.boolean(),
     /** Why the process is not healthy. A single log that fails is in `blocked` instead. */
-    reasons: z.array(z.string()),
+    reasons: z.array(z.string()).max(reportLimits.reasonsMax),
     /** Whether it is not healthy for want of room: the disk is full, or the budget is used up. */
     disk_full: z.boolean(),
     blocked: z.array(BlockedLog).max(reportLimits.logsMax),
@@ -109,7 +112,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     node_id: Id,
     applied_epoch: z.int(),
     healthy: z.boolean(),
-    reasons: z.array(z.string()),
+    reasons: z.array(z.string()).max(reportLimits.reasonsMax),
     /** The longest time in the last minutes for which the event loop was held. */
     event_loop_delay_ms: z.number().min(0).optional(),
     lag: z.array(EndpointLag).max(reportLimits.logsMax),

@@ -125,6 +125,22 @@ describe('POST /internal/v1/heartbeat', () => {
     await node.heartbeat()
   })
 
+  test('422 for too many reasons or addresses, which are not looked at', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    const many = Array<number>(100_000).fill(1)
+    const heartbeat = { node_id: node.id, applied_epoch: 0, healthy: true, reasons: many }
+    for (const more of [
+      { process: 'delivery', lag: [] },
+      { process: 'ingest', disk_full: false, blocked: [] },
+    ]) {
+      const answer = await node.call('POST', 'heartbeat', { ...heartbeat, ...more })
+      expect(answer).toMatchObject({ status: 422, body: { errors: [{ path: 'reasons' }] } })
+      expect(answer.body.errors).toHaveLength(1)
+    }
+    const addresses = { region: node.region, ipv4: many.slice(0, 2_000), ipv6: [], ingest_address: 'a:1' }
+    expect((await node.call('POST', 'register', addresses)).body.errors).toHaveLength(1)
+  })
+
   test('422 for an unknown process', async () => {
     const node = await TestNode.register(control(), newRegion())
     expect(await node.call('POST', 'heartbeat', { process: 'other', node_id: node.id })).toMatchObject({ status: 422 })
