@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import { recordLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
@@ -31,6 +31,15 @@ describe('records of lines', () => {
 
   test('invalid UTF-8 is a record like any other', () => {
     expect(count([Buffer.from([0xff, 0xfe, 10, 0xc3, 10])])).toMatchObject({ records: 2 })
+  })
+
+  test.each(['\n', '\r\n', '1\n'])('lines of %j are counted without a search for each', (line) => {
+    const chunk = Buffer.from(line.repeat(10_000))
+    const search = vi.spyOn(chunk, 'indexOf')
+    const counter = new RecordCounter('lines')
+    counter.push(chunk)
+    expect(counter.line).toBe(10_001)
+    expect(search.mock.calls.length).toBeLessThan(3)
   })
 
   test('a line may span many chunks', () => {

@@ -55,7 +55,7 @@ export class RecordCounter {
       this.#isOpenBlank = true
       this.#line += 1
       start = end + 1
-      end = chunk.indexOf(newline, start)
+      end = findNewline(chunk, start)
     }
     let records = 0
     let lines = 0
@@ -66,7 +66,7 @@ export class RecordCounter {
       if ((chunk[start] ?? 0) > space || !isBlank(chunk, start, end)) records += 1
       lines += 1
       start = end + 1
-      end = chunk.indexOf(newline, start)
+      end = findNewline(chunk, start)
     }
     this.#records += records
     this.#line += lines
@@ -97,4 +97,13 @@ function isWhiteSpace(bytes: Uint8Array): boolean {
     if (bytes[at] !== newline && !isBlank(bytes, at, at + 1)) return false
   }
   return true
+}
+
+/**
+ * Returns where the line ends that starts at `start`, or -1. Looks at two bytes itself: a call per line would take half a second for the ten
+ * million blank lines that fit into ten kilobytes of gzip.
+ */
+function findNewline(bytes: Buffer, start: number): number {
+  if (bytes[start] === newline) return start
+  return bytes[start + 1] === newline ? start + 1 : bytes.indexOf(newline, start)
 }
