@@ -141,6 +141,13 @@ describe('readConfig', () => {
     expect(read).toThrow(/INLET_S3_ENDPOINT: needs INLET_OBJECT_STORE=s3[\s\S]*INLET_STS_ENDPOINT: needs/)
   })
 
+  test('rejects a user of workers that could read what Inlet or readers of buckets can', () => {
+    expect(() => readConfig({ INLET_WORKER_USER: '0:7' })).toThrow('INLET_WORKER_USER: must not be root')
+    const read = (group: string) => () => readConfig({ INLET_WORKER_USER: '8:7', INLET_BUCKETS_GROUP: group })
+    expect(read('7')).toThrow('INLET_WORKER_USER: its group is INLET_BUCKETS_GROUP')
+    expect(read('8')).not.toThrow()
+  })
+
   test('rejects a malformed API key without printing it', () => {
     const read = () => readConfig({ INLET_BOOTSTRAP_API_KEY: 'hunter2' })
     expect(read).toThrow(/INLET_BOOTSTRAP_API_KEY: must be ing_live_/)

@@ -290,7 +290,7 @@ export const options = {
     'INLET_WORKER_USER',
     '',
     optional(user),
-    'user id, or user and group ids (`1001:1001`), of the processes that run previews and check definitions; needs root; empty: the user of Inlet',
+    'user id, or user and group ids (`1001:1001`), of the processes that run previews, check definitions and convert; needs root; empty: the user of Inlet',
   ),
   deliveryParallel: option('INLET_DELIVERY_PARALLEL', '2', integer(1, 64), 'number of segments to convert in parallel'),
   deliveryMemoryBytes: option(
@@ -338,7 +338,7 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   if (!from['INLET_NODE_API_CERTIFICATE_FILE'] !== !from['INLET_NODE_API_KEY_FILE']) {
     problems.push('INLET_NODE_API_CERTIFICATE_FILE and INLET_NODE_API_KEY_FILE: set both or neither')
   }
-  problems.push(...plaintextProblems(values))
+  problems.push(...plaintextProblems(values), ...workerUserProblems(values))
   if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
   return Object.freeze({ ...values, paths: buildPaths(dataDirectory) }) as Config
@@ -353,6 +353,7 @@ function buildPaths(data: string) {
     nodeToken: join(data, 'node-token'),
     operatorToken: join(data, 'operator-token'),
     secretKey: join(data, 'secret-key'),
+    node: join(data, 'node'),
     nodeId: join(data, 'node', 'id'),
     nodeCredential: join(data, 'node', 'credential'),
     markerKey: join(data, 'node', 'marker-key'),
@@ -377,6 +378,15 @@ export function controlOf(config: Config): { readonly url: string; readonly caFi
   const { controlUrl, nodeApiListen, nodeApiCertificateFile, controlCaFile } = config
   const url = controlUrl ?? httpUrl(nodeApiListen, nodeApiCertificateFile === null ? 'http' : 'https')
   return { url: url.replace(/\/+$/, ''), caFile: controlCaFile }
+}
+
+/** A worker must not be able to read what Inlet or its readers can. */
+function workerUserProblems(values: Readonly<Record<string, unknown>>): readonly string[] {
+  const { workerUser, bucketsGroup } = values as Partial<Config>
+  if (workerUser === undefined || workerUser === null) return []
+  if (workerUser.uid === 0) return ['INLET_WORKER_USER: must not be root; name a user that owns nothing else']
+  if (workerUser.gid !== bucketsGroup) return []
+  return ['INLET_WORKER_USER: its group is INLET_BUCKETS_GROUP, whose members read all buckets; name another group']
 }
 
 /** What passes between nodes and control opens a region: beyond loopback it is encrypted. */

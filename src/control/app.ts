@@ -126,13 +126,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const accounts = new Accounts({ store, applyChange, feed, clock, logger })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   const provisioner = new Provisioner({ store, clock, hosts })
-  const sandbox = await openSandbox(logger)
-  const { workerUser } = config
-  const previewWorkers = new PreviewWorkers({
-    clock,
-    logger,
-    sandbox: workerUser === null ? sandbox : await sandbox.as(workerUser),
-  })
+  const previewWorkers = new PreviewWorkers({ clock, logger, sandbox: await openSandbox(logger, config.workerUser) })
   const metrics = createMetrics('control', clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
   registerLagMetrics(metrics, { readLags: () => listAllLags(store.db), clock, byEndpoint: config.metricsToken !== null })

@@ -26,6 +26,7 @@ import { BuildSlots } from './convert/build-slots.ts'
 import { ConfigurationCheck } from './convert/configuration-check.ts'
 import { type ConversionPool, conversionBounds, createConversionPool } from './convert/conversion-pool.ts'
 import { Conversions } from './convert/conversions.ts'
+import { WorkerAccess } from './convert/worker-access.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
 import { Endpoints } from './endpoints.ts'
 import { Janitor } from './janitor.ts'
@@ -88,9 +89,12 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   })
   const parked = new ParkedSegments({ directory: paths.parked, files, clock })
   const memoryBytes = Math.floor(config.deliveryMemoryBytes / config.deliveryParallel)
-  const commandLine = (await openSandbox(logger)).confine(conversionBounds(memoryBytes))
-  const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine })
-  const conversions = new Conversions({ pool: conversionPool, wal: paths.wal, scratch: paths.scratch })
+  const sandbox = await openSandbox(logger, config.workerUser)
+  const access = new WorkerAccess({ directory: paths.node, user: sandbox.user })
+  await access.prepare()
+  const commandLine = sandbox.confine(conversionBounds(memoryBytes))
+  const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine, cwd: access.startDirectory })
+  const conversions = new Conversions({ pool: conversionPool, wal: paths.wal, scratch: paths.scratch, access })
   const builds = new BuildSlots({ capacity: config.deliveryParallel, clock })
   const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
   const backoff = new DestinationBackoff({ clock })

@@ -18,6 +18,8 @@ export type ProcessPoolOptions = {
   readonly program: string
   /** Returns the command line to start instead of the given one. It must end in an `exec` of that: the process is known by its pid. */
   readonly commandLine?: (command: readonly string[]) => readonly string[]
+  /** The directory to start in, if not that of this process. The user of a process needs no access to the directories above. */
+  readonly cwd?: string | undefined
   /** How long an idle process is kept. */
   readonly idleMs: number
   readonly clock: Clock
@@ -127,12 +129,12 @@ export class ProcessPool<Task, Reply, Report = never> {
   }
 
   #start(): Worker {
-    const { program, commandLine = (command) => command } = this.#options
+    const { program, commandLine = (command) => command, cwd } = this.#options
     const [file, ...args] = commandLine([process.execPath, disableInspector, program])
     assert(file !== undefined, 'a command line names a program')
     // The environment of this process has secrets.
     const child = spawn(file, args, {
-      ...{ env: environment(), serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
+      ...{ cwd, env: environment(), serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
     })
     const { promise: exit, resolve } = Promise.withResolvers<string>()
     const worker: Worker = { child, exit, hasExited: false, cancelTimer: () => undefined }

@@ -46,6 +46,9 @@ const noPrivileges: Layer = {
   ],
 }
 
+/** Members of the worker's group can read and remove what it writes. */
+const openToGroup: Layer = { provides: 'files for the group', program: 'sh', alternatives: [['-c', 'umask 007; exec "$@"']] }
+
 /** V8 reserves half of it for code at its start, and ends the process if it cannot. */
 const nodeBytes = GiB
 
@@ -110,19 +113,21 @@ export class Sandbox {
       `--regid=${gid}`,
       '--no-new-privs',
       '--inh-caps=-all',
+      '--bounding-set=-all',
       '--pdeathsig',
       'KILL',
     ]
     const network = this.#network
     try {
-      const privileges = await firstThatWorks(network, { ...noPrivileges, alternatives: [change] }, find)
+      const other = await firstThatWorks(network, { ...noPrivileges, alternatives: [change] }, find)
+      const privileges = [...other, ...(await firstThatWorks([...network, ...other], openToGroup, find))]
       const read = ['-e', 'require("node:fs").readFileSync(process.argv[1])', import.meta.filename]
       await run([...network, ...privileges, process.execPath, ...read])
       const [prlimit, hardLimits] = [this.#prlimit, this.#hardLimits]
       return new Sandbox({ prlimit, hardLimits, network, privileges, missing: this.missing, user })
     } catch (error) {
       throw new UserError(
-        `INLET_WORKER_USER: workers cannot run as user ${uid} (${reasonOf(error)}); run control as root, and let the user read the program`,
+        `INLET_WORKER_USER: workers cannot run as user ${uid} (${reasonOf(error)}); run Inlet as root, and let the user read the program`,
       )
     }
   }
@@ -196,12 +201,12 @@ function reasonOf(error: unknown): string {
 
 let probed: Promise<Sandbox> | undefined
 
-/** Returns the sandbox of this machine, which is probed once, and logs what it lacks. */
-export async function openSandbox(logger: Logger): Promise<Sandbox> {
+/** Returns the sandbox of this machine, which is probed once, and logs what it lacks. Throws UserError if workers cannot run as the user. */
+export async function openSandbox(logger: Logger, user: WorkerUser | null): Promise<Sandbox> {
   probed ??= Sandbox.probe()
   const sandbox = await probed
   const { missing } = sandbox
   if (missing.length === 0) logger.info('worker processes are confined')
   else logger.warn({ missing }, 'worker processes are less confined than they could be: see docs/security.md')
-  return sandbox
+  return user === null ? sandbox : await sandbox.as(user)
 }

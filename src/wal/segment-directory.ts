@@ -17,6 +17,11 @@ import { readSaltKey } from './segment-salt.ts'
 
 export type SegmentDirectoryOptions = { readonly directory: string; readonly files: Files; readonly clock?: Clock }
 
+/** Returns the path of a sealed segment in a WAL directory. */
+export function sealedPath(directory: string, segment: SegmentIdentity): string {
+  return join(directory, segment.logName, segmentName(segment, 'wal'))
+}
+
 export class SegmentDirectory {
   readonly #directory: string
   readonly #files: Files

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BuildSlots } from '#delivery/convert/build-slots.ts'
 import { compressTo, describeFile } from '#delivery/convert/built-file.ts'
+import { conversionBounds, createConversionPool } from '#delivery/convert/conversion-pool.ts'
 import { Conversions } from '#delivery/convert/conversions.ts'
+import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { JobWorker } from '#delivery/jobs/job-worker.ts'
 import { jobWorkerLimits } from '#delivery/jobs/limits.ts'
 import { runUnit, type UnitEnd, type UnitRunOptions } from '#delivery/jobs/unit-run.ts'
@@ -12,6 +14,7 @@ import { must } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
 import { systemFiles } from '#lib/files.ts'
+import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport } from '#model/job-protocol.ts'
@@ -27,6 +30,8 @@ import { until } from '../support/until.ts'
 
 const logger = createLogger('delivery', 'silent')
 const never = new AbortController().signal
+const sandbox = await Sandbox.probe()
+const canChangeUser = process.getuid?.() === 0 && sandbox.missing.length === 0
 let directory = ''
 
 beforeEach(async () => {
@@ -166,6 +171,21 @@ describe('a unit', () => {
     })
     expect(await runUnit(unit, { ...options, conversions }, never)).toMatchObject({ outcome: 'done' })
     await pool.stop()
+  })
+
+  // Needs root, and the programs of util-linux.
+  test.skipIf(!canChangeUser)('is converted as another user (needs root)', async () => {
+    const { unit, options } = await furnished(10)
+    const confined = await sandbox.as({ uid: 65_534, gid: 65_534 })
+    const access = new WorkerAccess({ directory, user: confined.user })
+    const commandLine = confined.confine(conversionBounds(192 * MiB))
+    const pool = createConversionPool({ clock: systemClock, commandLine, cwd: access.startDirectory })
+    await access.prepare()
+    const conversions = new Conversions({ pool, wal: directory, scratch: directory, access })
+    const end = await runUnit(unit, { ...options, conversions }, never)
+    await pool.stop()
+    expect(end).toMatchObject({ outcome: 'done', view: { processed: 10, accepted: 10 } })
+    expect((await readdir(directory)).filter((name) => name.startsWith('job-'))).toEqual([])
   })
 
   test('rejects a source that has changed since its delivery, and never downloads a larger one', async () => {

@@ -61,7 +61,7 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   bucketsGroup: withBuckets,
   s3Endpoint: withBuckets,
   stsEndpoint: withBuckets,
-  workerUser: control,
+  workerUser: withBuckets,
   deliveryParallel: delivery,
   deliveryMemoryBytes: delivery,
 }

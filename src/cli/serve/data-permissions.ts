@@ -7,7 +7,7 @@ const others = 0o077
 const groupMayPass = 0o010
 
 /** Warns if other users of the machine can read the data directory: its files were written before it was private, or somebody changed them. */
-export async function warnAboutPermissions({ paths, bucketsGroup }: Config, logger: Logger): Promise<void> {
+export async function warnAboutPermissions({ paths, bucketsGroup, workerUser }: Config, logger: Logger): Promise<void> {
   const reachable = (await modeOf(paths.data)) & others
   // What is below a closed directory is closed.
   if (reachable === 0) return
@@ -16,7 +16,8 @@ export async function warnAboutPermissions({ paths, bucketsGroup }: Config, logg
   for (const name of await readdir(paths.data)) {
     const isShared = bucketsGroup !== null && name === basename(paths.buckets)
     const path = join(paths.data, name)
-    if (!isShared && ((await modeOf(path)) & others) !== 0) open.push(path)
+    const ofWorkers = workerUser !== null && path === paths.node ? groupMayPass : 0
+    if (!isShared && ((await modeOf(path)) & others & ~ofWorkers) !== 0) open.push(path)
   }
   if (open.length === 0) return
   const remedy = `chmod -R go= ${open.join(' ')}`

@@ -15,9 +15,13 @@ import type { ConversionPool } from './conversion-pool.ts'
 import { ConversionCrashed } from './failures.ts'
 import type { ConvertReply, ConvertTask, Step } from './worker/protocol.ts'
 import { type Built, toError } from './worker/reply.ts'
+import type { WorkerAccess } from './worker-access.ts'
 
 export type Attempts = {
   readonly pool: ConversionPool
+  readonly access: WorkerAccess
+  /** The file that the process reads. */
+  readonly input?: string
   /** Where the files are written. */
   readonly directory: string
   readonly views: readonly BoundView[]
@@ -37,13 +41,17 @@ type Broken = { readonly exited: string | undefined; readonly step: Step | undef
 
 /** Throws what the process replies, ConversionCrashed, a transient error, what `onVerdict` throws, or the signal's reason. */
 export async function convertRepeatedly(attempts: Attempts): Promise<Built> {
-  const { directory, views, isApart, onVerdict } = attempts
+  const { access, directory, views, isApart, onVerdict } = attempts
   const died = new Set<number>()
   let plan: ViewPlan = { isApart, failed: [] }
   for (;;) {
     const end = await attempt(attempts, plan)
-    if ('failure' in end) throw toError(end.failure, views)
-    if ('files' in end) return end
+    if ('failure' in end) throw toError(end.failure, views, access)
+    if ('files' in end) {
+      const names = end.files.map(({ name }) => name)
+      await access.take(directory, names)
+      return end
+    }
     const { exited } = end
     const [view, ...others] = viewsOf(end)
     const isAlone = others.length === 0
@@ -59,13 +67,14 @@ export async function convertRepeatedly(attempts: Attempts): Promise<Built> {
 }
 
 async function attempt(attempts: Attempts, plan: ViewPlan): Promise<ConvertReply | Broken> {
-  const { pool, killAfterMs, taskOf, signal } = attempts
+  const { pool, access, killAfterMs, taskOf, signal } = attempts
   let step: Step | undefined
   const onReport = (report: Step): number => {
     step = report
     return limitOfStep(report, attempts) + killAfterMs
   }
-  const end = await pool.run(taskOf(plan), { timeoutMs: deliveryLimits.conversionStartMs, onReport, signal })
+  const options = { timeoutMs: deliveryLimits.conversionStartMs, onReport, signal }
+  const end = await access.during(attempts, () => pool.run(taskOf(plan), options))
   if ('reply' in end) return end.reply
   return { exited: 'exited' in end ? end.exited : undefined, step }
 }

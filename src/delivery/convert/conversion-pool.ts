@@ -11,7 +11,7 @@ export type ConversionPool = ProcessPool<ConvertTask, ConvertReply, Step>
 const program = join(import.meta.dirname, 'worker', `convert-worker${extname(import.meta.filename)}`)
 
 export function createConversionPool(
-  options: { readonly clock: Clock } & Pick<ProcessPoolOptions, 'commandLine'>,
+  options: { readonly clock: Clock } & Pick<ProcessPoolOptions, 'commandLine' | 'cwd'>,
 ): ConversionPool {
   return new ProcessPool({ program, idleMs: deliveryLimits.conversionIdleMs, ...options })
 }

@@ -11,6 +11,7 @@ import type { OutputFormat } from '#model/endpoint.ts'
 import type { Unit } from '#model/job-protocol.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { buildLimits, viewTimeoutMs } from '#records/limits.ts'
+import { sealedPath } from '#wal/segment-directory.ts'
 import type { UnitFiles } from '../jobs/build-unit.ts'
 import { deliveryLimits } from '../limits.ts'
 import type { SegmentRef } from '../segments.ts'
@@ -21,6 +22,7 @@ import type { ConversionPool } from './conversion-pool.ts'
 import { ExpensiveViews } from './expensive-views.ts'
 import { RequiredViewFailed, UnitViewFailed } from './failures.ts'
 import { type Built, filesIn, viewAt } from './worker/reply.ts'
+import { WorkerAccess } from './worker-access.ts'
 
 export type ConversionsOptions = {
   readonly pool: ConversionPool
@@ -28,6 +30,8 @@ export type ConversionsOptions = {
   readonly wal: string
   /** Files are written to new directories under it. */
   readonly scratch: string
+  /** Needed if the processes run as another user. */
+  readonly access?: WorkerAccess
   /** Returns how long a view may take on a segment of that many bytes. */
   readonly viewTimeoutMs?: (bytes: number) => number
   /** Extra time after the limit of a step. */
@@ -65,19 +69,24 @@ const probeBytes = 64 * MiB
 
 export class Conversions {
   readonly #options: ConversionsOptions
+  readonly #access: WorkerAccess
   readonly #expensive = new ExpensiveViews()
 
   constructor(options: ConversionsOptions) {
     this.#options = options
+    this.#access = options.access ?? new WorkerAccess({ directory: options.scratch, user: undefined })
   }
 
   /** Builds the files of a segment. Throws RequiredViewFailed, SegmentError, ConversionCrashed, a transient error, or the signal's reason. */
   build(request: SegmentConversion): Promise<BuiltArtifacts> {
     const { segment, bytes, outputFormats, views, memoryBytes, signal } = request
     const timeoutMs = (this.#options.viewTimeoutMs ?? viewTimeoutMs)(bytes)
-    return buildInDirectory(this.#options.scratch, async (directory) => {
-      const common = { wal: this.#options.wal, segment, outputFormats, views, directory, memoryBytes, viewTimeoutMs: timeoutMs }
+    const { wal, scratch } = this.#options
+    return buildInDirectory(scratch, async (directory) => {
+      const paths = { wal: this.#access.inside(wal), directory: this.#access.inside(directory) }
+      const common = { ...paths, segment, outputFormats, views, memoryBytes, viewTimeoutMs: timeoutMs }
       const built = await this.#convert({
+        input: sealedPath(wal, segment),
         ...{ directory, viewTimeoutMs: timeoutMs, views, signal },
         // A view that was detached because it is slow must not hold up the others.
         isApart: views.some(isDetached) || this.#expensive.hasAny(views),
@@ -99,10 +108,10 @@ export class Conversions {
     const timeoutMs = buildLimits.viewTimeoutMsMin
     try {
       const built = await buildInDirectory(this.#options.scratch, async (directory) => {
-        const common = { directory, viewTimeoutMs: timeoutMs }
+        const inside = this.#access.inside(directory)
         const built = await this.#convert({
-          ...{ ...common, views: [], isApart: false, onVerdict: () => undefined, signal },
-          taskOf: () => ({ kind: 'probe', ...common, memoryBytes: probeBytes }),
+          ...{ directory, viewTimeoutMs: timeoutMs, views: [], isApart: false, onVerdict: () => undefined, signal },
+          taskOf: () => ({ kind: 'probe', directory: inside, viewTimeoutMs: timeoutMs, memoryBytes: probeBytes }),
         })
         return { files: filesIn(directory, built), views: [], failed: [] }
       })
@@ -116,11 +125,12 @@ export class Conversions {
   /** Builds the files of a unit of a job. Throws UnitViewFailed, SegmentError, a transient error, or the signal's reason. */
   async buildUnit({ unit, sourcePath, directory, memoryBytes, signal }: UnitConversion): Promise<UnitFiles> {
     // The source is compressed, so its size does not tell how long its records take.
-    const common = { unit, sourcePath, directory, memoryBytes, viewTimeoutMs: buildLimits.viewTimeoutMsMax }
+    const paths = { sourcePath: this.#access.inside(sourcePath), directory: this.#access.inside(directory) }
+    const common = { unit, memoryBytes, viewTimeoutMs: buildLimits.viewTimeoutMsMax }
     const built = await this.#convert({
       ...common,
-      ...{ views: [], isApart: true },
-      taskOf: (plan) => ({ kind: 'unit', ...common, plan }),
+      ...{ input: sourcePath, directory, views: [], isApart: true },
+      taskOf: (plan) => ({ kind: 'unit', ...common, ...paths, plan }),
       onVerdict: ({ reason }) => {
         throw new UnitViewFailed(reason, unit.source.artifact.rows)
       },
@@ -131,8 +141,8 @@ export class Conversions {
     return { files: filesIn(directory, built), outcome }
   }
 
-  #convert(attempts: Omit<Attempts, 'pool' | 'killAfterMs'>): Promise<Built> {
+  #convert(attempts: Omit<Attempts, 'pool' | 'access' | 'killAfterMs'>): Promise<Built> {
     const { pool, killAfterMs = deliveryLimits.conversionKillAfterMs } = this.#options
-    return convertRepeatedly({ ...attempts, pool, killAfterMs })
+    return convertRepeatedly({ ...attempts, pool, access: this.#access, killAfterMs })
   }
 }

@@ -6,19 +6,20 @@ import { SegmentError } from '#wal/segment-reader.ts'
 import { TransientError } from '../../transient-error.ts'
 import type { BuiltFile } from '../built-file.ts'
 import { RequiredViewFailed, UnitViewFailed } from '../failures.ts'
+import type { WorkerAccess } from '../worker-access.ts'
 import type { ConvertReply, Failure } from './protocol.ts'
 
 export type Built = Exclude<ConvertReply, { readonly failure: Failure }>
 
 /** Returns the error that was thrown in the process, as far as its kind matters. */
-export function toError(failure: Failure, views: readonly BoundView[]): Error {
+export function toError(failure: Failure, views: readonly BoundView[], access: WorkerAccess): Error {
   switch (failure.kind) {
     case 'required view':
       return new RequiredViewFailed(viewAt(views, failure.view), failure.reason)
     case 'unit view':
       return new UnitViewFailed(failure.reason, failure.records)
     case 'segment':
-      return new SegmentError(failure.path, failure.problem, failure.offset, failure.message)
+      return new SegmentError(access.outside(failure.path), failure.problem, failure.offset, failure.message)
     case 'fault':
       return new TransientError(failure.message)
     case 'other':
