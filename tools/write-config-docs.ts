@@ -5,7 +5,8 @@ import { options } from '../src/config.ts'
 const path = new URL('../docs/configuration.md', import.meta.url)
 
 const rows = Object.values(options).map(
-  ({ env, default: fallback, help }) => `| \`${env}\` | ${fallback === '' ? '' : `\`${fallback}\``} | ${help} |`,
+  ({ env, default: fallback, help }) =>
+    `| \`${env}\` | ${fallback === '' ? '' : `\`${fallback}\``} | ${help.replaceAll('|', '\\|')} |`,
 )
 const text = `# Configuration
 
