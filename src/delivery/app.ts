@@ -8,7 +8,7 @@ import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
-import { boundLags } from '#node/bounded-report.ts'
+import { boundLags, boundReasons } from '#node/bounded-report.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -149,7 +149,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
       node_id: nodeId,
       applied_epoch: pipeline.scannedEpoch,
       healthy: pipeline.problem === null,
-      reasons: pipeline.problem === null ? [] : [pipeline.problem],
+      reasons: boundReasons(pipeline.problem === null ? [] : [pipeline.problem]),
       lag: boundLags(pipeline.lag()),
     }),
     clock,

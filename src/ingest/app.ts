@@ -16,7 +16,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { Id } from '#model/id.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
-import { boundBlocked } from '#node/bounded-report.ts'
+import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
 import { ControlClient, ControlError } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -175,7 +175,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
         node_id: nodeId,
         applied_epoch: configuration.epoch,
         healthy: reasons.length === 0,
-        reasons,
+        reasons: boundReasons(reasons),
         disk_full: admission.isDiskFull(),
         blocked: boundBlocked([...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
       }

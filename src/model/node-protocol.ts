@@ -9,7 +9,10 @@ import { Timestamp } from './timestamp.ts'
  * Bounds of what a node reports. One that has more logs leaves out those with the least to report: `node/bounded-report.ts`. An array
  * with a bound is rejected before its items are looked at.
  */
-export const reportLimits = { logsMax: 20_000, reasonCharsMax: 1_000, reasonsMax: 1_000, addressesMax: 1_000 } as const
+export const reportLimits = { logsMax: 20_000, reasonCharsMax: 1_000, reasonsMax: 100, addressesMax: 1_000 } as const
+
+/** A reason of a node appears in the status of every endpoint that it affects. */
+const Reason = z.string().max(reportLimits.reasonCharsMax)
 
 /**
  * The protocol between nodes and control, under `/internal/v1` of a listener of its own. Every call carries `Authorization: Bearer
@@ -78,7 +81,7 @@ export const EndpointLag = z.object({
   /** When the oldest uncommitted segment was sealed. */
   oldest_sealed_at: Timestamp.nullable(),
   /** Why delivery is blocked, for the owner of the endpoint; null if it is not. */
-  blocked_by: z.string().nullable(),
+  blocked_by: Reason.nullable(),
   /** The view, if delivery is blocked by one. */
   failing_view: FailingView.nullable(),
   /** Whether ingest has durably refused further data for the log, because the endpoint drains. */
@@ -90,7 +93,7 @@ export type EndpointLag = z.infer<typeof EndpointLag>
 export const BlockedLog = z.object({
   endpoint_id: Id,
   /** Names the file and what is wrong with it, for the owner of the endpoint. */
-  reason: z.string(),
+  reason: Reason,
 })
 export type BlockedLog = z.infer<typeof BlockedLog>
 
@@ -102,7 +105,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     applied_epoch: z.int(),
     healthy: z.boolean(),
     /** Why the process is not healthy. A single log that fails is in `blocked` instead. */
-    reasons: z.array(z.string()).max(reportLimits.reasonsMax),
+    reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** Whether it is not healthy for want of room: the disk is full, or the budget is used up. */
     disk_full: z.boolean(),
     blocked: z.array(BlockedLog).max(reportLimits.logsMax),
@@ -112,7 +115,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     node_id: Id,
     applied_epoch: z.int(),
     healthy: z.boolean(),
-    reasons: z.array(z.string()).max(reportLimits.reasonsMax),
+    reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** The longest time in the last minutes for which the event loop was held. */
     event_loop_delay_ms: z.number().min(0).optional(),
     lag: z.array(EndpointLag).max(reportLimits.logsMax),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { reportLimits } from '#model/node-protocol.ts'
 import { aLag } from '../../test/support/lags.ts'
-import { boundBlocked, boundLags } from './bounded-report.ts'
+import { boundBlocked, boundLags, boundReasons } from './bounded-report.ts'
 
 test('a report within the bounds stays as it is', () => {
   const lags = [aLag(newId()), aLag(newId(), { blocked_by: 'no bucket' })]
@@ -22,4 +22,5 @@ test('logs without trouble are left out first, and long reasons are cut', () => 
   expect(lags).toHaveLength(reportLimits.logsMax)
   expect(lags.slice(0, 2)).toEqual([{ ...parked, blocked_by: `${'x'.repeat(999)}…` }, closed])
   expect(boundBlocked([{ endpoint_id: parked.endpoint_id, reason: 'y'.repeat(1_001) }])[0]?.reason).toHaveLength(1_000)
+  expect(boundReasons(Array(200).fill('z'.repeat(1_001)))).toEqual(Array(reportLimits.reasonsMax).fill(`${'z'.repeat(999)}…`))
 })

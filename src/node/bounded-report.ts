@@ -21,6 +21,10 @@ export function boundBlocked(blocked: readonly BlockedLog[]): BlockedLog[] {
     .map(({ endpoint_id, reason }) => ({ endpoint_id, reason: boundReason(reason) }))
 }
 
+export function boundReasons(reasons: readonly string[]): string[] {
+  return reasons.slice(0, reportLimits.reasonsMax).map(boundReason)
+}
+
 function isNamedById({ endpoint_id }: { readonly endpoint_id: string }): boolean {
   return Id.safeParse(endpoint_id).success
 }

@@ -125,7 +125,7 @@ describe('POST /internal/v1/heartbeat', () => {
     await node.heartbeat()
   })
 
-  test('422 for too many reasons or addresses, which are not looked at', async () => {
+  test('422 for too many reasons or addresses, which are not looked at, and for long reasons', async () => {
     const node = await TestNode.register(control(), newRegion())
     const many = Array<number>(100_000).fill(1)
     const heartbeat = { node_id: node.id, applied_epoch: 0, healthy: true, reasons: many }
@@ -137,6 +137,13 @@ describe('POST /internal/v1/heartbeat', () => {
       expect(answer).toMatchObject({ status: 422, body: { errors: [{ path: 'reasons' }] } })
       expect(answer.body.errors).toHaveLength(1)
     }
+    const long = 'x'.repeat(1_001)
+    const process = { process: 'delivery', node_id: node.id, applied_epoch: 0, healthy: false }
+    for (const wrong of [
+      { reasons: [long], lag: [] },
+      { reasons: [], lag: [aLag(newId(), { blocked_by: long })] },
+    ])
+      expect(await node.call('POST', 'heartbeat', { ...process, ...wrong })).toMatchObject({ status: 422 })
     const addresses = { region: node.region, ipv4: many.slice(0, 2_000), ipv6: [], ingest_address: 'a:1' }
     expect((await node.call('POST', 'register', addresses)).body.errors).toHaveLength(1)
   })
