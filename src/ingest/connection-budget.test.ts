@@ -49,6 +49,20 @@ describe('before the first authenticated request', () => {
     expect([budget.open, budget.dropped]).toEqual([3, 2])
   })
 
+  test('an address with too many closes its own oldest after a second, so that others behind it get through', () => {
+    const { budget, connect, pass } = setUp()
+    const closed: number[] = []
+    for (const [index, address] of ['2.2.2.2', '1.1.1.1', '1.1.1.1'].entries()) {
+      const socket = connect(address)
+      socket.once('close', () => closed.push(index))
+      budget.accept(socket)
+    }
+    expect(isOpen(budget.accept(connect('1.1.1.1')))).toBe(false)
+    pass(ingestLimits.evictableAfterMs)
+    expect(isOpen(budget.accept(connect('1.1.1.1')))).toBe(true)
+    expect([closed, budget.open, budget.unauthenticated]).toEqual([[1], 3, 3])
+  })
+
   test('a full pool drops newcomers, and after a second its oldest', () => {
     const { budget, connect, pass } = setUp()
     const closed: number[] = []

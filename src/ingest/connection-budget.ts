@@ -71,7 +71,8 @@ export class ConnectionBudget {
   /** Takes a slot for a new connection until it closes. If there is none, closes the connection and returns undefined. */
   accept(socket: Socket): ConnectionSlot | undefined {
     const address = networkOf(socket.remoteAddress ?? '')
-    if ((this.#byAddress.get(address) ?? 0) >= this.#options.maxPerAddress) return this.#drop(socket, 'address')
+    if ((this.#byAddress.get(address) ?? 0) >= this.#options.maxPerAddress && !this.#evictOldest(address))
+      return this.#drop(socket, 'address')
     if (this.#unauthenticated.size >= this.#options.maxUnauthenticated && !this.#evictOldest())
       return this.#drop(socket, 'unauthenticated')
     const slot = new ConnectionSlot(this, { socket, address, acceptedAtMs: this.#options.clock.monotonic() })
@@ -123,9 +124,9 @@ export class ConnectionBudget {
     else this.#byAddress.delete(slot.address)
   }
 
-  /** The oldest has had its time. So whoever keeps the pool full must reconnect all of it every second. */
-  #evictOldest(): boolean {
-    const [oldest] = this.#unauthenticated
+  /** The oldest, of this address if there is one, has had its time. So whoever keeps the pool full must reconnect all of it every second. */
+  #evictOldest(address?: string): boolean {
+    const oldest = this.#unauthenticated.values().find((slot) => address === undefined || slot.address === address)
     if (oldest === undefined || this.#options.clock.monotonic() - oldest.acceptedAtMs < ingestLimits.evictableAfterMs)
       return false
     this.authenticated(oldest)
