@@ -27,14 +27,15 @@ const whole = (body: string, headers = {}) => head({ 'Content-Length': Buffer.by
 const chunk = (body: string) => `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n`
 const payloads = async (node: IngestNode) => (await node.stored(endpoint.id)).map(({ payload }) => payload.toString())
 
-/** Real time, except that the test fires the rate and drain timers itself. */
+const steered: ReadonlySet<number> = new Set([requestLimits.rateWindowMs, httpLimits.drainBodyMs, httpLimits.lingerMsMax])
+
+/** Real time, except that the test fires the rate, drain and linger timers itself. */
 function aClock(): Clock & { fire(delayMs: number): void } {
   const timers = new Map<number, Set<() => void>>()
   return {
     ...systemClock,
     setTimer(callback, delayMs) {
-      if (delayMs !== requestLimits.rateWindowMs && delayMs !== httpLimits.drainBodyMs)
-        return systemClock.setTimer(callback, delayMs)
+      if (!steered.has(delayMs)) return systemClock.setTimer(callback, delayMs)
       const due = timers.get(delayMs) ?? new Set()
       timers.set(delayMs, due.add(callback))
       return () => due.delete(callback)
@@ -319,6 +320,23 @@ describe('slow clients', () => {
     await client.send(`${head({ 'Content-Length': 100 })}{"a":1}\n`)
     expect(await client.answer()).toMatchObject({ status: 408, headers: { connection: 'close' } })
     expect(await payloads(node)).toEqual([])
+  })
+
+  test.each([
+    ['CONNECT', 'CONNECT ingest.test:443 HTTP/1.1\r\nHost: ingest.test\r\n\r\n'],
+    ['an upgrade that is refused', head({ Connection: 'Upgrade', Upgrade: 'websocket' }, 'GET /mqtt HTTP/1.1')],
+  ])('a connection does not stay open after %s because its client does not close it', async (_, request) => {
+    const clock = aClock()
+    await using node = await start({ clock })
+    await using client = await RawClient.connect(node.url, { allowHalfOpen: true })
+    await client.send(whole('1\n'))
+    expect(await client.answer()).toMatchObject({ status: 202 })
+    await client.send(request)
+    expect((await client.answer()).status).toBeGreaterThanOrEqual(400)
+    await client.closed
+    expect(await node.metric('inlet_ingest_connections')).toBe(2)
+    clock.fire(httpLimits.lingerMsMax)
+    await until('the connection to be closed', async () => (await node.metric('inlet_ingest_connections')) === 1)
   })
 
   test('408 for a body below the minimum rate; a faster one completes', async () => {

@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Writable } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import { AppError } from '#errors.ts'
 import type { Certificate } from '#lib/certificate.ts'
 import { errorCode } from '#lib/files.ts'
@@ -230,9 +230,12 @@ export class HttpServer implements Service {
     else this.#endRaw(socket, problem)
   }
 
-  #endRaw(stream: Writable, error: AppError, allow?: string): void {
+  #endRaw(stream: Duplex, error: AppError, allow?: string): void {
     const { baseUrl, clock } = this.#options.exchange
     stream.end(rawProblem(error, baseUrl, { now: clock.now(), allow }))
+    // node:http no longer watches over it. Without this, the connection would stay as long as its client does not close it.
+    this.#connections.get(stream as Socket)?.linger()
+    stream.resume()
   }
 
   #checkRates(): void {
