@@ -3,6 +3,7 @@ import { type Config, controlOf } from '#config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { EventLoopDelay } from '#lib/event-loop-delay.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
+import { FairSlots } from '#lib/fair-slots.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
@@ -22,7 +23,6 @@ import { KnownCommits } from './adopt/known-commits.ts'
 import { Assignments } from './assignments.ts'
 import { MarkerSeal } from './commit/marker-seal.ts'
 import { markerSink } from './commit/marker-sink.ts'
-import { BuildSlots } from './convert/build-slots.ts'
 import { ConfigurationCheck } from './convert/configuration-check.ts'
 import { type ConversionPool, conversionBounds, createConversionPool } from './convert/conversion-pool.ts'
 import { Conversions } from './convert/conversions.ts'
@@ -95,7 +95,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const commandLine = sandbox.confine(conversionBounds(memoryBytes))
   const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine, cwd: access.startDirectory })
   const conversions = new Conversions({ pool: conversionPool, wal: paths.wal, scratch: paths.scratch, access })
-  const builds = new BuildSlots({ capacity: config.deliveryParallel, clock })
+  const builds = new FairSlots({ capacity: config.deliveryParallel, clock })
   const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
   const backoff = new DestinationBackoff({ clock })
   const seal = await MarkerSeal.open(paths.markerKey)

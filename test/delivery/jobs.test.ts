@@ -2,7 +2,6 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { BuildSlots } from '#delivery/convert/build-slots.ts'
 import { compressTo, describeFile } from '#delivery/convert/built-file.ts'
 import { conversionBounds, createConversionPool } from '#delivery/convert/conversion-pool.ts'
 import { Conversions } from '#delivery/convert/conversions.ts'
@@ -13,6 +12,7 @@ import { runUnit, type UnitEnd, type UnitRunOptions } from '#delivery/jobs/unit-
 import { must } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
+import { FairSlots } from '#lib/fair-slots.ts'
 import { systemFiles } from '#lib/files.ts'
 import { Sandbox } from '#lib/sandbox.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -84,7 +84,7 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
   const source = { ...unit.source, artifact: { key, bytes, rows: records, sha256 } }
   const options = {
     memoryBytes: 256 * MiB,
-    builds: new BuildSlots({ capacity: 1, clock: systemClock }),
+    builds: new FairSlots({ capacity: 1, clock: systemClock }),
     stores,
     conversions: new Conversions({ pool: conversionPool, wal: walDirectory, scratch: directory }),
     clock: systemClock,
@@ -93,7 +93,7 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
 }
 
 /** Takes a slot for live delivery. */
-function takeSlot(builds: BuildSlots) {
+function takeSlot(builds: FairSlots) {
   const { promise: taken, resolve: take } = Promise.withResolvers<void>()
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
   const owner = { account: 'live', endpoint: 'live', weight: 1 }

@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import { systemClock } from '#lib/clock.ts'
+import { FairSlots } from '#lib/fair-slots.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
@@ -21,7 +22,6 @@ import type { OpenSegment, SegmentSource } from '../segments.ts'
 import { ThrottledWarnings } from '../throttled-warnings.ts'
 import { buildFiles } from './build.ts'
 import { buildInDirectory } from './build-directory.ts'
-import { BuildSlots } from './build-slots.ts'
 import { ConfigurationCheck } from './configuration-check.ts'
 import { Converter, type ConverterOptions } from './converter.ts'
 
@@ -43,7 +43,7 @@ afterEach(() => rm(scratch, { recursive: true }))
 async function aConverter(listed: readonly SnapshotEndpoint[], slots: number, frames: (log: string) => OpenSegment['frames']) {
   const endpoints = new Endpoints()
   endpoints.update({ epoch: 1, endpoints: [...listed] })
-  const builds = new BuildSlots({ capacity: slots, clock: systemClock })
+  const builds = new FairSlots({ capacity: slots, clock: systemClock })
   const segments = {
     has: async () => true,
     async open(header): Promise<OpenSegment> {
@@ -94,7 +94,7 @@ async function aConverter(listed: readonly SnapshotEndpoint[], slots: number, fr
 }
 
 /** Starts the conversion of a segment of each of `logs` endpoints with a required view that always fails. `onRetry` is called during each retry. */
-async function failing(logs: number, slots: number, onRetry: (builds: BuildSlots) => void | Promise<void>) {
+async function failing(logs: number, slots: number, onRetry: (builds: FairSlots) => void | Promise<void>) {
   const listed = Array.from({ length: logs }, () => {
     const views = [aBoundView({ definition: broken, is_required: true })]
     return anEndpointTo(aDestination(), { output_formats: ['parquet', 'parquet_views'], views })

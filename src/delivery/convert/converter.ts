@@ -7,8 +7,10 @@
  * counts as failed only if the node converts something else right after.
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
+import type { FairSlots } from '#lib/fair-slots.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
+import type { SlotOwner, SlotPriority } from '#lib/slot-schedule.ts'
 import { commitId } from '#model/commit.ts'
 import { keepRecords } from '#model/endpoint.ts'
 import type { DeliveryRun, SegmentFacts } from '../delivery-run.ts'
@@ -18,13 +20,11 @@ import type { SegmentRef } from '../segments.ts'
 import { NotConfiguredError } from '../transient-error.ts'
 import { viewsAt } from './bound-views.ts'
 import type { BuiltArtifacts } from './build-directory.ts'
-import type { BuildSlots } from './build-slots.ts'
 import type { ConfigurationCheck } from './configuration-check.ts'
 import type { Conversions, SegmentConversion } from './conversions.ts'
 import { Detachment } from './detachment.ts'
 import { firstLine, RequiredViewFailed } from './failures.ts'
 import { type RetryOrParkOptions, retryOrPark } from './retry-or-park.ts'
-import type { SlotOwner, SlotPriority } from './slot-schedule.ts'
 import { ViewHolds } from './view-holds.ts'
 
 export type ConverterOptions = RetryOrParkOptions & {
@@ -33,7 +33,7 @@ export type ConverterOptions = RetryOrParkOptions & {
   /** For one conversion. */
   readonly memoryBytes: number
   /** Where conversions run. */
-  readonly builds: BuildSlots
+  readonly builds: FairSlots
   readonly backoff: DestinationBackoff
   readonly endpoints: Endpoints
   readonly configuration: ConfigurationCheck

@@ -9,13 +9,13 @@
 import { once } from 'node:events'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { Backoff } from '#lib/retry.ts'
+import type { SlotPriority } from '#lib/slot-schedule.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { FailingView } from '#model/node-protocol.ts'
 import type { DeliveryRun } from '../delivery-run.ts'
 import type { Endpoints } from '../endpoints.ts'
 import { deliveryLimits } from '../limits.ts'
 import { RequiredViewFailed } from './failures.ts'
-import type { SlotPriority } from './slot-schedule.ts'
 
 export type ViewHoldsOptions = { readonly endpoints: Endpoints; readonly clock: Clock; readonly logger: Logger }
 

@@ -9,6 +9,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import type { FairSlots } from '#lib/fair-slots.ts'
 import { objectKey, printArtifactKind } from '#model/artifact.ts'
 import type { ArtifactFile, ArtifactFiles } from '#model/commit.ts'
 import type { Unit, UnitReport } from '#model/job-protocol.ts'
@@ -17,7 +18,6 @@ import type { ObjectStore, ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import type { Bucket } from '../bucket.ts'
 import { putMarker } from '../commit/marker.ts'
-import type { BuildSlots } from '../convert/build-slots.ts'
 import { describeFile } from '../convert/built-file.ts'
 import type { Conversions } from '../convert/conversions.ts'
 import { firstLine, UnitViewFailed } from '../convert/failures.ts'
@@ -32,7 +32,7 @@ export type UnitRunOptions = {
   /** For one conversion. */
   readonly memoryBytes: number
   /** Shared with live delivery. */
-  readonly builds: BuildSlots
+  readonly builds: FairSlots
   readonly conversions: Pick<Conversions, 'buildUnit'>
   readonly stores: ObjectStores
   readonly clock: Clock

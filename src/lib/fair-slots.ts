@@ -1,25 +1,25 @@
 /**
- * The slots in which segments are converted, shared fairly.
+ * Slots for work, shared fairly by account and endpoint.
  *
  * Owns: waiting for a slot, ending work whose slot another one gets, and repeating it. Does not own: the decisions (slot-schedule.ts).
  * Law: a slot is free only after its work has ended.
  */
-import type { Clock } from '#lib/clock.ts'
+import type { Clock } from './clock.ts'
 import { type SlotDecisions, type SlotOwner, type SlotPriority, SlotSchedule, type SlotTask } from './slot-schedule.ts'
 
-type BuildSlotsOptions = { readonly capacity: number; readonly clock: Clock }
+type FairSlotsOptions = { readonly capacity: number; readonly clock: Clock }
 
 type Request = SlotTask & { readonly start: () => void; readonly preempted: AbortController }
 
 type SlotUse = { readonly priority?: SlotPriority; readonly signal: AbortSignal }
 
-export class BuildSlots {
+export class FairSlots {
   readonly capacity: number
   readonly #schedule: SlotSchedule<Request>
   readonly #clock: Clock
   #requests = 0
 
-  constructor({ capacity, clock }: BuildSlotsOptions) {
+  constructor({ capacity, clock }: FairSlotsOptions) {
     this.capacity = capacity
     this.#schedule = new SlotSchedule(capacity)
     this.#clock = clock

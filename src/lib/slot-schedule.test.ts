@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { assert } from '#lib/assert.ts'
-import { runs } from '../../../test/support/thorough.ts'
+import { runs } from '../../test/support/thorough.ts'
+import { assert } from './assert.ts'
 import { type SlotDecisions, SlotSchedule, type SlotTask } from './slot-schedule.ts'
 
 type Work = SlotTask & {

@@ -2,11 +2,11 @@
  * Schedules work on a fixed number of slots, fairly between accounts and between the endpoints of an account. It reads no clock and starts
  * nothing: the same calls give the same decisions.
  *
- * Owns: who starts, who waits, and who has to return its slot. Does not own: the work (build-slots.ts).
+ * Owns: who starts, who waits, and who has to return its slot. Does not own: the work (fair-slots.ts).
  * Law: no slot is free while a task waits. If an account waits while another one holds more than its share, the youngest task of the other
  * has to return its slot, but never its last one. The same holds inside an account. Work of low priority gets only slots that nobody else wants.
  */
-import { assert } from '#lib/assert.ts'
+import { assert } from './assert.ts'
 import { findImbalance, nextShare, SlotShare } from './slot-shares.ts'
 
 export type SlotOwner = { readonly account: string; readonly endpoint: string; readonly weight: number }

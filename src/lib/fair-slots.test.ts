@@ -1,12 +1,12 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
-import { BuildSlots } from './build-slots.ts'
+import { systemClock } from './clock.ts'
+import { FairSlots } from './fair-slots.ts'
 
 const never = new AbortController().signal
 
 /** Starts work that ends when the test says so, or as soon as its slot is wanted. */
-function start(slots: BuildSlots, account: string, use: Partial<Parameters<BuildSlots['run']>[1]> = {}) {
+function start(slots: FairSlots, account: string, use: Partial<Parameters<FairSlots['run']>[1]> = {}) {
   const finish = Promise.withResolvers<string>()
   const starts: AbortSignal[] = []
   const ended = slots.run({ account, endpoint: account, weight: 1 }, { signal: never, ...use }, (signal) => {
@@ -19,8 +19,8 @@ function start(slots: BuildSlots, account: string, use: Partial<Parameters<Build
   return { starts, ended, finish }
 }
 
-function slotsOf(capacity: number): BuildSlots {
-  return new BuildSlots({ capacity, clock: systemClock })
+function slotsOf(capacity: number): FairSlots {
+  return new FairSlots({ capacity, clock: systemClock })
 }
 
 test('work of an account that holds more than its share is ended for another account, and repeated', async () => {
