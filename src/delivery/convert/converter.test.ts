@@ -192,18 +192,3 @@ test('a retry of a required view that fails gives its slot to a segment that wan
   released.resolve()
   await end()
 })
-
-test('retries together leave a slot to others', async () => {
-  let running = 0
-  let most = 0
-  const { failures, end } = await failing(3, 2, async () => {
-    running += 1
-    most = Math.max(most, running)
-    // Long enough for another one to start, if it may.
-    for (let times = 0; times < 5_000 && most < 2; times += 1) await setImmediate()
-    running -= 1
-  })
-  await until('retries of each', () => failures().every((each) => each > 2))
-  expect(most).toBe(1)
-  await end()
-})

@@ -8,7 +8,6 @@
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { FairSlots } from '#lib/fair-slots.ts'
-import { Semaphore } from '#lib/semaphore.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import type { SlotOwner, SlotPriority } from '#lib/slot-schedule.ts'
 import { commitId } from '#model/commit.ts'
@@ -43,13 +42,10 @@ export type ConverterOptions = RetryOrParkOptions & {
 export class Converter {
   readonly #options: ConverterOptions
   readonly #holds: ViewHolds
-  /** Leaves a slot for others, who need not wait until a process has ended. */
-  readonly #idleSlots: Semaphore
 
   constructor(options: ConverterOptions) {
     this.#options = options
     this.#holds = new ViewHolds(options)
-    this.#idleSlots = new Semaphore(Math.max(1, options.builds.capacity - 1))
   }
 
   /** Throws DeliveryEnded or the signal's reason. */
@@ -112,7 +108,6 @@ export class Converter {
   async #convert(facts: SegmentFacts, run: DeliveryRun, priority: SlotPriority): Promise<BuiltArtifacts> {
     const { builds, configuration } = this.#options
     if (priority === 'normal') await configuration.waitUntilCurrent(run.signal)
-    using _idle = priority === 'low' ? await this.#idleSlots.acquire(1, run.signal) : undefined
     return await builds.run(this.#ownerOf(run), { priority, signal: run.signal }, (signal) =>
       this.#buildProven(facts, { ...run, signal }),
     )
