@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { systemClock } from './clock.ts'
 import { FairSlots } from './fair-slots.ts'
 
@@ -65,4 +66,20 @@ test('an abort ends waiting and work', async () => {
   await expect(start(slots, 'c', { signal: abort.signal }).ended).rejects.toThrow('enough')
   await setImmediate()
   expect([waiting.starts.length, next.starts.length]).toEqual([0, 1])
+})
+
+test('with a maximum lead, the last slot of an account is for another one after that time', async () => {
+  const clock = new ManualClock()
+  const slots = new FairSlots({ capacity: 2, leadMsMax: 500, clock })
+  const [older, younger] = [start(slots, 'a'), start(slots, 'b')]
+  const other = start(slots, 'c')
+  clock.advance(499)
+  await setImmediate()
+  expect([older, younger, other].map(({ starts }) => starts.map(({ aborted }) => aborted))).toEqual([[false], [false], []])
+  clock.advance(101)
+  await setImmediate()
+  expect([older, younger, other].map(({ starts }) => starts.map(({ aborted }) => aborted))).toEqual([[false], [true], [false]])
+  other.finish.resolve('done')
+  await setImmediate()
+  expect(younger.starts.map(({ aborted }) => aborted)).toEqual([true, false])
 })

@@ -5,23 +5,32 @@
  * Law: a slot is free only after its work has ended.
  */
 import type { Clock } from './clock.ts'
-import { type SlotDecisions, type SlotOwner, type SlotPriority, SlotSchedule, type SlotTask } from './slot-schedule.ts'
+import {
+  type SlotDecisions,
+  type SlotOwner,
+  type SlotPriority,
+  SlotSchedule,
+  type SlotScheduleOptions,
+  type SlotTask,
+} from './slot-schedule.ts'
 
-type FairSlotsOptions = { readonly capacity: number; readonly clock: Clock }
+type FairSlotsOptions = SlotScheduleOptions & { readonly clock: Clock }
+
+/** How often time alone is looked at, where it matters. */
+const checkMs = 100
 
 type Request = SlotTask & { readonly start: () => void; readonly preempted: AbortController }
 
 type SlotUse = { readonly priority?: SlotPriority; readonly signal: AbortSignal }
 
 export class FairSlots {
-  readonly capacity: number
   readonly #schedule: SlotSchedule<Request>
   readonly #clock: Clock
   #requests = 0
+  #cancelCheck: (() => void) | undefined
 
-  constructor({ capacity, clock }: FairSlotsOptions) {
-    this.capacity = capacity
-    this.#schedule = new SlotSchedule(capacity)
+  constructor({ clock, ...schedule }: FairSlotsOptions) {
+    this.#schedule = new SlotSchedule(schedule)
     this.#clock = clock
   }
 
@@ -60,5 +69,18 @@ export class FairSlots {
   #apply({ started, preempted }: SlotDecisions<Request>): void {
     for (const { start } of started) start()
     for (const request of preempted) request.preempted.abort()
+    this.#checkLater()
+  }
+
+  #checkLater(): void {
+    if (!this.#schedule.dependsOnTime) {
+      this.#cancelCheck?.()
+      this.#cancelCheck = undefined
+      return
+    }
+    this.#cancelCheck ??= this.#clock.setTimer(() => {
+      this.#cancelCheck = undefined
+      this.#apply(this.#schedule.check(this.#clock.monotonic()))
+    }, checkMs)
   }
 }

@@ -23,8 +23,13 @@ class Simulation {
   finished = 0
   now = 0
 
-  constructor(capacity: number) {
-    this.#schedule = new SlotSchedule(capacity)
+  constructor(capacity: number, leadMsMax?: number) {
+    this.#schedule = new SlotSchedule({ capacity, ...(leadMsMax !== undefined && { leadMsMax }) })
+  }
+
+  /** Looks at the schedule again after each interval. */
+  checkEvery(ms: number, untilMs: number): void {
+    for (let at = ms; at < untilMs; at += ms) this.#at(at, () => this.#apply(this.#schedule.check(this.now)))
   }
 
   add(work: Work): void {
@@ -217,5 +222,52 @@ describe('over a long time', () => {
       expect(simulation.now - hadSlotAt).toBeLessThan(90_000)
     }, 1_200_000)
     expect(simulation.used.get('a')).toBeGreaterThan(1_200_000 + 120_000)
+  })
+})
+
+describe('with a maximum lead', () => {
+  const leadMsMax = 500
+  const checkMs = 100
+  const endsMs = 20
+
+  test.each([2, 3, 10, 40])('an account that uses little waits for little beside %i that want every slot', (hostile) => {
+    const simulation = new Simulation(2, leadMsMax)
+    const work = { endpoint: '1', priority: 'normal' as const, weight: 1, endsMs }
+    const accounts = Array.from({ length: hostile }, (_, index) => `hostile ${index}`)
+    for (const account of accounts)
+      for (let order = 0; order < 40; order += 1) simulation.add({ ...work, account, order, arrivesAt: 0, takesMs: 10_000 })
+    // At first, nobody has used anything, and all take turns.
+    const firstRoundMs = hostile * (leadMsMax + checkMs + endsMs)
+    const endMs = firstRoundMs + 120_000
+    for (let arrivesAt = firstRoundMs; arrivesAt < endMs; arrivesAt += 7_013)
+      simulation.add({ ...work, account: 'victim', order: arrivesAt, arrivesAt, takesMs: 100 })
+    simulation.checkEvery(checkMs, endMs)
+    const waits: number[] = []
+    simulation.run(() => {
+      for (const [{ account, arrivesAt }, { startedAt }] of simulation.running)
+        if (account === 'victim' && startedAt === simulation.now) waits.push(startedAt - arrivesAt)
+    }, endMs)
+    expect(waits.length).toBeGreaterThanOrEqual(17)
+    expect(Math.max(...waits)).toBeLessThanOrEqual(leadMsMax + checkMs + endsMs)
+    // What has run the longest is never ended, so there is progress.
+    expect(simulation.finished).toBeGreaterThanOrEqual(waits.length + 11)
+  })
+
+  test('whatever work arrives, what has run the longest keeps its slot, and everything is finished', () => {
+    fc.assert(
+      fc.property(anyLoad.works, anyLoad.capacity, (anyWorks, capacity) => {
+        const simulation = new Simulation(capacity, leadMsMax)
+        const works = anyWorks.map((work, order) => ({ ...work, order, weight: 1, priority: 'normal' as const }))
+        for (const work of works) simulation.add(work)
+        simulation.checkEvery(checkMs, 20_000)
+        simulation.run(() => {
+          expect(simulation.running.size).toBeLessThanOrEqual(capacity)
+          if (simulation.justPreempted.length === 0) return
+          expect([...simulation.running.values()].some(({ isPreempted }) => !isPreempted)).toBe(true)
+        })
+        expect(simulation.finished).toBe(works.length)
+      }),
+      { numRuns },
+    )
   })
 })

@@ -5,9 +5,11 @@
  * Owns: who starts, who waits, and who has to return its slot. Does not own: the work (fair-slots.ts).
  * Law: no slot is free while a task waits. If an account waits while another one holds more than its share, the youngest task of the other
  * has to return its slot, but never its last one. The same holds inside an account. Work of low priority gets only slots that nobody else wants.
+ * With a maximum lead, an account returns even its last slot to one that holds none and used less lately. The task that has run the longest
+ * keeps its slot in any case, so that some task always progresses.
  */
 import { assert } from './assert.ts'
-import { findImbalance, nextShare, SlotShare } from './slot-shares.ts'
+import { findImbalance, findLead, nextShare, SlotShare } from './slot-shares.ts'
 
 export type SlotOwner = { readonly account: string; readonly endpoint: string; readonly weight: number }
 
@@ -37,8 +39,15 @@ class AccountShare<Task> extends SlotShare {
 
 type Accounts<Task> = Map<string, AccountShare<Task>>
 
+export type SlotScheduleOptions = {
+  readonly capacity: number
+  /** An account returns its last slot once it has used this much more slot time lately than one that waits. */
+  readonly leadMsMax?: number
+}
+
 export class SlotSchedule<Task extends SlotTask> {
   readonly #capacity: number
+  readonly #leadMsMax: number
   readonly #normal: Accounts<Task> = new Map()
   readonly #low: Accounts<Task> = new Map()
   /** In the order of their starts. Includes the preempted ones, whose work has not ended. */
@@ -47,9 +56,19 @@ export class SlotSchedule<Task extends SlotTask> {
   /** Each gets the next slot, because another task was preempted for it. */
   readonly #promised: Task[] = []
 
-  constructor(capacity: number) {
+  constructor({ capacity, leadMsMax = Number.POSITIVE_INFINITY }: SlotScheduleOptions) {
     assert(capacity > 0, 'a schedule needs at least one slot')
     this.#capacity = capacity
+    this.#leadMsMax = leadMsMax
+  }
+
+  /** Whether time alone may change the decisions: call `check` from time to time. */
+  get dependsOnTime(): boolean {
+    return this.#leadMsMax !== Number.POSITIVE_INFINITY && this.#normal.values().some(({ waiting }) => waiting > 0)
+  }
+
+  check(now: number): SlotDecisions<Task> {
+    return this.#decide(now)
   }
 
   /** Adds a task that wants a slot. */
@@ -133,7 +152,14 @@ export class SlotSchedule<Task extends SlotTask> {
       preempt(victim, this.#takeFrom(account, inside.to))
       return true
     }
-    return false
+    const oldest = this.#running.find((task) => !this.#preempted.has(task))
+    const victimOf = (account: AccountShare<Task>) =>
+      this.#youngest((task) => task !== oldest && this.#sharesOf(task)[0] === account)
+    const lead = findLead(this.#normal.values(), now, (account) => victimOf(account) !== undefined)
+    const victim = lead !== undefined && lead.ms >= this.#leadMsMax ? victimOf(lead.from) : undefined
+    if (lead === undefined || victim === undefined) return false
+    preempt(victim, this.#take(lead.to, now))
+    return true
   }
 
   #youngest(isMeant: (task: Task) => boolean): Task | undefined {

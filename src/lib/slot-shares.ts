@@ -69,6 +69,21 @@ export function findImbalance<Share extends SlotShare>(
   return from !== undefined && to !== undefined && withOneMore(to) <= withOneLess(from) ? { from, to } : undefined
 }
 
+/** Returns the one that used the most lately, of those that may return a slot, and the one that used the least, of those that wait without one. */
+export function findLead<Share extends SlotShare>(
+  shares: Iterable<Share>,
+  now: number,
+  mayReturn: (share: Share) => boolean,
+): { readonly from: Share; readonly to: Share; readonly ms: number } | undefined {
+  const all = [...shares]
+  const from = leastBy(all.filter(mayReturn), (share) => -share.usedAt(now))
+  const to = leastBy(
+    all.filter(({ held, waiting }) => held === 0 && waiting > 0),
+    (share) => share.usedAt(now),
+  )
+  return from !== undefined && to !== undefined ? { from, to, ms: from.usedAt(now) - to.usedAt(now) } : undefined
+}
+
 function withOneMore({ held, weight }: SlotShare): number {
   return (held + 1) / weight
 }

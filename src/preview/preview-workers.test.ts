@@ -138,13 +138,49 @@ test('stopping ends running and waiting previews', async () => {
   await refused
 })
 
-test('an account never has the last worker', async () => {
+test.each([1, 2, 5])('%i accounts that keep the workers busy do not delay another one', { timeout: 60_000 }, async (hostile) => {
   const client = new AbortController()
-  const runs = Promise.allSettled(Array.from({ length: 4 }, () => preview(runaway, 'a', client.signal)))
-  expect(await preview(quick, 'b', never)).toMatchObject({ success: true })
+  let ended = 0
+  const runs = Array.from({ length: hostile * 4 }, (_, index) =>
+    preview(runaway, `hostile ${index % hostile}`, client.signal).finally(() => {
+      ended += 1
+    }),
+  )
+  const settled = Promise.allSettled(runs)
+  const view = await workers.readView(bytesOf({ name: 'orders', definition: { columns } }), 'victim', never)
+  expect({ name: view.name, ended }).toEqual({ name: 'orders', ended: 0 })
   client.abort(new Error('gone'))
-  expect((await runs).map(({ status }) => status)).toEqual(Array(4).fill('rejected'))
+  expect((await settled).map(({ status }) => status)).toEqual(runs.map(() => 'rejected'))
 })
+
+test.skipIf(process.platform !== 'linux')(
+  'what is ended for another account waits no longer than what has not started',
+  async () => {
+    const clock = new ManualClock()
+    workers = newWorkers(60_000, clock)
+    const client = new AbortController()
+    await until('the processes of the test before to be gone', () => children().length === 0)
+    const oldest = preview(runaway, 'a', client.signal)
+    await until('a process', () => children().length === 1)
+    const younger = preview(runaway, 'b', client.signal)
+    await until('another process', () => children().length === 2)
+    const before = children()
+    const other = preview(runaway, 'c', client.signal)
+    const all = Promise.allSettled([oldest, younger, other])
+    clock.advance(600)
+    await until('the process of the other one', () => children().length === 2 && children().some((pid) => !before.includes(pid)))
+    clock.advance(14_399)
+    const refused = expect(younger).rejects.toThrow(expect.objectContaining({ code: 'unavailable' }))
+    clock.advance(1)
+    await refused
+    client.abort(new Error('gone'))
+    expect((await all).map((end) => end.status === 'rejected' && end.reason.message)).toEqual([
+      'gone',
+      expect.any(String),
+      'gone',
+    ])
+  },
+)
 
 test('reads a view and a change, whose definitions compile', async () => {
   const definition = JSON.stringify({ columns, filters: [{ condition: "a = 'x'" }] })
@@ -155,11 +191,11 @@ test('reads a view and a change, whose definitions compile', async () => {
   expect(await workers.readChange(bytesOf({ tags: ['x'] }), 'yaml', 'a', never)).toEqual({ tags: ['x'] })
   await workers.compile(view.definition, 'a', never)
   for (const refused of [
-    workers.readView(bytesOf({ name: 'orders', definition: { columns, filters: [{ condition: 'b' }] } }), 'a', never),
-    workers.readChange(bytesOf({ definition: { columns, filters: [{ condition: 'b' }] } }), 'json', 'a', never),
-    workers.compile({ columns, filters: [{ condition: 'b' }] }, 'a', never),
+    () => workers.readView(bytesOf({ name: 'orders', definition: { columns, filters: [{ condition: 'b' }] } }), 'a', never),
+    () => workers.readChange(bytesOf({ definition: { columns, filters: [{ condition: 'b' }] } }), 'json', 'a', never),
+    () => workers.compile({ columns, filters: [{ condition: 'b' }] }, 'a', never),
   ]) {
-    await expect(refused).rejects.toThrow(
+    await expect(refused()).rejects.toThrow(
       expect.objectContaining({
         code: 'validation_error',
         errors: [expect.objectContaining({ path: 'definition.filters.0.condition' })],

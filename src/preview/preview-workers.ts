@@ -3,17 +3,18 @@
  *
  * Owns: the number of processes, and whose turn it is. Does not own: what a process does (preview-worker.ts), the processes
  * (process-pool.ts).
- * Law: a task ends at its limit whatever it does, a crash affects no other task, and no account occupies all workers. This process looks
- * into no definition and into no body of a request that has one: nothing that such a request contains holds its event loop.
+ * Law: a task ends at its limit whatever it does, and a crash affects no other task. An account that used less than others lately waits for
+ * about a second: the task of another one is ended for it, and repeated. This process looks into no definition and into no body of a request
+ * that has one: nothing that such a request contains holds its event loop.
  */
 import { chown } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { AppError } from '#errors.ts'
 import { GiB, MiB } from '#lib/bytes.ts'
 import type { Clock } from '#lib/clock.ts'
+import { FairSlots } from '#lib/fair-slots.ts'
 import { ProcessPool } from '#lib/process-pool.ts'
 import type { Sandbox } from '#lib/sandbox.ts'
-import { Semaphore } from '#lib/semaphore.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Definition, DefinitionFormat } from '#model/definition.ts'
@@ -23,10 +24,11 @@ import { failedPreview, timeoutIssue, toMicroseconds } from './failed-preview.ts
 import type { CheckedChange, CheckedView, PreviewReply, PreviewReport, PreviewRequest, PreviewTask } from './preview-protocol.ts'
 
 const workerLimits = {
-  /** Number of processes; how many one account may use; how long a task waits for one: longer than another may take. */
+  /** Number of processes; how long after its arrival a task may start, or start again: longer than another may take. */
   count: 2,
-  perAccount: 1,
   waitMs: 15_000,
+  /** How far an account may be ahead of one that waits. Most tasks take less, also in a process that has to start. */
+  leadMsMax: 500,
   /** Extra time after the limit of a preview for the process to report a timeout before it is killed. */
   killAfterMs: 250,
   /** How long an idle process is kept. */
@@ -60,14 +62,13 @@ const program = join(import.meta.dirname, `preview-worker${extname(import.meta.f
 export class PreviewWorkers implements Service {
   readonly name = 'preview workers'
   readonly #options: PreviewWorkersOptions
-  readonly #permits = new Semaphore(workerLimits.count)
-  /** Accounts with running or waiting previews. */
-  readonly #accounts = new Map<string, { readonly permits: Semaphore; users: number }>()
+  readonly #turns: FairSlots
   readonly #stopping = new AbortController()
   readonly #pool: ProcessPool<PreviewTask, PreviewReply, PreviewReport>
 
   constructor(options: PreviewWorkersOptions) {
     this.#options = options
+    this.#turns = new FairSlots({ capacity: workerLimits.count, leadMsMax: workerLimits.leadMsMax, clock: options.clock })
     const commandLine = options.sandbox?.confine(workerLimits)
     this.#pool = new ProcessPool({
       program,
@@ -137,34 +138,25 @@ export class PreviewWorkers implements Service {
     if (!('compiled' in reply)) throw cannotBeChecked(reply)
   }
 
+  /** Its waiting times together are bounded, also if it is ended for others and repeated: meanwhile its body is in memory. */
   async #ask(request: PreviewRequest, account: string, signal: AbortSignal): Promise<TimedReply> {
-    const ended = AbortSignal.any([signal, this.#stopping.signal])
-    using _permit = await this.#permit(account, ended)
-    return await this.#runInProcess(request, ended)
-  }
-
-  /** Acquires a worker. An account never gets the last one. Its other requests wait in its own queue, so that accounts take turns. */
-  async #permit(account: string, ended: AbortSignal): Promise<Disposable> {
-    const own = this.#accounts.get(account) ?? { permits: new Semaphore(workerLimits.perAccount), users: 0 }
-    this.#accounts.set(account, own)
-    own.users += 1
-    const held = new DisposableStack()
-    held.defer(() => {
-      own.users -= 1
-      if (own.users === 0) this.#accounts.delete(account)
-    })
-    const waitTimeout = new AbortController()
-    const cancelTimer = this.#options.clock.setTimer(() => waitTimeout.abort(busy()), workerLimits.waitMs)
+    const { clock } = this.#options
+    const deadline = clock.monotonic() + workerLimits.waitMs
+    const tooLate = new AbortController()
+    const wait = () => clock.setTimer(() => tooLate.abort(busy()), Math.max(0, deadline - clock.monotonic()))
+    let stopWaiting = wait()
     try {
-      const signal = AbortSignal.any([ended, waitTimeout.signal])
-      held.use(await own.permits.acquire(1, signal))
-      held.use(await this.#permits.acquire(1, signal))
-      return held
-    } catch (error) {
-      held.dispose()
-      throw error
+      const ended = AbortSignal.any([signal, this.#stopping.signal, tooLate.signal])
+      return await this.#turns.run({ account, endpoint: account, weight: 1 }, { signal: ended }, async (turn) => {
+        stopWaiting()
+        try {
+          return await this.#runInProcess(request, turn)
+        } finally {
+          stopWaiting = wait()
+        }
+      })
     } finally {
-      cancelTimer()
+      stopWaiting()
     }
   }
 
