@@ -167,6 +167,11 @@ export class ConnectionSlot {
     this.acceptedAtMs = acceptedAtMs
   }
 
+  /** Who has to share with whom: the account, or the address until it is known. */
+  get owner(): string {
+    return this.#account ?? this.address
+  }
+
   get isAuthenticated(): boolean {
     return this.#share !== undefined
   }

@@ -19,6 +19,7 @@ import { Rejection } from '../rejection.ts'
 import { bodyFormat } from './body-format.ts'
 import type { Connection, Receiving } from './connection.ts'
 import { authenticate, type Verifier } from './credentials.ts'
+import type { Discards } from './discards.ts'
 import { declaredBytes, hostOf } from './head.ts'
 import { Intake } from './intake.ts'
 import { httpLimits } from './limits.ts'
@@ -34,6 +35,7 @@ export type ExchangeContext = {
   readonly gate: Gate
   readonly isDraining: () => boolean
   readonly counters: HttpCounters
+  readonly discards: Discards
   readonly clock: Clock
 }
 
@@ -103,10 +105,10 @@ export class Exchange implements Receiving, Route {
     const { baseUrl, gate, isDraining, counters } = this.#context
     const problem = error instanceof AppError ? error : toAppError(gate.rejectionOf(error))
     const hasRest = !this.#request.complete
-    const isLast = close || isDraining() || (hasRest && !this.#isRestSmall())
-    this.#end()
+    const isLast = close || isDraining() || (hasRest && !this.#isRestAtMost(httpLimits.discardBytesMax))
     if (hasRest) this.#discardRest()
     else this.#bodyEnded()
+    this.#end()
     if (isLast) this.#connection.closeAfterResponse({ bytesFollow: hasRest })
     counters.countResponse(errorTable[problem.code].status)
     if (!isLast) this.#connection.announceIdleTime(this.#response)
@@ -248,7 +250,8 @@ export class Exchange implements Receiving, Route {
     this.#connection.receiving = this
     this.#request.removeAllListeners('data')
     this.#request.on('end', () => this.#bodyEnded())
-    this.#request.resume()
+    if (this.#isRestAtMost(httpLimits.discardAtOnceBytesMax)) this.#request.resume()
+    else this.#context.discards.add(this.#request, this.#connection.slot.owner)
   }
 
   #bodyEnded(): void {
@@ -261,13 +264,12 @@ export class Exchange implements Receiving, Route {
     this.#intake = undefined
   }
 
-  /** Whether reading the rest of a rejected body costs less than a new connection. */
-  #isRestSmall(): boolean {
+  #isRestAtMost(bytes: number): boolean {
     // A client that waits for 100 may still send the body or not. Only closing avoids the ambiguity (RFC 9110 §10.1.1).
     if (this.#awaitsContinue && this.#intake === undefined) return false
     const length = this.#request.headers['content-length']
     if (length === undefined) return false
-    return Number(length) - (this.#intake?.receivedBytes ?? 0) <= httpLimits.discardBytesMax
+    return Number(length) - (this.#intake?.receivedBytes ?? 0) <= bytes
   }
 }
 

@@ -11,6 +11,10 @@ export const httpLimits = {
   zstdWindowLogMax: 23,
   /** Up to this many remaining bytes of a rejected body are read and discarded, so that the connection can be reused. */
   discardBytesMax: MiB,
+  /** More than this is read in turns: so many reads of at most 64 KiB, over all connections, and then a pause. */
+  discardAtOnceBytesMax: 64 * KiB,
+  discardReadsPerTurn: 4,
+  discardTurnMs: 10,
   /** A connection that closes while a body still arrives keeps reading for this long, so that the client can read the response. */
   lingerMsMax: 30_000,
   lingerIdleMs: 5_000,

@@ -1,5 +1,7 @@
 /** Outcomes of the append, as clients see them. Everything else about the server is tested with a real node in test/contract. */
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { createMetrics } from '#lib/metrics.ts'
 import { MetricsText } from '#lib/metrics-text.ts'
@@ -10,6 +12,9 @@ import type { FrameInput } from '#wal/frame.ts'
 import { WalError, type WalErrorReason } from '#wal/wal-error.ts'
 import { aGate, manyConnections } from '../../../test/support/gate.ts'
 import { anEndpoint } from '../../../test/support/ingest-node.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { RawClient } from '../../../test/support/raw-http.ts'
+import { httpLimits } from './limits.ts'
 import { HttpCounters } from './metrics.ts'
 import { HttpServer } from './server.ts'
 
@@ -65,7 +70,8 @@ async function serve(append: Append, clock: Clock = systemClock) {
       headers: { 'content-type': 'application/x-ndjson', 'x-api-key': 'any' },
       body: '1\n2\n',
     })
-  return { post, reserved, counters, [Symbol.asyncDispose]: () => server.stop(AbortSignal.timeout(2_000)) }
+  const url = `http://127.0.0.1:${server.address.port}`
+  return { url, post, reserved, counters, [Symbol.asyncDispose]: () => server.stop(AbortSignal.timeout(2_000)) }
 }
 
 describe('POST /v1/ingest', () => {
@@ -119,5 +125,28 @@ describe('POST /v1/ingest', () => {
     expect(await response.text()).not.toContain('a secret')
     expect((await server.post()).status).toBe(202)
     expect(server.reserved.bytes).toBe(0)
+  })
+
+  test('a body that was rejected by its head is read in turns, and the client gets its response before', async () => {
+    const clock = new ManualClock()
+    await using server = await serve(() => Promise.resolve({ seq: 0 }), clock)
+    await using client = await RawClient.connect(server.url, { allowHalfOpen: true })
+    await client.send(
+      `POST /v1/ingest HTTP/1.1\r\nHost: a\r\nX-API-Key: any\r\nContent-Type: application/x-ndjson\r\nContent-Length: ${32 * MiB}\r\n\r\n`,
+    )
+    let sent = 0
+    void (async () => {
+      for (; sent < 32; sent += 1) await client.send(new Uint8Array(MiB))
+    })()
+    expect(await client.answer()).toMatchObject({ status: 413, headers: { connection: 'close' } })
+    // The kernel keeps a few MiB. A server that reads on takes all of it during these requests.
+    for (let request = 0; request < 80 && sent < 32; request += 1) expect((await server.post()).status).toBe(202)
+    expect(sent).toBeLessThan(16)
+    const before = sent
+    for (let turn = 0; turn < 2_000 && sent < before + 2; turn += 1) {
+      clock.advance(httpLimits.discardTurnMs)
+      await setImmediate()
+    }
+    expect(sent).toBeGreaterThanOrEqual(before + 2)
   })
 })

@@ -19,6 +19,7 @@ import { requestLimits } from '#model/limits.ts'
 import type { ConnectionBudget, ConnectionSlot } from '../connection-budget.ts'
 import { type Address, addressOf, listen } from '../listen.ts'
 import { Connection } from './connection.ts'
+import { Discards } from './discards.ts'
 import { Exchange, type ExchangeContext } from './exchange.ts'
 import { targetOf } from './head.ts'
 import { httpLimits } from './limits.ts'
@@ -31,7 +32,7 @@ export type HttpServerOptions = {
   readonly listen: Address
   readonly connections: ConnectionBudget
   readonly requestTimeoutSeconds: number
-  readonly exchange: Omit<ExchangeContext, 'isDraining'>
+  readonly exchange: Omit<ExchangeContext, 'isDraining' | 'discards'>
   readonly operator: Omit<OperatorOptions, 'baseUrl'>
   /** If set, the server uses HTTPS and secure WebSocket. */
   readonly certificate: Certificate | undefined
@@ -51,6 +52,7 @@ export class HttpServer implements Service {
   readonly #connections = new Map<Socket, Connection>()
   /** Those that the next check may find authenticated, or overdue. */
   readonly #unauthenticated = new Set<Connection>()
+  readonly #discards: Discards
   readonly #server: Server
   readonly #rateChecks: Periodic
   readonly #authenticationChecks: Periodic
@@ -59,7 +61,8 @@ export class HttpServer implements Service {
 
   constructor(options: HttpServerOptions) {
     this.#options = options
-    this.#exchangeContext = { ...options.exchange, isDraining: () => this.#isDraining }
+    this.#discards = new Discards(options.exchange.clock)
+    this.#exchangeContext = { ...options.exchange, discards: this.#discards, isDraining: () => this.#isDraining }
     this.#operatorOptions = { ...options.operator, baseUrl: options.exchange.baseUrl }
     this.#server = this.#createServer()
     this.#rateChecks = new Periodic({
@@ -163,7 +166,7 @@ export class HttpServer implements Service {
   #openExchange(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): Exchange | undefined {
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isClosing) {
-      request.resume()
+      this.#discards.add(request, connection?.slot.owner ?? '')
       return undefined
     }
     connection.opened()
