@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MiB } from '#lib/bytes.ts'
 import { StorageFailure } from '#lib/storage-failure.ts'
-import { type Connection, Database, OutOfMemory, StatementTimeout } from './database.ts'
+import { type Connection, Database, OutOfMemory, type RowAppender, StatementTimeout } from './database.ts'
 import { queryParquet } from './query-parquet.ts'
 
 /** A statement that runs for minutes unless it is stopped. */
@@ -86,6 +86,35 @@ describe('a sandboxed DuckDB', () => {
     })
     await expect(connection.run('SELECT throws(i) FROM range(10) r(i)')).rejects.toThrow('not today')
     expect((await connection.query('SELECT 1')).rows).toEqual([[1]])
+  })
+
+  test('spilled data that cannot be written is a failure of the storage, also if rows are appended or a function appends them', async () => {
+    const directory = await mkdtemp(join(root, 'full-'))
+    // Where data would be spilled, there is a file.
+    const spill = { directory: join(directory, 'spill'), bytesMax: 1024 * MiB }
+    await writeFile(spill.directory, '')
+    const full = await Database.open({ directories: [directory], spill, memoryBytes: 16 * MiB })
+    const observer = await full.connect()
+    await observer.run('CREATE TABLE rows (text VARCHAR)')
+    const append = (appender: RowAppender) => {
+      appender.appendVarchar('x'.repeat(200))
+      appender.endRow()
+      return false
+    }
+    let appender = await observer.appender('rows')
+    const decide = () => append(appender)
+    observer.register({ name: 'observed', parameters: ['BIGINT'], decide })
+    const connection = await full.connect()
+    const failure = await connection.query('SELECT 1 FROM range(300000) WHERE observed(range)').catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(StorageFailure)
+    await observer.run('CREATE OR REPLACE TABLE rows (text VARCHAR)')
+    appender = await observer.appender('rows')
+    const appendAll = () => {
+      for (let row = 0; row < 300_000; row += 1) decide()
+      appender.flushSync()
+    }
+    expect(appendAll).toThrow(StorageFailure)
+    full.close()
   })
 
   test('aborting a signal ends a statement with its reason', async () => {

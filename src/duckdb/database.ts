@@ -166,13 +166,13 @@ export class Connection {
   /** Returns an appender for a table. Appending latin1 strings is fastest. */
   async appender(table: string): Promise<RowAppender> {
     const appender = await this.#connection.createAppender(table)
-    for (const write of ['flushSync', 'closeSync'] as const) {
+    for (const write of ['endRow', 'flushSync', 'closeSync'] as const) {
       const original = appender[write].bind(appender)
       appender[write] = () => {
         try {
           original()
         } catch (error) {
-          throw toStorageFailure(error)
+          throw toKnownError(error)
         }
       }
     }
@@ -231,8 +231,7 @@ export class Connection {
     } catch (error) {
       signal?.throwIfAborted()
       if (timedOut) throw new StatementTimeout(`statement timed out after ${timeoutMs} ms`, { cause: error })
-      if (error instanceof Error && isOutOfMemory(error.message)) throw new OutOfMemory(error.message)
-      throw toStorageFailure(error)
+      throw toKnownError(error)
     } finally {
       cancelTimer()
       signal?.removeEventListener('abort', interrupt)
@@ -240,15 +239,17 @@ export class Connection {
   }
 }
 
-/** Includes an appender that ran out of memory in a function that DuckDB called. */
-function isOutOfMemory(message: string): boolean {
-  return message.startsWith('Out of Memory Error') || /^[^\n]*: Failed to append: [^\n]* used\)\.?$/m.test(message)
-}
+/** DuckDB tells its errors apart by their text alone. An append or a commit that fails, also in a function that it called, loses the kind. */
+const withoutKind = '^(?:[^\\n]*: )?Failed to (?:append|commit): [^\\n]*'
+const memoryWithoutKind = new RegExp(`${withoutKind}(?: used| \\(bad allocation)\\)\\.?$`, 'm')
+const fileWithoutKind = new RegExp(`${withoutKind}(?:file|directory) "[^"\\n]*": `, 'm')
 
-/** Returns FileTooLarge or StorageFailure for an error about files. DuckDB tells its errors apart by their text alone. */
-function toStorageFailure(error: unknown): unknown {
+/** Returns OutOfMemory, FileTooLarge or StorageFailure for an error about memory or files, else the error. */
+function toKnownError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
-  if (error.message.startsWith('IO Error') && error.message.includes('File too large'))
-    return new FileTooLarge('a file is larger than a process may write')
-  return error.message.startsWith('IO Error') ? new StorageFailure(error.message.split('\n')[0], { cause: error }) : error
+  const { message } = error
+  if (message.startsWith('Out of Memory Error') || memoryWithoutKind.test(message)) return new OutOfMemory(message)
+  if (!message.startsWith('IO Error') && !fileWithoutKind.test(message)) return error
+  if (message.includes('File too large')) return new FileTooLarge('a file is larger than a process may write')
+  return new StorageFailure(message.split('\n')[0], { cause: error })
 }
