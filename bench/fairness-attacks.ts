@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { MiB } from '#lib/bytes.ts'
 import { attacks as controlAttacks } from './control-attacks.ts'
-import { Sender, type Tenant } from './tenants.ts'
+import { attach, Sender, type Target } from './tenants.ts'
 
 /** Other than that of the victim. */
 const attackerAddress = '127.0.0.2'
@@ -13,7 +13,7 @@ export type FairnessAttack = {
   /** Without a destination, the data of the attacker stays on the node. */
   readonly hasDestination: boolean
   /** Attacks until the signal aborts. */
-  readonly run: (attacker: Tenant, signal: AbortSignal) => Promise<void>
+  readonly run: (attacker: Target, signal: AbortSignal) => Promise<void>
 }
 
 /** Runs a step again and again, several at once. */
@@ -24,7 +24,7 @@ async function repeat(parallel: number, signal: AbortSignal, step: () => Promise
   await Promise.all(Array.from({ length: parallel }, worker))
 }
 
-async function flood(attacker: Tenant, signal: AbortSignal, body: Buffer, pauseMs: number, parallel: number): Promise<void> {
+async function flood(attacker: Target, signal: AbortSignal, body: Buffer, pauseMs: number, parallel: number): Promise<void> {
   const sender = new Sender(attacker, attackerAddress)
   await repeat(parallel, signal, async () => {
     const { status } = await sender.send(body)
@@ -56,7 +56,7 @@ async function hold(url: string, count: number, beginning: string, signal: Abort
   })
 }
 
-function headOf({ client, endpointId }: Tenant, bytes: number): string {
+function headOf({ client, endpointId }: Target, bytes: number): string {
   const lines = [
     `POST /v1/ingest?endpoint=${endpointId} HTTP/1.1`,
     'Host: ingest',
@@ -71,12 +71,11 @@ const lineOf = (bytes: number) => Buffer.from(`{"n":1,"a":"${'x'.repeat(bytes - 
 const largeRecords = Buffer.concat(Array.from({ length: 3 }, () => lineOf(1_000_000)))
 
 /** The most expensive one that is accepted: a limit of the product may refuse the others. */
-async function attachExpensiveView(attacker: Tenant): Promise<void> {
+async function attachExpensiveView(attacker: Target): Promise<void> {
   for (const repetitions of [1_000, 300, 100, 30, 10]) {
     const condition = `regexp_matches(a, '(x?){${repetitions}}y')`
     const columns = [{ name: 'a', type: 'VARCHAR', path: '$.a' }]
-    const attached = await attacker
-      .attach(`expensive_${repetitions}`, { columns, filters: [{ condition }] })
+    const attached = await attach(attacker, `expensive_${repetitions}`, { columns, filters: [{ condition }] })
       .then(() => true)
       .catch(() => false)
     if (attached) return

@@ -1,13 +1,15 @@
 /**
  * What a tenant notices while another one attacks: `node bench/fairness.ts [--short] [name of an attack]`
  *
- * For each attack an installation is started. Its victim sends 50 requests a second and calls the API five times a second, first alone and
- * then beside the attack. The floor is what it had alone, in the same installation. Exits 1 if a bound is broken: everything of the victim
- * is accepted, and its p99 and the lag of its commits are at most twice those of the floor, beyond what a busy machine adds.
+ * For each attack two installations are started, one after the other. The victim sends 50 requests a second and calls the API five times a
+ * second: in the first beside the attack, and in the second, as the floor, beside a process that takes as much processor time as the attacker
+ * did, for nothing. Exits 1 if a bound is broken: everything of the victim is accepted, and its p99 and the lag of its commits are at most
+ * twice those of the floor, beyond what a busy machine adds.
  */
 import { setTimeout } from 'node:timers/promises'
 import { Installation } from '../test/support/installation.ts'
 import { type FairnessAttack, fairnessAttacks } from './fairness-attacks.ts'
+import { Neighbour } from './neighbour.ts'
 import { operatorToken, Sender, Tenant } from './tenants.ts'
 
 const isShort = process.argv.includes('--short')
@@ -93,8 +95,8 @@ async function longestLag({ client, endpointId }: Tenant, segments: ReadonlyMap<
   return Math.max(...lags)
 }
 
-async function measure({ name, hasDestination, run }: FairnessAttack): Promise<boolean> {
-  await using installation = await Installation.create({
+async function startInstallation(): Promise<Installation> {
+  const installation = await Installation.create({
     environment: {
       INLET_LOG_LEVEL: 'error',
       INLET_OPERATOR_TOKEN: operatorToken,
@@ -105,31 +107,51 @@ async function measure({ name, hasDestination, run }: FairnessAttack): Promise<b
     },
   })
   await installation.start('start')
-  const victim = await Tenant.create(installation, 'victim', 'victim-lake')
-  const attacker = await Tenant.create(installation, 'attacker', hasDestination ? 'attacker-lake' : null)
-  const alone = await observe(victim)
-  const stop = new AbortController()
-  const attack = run(attacker, stop.signal).catch(() => undefined)
-  await setTimeout(2_000)
-  const beside = await observe(victim)
-  stop.abort()
-  await attack
-  return report(name, alone, beside)
+  return installation
 }
 
-function report(name: string, alone: Figures, beside: Figures): boolean {
+/** Returns the figures of the victim, and how many cores its neighbour took meanwhile. */
+async function observeBeside(victim: Tenant, neighbour: Neighbour): Promise<Figures & { readonly cores: number }> {
+  await setTimeout(2_000)
+  const [before, startedAt] = [await neighbour.coreSeconds(), performance.now()]
+  const figures = await observe(victim)
+  const cores = ((await neighbour.coreSeconds()) - before) / ((performance.now() - startedAt) / 1000)
+  return { ...figures, cores }
+}
+
+async function attacked({ name, hasDestination }: FairnessAttack): Promise<Figures & { readonly cores: number }> {
+  await using installation = await startInstallation()
+  const victim = await Tenant.create(installation, 'victim', 'victim-lake')
+  const attacker = await Tenant.create(installation, 'attacker', hasDestination ? 'attacker-lake' : null)
+  await using neighbour = Neighbour.attacker(name, attacker)
+  return await observeBeside(victim, neighbour)
+}
+
+async function undisturbed(cores: number): Promise<Figures> {
+  await using installation = await startInstallation()
+  const victim = await Tenant.create(installation, 'victim', 'victim-lake')
+  await using neighbour = Neighbour.harmless(cores)
+  return await observeBeside(victim, neighbour)
+}
+
+async function measure(attack: FairnessAttack): Promise<boolean> {
+  const beside = await attacked(attack)
+  return report(attack.name, await undisturbed(beside.cores), beside)
+}
+
+function report(name: string, floor: Figures, beside: Figures & { readonly cores: number }): boolean {
   const broken = [
     ...(beside.accepted < 1 ? ['acceptance'] : []),
-    ...(isBeyond(beside.p99, alone.p99, slackMs.request) ? ['latency'] : []),
-    ...(isBeyond(beside.apiP99, alone.apiP99, slackMs.api) ? ['API'] : []),
-    ...(isBeyond(beside.lag, alone.lag, slackMs.lag) ? ['commits'] : []),
+    ...(isBeyond(beside.p99, floor.p99, slackMs.request) ? ['latency'] : []),
+    ...(isBeyond(beside.apiP99, floor.apiP99, slackMs.api) ? ['API'] : []),
+    ...(isBeyond(beside.lag, floor.lag, slackMs.lag) ? ['commits'] : []),
   ]
   const row = (what: string, { p50, p99, accepted, apiP99, lag }: Figures, comment: string) =>
     console.log(
       `  ${what.padEnd(48)}${milliseconds(p50)}${milliseconds(p99)}${`${(accepted * 100).toFixed(1)} %`.padStart(9)}${milliseconds(apiP99)}${milliseconds(lag)}  ${comment}`,
     )
   row(name, beside, broken.length === 0 ? '' : `broken: ${broken.join(', ')}`)
-  row('  alone', alone, `p99 ${(beside.p99 / alone.p99).toFixed(1)} times`)
+  row(`  beside ${beside.cores.toFixed(2)} cores of harmless work`, floor, `p99 ${(beside.p99 / floor.p99).toFixed(1)} times`)
   return broken.length === 0
 }
 

@@ -7,7 +7,10 @@ export const operatorToken = 'an-operator-token-of-the-benchmark-0123456789'
 
 const definition = { columns: [{ name: 'n', type: 'BIGINT', path: '$.n' }] }
 
-export class Tenant {
+/** An endpoint, and a client with a key for it. */
+export type Target = { readonly client: ApiClient; readonly endpointId: string }
+
+export class Tenant implements Target {
   readonly client: ApiClient
   readonly endpointId: string
 
@@ -32,17 +35,17 @@ export class Tenant {
       ...(bucket === null ? {} : { destination_id: await aDestination(client, bucket) }),
     })
     const tenant = new Tenant(client, endpoint.id)
-    const viewId = bucket === null ? undefined : await tenant.attach('events', definition)
+    const viewId = bucket === null ? undefined : await attach(tenant, 'events', definition)
     await installation.untilConfigured(endpoint.id, viewId)
     return tenant
   }
+}
 
-  async attach(name: string, given: object): Promise<string> {
-    const { id } = await this.client.ok('POST', '/v1/views', { name, definition: given })
-    await this.client.ok('POST', `/v1/views/${id}/publish`)
-    await this.client.ok('POST', `/v1/endpoints/${this.endpointId}/views`, { view_id: id })
-    return id
-  }
+export async function attach({ client, endpointId }: Target, name: string, given: object): Promise<string> {
+  const { id } = await client.ok('POST', '/v1/views', { name, definition: given })
+  await client.ok('POST', `/v1/views/${id}/publish`)
+  await client.ok('POST', `/v1/endpoints/${endpointId}/views`, { view_id: id })
+  return id
 }
 
 async function aDestination(client: ApiClient, bucket: string): Promise<string> {
@@ -56,11 +59,11 @@ export type Sent = { readonly status: number; readonly seq: number | undefined; 
 
 /** Sends records over connections of its own. An attacker has another address than its victim. */
 export class Sender {
-  readonly #tenant: Tenant
+  readonly #tenant: Target
   readonly #agent = new Agent({ keepAlive: true })
   readonly #localAddress: string
 
-  constructor(tenant: Tenant, localAddress: string) {
+  constructor(tenant: Target, localAddress: string) {
     this.#tenant = tenant
     this.#localAddress = localAddress
   }
