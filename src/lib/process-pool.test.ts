@@ -125,6 +125,21 @@ test('a command line replaces the given one', async () => {
   expect((await describeWorker()).environment).toEqual(['PASSED'])
 })
 
+test('a process that is ready gets the next task', async () => {
+  let starts = 0
+  pool = newPool({
+    commandLine: (command) => {
+      starts += 1
+      return command
+    },
+  })
+  pool.warm()
+  pool.warm()
+  expect(starts).toBe(1)
+  await describeWorker()
+  expect(starts).toBe(1)
+})
+
 test('a program that is missing is not waited for', async () => {
   pool = newPool({ commandLine: (command) => ['/nonexistent/program', ...command] })
   const end = await pool.run('describe', { timeoutMs: 60_000, signal: never })

@@ -107,6 +107,11 @@ export class ProcessPool<Task, Reply, Report = never> {
     }
   }
 
+  /** Has a process ready for the next task: starts one if none is idle. */
+  warm(): void {
+    if (this.#idle.length === 0 && !this.#stopping.signal.aborted) this.#keep(this.#start())
+  }
+
   /** Kills all processes. Tasks that run throw. */
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the process pool has stopped'))

@@ -92,6 +92,7 @@ test('kills a runaway preview at the limit and frees its slot', async () => {
     expect({ success, errors }).toMatchObject({ success: false, errors: [{ code: 'timeout' }] })
     expect(executionTimeMs).toBeGreaterThanOrEqual(300)
   }
+  await workers.stop()
   workers = newWorkers()
   expect(await preview(quick, 'a', never)).toMatchObject({ success: true })
 })
@@ -168,7 +169,7 @@ test.skipIf(process.platform !== 'linux')(
     const other = preview(runaway, 'c', client.signal)
     const all = Promise.allSettled([oldest, younger, other])
     clock.advance(600)
-    await until('the process of the other one', () => children().length === 2 && children().some((pid) => !before.includes(pid)))
+    await until('the process of the other one', () => !before.every((pid) => children().includes(pid)) && children().length > 1)
     clock.advance(14_399)
     const refused = expect(younger).rejects.toThrow(expect.objectContaining({ code: 'unavailable' }))
     clock.advance(1)

@@ -63,6 +63,8 @@ export class PreviewWorkers implements Service {
   readonly name = 'preview workers'
   readonly #options: PreviewWorkersOptions
   readonly #turns: FairSlots
+  /** Requests without a turn. */
+  #waiting = 0
   readonly #stopping = new AbortController()
   readonly #pool: ProcessPool<PreviewTask, PreviewReply, PreviewReport>
 
@@ -143,14 +145,24 @@ export class PreviewWorkers implements Service {
     const { clock } = this.#options
     const deadline = clock.monotonic() + workerLimits.waitMs
     const tooLate = new AbortController()
-    const wait = () => clock.setTimer(() => tooLate.abort(busy()), Math.max(0, deadline - clock.monotonic()))
+    const wait = () => {
+      const cancel = clock.setTimer(() => tooLate.abort(busy()), Math.max(0, deadline - clock.monotonic()))
+      this.#waiting += 1
+      return () => {
+        cancel()
+        this.#waiting -= 1
+      }
+    }
     let stopWaiting = wait()
     try {
       const ended = AbortSignal.any([signal, this.#stopping.signal, tooLate.signal])
       return await this.#turns.run({ account, endpoint: account, weight: 1 }, { signal: ended }, async (turn) => {
         stopWaiting()
         try {
-          return await this.#runInProcess(request, turn)
+          const reply = this.#runInProcess(request, turn)
+          // The process of whoever returns a slot is killed. Meanwhile, another one starts.
+          if (this.#waiting > 0) this.#pool.warm()
+          return await reply
         } finally {
           stopWaiting = wait()
         }
