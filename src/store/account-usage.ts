@@ -2,7 +2,7 @@
  * What nodes accepted for each account, by UTC day.
  *
  * Law: a row has the newest counters of one start of ingest on one node. Counters only grow, so a report that arrives twice, or late,
- * changes nothing.
+ * changes nothing. Of the starts of a day only the newest have a row; the older ones, which report no more, are one sum.
  */
 import { sql } from 'kysely'
 import type { AccountUsage, UsageReport, UsageTotals } from '#model/node-protocol.ts'
@@ -63,6 +63,7 @@ export async function recordUsage(db: Tx, { node_id, run, accounts }: UsageRepor
     const served = await listServedAccounts(db, node_id, some)
     const rows = some.flatMap((one) => (served.has(one.account_id) ? [{ ...one, node_id, run, reported_at: now }] : []))
     if (rows.length === 0) continue
+    await foldOldRuns(db, node_id, run, rows)
     await db
       .insertInto('account_usage')
       .values(rows)
@@ -104,6 +105,49 @@ export async function removeUsageBefore(db: Db, now: number): Promise<void> {
     .deleteFrom('account_usage')
     .where('day', '<', dayOf(now - dayMs))
     .execute()
+}
+
+/** The sum of older runs. A node cannot name it. */
+const folded = ''
+
+/** Makes room for a run that is new: a node chooses the names of its runs, and could otherwise add rows without end. */
+async function foldOldRuns(db: Tx, node_id: string, run: string, reported: readonly AccountUsage[]): Promise<void> {
+  const stored = await db
+    .selectFrom('account_usage')
+    .selectAll()
+    .where('day', 'in', [...new Set(reported.map(({ day }) => day))])
+    .where(
+      'account_id',
+      'in',
+      reported.map(({ account_id }) => account_id),
+    )
+    .where('node_id', '=', node_id)
+    .execute()
+  const runsOf = Map.groupBy(stored, ({ account_id, day }) => `${account_id} ${day}`)
+  for (const { account_id, day } of reported) {
+    const rows = runsOf.get(`${account_id} ${day}`) ?? []
+    if (rows.length < storeLimits.usageRunsMax || rows.some((row) => row.run === run)) continue
+    const byAge = rows.toSorted(
+      (one, other) => Number(other.run === folded) - Number(one.run === folded) || one.reported_at - other.reported_at,
+    )
+    const [sum, oldest] = byAge
+    if (sum === undefined || oldest === undefined) continue
+    await db
+      .deleteFrom('account_usage')
+      .where('day', '=', day)
+      .where('account_id', '=', account_id)
+      .where('node_id', '=', node_id)
+      .where('run', 'in', [sum.run, oldest.run])
+      .execute()
+    const both = {
+      bytes: Math.min(sum.bytes + oldest.bytes, Number.MAX_SAFE_INTEGER),
+      records: Math.min(sum.records + oldest.records, Number.MAX_SAFE_INTEGER),
+    }
+    await db
+      .insertInto('account_usage')
+      .values({ ...{ day, account_id, node_id, run: folded, records_per_second: 0, reported_at: oldest.reported_at }, ...both })
+      .execute()
+  }
 }
 
 async function listServedAccounts(db: Db, node_id: string, reported: readonly AccountUsage[]): Promise<ReadonlySet<string>> {

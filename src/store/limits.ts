@@ -20,6 +20,8 @@ export const storeLimits = {
   pageDefinitionBytesMax: 2 * MiB,
   /** Rows in one INSERT: both databases limit the parameters of a statement. */
   insertRowsMax: 500,
+  /** Starts of ingest on one node whose counters are kept apart, for each account and day. */
+  usageRunsMax: 10,
   /** A rate that a node reported longer ago is over: nodes report only accounts that send. */
   rateMsMax: 10_000,
 } as const

@@ -20,7 +20,7 @@ export type Database = {
     quotas: string | null
     created_at: number
   }
-  /** What a node accepted on a UTC day. `run` is one start of its ingest: counters begin at 0 again. */
+  /** What a node accepted on a UTC day. `run` is one start of its ingest: counters begin at 0 again. Empty for the sum of older ones. */
   account_usage: {
     day: string
     account_id: string

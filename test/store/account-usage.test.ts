@@ -3,6 +3,7 @@ import { newId } from '#model/id.ts'
 import type { AccountUsage } from '#model/node-protocol.ts'
 import { dayOf } from '#model/quota.ts'
 import { listLargestUse, recordUsage, removeUsageBefore, sumUsage } from '#store/account-usage.ts'
+import { storeLimits } from '#store/limits.ts'
 import { recordSnapshotSent, registerNode } from '#store/nodes.ts'
 import { readQuotaUse } from '#store/quotas.ts'
 import { readConsistently, transact } from '#store/store.ts'
@@ -58,6 +59,21 @@ describeDatabases('the use of accounts', (kind) => {
     expect((await used())[0]).toBe(120)
     expect((await used(t0 - dayMs))[0]).toBe(7)
     expect(await used(t0 + dayMs)).toEqual([0, 0])
+  })
+
+  test('counts all starts of a node, but keeps rows for the newest only', async () => {
+    await using store = await newStore(kind)
+    const { region, usage, report, used } = await setUp(store)
+    const [node, other] = [await aNode(store, region), await aNode(store, region)]
+    await report(other, 'run 0', [usage({ bytes: 1_000 })])
+    for (let start = 0; start < 40; start++)
+      for (const bytes of [1, 2]) await report(node, `run ${start}`, [usage({ bytes, records: bytes })], t0 + start)
+    // Reported twice, and late.
+    for (const start of [39, 35]) await report(node, `run ${start}`, [usage({ bytes: 1, records: 1 })], t0 + 100)
+    expect((await used())[0]).toBe(1_000 + 40 * 2)
+    const rows = await store.db.selectFrom('account_usage').select('run').where('node_id', '=', node).execute()
+    expect(rows).toHaveLength(storeLimits.usageRunsMax)
+    for (const start of ['x', 'y', 'z']) await report(node, start, [usage({ bytes: Number.MAX_SAFE_INTEGER })], t0 + 200)
   })
 
   test('the rate of an account that sends no more is over', async () => {
