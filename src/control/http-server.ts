@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Server as TlsServer } from 'node:https'
+import { setImmediate } from 'node:timers/promises'
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { Histogram, type Registry } from 'prom-client'
@@ -16,14 +17,19 @@ import { parseJsonBody } from '#model/request-body.ts'
 import { controlLimits } from './limits.ts'
 import { handleErrors, respondToClientError, respondToConnect, sendProblem, toAppError, validatorCompiler } from './problem.ts'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Values in the JSON of a request, if the bound of all others is too low. */
+    bodyPartsMax?: number
+  }
+}
+
 export type HttpServerOptions = {
   readonly baseUrl: string
   readonly logger: Logger
   readonly requestSeconds: Histogram
   /** Time for a whole request to arrive. */
   readonly requestTimeoutMs: number
-  /** Values in the JSON of a request. */
-  readonly bodyPartsMax?: number
   /** Proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
   /** Plain HTTP without it. */
@@ -33,7 +39,7 @@ export type HttpServerOptions = {
 /** Creates a server without routes. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const { baseUrl, logger, requestSeconds, requestTimeoutMs, certificate } = options
-  const { trustedProxies = [], bodyPartsMax = bodyLimits.partsMax } = options
+  const { trustedProxies = [] } = options
   const timeouts = {
     headersTimeout: Math.min(controlLimits.headersTimeoutMs, requestTimeoutMs),
     connectionsCheckingInterval: controlLimits.timeoutCheckMs,
@@ -63,7 +69,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
   handleErrors(app, { baseUrl, logger })
-  parseJson(app, bodyPartsMax)
+  parseJson(app)
   let closing = false
   app.addHook('preClose', async () => {
     closing = true
@@ -98,9 +104,12 @@ function measureRequests(app: FastifyInstance, seconds: Histogram): void {
  * Reads only JSON. An empty body counts as no body, whatever the content type. `__proto__` is a field like any other: the strict
  * schemas reject it as unknown.
  */
-function parseJson(app: FastifyInstance, partsMax: number): void {
+function parseJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) =>
-    parseJsonBody(body, { partsMax }),
-  )
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    const parsed = parseJsonBody(body, { partsMax: request.routeOptions.config.bodyPartsMax ?? bodyLimits.partsMax })
+    // Other requests get a turn before a large report is checked, which takes as long as to parse it.
+    if (body.byteLength > controlLimits.bodyBytesMax) await setImmediate()
+    return parsed
+  })
 }

@@ -4,7 +4,7 @@ import { MiB } from '#lib/bytes.ts'
 export const controlLimits = {
   bodyBytesMax: MiB,
   /** One hundred commits with a hundred views each. */
-  commitsBodyBytesMax: 32 * MiB,
+  commitsBodyBytesMax: 16 * MiB,
   /** A report of 20 000 logs with a reason each. */
   heartbeatBodyBytesMax: 32 * MiB,
   paramCharsMax: 128,

@@ -1,16 +1,17 @@
 import { z } from 'zod'
+import { boundedList } from './bounded-list.ts'
 import { Id } from './id.ts'
-import { pageLimits } from './limits.ts'
+import { commitLimits, pageLimits, reportedTextMax } from './limits.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 import { isComplete } from './view-metrics.ts'
 import { ViewQuality } from './view-quality.ts'
 
 /** A file created from a segment, as stored in the bucket. `key` is the whole object key, prefix included. */
 export const ArtifactFile = z.object({
-  key: z.string(),
+  key: z.string().max(commitLimits.keyCharsMax),
   bytes: z.int().min(0),
   rows: z.int().min(0),
-  sha256: z.string(),
+  sha256: z.string().max(reportedTextMax),
   /** Only for files of a view. */
   view_id: Id.optional(),
   view_version: z.int().optional(),
@@ -18,14 +19,14 @@ export const ArtifactFile = z.object({
 export type ArtifactFile = z.infer<typeof ArtifactFile>
 
 /** Files by their kind, as `printArtifactKind` writes it. The marker itself is listed in the commit only. */
-export const ArtifactFiles = z.record(z.string(), ArtifactFile)
+export const ArtifactFiles = z.record(z.string().max(reportedTextMax), ArtifactFile)
 export type ArtifactFiles = z.infer<typeof ArtifactFiles>
 
 /** The outcome of one view version for one segment. Law: processed = accepted + dropped + dlq + failed. */
 export const ViewOutcome = z
   .object({
     view_id: Id,
-    view_name: z.string(),
+    view_name: z.string().max(reportedTextMax),
     view_version: z.int(),
     processed: z.int().min(0),
     accepted: z.int().min(0),
@@ -36,9 +37,15 @@ export const ViewOutcome = z
     /** Values that became NULL because their cast failed. */
     cast_nulls: z.int().min(0),
     /** DLQ rows by code, and failed records as `view_failed`. */
-    errors: z.record(z.string(), z.int().min(0)),
-    /** One message as an example, or null. */
-    last_error: z.object({ code: z.string(), message: z.string(), at: Timestamp }).nullable(),
+    errors: z.record(z.string().max(reportedTextMax), z.int().min(0)),
+    /** One message as an example, or null. A longer one is cut: to reject the commit would stop the delivery of its endpoint. */
+    last_error: z
+      .object({
+        code: z.string().max(reportedTextMax),
+        message: z.string().overwrite((text) => text.slice(0, reportedTextMax)),
+        at: Timestamp,
+      })
+      .nullable(),
     /** Missing if the view failed as a whole. */
     quality: ViewQuality.optional(),
   })
@@ -48,11 +55,11 @@ export type ViewOutcome = z.infer<typeof ViewOutcome>
 /** A delivered segment, as its node reports it and as its marker stores it. */
 export const SegmentCommit = z.object({
   /** `<node>-<log>-<seq>`: a pure function of the segment, so that repeated reports are recognized. */
-  id: z.string(),
+  id: z.string().max(reportedTextMax),
   endpoint_id: Id,
   node_id: Id,
   /** The incarnation of the log. */
-  log: z.string(),
+  log: z.string().max(reportedTextMax),
   seq: z.int().min(0),
   records: z.int().min(0),
   /** Acknowledged records of the segment that were lost to damage on the node: at least so many. Missing in commits from older nodes. */
@@ -62,9 +69,9 @@ export const SegmentCommit = z.object({
   uploaded_at: Timestamp,
   /** From the start of the build to the last upload. */
   duration_ms: z.int().min(0),
-  destination: z.object({ id: Id, bucket: z.string(), region: z.string() }),
+  destination: z.object({ id: Id, bucket: z.string().max(commitLimits.keyCharsMax), region: z.string().max(reportedTextMax) }),
   artifacts: ArtifactFiles,
-  views: z.array(ViewOutcome),
+  views: boundedList(ViewOutcome, commitLimits.viewsMax),
 })
 export type SegmentCommit = z.infer<typeof SegmentCommit>
 

@@ -27,6 +27,7 @@ export function parseFields<T>(schema: z.ZodType<T>, input: unknown): ParsedFiel
       omitted += issue.code === 'unrecognized_keys' ? issue.keys.length : 1
       continue
     }
+    if (issue.code === 'unrecognized_keys') omitted += issue.keys.splice(problemLimits.errorsMax).length
     for (const error of toFieldErrors(issue, [], expectation)) {
       if (errors.size < problemLimits.errorsMax) errors.set(`${error.path} ${error.message}`, error)
       else omitted += 1

@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { boundedList } from './bounded-list.ts'
 import { ArtifactFile, ArtifactFiles, ViewOutcome } from './commit.ts'
 import { Definition } from './definition.ts'
 import { DestinationTarget } from './destination.ts'
 import { Id } from './id.ts'
-import { jobLimits } from './limits.ts'
+import { jobLimits, reportedTextMax } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
@@ -61,7 +62,7 @@ export const Leases = z.object({
 export type Leases = z.infer<typeof Leases>
 
 const reason = z.string().max(jobLimits.reasonCharsMax)
-const unitName = { lease_id: Id, job_id: Id, commit_id: z.string() }
+const unitName = { lease_id: Id, job_id: Id, commit_id: z.string().max(reportedTextMax) }
 
 export const UnitReport = z.discriminatedUnion('outcome', [
   /** The artifacts and their marker are in the bucket. */
@@ -77,7 +78,7 @@ export type UnitReport = z.infer<typeof UnitReport>
 
 export const UnitReports = z.strictObject({
   node_id: Id,
-  reports: z.array(UnitReport).min(1).max(jobLimits.leasesPerNodeMax),
+  reports: boundedList(UnitReport, jobLimits.leasesPerNodeMax).refine((reports) => reports.length > 0, 'must not be empty'),
 })
 export type UnitReports = z.infer<typeof UnitReports>
 

@@ -53,8 +53,15 @@ export const mqttLimits = {
   inFlightMessagesMax: 2_048,
 } as const
 
-/** The JSON of a request to the management API: its values, and their nesting. A definition of the maximum size has about 1 500 values. */
-export const bodyLimits = { partsMax: 10_000, nestingMax: 32 } as const
+/** The JSON of a request: its values, their nesting, the fields of one object, and the different names of all fields. A definition
+ * of the maximum size has about 1 500 values. */
+export const bodyLimits = { partsMax: 10_000, nestingMax: 32, fieldsMax: 5_000, namesMax: 25_000 } as const
+
+/** Characters of a text in the report of a node: far more than a name, a code, or a path that is cut to its length. */
+export const reportedTextMax = 1_000
+
+/** What the commit of one segment may have. Its files are bounded by the fields of an object. */
+export const commitLimits = { viewsMax: 2_000, keyCharsMax: 8_192 } as const
 
 export const recordLimits = {
   /** One NDJSON line without its line break, or one MQTT payload. */

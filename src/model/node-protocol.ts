@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import { boundedList } from './bounded-list.ts'
 import { SegmentCommit } from './commit.ts'
 import { Region } from './endpoint.ts'
 import { Id } from './id.ts'
+import { reportedTextMax } from './limits.ts'
 import { nodeSecretPattern } from './patterns.ts'
 import { Timestamp } from './timestamp.ts'
 
@@ -10,6 +12,12 @@ import { Timestamp } from './timestamp.ts'
  * with a bound is rejected before its items are looked at.
  */
 export const reportLimits = { logsMax: 20_000, reasonCharsMax: 1_000, reasonsMax: 100, addressesMax: 1_000 } as const
+
+/**
+ * Values in the JSON of a call, where the bound of the management API is too low: a report of 20 000 logs, 100 commits with 100 views each or
+ * one with the quality of 200, all units that a node can lease, and 2 000 accounts.
+ */
+export const nodeBodyPartsMax = { heartbeat: 320_000, commits: 320_000, jobReport: 150_000, usage: 15_000 } as const
 
 /** A reason of a node appears in the status of every endpoint that it affects. */
 const Reason = z.string().max(reportLimits.reasonCharsMax)
@@ -108,7 +116,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** Whether it is not healthy for want of room: the disk is full, or the budget is used up. */
     disk_full: z.boolean(),
-    blocked: z.array(BlockedLog).max(reportLimits.logsMax),
+    blocked: boundedList(BlockedLog, reportLimits.logsMax),
   }),
   z.strictObject({
     process: z.literal('delivery'),
@@ -118,7 +126,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** The longest time in the last minutes for which the event loop was held. */
     event_loop_delay_ms: z.number().min(0).optional(),
-    lag: z.array(EndpointLag).max(reportLimits.logsMax),
+    lag: boundedList(EndpointLag, reportLimits.logsMax),
   }),
 ])
 export type Heartbeat = z.infer<typeof Heartbeat>
@@ -142,7 +150,7 @@ export const UsageReport = z.strictObject({
   /** Random, new at each start of ingest: its counters begin at 0 again. */
   run: z.string().min(1).max(32),
   /** Those whose counters changed since control last responded. */
-  accounts: z.array(AccountUsage).max(usageAccountsMax),
+  accounts: boundedList(AccountUsage, usageAccountsMax),
 })
 export type UsageReport = z.infer<typeof UsageReport>
 
@@ -154,7 +162,9 @@ export const UsageTotals = z.object({
 })
 export type UsageTotals = z.infer<typeof UsageTotals>
 
-export const CommitBatch = z.strictObject({ commits: z.array(SegmentCommit).min(1).max(100) })
+export const CommitBatch = z.strictObject({
+  commits: boundedList(SegmentCommit, 100).refine((commits) => commits.length > 0, 'must not be empty'),
+})
 export type CommitBatch = z.infer<typeof CommitBatch>
 
 export const CommitsRecorded = z.object({
@@ -165,7 +175,7 @@ export const CommitsRecorded = z.object({
 export type CommitsRecorded = z.infer<typeof CommitsRecorded>
 
 /** Asks which of these commits are recorded: a segment may reappear on a node after its commit. */
-export const CommitLookup = z.strictObject({ ids: z.array(z.string()).min(1).max(100) })
+export const CommitLookup = z.strictObject({ ids: z.array(z.string().max(reportedTextMax)).min(1).max(100) })
 export type CommitLookup = z.infer<typeof CommitLookup>
 
 export const CommitsFound = z.object({ commits: z.array(z.object({ id: z.string(), records: z.int().min(0) })) })

@@ -31,6 +31,17 @@ describe('the JSON of a body', () => {
     expect(problem(() => parse('['.repeat(33) + ']'.repeat(33))).message).toContain('nested too deep')
   })
 
+  test('may have 5 000 fields in an object, and 25 000 different names', () => {
+    const object = (count: number, name: string) =>
+      `{${Array.from({ length: count }, (_, index) => `"${name}${index}"  :1`).join()}}`
+    const parseLarge = (text: string) => parseJsonBody(Buffer.from(text), { partsMax: 100_000 })
+    expect(parseLarge(`[${object(5_000, 'a')},${object(5_000, 'a')}]`)).toHaveLength(2)
+    expect(problem(() => parseLarge(object(5_001, 'a'))).message).toContain('too many fields')
+    const objects = (names: number) => `[${Array.from({ length: 14 }, (_, index) => object(4_000, `k${index % names}`)).join()}]`
+    expect(parseLarge(objects(6))).toHaveLength(14)
+    expect(problem(() => parseLarge(objects(14))).message).toContain('too many different field names')
+  })
+
   test.each(['{', '"', '"\\', '{"a":}', ']]]', ',', '\u0000'])('is refused if it is broken: %j', (text) => {
     expect(problem(() => parse(text)).message).toContain('the body is not valid JSON')
   })

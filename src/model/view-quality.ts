@@ -6,7 +6,8 @@
  * compared as doubles.
  */
 import { z } from 'zod'
-import { qualityLimits } from './limits.ts'
+import { boundedList } from './bounded-list.ts'
+import { definitionLimits, qualityLimits, reportedTextMax } from './limits.ts'
 import { orderOfPrinted } from './types/column-type.ts'
 import { byBytes, type ValueOrder } from './types/orders.ts'
 
@@ -15,8 +16,8 @@ export const JsonKind = z.enum(['boolean', 'integer', 'number', 'string', 'objec
 export type JsonKind = z.infer<typeof JsonKind>
 
 export const ColumnQuality = z.object({
-  name: z.string(),
-  type: z.string(),
+  name: z.string().max(reportedTextMax),
+  type: z.string().max(reportedTextMax),
   /** Accepted rows with a value, and with NULL. */
   values: z.int().min(0),
   nulls: z.int().min(0),
@@ -26,14 +27,14 @@ export const ColumnQuality = z.object({
   cast_dlq: z.int().min(0),
   missing: z.int().min(0),
   /** Over the accepted rows, as canonical text; null if there is no value or the type has no order. */
-  min: z.string().nullable(),
-  max: z.string().nullable(),
+  min: z.string().max(reportedTextMax).nullable(),
+  max: z.string().max(reportedTextMax).nullable(),
 })
 export type ColumnQuality = z.infer<typeof ColumnQuality>
 
 export const SeenPath = z.object({
-  path: z.string(),
-  types: z.array(JsonKind),
+  path: z.string().max(reportedTextMax),
+  types: z.array(JsonKind).max(JsonKind.options.length),
   /** Sampled records with a value at the path. */
   records: z.int().min(0),
 })
@@ -41,11 +42,11 @@ export type SeenPath = z.infer<typeof SeenPath>
 
 /** Quality of one view in one segment. */
 export const ViewQuality = z.object({
-  columns: z.array(ColumnQuality),
+  columns: boundedList(ColumnQuality, definitionLimits.columnsMax),
   /** Records of the segment whose paths were read. */
   sampled_records: z.int().min(0),
   /** Paths that no column reads, the most frequent first. */
-  unmapped: z.array(SeenPath),
+  unmapped: boundedList(SeenPath, qualityLimits.pathsMax),
 })
 export type ViewQuality = z.infer<typeof ViewQuality>
 

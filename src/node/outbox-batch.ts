@@ -5,8 +5,8 @@ import type { SegmentCommit } from '#model/commit.ts'
 import type { OutboxEntry, OutboxFiles } from './outbox-files.ts'
 import type { OutboxQueue } from './outbox-queue.ts'
 
-/** Limit for a batch of several commits, well below the body limit of control. */
-const batchBytesMax = 8 * MiB
+/** Limit for a batch of several commits, well below the bounds of control: a value in a commit has about ten bytes. */
+const batchBytesMax = 2 * MiB
 
 /** What one endpoint adds to a request. */
 export type Share = { readonly endpointId: string; readonly queue: OutboxQueue; readonly entries: readonly OutboxEntry[] }

@@ -162,7 +162,7 @@ describe('Outbox', () => {
       failed: 0,
       cast_nulls: 0,
     }
-    const last_error = { code: 'view_failed', message: 'x'.repeat(3 * MiB), at: '2026-11-20T08:00:00.000Z' }
+    const last_error = { code: 'view_failed', message: 'x'.repeat(0.75 * MiB), at: '2026-11-20T08:00:00.000Z' }
     for (const seq of [1, 2, 3, 4, 5]) {
       await outbox.add({ ...aCommit({ seq }), views: [{ ...outcome, errors: {}, last_error }] })
     }

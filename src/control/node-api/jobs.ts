@@ -1,5 +1,6 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { LeaseRequest, Leases, UnitReports, UnitsReported } from '#model/job-protocol.ts'
+import { nodeBodyPartsMax } from '#model/node-protocol.ts'
 import { controlLimits } from '../limits.ts'
 import type { JobLeases } from '../services/job-leases.ts'
 
@@ -14,6 +15,7 @@ export function nodeJobRoutes(leases: JobLeases): FastifyPluginCallbackZod {
       '/jobs/report',
       {
         bodyLimit: controlLimits.commitsBodyBytesMax,
+        config: { bodyPartsMax: nodeBodyPartsMax.jobReport },
         schema: { body: UnitReports, response: { 200: UnitsReported } },
       },
       (request) => leases.report(request.body),

@@ -11,6 +11,7 @@ import {
   Heartbeat,
   Join,
   Joined,
+  nodeBodyPartsMax,
   Register,
   Registered,
   UsageReport,
@@ -65,6 +66,7 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
       '/heartbeat',
       {
         bodyLimit: controlLimits.heartbeatBodyBytesMax,
+        config: { bodyPartsMax: nodeBodyPartsMax.heartbeat },
         schema: { body: Heartbeat, response: { 204: Empty } },
       },
       async (request, reply) => {
@@ -73,8 +75,10 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
       },
     )
 
-    app.post('/usage', { schema: { body: UsageReport, response: { 200: UsageTotals } } }, (request) =>
-      nodes.reportUsage(request.body),
+    app.post(
+      '/usage',
+      { config: { bodyPartsMax: nodeBodyPartsMax.usage }, schema: { body: UsageReport, response: { 200: UsageTotals } } },
+      (request) => nodes.reportUsage(request.body),
     )
 
     app.get('/destinations/:id', { schema: { params: ById, response: { 200: AssignableDestination } } }, (request) =>
@@ -85,6 +89,7 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
       '/commits',
       {
         bodyLimit: controlLimits.commitsBodyBytesMax,
+        config: { bodyPartsMax: nodeBodyPartsMax.commits },
         schema: { body: CommitBatch, response: { 200: CommitsRecorded } },
       },
       (request) => commits.record(request.node, request.body.commits),

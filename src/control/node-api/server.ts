@@ -27,8 +27,7 @@ export type NodeServerOptions = HttpServerOptions & {
 }
 
 export async function buildNodeServer({ access, services, ...options }: NodeServerOptions): Promise<FastifyInstance> {
-  // A node reports on thousands of logs at once.
-  const app = createHttpServer({ ...options, bodyPartsMax: Number.POSITIVE_INFINITY })
+  const app = createHttpServer(options)
   rejectUnrouted(app)
   const prefix = '/internal/v1'
   app.decorateRequest('node')
