@@ -81,7 +81,9 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     logger,
   })
 
-  const disk = new FairShares(config.diskBudgetBytes)
+  const disk = new FairShares(config.diskBudgetBytes, {
+    reserve: Math.floor(config.diskBudgetBytes * ingestLimits.diskPartForNewcomers),
+  })
   const wal = new Wal({
     directory: config.paths.wal,
     files,

@@ -121,6 +121,86 @@ describe('whatever happens', () => {
   })
 })
 
+describe('a reserve for accounts that come later', () => {
+  const reserve = 125
+  const divided = total - reserve
+  const of = (...accounts: readonly (readonly [account: string, weight: number])[]): Member[] =>
+    accounts.map(([account, weight]) => ({ account, weight, name: `${account}/0` }))
+  const filled = (members: readonly Member[], account = 'a') => {
+    const shares = new FairShares(total, { reserve })
+    shares.configure(members)
+    while (shares.share(`${account}/0`).take(1) === undefined);
+    return shares
+  }
+
+  test('whoever is within its guarantee and uses no more than it leaves free is never refused, after any history', () => {
+    const periods = fc.array(fc.tuple(members, steps), { minLength: 1, maxLength: 6 })
+    fc.assert(
+      fc.property(periods, (periods) => {
+        const shares = new FairShares(total, { reserve })
+        /** Accounts that took from the reserve since it was whole the last time. */
+        const newcomers = new Set<string>()
+        for (const [members, steps] of periods) {
+          shares.configure(members)
+          for (const one of steps) {
+            const member = members[one.member % members.length]
+            if (member === undefined) continue
+            const account = shares.share(member.name).account
+            const used = shares.used
+            const ofAccount = account.used
+            play(shares, [member], [one], ({ before, units, guarantee, bound }) => {
+              const isWithin = before + units <= guarantee
+              if (isWithin && ofAccount + units <= total - used - units) expect(bound).toBeUndefined()
+              if (bound === undefined && shares.used > divided) newcomers.add(member.account)
+            })
+            if (shares.used <= divided) newcomers.clear()
+            // Each of them left at least half of what it found.
+            expect((total - shares.used) * 2 ** newcomers.size).toBeGreaterThanOrEqual(reserve)
+          }
+        }
+      }),
+      { numRuns },
+    )
+  })
+
+  test('is kept by whoever is alone, and halved by each newcomer within its guarantee', () => {
+    const accounts: [string, number][] = [['a', 1]]
+    const shares = filled(of(...accounts))
+    expect([shares.used, shares.share('a/0').boundOn(1)]).toEqual([divided, 'account'])
+    const found = ['b', 'c', 'd'].map((newcomer) => {
+      accounts.push([newcomer, 1])
+      shares.configure(of(...accounts))
+      const share = shares.share(`${newcomer}/0`)
+      while (share.take(1) === undefined);
+      expect([share.boundOn(1), shares.share('a/0').boundOn(1)]).toEqual(['node', 'account'])
+      return share.used
+    })
+    expect(found).toEqual([62, 31, 16])
+  })
+
+  test('gives room to an account whose weight was raised after another one took its share', () => {
+    const greedy = ['a', 'b', 'c', 'd']
+    const shares = filled(of(['a', 1_000], ['b', 1], ['c', 1], ['d', 1], ['e', 1]))
+    for (const account of greedy) while (shares.share(`${account}/0`).take(1) === undefined);
+    const free = total - shares.used
+    shares.configure(of(['a', 1], ['b', 1], ['c', 1], ['d', 1], ['e', 1_000]))
+    const share = shares.share('e/0')
+    expect(share.guarantee).toBeGreaterThan(free)
+    while (share.take(1) === undefined);
+    expect(share.used).toBe(Math.floor(free / 2))
+    for (const account of greedy) expect(shares.share(`${account}/0`).boundOn(1)).toBe('account')
+  })
+
+  test('is not for whoever is above its guarantee', () => {
+    const shares = filled(of(['a', 1], ['b', 1]))
+    const share = shares.share('b/0')
+    while (share.take(1) === undefined);
+    expect(share.boundOn(1)).toBe('account')
+    shares.share('a/0').force(divided - shares.used)
+    expect([shares.used, share.boundOn(1)]).toEqual([divided, 'account'])
+  })
+})
+
 describe('how much a busy endpoint may use while nobody else uses anything', () => {
   const most = (of: readonly Member[], name = 'a/0') => {
     const shares = new FairShares(total)

@@ -3,12 +3,16 @@
  *
  * Half of the total is guaranteed: it is divided among the accounts by weight, and half of what an account gets among its endpoints. The
  * other halves are pools. Whoever is above its guarantee takes from a pool, but only as long as at least as much stays free there: the
- * dynamic threshold of Choudhury and Hahne. So a newcomer always finds room. Without competitors everything is guaranteed.
+ * dynamic threshold of Choudhury and Hahne. Without competitors everything is guaranteed.
+ *
+ * A new configuration revokes nothing, so accounts may use more than their new share, and guarantees may lack room. For that a `reserve`
+ * can be kept out of the division. Only accounts within their guarantee take from it, each as long as the total keeps at least as much free
+ * as the account uses. So each newcomer leaves at least half of the reserve that it found to the next.
  *
  * Owns: who uses how much, and who may use more. Does not own: the resource.
- * Law: whoever is within its guarantee is never refused because of others, and `take` never exceeds the total. `force` may, so the callers
- * of `force` stop when `isHalfUsed`. A new configuration revokes nothing: what is above a smaller share leaves by itself. What removed
- * endpoints still use takes from the guarantee of their account: otherwise each new endpoint would bring it again.
+ * Law: an account within its guarantee is never refused because of others while everybody is within its share, and at any time not if it
+ * uses no more than then stays free. `take` never exceeds the total. `force` may, so callers of `force` stop when there is no room. What
+ * removed endpoints still use takes from the guarantee of their account: otherwise each new endpoint would bring it again.
  */
 export type Member = { readonly account: string; readonly weight: number; readonly name: string }
 
@@ -25,18 +29,21 @@ const UNLISTED = ''
 
 export class FairShares {
   readonly total: number
+  /** What is divided: the total without the reserve. */
+  readonly divided: number
   readonly #accounts = new Map<string, AccountShare>()
   readonly #shares = new Map<string, Share>()
   /** What names that are no longer members used at the last configuration. */
   readonly #leftovers = new Map<Share, number>()
-  /** The part of the total that no account is guaranteed, and how much of it the accounts use. */
+  /** The part of what is divided that no account is guaranteed, and how much of it the accounts use. */
   pool: number
   poolUsed = 0
   used = 0
 
-  constructor(total: number) {
+  constructor(total: number, { reserve = 0 }: { readonly reserve?: number } = {}) {
     this.total = total
-    this.pool = total
+    this.divided = total - reserve
+    this.pool = this.divided
   }
 
   /** Returns the share of this name. It stays the same object as long as it is configured or in use. */
@@ -60,8 +67,8 @@ export class FairShares {
       weights.set(account, weight)
       sizes.set(account, (sizes.get(account) ?? 0) + 1)
     }
-    const guaranteed = this.total / Math.min(2, weights.size || Number.POSITIVE_INFINITY)
-    this.pool = this.total - guaranteed
+    const guaranteed = this.divided / Math.min(2, weights.size || Number.POSITIVE_INFINITY)
+    this.pool = this.divided - guaranteed
     const perWeight = guaranteed / Math.max(1, sum(weights.values()))
     this.#findLeftovers(accountOf)
     for (const [name, account] of this.#accounts) {
@@ -185,18 +192,20 @@ export class Share {
     return this.#used
   }
 
-  /** What it may use whatever others do. */
+  /** What it may use whatever others do, if they are within their shares. */
   get guarantee(): number {
     return this.#guarantee
   }
 
   /** Returns which bound stands against using `units` more; undefined if there is room. */
   boundOn(units: number): Bound | undefined {
-    const { node } = this.#account
-    const used = this.#used + units
-    if (node.used + units > node.total) return 'node'
-    if (used <= this.#guarantee) return undefined
-    return this.#account.boundOn(used - Math.max(this.#used, this.#guarantee), used - this.#guarantee)
+    const account = this.#account
+    const { total, divided, used } = account.node
+    if (used + units > total) return 'node'
+    const above = this.#used + units - this.#guarantee
+    const bound = above <= 0 ? undefined : account.boundOn(Math.min(units, above), above)
+    if (bound !== undefined || used + units <= divided) return bound
+    return account.used + units > total - used - units ? 'node' : undefined
   }
 
   /** Takes `units` if there is room. Otherwise takes nothing, and returns the bound that stands against it. */

@@ -2,6 +2,11 @@
 export const ingestLimits = {
   /** After this time a connection that has not authenticated makes way for a new one, if there are too many. */
   evictableAfterMs: 1_000,
+  /**
+   * Part of the disk budget that is kept for accounts that come later, or whose share grew. What is on the disk may stay for good, unlike
+   * what is in memory.
+   */
+  diskPartForNewcomers: 1 / 8,
   /** How often free disk space and the health of the WAL are checked. */
   admissionPollMs: 1_000,
   /** Connections that the kernel keeps waiting to be accepted. */

@@ -102,9 +102,9 @@ describe('memory', () => {
 describe('disk', () => {
   const environment = { INLET_DISK_BUDGET_BYTES: '64MiB' }
 
-  async function fill(node: IngestNode, endpoint: SnapshotEndpoint) {
+  async function fill(node: IngestNode, endpoint: SnapshotEndpoint, bytes = 8 * MiB) {
     for (let count = 0; count < 12; count += 1) {
-      const answer = await post(node, endpoint, lines(8 * MiB))
+      const answer = await post(node, endpoint, lines(bytes))
       if (answer.status !== 202) return answer
     }
     throw new Error('the disk has no bound')
@@ -128,6 +128,17 @@ describe('disk', () => {
     })
     expect(await post(again, greedy, lines(8 * MiB))).toMatchObject({ status: 503 })
     for (const other of [sibling, victim]) expect(await post(again, other, lines(2 * MiB))).toMatchObject({ status: 202 })
+  })
+
+  test('an account that was alone leaves room for one that comes later', async () => {
+    await using node = await IngestNode.start({ snapshot: snapshotOf(greedy), environment })
+    await fill(node, greedy)
+    const { detail } = await fill(node, greedy, MiB)
+    expect(detail).toMatch(/^the account uses up its share of the disk/)
+    await node.publish({ ...snapshotOf(greedy, victim), epoch: snapshotOf().epoch + 1 })
+    expect(await post(node, victim, lines(2 * MiB))).toMatchObject({ status: 202 })
+    expect(await post(node, greedy, lines(MiB))).toMatchObject({ status: 503, detail })
+    await node.until('/readyz', ({ status }) => status === 200)
   })
 
   test('the owner is told that the endpoint is blocked; others are not', async () => {
