@@ -176,4 +176,7 @@ export const requestLimits = {
   /** A client must send this many bytes of a body in each window. */
   rateWindowMs: 10_000,
   rateWindowBytesMin: 8 * KiB,
+  /** The chunks of a chunked body (RFC 9112 §7.1) must have this size on average, once there are more than so many. */
+  smallChunksMax: 10_000,
+  chunkBytesMin: 16,
 } as const

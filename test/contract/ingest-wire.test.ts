@@ -62,15 +62,38 @@ describe('bodies', () => {
   test.each([
     ['identity', (body: Buffer) => body],
     ['gzip', (body: Buffer) => gzipSync(body, { level: 0 })],
-  ])('cut into hundreds of thousands of chunks are one request: %s', async (encoding, encode) => {
+  ])('cut into thousands of chunks are one request: %s', async (encoding, encode) => {
     const body = Buffer.from('{"a":1}\n'.repeat(40_000))
     await using node = await start()
     await using client = await RawClient.connect(node.url)
     await client.send(head({ 'Transfer-Encoding': 'chunked', 'Content-Encoding': encoding }))
-    const bytes = [...encode(body)].map((byte) => `1\r\n${String.fromCharCode(byte)}\r\n`)
+    const chunks =
+      encode(body)
+        .toString('latin1')
+        .match(/.{1,20}/gs) ?? []
+    const bytes = chunks.map((part) => `${part.length.toString(16)}\r\n${part}\r\n`)
     await client.send(Buffer.from(`${bytes.join('')}0\r\n\r\n`, 'latin1'))
     expect(await client.answer()).toMatchObject({ status: 202, json: { accepted_records: 40_000, accepted_bytes: body.length } })
     expect(await payloads(node)).toEqual([body.toString()])
+  })
+
+  test('cut into tiny chunks: 400 says what to do, and the rest is not read', async () => {
+    await using node = await start()
+    await using client = await RawClient.connect(node.url)
+    await client.send(head({ 'Transfer-Encoding': 'chunked' }))
+    const tiny = chunk('1').repeat(100_000)
+    let sent = 0
+    void (async () => {
+      for (; sent < 100; sent += 1) await client.send(tiny)
+    })()
+    expect(await client.answer()).toMatchObject({
+      status: 400,
+      headers: { connection: 'close' },
+      json: { error: 'bad_request', detail: expect.stringContaining('send larger chunks, or a Content-Length') },
+    })
+    expect(sent).toBeLessThan(20)
+    expect(await node.metric('inlet_ingest_in_flight_bytes')).toBe(0)
+    expect(await payloads(node)).toEqual([])
   })
 
   test('may arrive one byte at a time', async () => {

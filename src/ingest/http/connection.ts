@@ -5,6 +5,7 @@ import type { Clock } from '#lib/clock.ts'
 import { requestLimits } from '#model/limits.ts'
 import type { ConnectionSlot } from '../connection-budget.ts'
 import { httpLimits } from './limits.ts'
+import type { ReadTurns } from './read-turns.ts'
 import { rawProblem, requestError } from './responses.ts'
 
 /** The request whose body is arriving on a connection. */
@@ -40,6 +41,10 @@ export class Connection {
   /** Since when the client has not made progress towards an authenticated request, and how many bytes had arrived by then. */
   #expectedSinceMs: number
   #bytesBefore = 0
+  /** Requests and pieces of bodies, and since when they are counted. */
+  #pieces = 0
+  #piecesSinceMs: number
+  readonly #turns: ReadTurns
   readonly #baseUrl: string
   readonly #clock: Clock
   /** Bound once per connection, not per request. */
@@ -52,14 +57,17 @@ export class Connection {
   constructor(options: {
     readonly socket: Socket
     readonly slot: ConnectionSlot
+    readonly turns: ReadTurns
     readonly baseUrl: string
     readonly clock: Clock
   }) {
     this.socket = options.socket
     this.slot = options.slot
+    this.#turns = options.turns
     this.#baseUrl = options.baseUrl
     this.#clock = options.clock
     this.#expectedSinceMs = options.clock.monotonic()
+    this.#piecesSinceMs = this.#expectedSinceMs
   }
 
   /** Whether a request has no response yet, or its response is still being sent. */
@@ -70,7 +78,18 @@ export class Connection {
   /** Counts a request that was read. Call `onResponseSent` once its response is sent. */
   opened(): void {
     this.#unfinished += 1
+    this.countPiece()
     if (!this.slot.isAuthenticated) this.#noteProgress()
+  }
+
+  /** Counts a request, or a piece of a body. A connection that has many at once waits for its turn. */
+  countPiece(): void {
+    this.#pieces += 1
+    if (this.#pieces < httpLimits.busyPieces) return
+    const now = this.#clock.monotonic()
+    if (now - this.#piecesSinceMs < httpLimits.busyMs) this.#turns.wait(this.socket, this.slot.owner)
+    this.#pieces = 0
+    this.#piecesSinceMs = now
   }
 
   /** Handles bytes on the socket that are malformed or did not arrive in time. */

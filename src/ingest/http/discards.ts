@@ -6,14 +6,14 @@
  * in this process: the kernel slows their sender down.
  */
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Clock } from '#lib/clock.ts'
+import { isCutTooFine } from './intake.ts'
 import { httpLimits } from './limits.ts'
+import { SocketQueue } from './socket-queue.ts'
 
 export class Discards {
   readonly #clock: Clock
-  /** Paused sockets by owner. The next turn goes to the first owner. */
-  readonly #waiting = new Map<string, Set<Socket>>()
+  readonly #queue = new SocketQueue()
   #isScheduled = false
 
   constructor(clock: Clock) {
@@ -23,12 +23,22 @@ export class Discards {
   /** Discards the rest of the request, in turns with those of other owners. */
   add(request: IncomingMessage, owner: string): void {
     const { socket } = request
+    const isChunked = request.headers['content-length'] === undefined
+    let chunks = 0
+    let bytes = 0
     const wait = () => {
       socket.pause()
-      this.#enqueue(socket, owner)
+      this.#queue.add(socket, owner)
+      this.#schedule()
     }
-    request.on('data', wait)
-    request.on('end', () => this.#leave(socket, owner))
+    request.on('data', (chunk: Buffer) => {
+      chunks += 1
+      bytes += chunk.length
+      // Reading it costs too much. Without a Content-Length the connection closes after the response in any case.
+      if (isChunked && isCutTooFine(chunks, bytes)) socket.destroy()
+      else wait()
+    })
+    request.on('end', () => this.#queue.remove(socket, owner))
     request.resume()
     // node:http must know that the request is read: otherwise it removes the listener after the response.
     request.read(0)
@@ -37,48 +47,18 @@ export class Discards {
     wait()
   }
 
-  #enqueue(socket: Socket, owner: string): void {
-    const sockets = this.#waiting.get(owner)
-    if (sockets === undefined) this.#waiting.set(owner, new Set([socket]))
-    else sockets.add(socket)
-    this.#schedule()
-  }
-
   #schedule(): void {
-    if (this.#isScheduled || this.#waiting.size === 0) return
+    if (this.#isScheduled || this.#queue.isEmpty) return
     this.#isScheduled = true
     this.#clock.setTimer(() => this.#takeTurns(), httpLimits.discardTurnMs)
   }
 
-  #leave(socket: Socket, owner: string): void {
-    const sockets = this.#waiting.get(owner)
-    if (sockets?.delete(socket) === true && sockets.size === 0) this.#waiting.delete(owner)
-  }
-
   #takeTurns(): void {
     this.#isScheduled = false
-    for (let reads = 0; reads < httpLimits.discardReadsPerTurn; ) {
-      const next = this.#next()
-      if (next === undefined) break
-      if (next.destroyed) continue
+    for (let reads = 0; reads < httpLimits.discardReadsPerTurn; reads += 1) {
       // Its next bytes pause it again.
-      next.resume()
-      reads += 1
+      this.#queue.next()?.resume()
     }
     this.#schedule()
-  }
-
-  /** Takes the socket that has waited longest from the owner whose turn it is. */
-  #next(): Socket | undefined {
-    for (const [owner, sockets] of this.#waiting) {
-      // To the end of the queue.
-      this.#waiting.delete(owner)
-      for (const socket of sockets) {
-        sockets.delete(socket)
-        if (sockets.size > 0) this.#waiting.set(owner, sockets)
-        return socket
-      }
-    }
-    return undefined
   }
 }

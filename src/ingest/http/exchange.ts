@@ -174,9 +174,11 @@ export class Exchange implements Receiving, Route {
       done: (error) => (error === undefined ? this.#store() : this.#rejectBody(error)),
     })
     const intake = this.#intake
+    const connection = this.#connection
     if (this.#awaitsContinue) this.#response.writeContinue()
     request.on('data', (chunk: Buffer) => {
       counters.receivedBytes += chunk.length
+      connection.countPiece()
       intake.push(chunk)
     })
     request.on('end', () => {

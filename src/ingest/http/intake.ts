@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream'
 import { AppError } from '#errors.ts'
 import { KiB } from '#lib/bytes.ts'
-import { recordLimits } from '#model/limits.ts'
+import { recordLimits, requestLimits } from '#model/limits.ts'
 import type { Layout } from '#wal/frame.ts'
 import type { Room } from '../admission.ts'
 import { Rejection } from '../rejection.ts'
@@ -39,6 +39,7 @@ export class Intake {
   #payload: readonly Buffer[] = []
   #payloadBytes = 0
   #receivedBytes = 0
+  #chunks = 0
   #reservedBytes = 0
   #decoder: Transform | undefined
   /** What the decoder gets once it has processed what it has: it would hold each chunk as it arrived. */
@@ -80,8 +81,11 @@ export class Intake {
   push(chunk: Buffer): void {
     if (!this.#open) return
     const { maxBytes, format } = this.#options
+    this.#chunks += 1
     this.#receivedBytes += chunk.length
     if (this.#receivedBytes > maxBytes) this.#fail(tooLarge('the request has more bytes', maxBytes))
+    else if (this.#options.declaredBytes === undefined && isCutTooFine(this.#chunks, this.#receivedBytes))
+      this.#fail(cutTooFine())
     else if (!this.#tryReserve(chunk.length)) return
     else if (format.encoding === 'identity') this.#appendPayload(chunk)
     else this.#decode(format.encoding, chunk)
@@ -189,6 +193,19 @@ export class Intake {
     this.close()
     this.#options.done(error)
   }
+}
+
+/** Whether a chunked body costs much more time than its bytes justify. */
+export function isCutTooFine(chunks: number, bytes: number): boolean {
+  return chunks > requestLimits.smallChunksMax && bytes < chunks * requestLimits.chunkBytesMin
+}
+
+function cutTooFine(): AppError {
+  const { smallChunksMax, chunkBytesMin } = requestLimits
+  return new AppError(
+    'bad_request',
+    `the body has more than ${smallChunksMax} chunks with fewer than ${chunkBytesMin} bytes on average; send larger chunks, or a Content-Length; none of it was stored`,
+  )
 }
 
 function tooLarge(what: string, maxBytes: number): AppError {

@@ -15,6 +15,9 @@ export const httpLimits = {
   discardAtOnceBytesMax: 64 * KiB,
   discardReadsPerTurn: 4,
   discardTurnMs: 10,
+  /** A connection with this many requests and pieces of bodies in less than this time is read in turns with other such connections. */
+  busyPieces: 256,
+  busyMs: 50,
   /** A connection that closes while a body still arrives keeps reading for this long, so that the client can read the response. */
   lingerMsMax: 30_000,
   lingerIdleMs: 5_000,

@@ -14,6 +14,7 @@ import { aGate, manyConnections } from '../../../test/support/gate.ts'
 import { anEndpoint } from '../../../test/support/ingest-node.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { RawClient } from '../../../test/support/raw-http.ts'
+import { until } from '../../../test/support/until.ts'
 import { httpLimits } from './limits.ts'
 import { HttpCounters } from './metrics.ts'
 import { HttpServer } from './server.ts'
@@ -148,5 +149,24 @@ describe('POST /v1/ingest', () => {
       await setImmediate()
     }
     expect(sent).toBeGreaterThanOrEqual(before + 2)
+  })
+
+  test('connections full of pipelined requests are read in turns, so others are served in between', async () => {
+    await using server = await serve(() => Promise.resolve({ seq: 0 }))
+    await using clients = new AsyncDisposableStack()
+    const floods: RawClient[] = []
+    for (let count = 0; count < 8; count += 1) floods.push(clients.use(await RawClient.connect(server.url)))
+    await using other = await RawClient.connect(server.url)
+    const request =
+      'POST /v1/ingest HTTP/1.1\r\nHost: a\r\nX-API-Key: any\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n1'
+    await other.send(request)
+    expect((await other.answer()).status).toBe(202)
+    const count = 4_000
+    for (const flood of floods) void flood.send(request.repeat(count))
+    void other.send(request)
+    expect((await other.answer()).status).toBe(202)
+    // One read of each has 600.
+    expect(server.counters.records).toBeLessThan(8_000)
+    await until('all requests to be stored', () => server.counters.records === floods.length * count + 2)
   })
 })

@@ -25,6 +25,7 @@ import { targetOf } from './head.ts'
 import { httpLimits } from './limits.ts'
 import { isOperatorPath, type OperatorOptions, operatorProblem, sendOperatorResponse } from './operator-routes.ts'
 import { findPage } from './pages.ts'
+import { ReadTurns, stopReading } from './read-turns.ts'
 import { rawProblem, requestError, sendPage } from './responses.ts'
 import type { UpgradeRoute } from './upgrade-route.ts'
 
@@ -52,7 +53,7 @@ export class HttpServer implements Service {
   readonly #connections = new Map<Socket, Connection>()
   /** Those that the next check may find authenticated, or overdue. */
   readonly #unauthenticated = new Set<Connection>()
-  readonly #discards: Discards
+  readonly #turns = new ReadTurns()
   readonly #server: Server
   readonly #rateChecks: Periodic
   readonly #authenticationChecks: Periodic
@@ -61,8 +62,8 @@ export class HttpServer implements Service {
 
   constructor(options: HttpServerOptions) {
     this.#options = options
-    this.#discards = new Discards(options.exchange.clock)
-    this.#exchangeContext = { ...options.exchange, discards: this.#discards, isDraining: () => this.#isDraining }
+    const discards = new Discards(options.exchange.clock)
+    this.#exchangeContext = { ...options.exchange, discards, isDraining: () => this.#isDraining }
     this.#operatorOptions = { ...options.operator, baseUrl: options.exchange.baseUrl }
     this.#server = this.#createServer()
     this.#rateChecks = new Periodic({
@@ -152,7 +153,7 @@ export class HttpServer implements Service {
       return
     }
     const { baseUrl, clock } = this.#options.exchange
-    const connection = new Connection({ socket, slot, baseUrl, clock })
+    const connection = new Connection({ socket, slot, turns: this.#turns, baseUrl, clock })
     this.#connections.set(socket, connection)
     this.#unauthenticated.add(connection)
     socket.once('close', () => {
@@ -166,7 +167,8 @@ export class HttpServer implements Service {
   #openExchange(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): Exchange | undefined {
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isClosing) {
-      this.#discards.add(request, connection?.slot.owner ?? '')
+      // The body of the last request has ended, so there is nothing left to read for.
+      stopReading(request.socket)
       return undefined
     }
     connection.opened()
