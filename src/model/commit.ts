@@ -75,6 +75,13 @@ export const SegmentCommit = z.object({
 })
 export type SegmentCommit = z.infer<typeof SegmentCommit>
 
+/** Leaves out the quality of the last of very many views, so that control accepts the commit: their counts matter more. */
+export function boundQuality(views: readonly ViewOutcome[]): ViewOutcome[] {
+  return views.map(({ quality, ...counts }, index) =>
+    quality === undefined || index >= commitLimits.measuredViewsMax ? counts : { ...counts, quality },
+  )
+}
+
 /** Returns `<node>-<log>-<seq>`, with leading zeros in seq so that ids sort. */
 export function commitId(nodeId: string, log: string, seq: number): string {
   return `${nodeId}-${log}-${String(seq).padStart(12, '0')}`

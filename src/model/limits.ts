@@ -60,8 +60,8 @@ export const bodyLimits = { partsMax: 10_000, nestingMax: 32, fieldsMax: 5_000, 
 /** Characters of a text in the report of a node: far more than a name, a code, or a path that is cut to its length. */
 export const reportedTextMax = 1_000
 
-/** What the commit of one segment may have. Its files are bounded by the fields of an object. */
-export const commitLimits = { viewsMax: 2_000, keyCharsMax: 8_192 } as const
+/** What the commit of one segment may have: views, and those of them with quality. Its files are bounded by the fields of an object. */
+export const commitLimits = { viewsMax: 2_000, measuredViewsMax: 150, keyCharsMax: 8_192 } as const
 
 export const recordLimits = {
   /** One NDJSON line without its line break, or one MQTT payload. */

@@ -7,7 +7,7 @@
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { objectKey } from '#model/artifact.ts'
-import type { ArtifactFiles, SegmentCommit, ViewOutcome } from '#model/commit.ts'
+import { type ArtifactFiles, boundQuality, type SegmentCommit, type ViewOutcome } from '#model/commit.ts'
 import { type DeliveryRun, isSameLocation, type SegmentFacts } from '../delivery-run.ts'
 import type { BoundDestination } from '../destination-retry.ts'
 import type { Endpoints } from '../endpoints.ts'
@@ -96,7 +96,7 @@ export class Committer {
       duration_ms: Math.round(clock.monotonic() - startedAt),
       destination: { id: target.id, bucket: target.bucket, region: target.region },
       artifacts,
-      views: [...views],
+      views: boundQuality(views),
     }
     const key = objectKey(target.prefix, name, { type: 'marker' })
     return withMarker(unmarked, key, encodeMarker(unmarked, seal))
