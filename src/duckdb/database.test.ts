@@ -133,6 +133,11 @@ describe('a sandboxed DuckDB', () => {
     expect((await connection.query('SELECT 1')).rows).toEqual([[1]])
   })
 
+  test('a failed allocation of DuckDB is a lack of memory', async () => {
+    await expect(connection.run(`SELECT error('std::bad_alloc')`)).rejects.toThrow(OutOfMemory)
+    await expect(connection.run(`SELECT error('text: std::bad_alloc')`)).rejects.not.toThrow(OutOfMemory)
+  })
+
   test('memory is limited', async () => {
     await expect(connection.run(`SELECT list(range::VARCHAR || repeat('x', 1000)) FROM range(1000000)`)).rejects.toThrow(
       /memory|limit/i,

@@ -242,13 +242,16 @@ export class Connection {
 /** DuckDB tells its errors apart by their text alone. An append or a commit that fails, also in a function that it called, loses the kind. */
 const withoutKind = '^(?:[^\\n]*: )?Failed to (?:append|commit): [^\\n]*'
 const memoryWithoutKind = new RegExp(`${withoutKind}(?: used| \\(bad allocation)\\)\\.?$`, 'm')
+/** Thrown by an allocation that DuckDB does not count, at the limit of the process. */
+const failedAllocation = /^(?:[A-Za-z ]+ Error: )?std::bad_alloc\b/
 const fileWithoutKind = new RegExp(`${withoutKind}(?:file|directory) "[^"\\n]*": `, 'm')
 
 /** Returns OutOfMemory, FileTooLarge or StorageFailure for an error about memory or files, else the error. */
 function toKnownError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const { message } = error
-  if (message.startsWith('Out of Memory Error') || memoryWithoutKind.test(message)) return new OutOfMemory(message)
+  if (message.startsWith('Out of Memory Error') || memoryWithoutKind.test(message) || failedAllocation.test(message))
+    return new OutOfMemory(message)
   if (!message.startsWith('IO Error') && !fileWithoutKind.test(message)) return error
   if (message.includes('File too large')) return new FileTooLarge('a file is larger than a process may write')
   return new StorageFailure(message.split('\n')[0], { cause: error })
