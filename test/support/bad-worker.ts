@@ -13,11 +13,13 @@ function run(task: ConvertTask, report: (step: Step) => void) {
     if (names.includes('busy')) for (;;);
     if (names.includes('crash')) process.kill(process.pid, 'SIGSEGV')
     if (names.includes('greedy')) process.kill(process.pid, 'SIGABRT')
+    if (names.includes('outside')) process.kill(process.pid, 'SIGKILL')
     // Its first step compiles it.
     if (names.includes('slow') && seen.has('slow')) for (;;);
     for (const name of names) seen.add(name)
     const isOfRecords = names.length === 0
     if (isOfRecords && views.some(({ name }) => name === 'poison')) process.kill(process.pid, 'SIGSEGV')
+    if (isOfRecords && views.some(({ name }) => name === 'famine')) process.kill(process.pid, 'SIGKILL')
   }
   return runTask(task, misbehave)
 }

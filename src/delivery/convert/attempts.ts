@@ -3,7 +3,7 @@
  *
  * Owns: the time limit of each step, and which view is to blame if the process is killed or dies. Does not own: the tasks (conversions.ts).
  * Law: a view is to blame only if the process worked on that view alone: at its time limit, or if it died twice. Then the view fails, and the
- * segment is converted again without it.
+ * segment is converted again without it. A process that is killed from outside, as by the kernel for memory, proves nothing.
  */
 import { mkdir, rm } from 'node:fs/promises'
 import type { BoundView } from '#model/snapshot.ts'
@@ -55,7 +55,7 @@ export async function convertRepeatedly(attempts: Attempts): Promise<Built> {
     const { exited } = end
     const [view, ...others] = viewsOf(end)
     const isAlone = others.length === 0
-    // A process can also die for a reason of the node, such as a lack of memory.
+    // A process can also die for another reason of the node.
     const isProven = isAlone && (exited === undefined || died.has(view))
     const verdict = isProven ? verdictOn(view, exited, limitOf(view, attempts)) : undefined
     if (verdict !== undefined) onVerdict(verdict)
@@ -89,17 +89,24 @@ function limitOf(position: number, { views, viewTimeoutMs }: Attempts): number {
   return view !== undefined && isDetached(view) ? viewTimeoutMs * deliveryLimits.detachedViewTimeoutFactor : viewTimeoutMs
 }
 
-/** Returns the views that the process worked on when it ended. Throws if it worked on none. */
+/** Returns the views that the process worked on when it ended. Throws if no view can be to blame. */
 function viewsOf({ exited, step }: Broken): readonly [number, ...(readonly number[])] {
   if (step === undefined) throw new TransientError(`the conversion process ${exited ?? 'did not start in time'}`)
   const [first, ...others] = step.views
+  if (others.length === 0 && isFromOutside(exited))
+    throw new TransientError(`the conversion process was ${exited}: is memory short?`)
   if (first !== undefined) return [first, ...others]
   if (exited === undefined) throw new TransientError('a step of the conversion took too long: is the disk slow?')
   throw new ConversionCrashed(`the conversion process ended: ${exited}`)
 }
 
 /** A process that exceeds the memory or file size that it may use ends by one of these. */
-const limitSignals = ['SIGKILL', 'SIGABRT', 'SIGTRAP', 'SIGXFSZ']
+const limitSignals = ['SIGABRT', 'SIGTRAP', 'SIGXFSZ']
+
+/** Whether a signal ended the process that neither a limit nor a crash sends. The kernel sends SIGKILL if the machine has no memory left. */
+function isFromOutside(exited: string | undefined): exited is string {
+  return exited !== undefined && /^killed by SIG(?:KILL|TERM|INT|HUP|QUIT)$/.test(exited)
+}
 
 function verdictOn(view: number, exited: string | undefined, limitMs: number): ViewVerdict {
   if (exited === undefined)

@@ -178,6 +178,16 @@ test('a process that dies over the records is no failure of a view', async () =>
   expect(isTransient(failure)).toBe(false)
 })
 
+test.each(['outside', 'famine'])(
+  'a process that is killed from outside is no failure of a view or of the records: %s',
+  async (name) => {
+    const failure = await convert(named(name, 'numbers')).catch((error: unknown) => error)
+    expect(failure).toSatisfy(isTransient)
+    expect(failure).toMatchObject({ message: expect.stringContaining('killed by SIGKILL') })
+    expect(await readdir(scratch)).toEqual([])
+  },
+)
+
 test('errors of a process keep their meaning', async () => {
   const { bytes, ...segment } = await seal()
   const failureOf = (options: Partial<SegmentConversion> = {}) =>
