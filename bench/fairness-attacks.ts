@@ -34,6 +34,14 @@ async function flood(attacker: Target, signal: AbortSignal, body: Buffer, pauseM
   sender.close()
 }
 
+/** Sends small records to many endpoints, each over one connection: their logs all wait for the disk. */
+async function floodLogs({ client }: Target, signal: AbortSignal, count: number): Promise<void> {
+  await repeat(count, signal, async () => {
+    const { id } = await client.ok('POST', '/v1/endpoints', { region: 'loc', segment_max_age_seconds: 1 })
+    await flood({ client, endpointId: id }, signal, lineOf(100), 0, 1)
+  })
+}
+
 /** What a slow client sends each second: just enough not to be disconnected. */
 const drop = 'x'.repeat(2_048)
 
@@ -92,6 +100,11 @@ export const fairnessAttacks: readonly FairnessAttack[] = [
     name: 'an endpoint without destination fills the disk',
     hasDestination: false,
     run: (attacker, signal) => flood(attacker, signal, Buffer.concat(Array.from({ length: 9 }, () => lineOf(1_000_000))), 0, 4),
+  },
+  {
+    name: '100 endpoints with one connection each',
+    hasDestination: true,
+    run: (attacker, signal) => floodLogs(attacker, signal, 100),
   },
   {
     name: '90 slow bodies of 10 MiB',

@@ -43,7 +43,7 @@ export class Configuration {
     const { authenticator, allowances, wal, admission, logger } = this.#options
     authenticator.update(snapshot)
     for (const endpoint of snapshot.endpoints) {
-      const { id, desired_state, account_suspended, segment_bytes, segment_max_age_seconds, committed_seq } = endpoint
+      const { id, account_id, desired_state, account_suspended, segment_bytes, segment_max_age_seconds, committed_seq } = endpoint
       // An endpoint that gets no more data gains nothing by keeping its segment open.
       const isRefused = desired_state === 'paused' || account_suspended
       if (desired_state === 'draining') wal.close(id)
@@ -52,6 +52,7 @@ export class Configuration {
           segmentBytes: segment_bytes,
           segmentMaxAgeMs: isRefused ? 0 : segment_max_age_seconds * 1000,
           seqAbove: committed_seq,
+          owner: account_id,
         })
     }
     wal.retireExcept(new Set(snapshot.endpoints.map(({ id }) => id)))

@@ -27,6 +27,8 @@ export type LogSettings = {
   readonly segmentMaxAgeMs: number
   /** New segments get a seq above this, even if the disk has no trace of it; -1 for none. */
   readonly seqAbove: number
+  /** Any name. Owners take turns at the disk, however many logs each one has. Logs without an owner count as those of one. */
+  readonly owner?: string
 }
 
 export type Appended = { readonly seq: number }

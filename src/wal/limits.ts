@@ -7,6 +7,11 @@ export const walLimits = {
   groupFramesMax: 4_096,
   /** Frames waiting for the disk, over all logs. Beyond it an append is rejected as `overloaded`. */
   waitingBytesMax: 256 * MiB,
+  /**
+   * Logs that write and sync at the same time. Fewer than the threads of the process (UV_THREADPOOL_SIZE, 8): those that are left open and
+   * rename files, decompress bodies and resolve names.
+   */
+  commitsParallel: 6,
   /** Payload chunks up to this size are copied behind their header: cheaper than one more entry of the writev (measured). */
   copiedPayloadBytesMax: 4 * KiB,
   /** How often removed segments are noticed, and failed recoveries and removals retried. */

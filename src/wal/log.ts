@@ -1,10 +1,11 @@
 /**
  * One log: accepts frames in order and produces sealed segments.
  *
- * Owns: the queue and the group commit. Does not own: the segment that is written to (current-segment.ts).
- * Law: one group is written at a time; while its fdatasync runs, the next one gathers. All frames of a group become durable or fail
- * together.
+ * Owns: the queue and the group commit. Does not own: the segment that is written to (current-segment.ts), whose turn it is (commit-turns.ts).
+ * Law: one group is written at a time; while its fdatasync runs, or another log has its turn, the next one gathers. All frames of a group
+ * become durable or fail together.
  */
+import type { CommitTurns } from './commit-turns.ts'
 import { type Appended, CurrentSegment, type CurrentSegmentOptions, type LogSettings } from './current-segment.ts'
 import { encodedBytes, type FrameInput } from './frame.ts'
 import { WalError } from './wal-error.ts'
@@ -12,6 +13,10 @@ import { WalError } from './wal-error.ts'
 export type LogOptions = CurrentSegmentOptions & {
   /** Bytes waiting for the disk, over all logs. */
   readonly waiting: { bytes: number }
+  /** Turns at the disk, over all logs. */
+  readonly turns: CommitTurns
+  /** Resolves when no earlier log uses the directory any more. */
+  readonly reclaimed: Promise<void>
 }
 
 class Group {
@@ -25,12 +30,15 @@ export class Log {
   readonly #segment: CurrentSegment
   readonly #groups: Group[] = []
   readonly #stopped = Promise.withResolvers<void>()
+  #owner: string
+  #isReclaimed = false
   #isWorking = false
   #isStopping = false
   #sealsAtStop = false
 
   constructor(options: LogOptions) {
     this.#options = options
+    this.#owner = options.settings.owner ?? ''
     this.#segment = new CurrentSegment(options, () => this.#scheduleWork())
   }
 
@@ -46,6 +54,7 @@ export class Log {
 
   /** Also seals the open segment if it is too old or too large for the new settings. */
   configure(settings: LogSettings): void {
+    this.#owner = settings.owner ?? ''
     this.#segment.configure(settings)
   }
 
@@ -92,20 +101,39 @@ export class Log {
   }
 
   async #work(): Promise<void> {
-    for (;;) {
-      const group = this.#groups.shift()
-      if (group !== undefined) await this.#commit(group)
-      if (this.#segment.isDue) await this.#segment.seal()
-      if (group === undefined && this.#groups.length === 0 && !this.#segment.isDue) break
+    while (this.#groups.length > 0 || this.#segment.isDue) {
+      // Without a turn: the log that it waits for needs turns to end.
+      if (!this.#isReclaimed) await this.#options.reclaimed
+      this.#isReclaimed = true
+      const owner = this.#owner
+      const turn = this.#options.turns.begin(owner)
+      if (turn !== undefined) await turn
+      try {
+        const group = this.#groups.shift()
+        if (group !== undefined) await this.#commit(group)
+        if (this.#segment.isDue) await this.#segment.seal()
+      } finally {
+        this.#options.turns.end(owner)
+      }
     }
+    if (this.#isStopping) await this.#end()
+    else this.#isWorking = false
+  }
+
+  async #end(): Promise<void> {
+    const owner = this.#owner
+    await this.#options.turns.begin(owner)
     this.#isWorking = false
-    if (!this.#isStopping) return
-    if (this.#sealsAtStop) {
-      await this.#segment.seal()
-      // Its records exist only in this process. The timer tries again, until the deadline.
-      if (this.#segment.isUnlinked) return
+    try {
+      if (this.#sealsAtStop) {
+        await this.#segment.seal()
+        // Its records exist only in this process. The timer tries again, until the deadline.
+        if (this.#segment.isUnlinked) return
+      }
+      await this.#segment.abandon()
+    } finally {
+      this.#options.turns.end(owner)
     }
-    await this.#segment.abandon()
     this.#stopped.resolve()
   }
 

@@ -14,6 +14,7 @@ import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { reopenLog } from './closed-log.ts'
+import { CommitTurns } from './commit-turns.ts'
 import type { Appended, LogSettings } from './current-segment.ts'
 import { listLogs, type SegmentFile } from './directory.ts'
 import { DiskHealth, type WalHealth } from './disk-health.ts'
@@ -55,6 +56,7 @@ export class Wal implements Service {
   readonly #health: DiskHealth
   readonly #usage: DiskUsage
   readonly #waiting = { bytes: 0 }
+  readonly #turns: CommitTurns
   readonly #upkeep: Periodic
   /** Apart from the rest of the upkeep: a file that hangs or is large must not delay it. */
   readonly #repair: Periodic
@@ -66,6 +68,7 @@ export class Wal implements Service {
     const limits = { ...walLimits, ...options.limits }
     this.#options = options
     this.#limits = limits
+    this.#turns = new CommitTurns(limits.commitsParallel)
     this.#usage = new DiskUsage(files, options.onUsage)
     this.#health = new DiskHealth({ ...options, ...limits })
     this.#ended = new EndedLogs({ ...options, isRecovering: (logName) => this.#recovery.hasOrphans(logName) })
@@ -200,15 +203,14 @@ export class Wal implements Service {
   #openLog(logName: string, settings: LogSettings): Log {
     const { directory, files, clock, logger } = this.#options
     this.#unclaimed.delete(logName)
-    const reclaimed = this.#ended.reclaim(logName)
     const path = join(directory, logName)
     return new Log({
+      reclaimed: this.#ended.reclaim(logName),
       logName,
       directory: path,
       // Each log has its own incarnation, so that node, incarnation and seq identify one segment among all logs.
       incarnation: newIncarnation(),
       lastSeq: async () => {
-        await reclaimed
         await reopenLog(files, path)
         return await this.#recovery.lastSeq(logName)
       },
@@ -219,6 +221,7 @@ export class Wal implements Service {
       logger,
       limits: this.#limits,
       waiting: this.#waiting,
+      turns: this.#turns,
       onGrown: (path, bytes) => this.#usage.set(path, bytes),
       onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
       onRescued: () => {

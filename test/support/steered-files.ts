@@ -1,6 +1,6 @@
 import { type Files, type OpenFile, systemFiles } from '#lib/files.ts'
 
-/** Real files, but the test decides when an fdatasync of an open segment returns, whether it succeeds, and how much space is free. */
+/** Files, real ones unless given others, but the test decides when an fdatasync of an open segment returns, whether it succeeds, and how much space is free. */
 export class SteeredFiles {
   /** Undefined for the real value. */
   freeBytes: number | undefined
@@ -8,13 +8,17 @@ export class SteeredFiles {
   #beforeSync: () => Promise<void> = () => Promise.resolve()
   #syncs = 0
 
-  readonly files: Files = {
-    ...systemFiles,
-    freeBytes: async (path) => this.freeBytes ?? (await systemFiles.freeBytes(path)),
-    open: async (path, mode) => {
-      const file = await systemFiles.open(path, mode)
-      return path.endsWith('.open') ? this.#wrap(file) : file
-    },
+  readonly files: Files
+
+  constructor(files = systemFiles) {
+    this.files = {
+      ...files,
+      freeBytes: async (path) => this.freeBytes ?? (await files.freeBytes(path)),
+      open: async (path, mode) => {
+        const file = await files.open(path, mode)
+        return path.endsWith('.open') ? this.#wrap(file) : file
+      },
+    }
   }
 
   /** Number of fdatasync calls. */
@@ -30,6 +34,13 @@ export class SteeredFiles {
       this.#beforeSync = () => Promise.resolve()
       resolve()
     }
+  }
+
+  /** Makes each fdatasync hang until its function in the returned list is called. */
+  hangEach(): (() => void)[] {
+    const hanging: (() => void)[] = []
+    this.#beforeSync = () => new Promise((resolve) => hanging.push(resolve))
+    return hanging
   }
 
   /** Makes the next fdatasync fail as on a broken disk. */
