@@ -94,7 +94,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   await access.prepare()
   const commandLine = sandbox.confine(conversionBounds(memoryBytes))
   const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine, cwd: access.startDirectory })
-  const conversions = new Conversions({ pool: conversionPool, wal: paths.wal, scratch: paths.scratch, access })
+  const conversions = new Conversions({ pool: conversionPool, wal: paths.wal, scratch: paths.scratch, access, clock })
   const builds = new FairSlots({ capacity: config.deliveryParallel, clock })
   const { uploadsParallel, uploadsParallelPerDestination, uploadsParallelBackingOff } = deliveryLimits
   const backoff = new DestinationBackoff({ clock })

@@ -6,8 +6,10 @@ export const buildLimits = {
   /** Timeout of a view on a segment, in however many statements: the least, and the most. */
   viewTimeoutMsMin: 60_000,
   viewTimeoutMsMax: 600_000,
-  /** An eighth of the slowest conversion that was measured, which ran in small pieces. */
+  /** An eighth of the slowest conversion that was measured. */
   viewBytesPerSecondMin: 512 * KiB,
+  /** The slowest conversion that was measured, which ran in small pieces. */
+  viewBytesPerSecondMeasured: 4 * MiB,
   /** Space for spilled data besides that for the records: for the values of views. */
   spillBytesMin: GiB,
   /** Space for what DuckDB adds to a record: sizes, times and sources. */
@@ -27,6 +29,14 @@ export const buildLimits = {
 export function viewTimeoutMs(bytes: number): number {
   const { viewTimeoutMsMin, viewTimeoutMsMax, viewBytesPerSecondMin } = buildLimits
   return Math.min(viewTimeoutMsMax, viewTimeoutMsMin + (bytes / viewBytesPerSecondMin) * 1000)
+}
+
+/**
+ * Returns how long all views may take on a segment of that many bytes, one after the other: long enough for as many views as are as slow as the
+ * slowest that was measured, and for two that take all of their time.
+ */
+export function viewsTimeoutMs(bytes: number, views: number, oneTimeoutMs: number): number {
+  return 2 * oneTimeoutMs + views * (bytes / buildLimits.viewBytesPerSecondMeasured) * 1000
 }
 
 /**

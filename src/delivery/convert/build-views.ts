@@ -21,9 +21,17 @@ export type FailedView<View extends ViewToBuild> = { readonly view: View; readon
 export type ViewPlan = {
   /** Do not build several views at once: the process ended while it did. */
   readonly isApart: boolean
+  /** Positions of views that are built after the others, because they were too expensive before. */
+  readonly last?: readonly number[] | undefined
+  /** Views that are not built again. */
+  readonly built?: readonly BuiltView[]
   /** Views that are not tried again, by position. */
   readonly failed: readonly ViewVerdict[]
 }
+
+/** What is known about a view once the build has ended its work on it. Its files stay as they are. */
+export type BuiltView = { readonly view: number; readonly files: readonly BuiltFile[]; readonly outcome: ViewOutcome }
+export type SettledView = { readonly built: BuiltView } | { readonly failed: ViewVerdict }
 
 export type ViewVerdict = { readonly view: number; readonly reason: string; readonly isTooExpensive: boolean }
 
@@ -35,31 +43,35 @@ type ViewsRequest<View extends ViewToBuild> = {
   readonly signal: AbortSignal
   /** Returns the time now. */
   readonly at: () => string
-  /** Called before each step, with the positions of the views that it works on. */
-  readonly report: (views: readonly number[]) => void
+  /** Called before each step, with the positions of the views that it works on, and with each view that is settled. */
+  readonly report: (views: readonly number[], settled?: SettledView) => void
   /** Throws to abort the whole build. */
   readonly onFailure: (view: View, error: unknown) => void
 }
 
-type BuiltViews<View extends ViewToBuild> = {
+type BuildResult<View extends ViewToBuild> = {
   readonly files: readonly BuiltFile[]
   readonly views: readonly ViewOutcome[]
   readonly failed: readonly FailedView<View>[]
 }
 
 /** Builds all views at once, so that they share the parse. If that fails, builds one by one, so that each fails alone. */
-export async function buildViews<View extends ViewToBuild>(request: ViewsRequest<View>): Promise<BuiltViews<View>> {
+export async function buildViews<View extends ViewToBuild>(request: ViewsRequest<View>): Promise<BuildResult<View>> {
   const { table, views, plan, signal, at, report, onFailure } = request
   const ready: { readonly position: number; readonly view: View; readonly named: NamedView }[] = []
   const failed: FailedView<View>[] = []
-  const fail = (view: View, error: unknown): void => {
+  const fail = (position: number, view: View, error: unknown): void => {
     signal.throwIfAborted()
     // A fault of the node must not leave an optional view out of the commit for ever.
     if (isTransient(error)) throw error
     onFailure(view, error)
     failed.push({ view, error })
+    if (plan?.failed.some((known) => known.view === position) === true) return
+    report([], { failed: { view: position, reason: firstLine(error), isTooExpensive: isTooExpensive(error) } })
   }
+  const { built: known = [], last = [] } = plan ?? {}
   for (const [position, view] of views.entries()) {
+    if (known.some((built) => built.view === position)) continue
     const verdict = plan?.failed.find((known) => known.view === position)
     try {
       if (verdict !== undefined) throw new (verdict.isTooExpensive ? TooExpensive : Error)(verdict.reason)
@@ -67,15 +79,16 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
       report([position])
       ready.push({ position, view, named: { name, version, compiled: await compileView(view.definition) } })
     } catch (error) {
-      fail(view, error)
+      fail(position, view, error)
     }
   }
+  ready.sort((a, b) => Number(last.includes(a.position)) - Number(last.includes(b.position)))
   const isTogether = ready.length > 1 && plan?.isApart !== true
   if (isTogether) report(ready.map(({ position }) => position))
   const together = isTogether ? await attempt(() => table.extract(ready.map(({ named }) => named))) : undefined
   signal.throwIfAborted()
-  const files: BuiltFile[] = []
-  const outcomes: ViewOutcome[] = []
+  const files = known.flatMap((built) => built.files)
+  const outcomes = known.map(({ outcome }) => outcome)
   for (const [index, { position, view, named }] of ready.entries()) {
     try {
       const step = () => report([position])
@@ -86,10 +99,11 @@ export async function buildViews<View extends ViewToBuild>(request: ViewsRequest
           : await buildView(request, view, together, index, step)
       files.push(...built.files)
       outcomes.push(built.outcome)
+      report([], { built: { view: position, ...built } })
     } catch (error) {
       await rm(pathOf(request, view, 'parquet'), { recursive: true, force: true })
       await rm(pathOf(request, view, 'ndjson.gz'), { recursive: true, force: true })
-      fail(view, error)
+      fail(position, view, error)
     }
   }
   const failedOutcomes = failed.map(({ view, error }) => failedOutcome(view, table.recordCount, error, at()))

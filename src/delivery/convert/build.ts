@@ -18,7 +18,7 @@ import { RecordTable } from '#records/record-table.ts'
 import type { Frame } from '#wal/frame.ts'
 import { forEachRecord } from '#wal/records.ts'
 import type { OpenSegment } from '../segments.ts'
-import { buildViews, type FailedView, type ViewPlan } from './build-views.ts'
+import { buildViews, type FailedView, type SettledView, type ViewPlan } from './build-views.ts'
 import { type BuiltFile, compressTo, describeFile } from './built-file.ts'
 import { RequiredViewFailed } from './failures.ts'
 
@@ -33,8 +33,8 @@ export type BuildOptions = {
   /** Total for this conversion. Above its share, DuckDB spills to scratch space on disk. */
   readonly memoryBytes: number
   readonly viewTimeoutMs: number
-  /** Called before each step, with the positions of the views that it works on: none, if it works on the records. */
-  readonly report?: (views: readonly number[]) => void
+  /** Called before each step, with the positions of the views that it works on: none, if it works on the records. Also with each view that is settled. */
+  readonly report?: (views: readonly number[], settled?: SettledView) => void
   readonly signal: AbortSignal
   readonly clock: Clock
 }

@@ -65,7 +65,7 @@ async function seal(): Promise<SegmentConversion['segment'] & { readonly bytes: 
   return must((await new SegmentDirectory({ directory: wal, files: systemFiles }).list())[0], 'a segment')
 }
 
-const conversions = () => new Conversions({ pool, wal, scratch, viewTimeoutMs: () => limitMs, killAfterMs: 0 })
+const conversions = () => new Conversions({ pool, wal, scratch, viewTimeoutMs: () => limitMs, killAfterMs: 0, clock: manual })
 
 async function convert(
   views: readonly BoundView[],
@@ -132,10 +132,30 @@ test('a view that was too expensive is built apart from then on, so that others 
   manual.advance(limitMs)
   expect(errors(await first)).toMatchObject([{ view_name: 'slow', code: 'too_expensive' }])
   const second = convert(views, {}, by)
-  await until('its own step', () => steps.slice(-2).join(' ') === 'numbers slow')
+  await until('its own step, after the others', () => steps.slice(-3).join(' ') === 'numbers  slow')
   expect(steps).not.toContain('slow,numbers')
   manual.advance(limitMs)
   expect(kinds(await second)).toEqual(['parquet: 2', 'views/numbers/v1: 2'])
+})
+
+test('once all views have used their time together, those that are left fail, and those that were built are kept', async () => {
+  const converting = convert(named('numbers', 'slow1', 'slow2', 'slow3', 'others'))
+  await viewIsBusy('numbers,slow1,slow2,slow3,others')
+  manual.advance(3 * limitMs)
+  // All views are compiled before the first one is built.
+  for (const step of ['numbers  slow1', 'slow3 others slow2', 'slow3 others slow3']) {
+    await until(step, () => steps.slice(-3).join(' ') === step)
+    manual.advance(limitMs)
+  }
+  const built = await converting
+  expect(kinds(built)).toEqual(['parquet: 2', 'views/numbers/v1: 2'])
+  expect(errors(built).map(({ view_name, code, message }) => `${view_name} ${code} ${message}`)).toEqual([
+    'slow1 too_expensive its extraction took longer than 60 s',
+    'slow2 too_expensive its extraction took longer than 60 s',
+    'slow3 too_expensive the views of the segment took longer than 120 s together, and this one was not built by then',
+    'others too_expensive the views of the segment took longer than 120 s together, and this one was not built by then',
+  ])
+  expect(steps.filter((step) => step === 'numbers')).toHaveLength(3)
 })
 
 test('views that end the process fail alone, with the reason', async () => {

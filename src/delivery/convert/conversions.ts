@@ -7,10 +7,11 @@
  */
 import { assert } from '#lib/assert.ts'
 import { MiB } from '#lib/bytes.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
 import type { OutputFormat } from '#model/endpoint.ts'
 import type { Unit } from '#model/job-protocol.ts'
 import type { BoundView } from '#model/snapshot.ts'
-import { buildLimits, viewTimeoutMs } from '#records/limits.ts'
+import { buildLimits, viewsTimeoutMs, viewTimeoutMs } from '#records/limits.ts'
 import { sealedPath } from '#wal/segment-directory.ts'
 import type { UnitFiles } from '../jobs/build-unit.ts'
 import { deliveryLimits } from '../limits.ts'
@@ -36,6 +37,7 @@ export type ConversionsOptions = {
   readonly viewTimeoutMs?: (bytes: number) => number
   /** Extra time after the limit of a step. */
   readonly killAfterMs?: number
+  readonly clock?: Clock
 }
 
 export type SegmentConversion = {
@@ -82,6 +84,7 @@ export class Conversions {
     const { segment, bytes, outputFormats, views, memoryBytes, signal } = request
     const timeoutMs = (this.#options.viewTimeoutMs ?? viewTimeoutMs)(bytes)
     const { wal, scratch } = this.#options
+    const last = this.#expensive.among(views)
     return buildInDirectory(scratch, async (directory) => {
       const paths = { wal: this.#access.inside(wal), directory: this.#access.inside(directory) }
       const common = { ...paths, segment, outputFormats, views, memoryBytes, viewTimeoutMs: timeoutMs }
@@ -89,7 +92,9 @@ export class Conversions {
         input: sealedPath(wal, segment),
         ...{ directory, viewTimeoutMs: timeoutMs, views, signal },
         // A view that was detached because it is slow must not hold up the others.
-        isApart: views.some(isDetached) || this.#expensive.hasAny(views),
+        isApart: views.some(isDetached) || last.length > 0,
+        last,
+        viewsTimeoutMs: viewsTimeoutMs(bytes, views.length, timeoutMs),
         taskOf: (plan) => ({ kind: 'segment', ...common, plan }),
         onVerdict: ({ view, reason, isTooExpensive }) => {
           const guilty = viewAt(views, view)
@@ -106,11 +111,13 @@ export class Conversions {
   /** Converts a record that is known to be good. Throws the signal's reason, or NodeCannotConvert. Takes about 50 ms. */
   async probe(signal: AbortSignal): Promise<void> {
     const timeoutMs = buildLimits.viewTimeoutMsMin
+    const limits = { viewTimeoutMs: timeoutMs, viewsTimeoutMs: timeoutMs }
     try {
       const built = await buildInDirectory(this.#options.scratch, async (directory) => {
         const inside = this.#access.inside(directory)
         const built = await this.#convert({
-          ...{ directory, viewTimeoutMs: timeoutMs, views: [], isApart: false, onVerdict: () => undefined, signal },
+          ...limits,
+          ...{ directory, views: [], isApart: false, onVerdict: () => undefined, signal },
           taskOf: () => ({ kind: 'probe', directory: inside, viewTimeoutMs: timeoutMs, memoryBytes: probeBytes }),
         })
         return { files: filesIn(directory, built), views: [], failed: [] }
@@ -130,6 +137,7 @@ export class Conversions {
     const built = await this.#convert({
       ...common,
       ...{ input: sourcePath, directory, views: [], isApart: true },
+      viewsTimeoutMs: viewsTimeoutMs(0, 1, common.viewTimeoutMs),
       taskOf: (plan) => ({ kind: 'unit', ...common, ...paths, plan }),
       onVerdict: ({ reason }) => {
         throw new UnitViewFailed(reason, unit.source.artifact.rows)
@@ -141,8 +149,8 @@ export class Conversions {
     return { files: filesIn(directory, built), outcome }
   }
 
-  #convert(attempts: Omit<Attempts, 'pool' | 'access' | 'killAfterMs'>): Promise<Built> {
-    const { pool, killAfterMs = deliveryLimits.conversionKillAfterMs } = this.#options
-    return convertRepeatedly({ ...attempts, pool, access: this.#access, killAfterMs })
+  #convert(attempts: Omit<Attempts, 'pool' | 'access' | 'clock' | 'killAfterMs'>): Promise<Built> {
+    const { pool, clock = systemClock, killAfterMs = deliveryLimits.conversionKillAfterMs } = this.#options
+    return convertRepeatedly({ ...attempts, pool, access: this.#access, clock, killAfterMs })
   }
 }

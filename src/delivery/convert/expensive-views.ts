@@ -13,8 +13,9 @@ type Named = Pick<BoundView, 'view_id' | 'version'>
 export class ExpensiveViews {
   readonly #keys = new Set<string>()
 
-  hasAny(views: readonly Named[]): boolean {
-    return this.#keys.size > 0 && views.some((view) => this.#keys.has(keyOf(view)))
+  /** Returns their positions. */
+  among(views: readonly Named[]): readonly number[] {
+    return views.flatMap((view, position) => (this.#keys.has(keyOf(view)) ? position : []))
   }
 
   add(view: Named): void {

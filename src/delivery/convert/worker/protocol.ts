@@ -6,7 +6,7 @@ import type { Unit } from '#model/job-protocol.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import type { SegmentProblem } from '#wal/segment-reader.ts'
 import type { SegmentRef } from '../../segments.ts'
-import type { ViewPlan } from '../build-views.ts'
+import type { SettledView, ViewPlan } from '../build-views.ts'
 
 type Build = {
   /** An empty directory for the files. */
@@ -34,7 +34,7 @@ export type UnitTask = Build & { readonly kind: 'unit'; readonly unit: Unit; rea
 export type ConvertTask = SegmentTask | ProbeTask | UnitTask
 
 /** Sent before each step of a task: the positions of the views that it works on. None, if it works on the records. */
-export type Step = { readonly views: readonly number[] }
+export type Step = { readonly views: readonly number[]; readonly settled?: SettledView | undefined }
 
 /** A built file, by its name in the directory of the task. */
 export type NamedFile = {

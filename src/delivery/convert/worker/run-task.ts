@@ -8,6 +8,7 @@ import { SegmentError } from '#wal/segment-reader.ts'
 import { buildUnit } from '../../jobs/build-unit.ts'
 import { isTransient } from '../../transient-error.ts'
 import { buildFiles, type SegmentFiles } from '../build.ts'
+import type { SettledView } from '../build-views.ts'
 import type { BuiltFile } from '../built-file.ts'
 import { firstLine, RequiredViewFailed, UnitViewFailed } from '../failures.ts'
 import { probeSegment } from './probe-segment.ts'
@@ -22,7 +23,7 @@ export async function runTask(
   files: Files = systemFiles,
 ): Promise<ConvertReply> {
   try {
-    const built = await build(task, (positions) => report({ views: positions }), files)
+    const built = await build(task, (views, settled) => report({ views, settled }), files)
     return { ...built, files: built.files.map(toNamed) }
   } catch (error) {
     return { failure: toFailure(error, task) }
@@ -31,7 +32,7 @@ export async function runTask(
 
 async function build(
   task: ConvertTask,
-  report: (views: readonly number[]) => void,
+  report: (views: readonly number[], settled?: SettledView) => void,
   files: Files,
 ): Promise<Omit<SegmentFiles, 'failed'> & { readonly failed: readonly { readonly view: number; readonly reason: string }[] }> {
   const common = { ...task, report, signal, clock: systemClock }
