@@ -88,8 +88,10 @@ describe('memory', () => {
     })
     await using held = new AsyncDisposableStack()
     for (let count = 0; count < 8; count += 1) held.use(await announce(node, greedy, lines(9 * MiB)))
-    await until('a refusal', async () => (await refusals(node, 'memory_endpoint')) > 0)
-    await until('a steady state', async () => (await post(node, greedy, lines(4 * MiB))).status === 503)
+    // There is room for one of them. No other request may compete with it before it has arrived.
+    const refused = async () => (await refusals(node, 'memory_endpoint')) + (await refusals(node, 'memory_account'))
+    await until('all but one to be refused', async () => (await refused()) === 7)
+    await until('the last one to arrive', async () => (await node.metric('inlet_ingest_in_flight_bytes')) >= 9 * MiB)
     for (const other of [sibling, victim]) expect(await post(node, other, lines(MiB))).toMatchObject({ status: 202 })
     const { detail, retryAfter } = await post(node, greedy, lines(4 * MiB))
     expect([detail, retryAfter]).toEqual([
