@@ -75,8 +75,7 @@ export class SlotSchedule<Task extends SlotTask> {
   request(task: Task, now: number): SlotDecisions<Task> {
     const [account, endpoint] = this.#sharesOf(task)
     account.weight = task.weight
-    const at = endpoint.tasks.findIndex(({ order }) => order > task.order)
-    endpoint.tasks.splice(at < 0 ? endpoint.tasks.length : at, 0, task)
+    this.#queue(task)
     account.waiting += 1
     endpoint.waiting += 1
     return this.#decide(now)
@@ -140,14 +139,24 @@ export class SlotSchedule<Task extends SlotTask> {
   #balance(now: number, preempt: (victim: Task, forTask: Task) => void): boolean {
     const between = findImbalance(this.#normal.values())
     if (between !== undefined) {
-      const victim = this.#youngest((task) => this.#sharesOf(task)[0] === between.from)
+      const isFrom = (task: Task): boolean => this.#sharesOf(task)[0] === between.from
+      if (this.#withdraw(isFrom)) {
+        this.#promised.push(this.#take(between.to, now))
+        return true
+      }
+      const victim = this.#youngest(isFrom)
       if (victim !== undefined) preempt(victim, this.#take(between.to, now))
       return victim !== undefined
     }
     for (const account of this.#normal.values()) {
       const inside = findImbalance(account.endpoints.values())
       if (inside === undefined) continue
-      const victim = this.#youngest((task) => this.#sharesOf(task)[1] === inside.from)
+      const isFrom = (task: Task): boolean => this.#sharesOf(task)[1] === inside.from
+      if (this.#withdraw(isFrom)) {
+        this.#promised.push(this.#takeFrom(account, inside.to))
+        return true
+      }
+      const victim = this.#youngest(isFrom)
       if (victim === undefined) continue
       preempt(victim, this.#takeFrom(account, inside.to))
       return true
@@ -160,6 +169,25 @@ export class SlotSchedule<Task extends SlotTask> {
     if (lead === undefined || victim === undefined) return false
     preempt(victim, this.#take(lead.to, now))
     return true
+  }
+
+  /** Lets the last such task that was promised a slot wait again: that costs no work. Returns whether there was one. */
+  #withdraw(isMeant: (task: Task) => boolean): boolean {
+    const at = this.#promised.findLastIndex(isMeant)
+    const [task] = at < 0 ? [] : this.#promised.splice(at, 1)
+    if (task === undefined) return false
+    for (const share of this.#sharesOf(task)) {
+      share.held -= 1
+      share.waiting += 1
+    }
+    this.#queue(task)
+    return true
+  }
+
+  #queue(task: Task): void {
+    const { tasks } = this.#sharesOf(task)[1]
+    const at = tasks.findIndex(({ order }) => order > task.order)
+    tasks.splice(at < 0 ? tasks.length : at, 0, task)
   }
 
   #youngest(isMeant: (task: Task) => boolean): Task | undefined {
