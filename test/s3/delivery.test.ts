@@ -4,6 +4,7 @@ import { systemClock } from '#lib/clock.ts'
 import { S3Stores } from '#objects/s3.ts'
 import { newDatabase, postgresUrl } from '../support/databases.ts'
 import { Installation } from '../support/installation.ts'
+import { secretKey } from '../support/keyring.ts'
 import { allActions, Customer, describeGateway, gatewayEnvironment, putActions } from '../support/object-gateway.ts'
 import { readWithDuckDb, readWithHyparquet } from '../support/parquet.ts'
 import { until } from '../support/until.ts'
@@ -161,7 +162,7 @@ describeGateway('on S3', (gateway) => {
   // A second control process does not start on SQLite.
   test.skipIf(postgresUrl === undefined)('at most one validation in 30 s, across two control processes', async () => {
     await using database = await newDatabase('postgres')
-    const environment = { ...gatewayEnvironment(gateway), INLET_DATABASE_URL: database.url }
+    const environment = { ...gatewayEnvironment(gateway), INLET_DATABASE_URL: database.url, INLET_SECRET_KEY: secretKey }
     await using one = await Installation.create({ environment })
     await one.start('control')
     await using two = await Installation.create({ environment })
