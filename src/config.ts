@@ -389,7 +389,7 @@ function workerUserProblems(values: Readonly<Record<string, unknown>>): readonly
   return ['INLET_WORKER_USER: its group is INLET_BUCKETS_GROUP, whose members read all buckets; name another group']
 }
 
-/** What passes between nodes and control opens a region: beyond loopback it is encrypted. */
+/** Messages between nodes and control contain credentials: beyond loopback they must be encrypted. */
 function plaintextProblems(values: Readonly<Record<string, unknown>>): readonly string[] {
   const { allowPlaintext, nodeApiListen, nodeApiCertificateFile, controlUrl } = values as Partial<Config>
   if (allowPlaintext === 'true') return []

@@ -1,4 +1,4 @@
-/** What a node presents to control: `<node id>.<secret>`. Only the hash of the secret is kept, beside the id. */
+/** The credential that a node sends to control: `<node id>.<secret>`. Only the hash of the secret is kept, beside the id. */
 import { nodeSecretPattern } from '#model/patterns.ts'
 import { randomText } from './secrets.ts'
 

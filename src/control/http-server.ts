@@ -1,5 +1,5 @@
 /**
- * What both HTTP servers of control have in common.
+ * Settings and hooks of both HTTP servers of control.
  *
  * Owns: rules for every request (limits, timeouts, error format, JSON, durations). Does not own: credentials and routes (server.ts, node-api/server.ts).
  */

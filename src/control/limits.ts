@@ -19,7 +19,7 @@ export const controlLimits = {
   rateLimitedCallersMax: 10_000,
   /** Long polls for snapshots at the same time. */
   snapshotWaitersMax: 2_000,
-  /** Of one node. Its two processes have one each, and may have just started again. */
+  /** Long polls of one node: one for each of its two processes, with room for restarts. */
   snapshotWaitersPerNode: 8,
   /** How often the epoch is read to detect changes made by other processes. */
   epochPollMs: 1_000,

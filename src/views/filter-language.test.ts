@@ -2,10 +2,9 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { AppError } from '#errors.ts'
 import type { Column } from '#model/definition.ts'
 import { definitionLimits } from '#model/limits.ts'
-import { columns, record } from '../../test/support/condition-record.ts'
+import { columns, record, refusal } from '../../test/support/condition-record.ts'
 import { decide } from '../../test/support/decide.ts'
 import { runs } from '../../test/support/thorough.ts'
 import { compileView } from './compile.ts'
@@ -289,16 +288,6 @@ describe('texts that a condition makes', () => {
     expect(sql.length).toBeLessThan(50_000)
   })
 })
-
-async function refusal(condition: string, given: readonly Column[] = columns): Promise<string | undefined> {
-  try {
-    await compileView({ columns: [...given], filters: [{ condition }] })
-    return undefined
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error
-    return error.errors?.[0]?.message
-  }
-}
 
 describe('rejected conditions name the problem', () => {
   test.each([

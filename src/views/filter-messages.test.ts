@@ -1,10 +1,8 @@
 /** Messages about conditions that cannot be right. */
 import { describe, expect, test } from 'vitest'
-import { AppError } from '#errors.ts'
 import type { Column } from '#model/definition.ts'
-import { columns, record } from '../../test/support/condition-record.ts'
+import { columns, record, refusal } from '../../test/support/condition-record.ts'
 import { decide } from '../../test/support/decide.ts'
-import { compileView } from './compile.ts'
 
 describe('a condition that cannot be right is rejected in the words of its author', () => {
   const given: readonly Column[] = [
@@ -55,13 +53,3 @@ describe('a condition that cannot be right is rejected in the words of its autho
     },
   )
 })
-
-async function refusal(condition: string, given: readonly Column[] = columns): Promise<string | undefined> {
-  try {
-    await compileView({ columns: [...given], filters: [{ condition }] })
-    return undefined
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error
-    return error.errors?.[0]?.message
-  }
-}

@@ -1,4 +1,6 @@
+import { AppError } from '#errors.ts'
 import type { Column } from '#model/definition.ts'
+import { compileView } from '#views/compile.ts'
 
 /** Columns for tests of conditions, and a record that has a value for each. */
 export const columns: readonly Column[] = [
@@ -9,3 +11,14 @@ export const columns: readonly Column[] = [
   { name: 'l', type: 'VARCHAR[]', path: '$.l' },
 ]
 export const record = JSON.stringify({ n: -2.5, i: 7, s: ' Abc ', t: '2026-11-20T08:15:30.5Z', l: ['a', 'b'] })
+
+/** Returns the message with which a condition is rejected; undefined if it is accepted. */
+export async function refusal(condition: string, given: readonly Column[] = columns): Promise<string | undefined> {
+  try {
+    await compileView({ columns: [...given], filters: [{ condition }] })
+    return undefined
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    return error.errors?.[0]?.message
+  }
+}

@@ -9,7 +9,7 @@ const groupMayPass = 0o010
 /** Warns if other users of the machine can read the data directory: its files were written before it was private, or somebody changed them. */
 export async function warnAboutPermissions({ paths, bucketsGroup, workerUser }: Config, logger: Logger): Promise<void> {
   const reachable = (await modeOf(paths.data)) & others
-  // What is below a closed directory is closed.
+  // Nobody can reach what is below a closed directory.
   if (reachable === 0) return
   const allowed = bucketsGroup === null ? 0 : groupMayPass
   const open = [...((reachable & ~allowed) === 0 ? [] : [paths.data])]
