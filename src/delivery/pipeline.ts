@@ -11,7 +11,7 @@ import type { Endpoints } from './endpoints.ts'
 import { type HeldLog, heldLog, isEmpty, missingLog, toLag, unreadableLog } from './held-log.ts'
 import { deliveryLimits } from './limits.ts'
 import { LogQueue, type QueuedSegment } from './log-queue.ts'
-import type { ParkedSegments } from './parked-segments.ts'
+import type { Parked, ParkedSegments } from './parked-segments.ts'
 import { ReturningSegments } from './returning-segments.ts'
 import type { LogListing, Segment, SegmentSource } from './segments.ts'
 
@@ -22,11 +22,13 @@ const hintedScanIntervalMs = 20
 /** After a long scan of many segments, the next one waits this many times as long, up to a bound. */
 const scanRestFactor = 9
 const scanIntervalMsMax = 10_000
+/** The same for a look into the logs that a watch reported meanwhile. */
+const lookRestFactor = 3
 
 export type PipelineOptions = {
   readonly nodeId: string
   readonly segments: SegmentSource
-  readonly parked: ParkedSegments
+  readonly parked: Pick<ParkedSegments, 'read'>
   readonly deliver: (run: DeliveryRun) => Promise<DeliveryOutcome>
   /** Whether the segment's commit is in the outbox. */
   readonly isReported: (id: string) => boolean
@@ -42,7 +44,8 @@ export type PipelineOptions = {
  *
  * Owns: the scans, and which segments still have to be delivered. Does not own: the order within a log (log-queue.ts), the steps of one
  * delivery (segment-delivery.ts).
- * Law: a segment is delivered only after every segment before it in its log is sealed. A watch only makes a scan earlier: scans find everything.
+ * Law: a segment is delivered only after every segment before it in its log is sealed. A watch only makes it found earlier: scans find everything.
+ * Many logs make scans long and rare, so between two of them the logs that a watch reports are looked into: those of one account must not delay the others.
  * A listing may be older than what happened since: a segment whose commit left the outbox meanwhile is in `#committed` before it is removed,
  * and stays there until a later listing no longer has it. So each listed segment is in one of both, or was never committed.
  */
@@ -64,8 +67,10 @@ export class Pipeline implements Service {
   #problem: string | null = null
   #endRest: () => void = () => undefined
   #unwatch: () => void = () => undefined
-  /** Aborts when segments were sealed since the last scan began. */
+  /** Aborts when segments were sealed since the last scan or look began. */
   #sealed = new AbortController()
+  /** The logs that they are in, as far as the watch tells. */
+  #hinted = new Set<string>()
 
   constructor(options: PipelineOptions) {
     this.#options = options
@@ -74,7 +79,7 @@ export class Pipeline implements Service {
   async start(): Promise<void> {
     const { segments, logger } = this.#options
     try {
-      this.#unwatch = await segments.watch(() => this.#sealed.abort())
+      this.#unwatch = await segments.watch((logName) => this.#hint(logName))
     } catch (error) {
       logger.warn({ err: error, scanIntervalMs }, 'segment watch failed, scanning only')
     }
@@ -138,7 +143,7 @@ export class Pipeline implements Service {
     const { clock, logger } = this.#options
     while (!this.#aborting.signal.aborted) {
       const startedAt = clock.monotonic()
-      this.#sealed = new AbortController()
+      this.#takeHints()
       try {
         await this.#scan()
         if (this.#problem !== null) logger.notice('segment scan restored')
@@ -160,8 +165,53 @@ export class Pipeline implements Service {
     const ended = new AbortController()
     this.#endRest = () => ended.abort()
     const stop = AbortSignal.any([ended.signal, this.#aborting.signal])
+    if (leastMs > scanIntervalMs) return await this.#lookFor(leastMs, stop)
     await sleep(clock, leastMs, stop)
-    if (leastMs < scanIntervalMs) await sleep(clock, scanIntervalMs - leastMs, AbortSignal.any([stop, this.#sealed.signal]))
+    await sleep(clock, scanIntervalMs - leastMs, AbortSignal.any([stop, this.#sealed.signal]))
+  }
+
+  /** For that long, looks into the logs that the watch reports. */
+  async #lookFor(ms: number, stop: AbortSignal): Promise<void> {
+    const { clock } = this.#options
+    const until = clock.monotonic() + ms
+    const leftMs = () => Math.max(0, until - clock.monotonic())
+    while (leftMs() > 0 && !stop.aborted) {
+      await sleep(clock, leftMs(), AbortSignal.any([stop, this.#sealed.signal]))
+      const startedAt = clock.monotonic()
+      await this.#look(this.#takeHints(), stop)
+      const restMs = Math.max(hintedScanIntervalMs, (clock.monotonic() - startedAt) * lookRestFactor)
+      await sleep(clock, Math.min(leftMs(), restMs), stop)
+    }
+  }
+
+  /** A log that cannot be read, or a problem of all, is reported by the next scan. */
+  async #look(logNames: ReadonlySet<string>, stop: AbortSignal): Promise<void> {
+    if (logNames.size === 0) return
+    const listings: LogListing[] = []
+    for (const logName of logNames) {
+      const listing = await this.#options.segments.readLog(logName).catch(() => undefined)
+      if (listing !== undefined) listings.push(listing)
+      if (stop.aborted) return
+    }
+    const parked = await this.#options.parked.read().catch(() => undefined)
+    if (parked === undefined) return
+    for (const listing of listings) {
+      const ofLog = this.#identify(listing.segments)
+      this.#returning.updateLog(listing.logName, ofLog)
+      await this.#take(listing, ofLog, parked)
+    }
+  }
+
+  #hint(logName: string | null): void {
+    if (logName !== null) this.#hinted.add(logName)
+    this.#sealed.abort()
+  }
+
+  #takeHints(): ReadonlySet<string> {
+    const hinted = this.#hinted
+    this.#hinted = new Set()
+    this.#sealed = new AbortController()
+    return hinted
   }
 
   async #scan(): Promise<void> {
@@ -193,15 +243,9 @@ export class Pipeline implements Service {
       unreadableLog(logName, errorMessage(error), this.#lastRead.get(logName)),
     )
     for (const [logName, listing] of listed) {
-      const ofLog = found.get(logName) ?? []
-      const isUndelivered = ({ id, state }: QueuedSegment) => state === 'sealed' && !this.#committed.has(id) && !isReported(id)
-      const undelivered = ofLog.filter(isUndelivered)
-      const parkedHere = undelivered.flatMap(({ id }) => parked.get(id) ?? [])
-      const read = heldLog(listing, parkedHere)
+      const read = await this.#take(listing, found.get(logName) ?? [], parked)
       held.push(read)
       this.#lastRead.set(logName, read)
-      const waiting = sealedBeforeOpen(ofLog).filter((segment) => isUndelivered(segment) && !parked.has(segment.id))
-      await this.#update(logName, waiting, undelivered[0])
     }
     for (const logName of this.#queues.keys()) {
       if (!listed.has(logName) && !failed.has(logName)) await this.#update(logName, [], undefined)
@@ -210,6 +254,19 @@ export class Pipeline implements Service {
     for (const logName of this.#lastRead.keys()) if (!listed.has(logName) && !failed.has(logName)) this.#lastRead.delete(logName)
     this.#held = [...held.filter((each) => !isEmpty(each) || draining.includes(each.logName)), ...drained]
     this.#scannedEpoch = epoch
+  }
+
+  /** Queues the segments of one log that wait for their delivery. `parked` was read after the log. */
+  async #take(listing: LogListing, ofLog: readonly QueuedSegment[], parked: ReadonlyMap<string, Parked>): Promise<HeldLog> {
+    const { isReported } = this.#options
+    const isUndelivered = ({ id, state }: QueuedSegment) => state === 'sealed' && !this.#committed.has(id) && !isReported(id)
+    const undelivered = ofLog.filter(isUndelivered)
+    const waiting = sealedBeforeOpen(ofLog).filter((segment) => isUndelivered(segment) && !parked.has(segment.id))
+    await this.#update(listing.logName, waiting, undelivered[0])
+    return heldLog(
+      listing,
+      undelivered.flatMap(({ id }) => parked.get(id) ?? []),
+    )
   }
 
   #identify(ofLog: readonly Segment[]): readonly QueuedSegment[] {

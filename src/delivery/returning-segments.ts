@@ -11,24 +11,29 @@ import type { QueuedSegment } from './log-queue.ts'
 export class ReturningSegments {
   readonly #ids = new Set<string>()
   readonly #highestSeqs = new Map<string, number>()
-  #present: ReadonlySet<string> = new Set()
+  /** By log, as found last. */
+  readonly #present = new Map<string, ReadonlySet<string>>()
 
-  /** Takes the segments of a scan, by log. Returns their ids. */
+  /** Takes the segments of a scan of all logs, by log. Returns their ids. */
   update(found: ReadonlyMap<string, readonly QueuedSegment[]>): ReadonlySet<string> {
-    const present = new Set<string>()
-    for (const [logName, segments] of found) {
-      const highest = this.#highestSeqs.get(logName)
-      let seen = highest ?? -1
-      for (const { id, seq } of segments) {
-        present.add(id)
-        seen = Math.max(seen, seq)
-        if (!this.#present.has(id) && (highest === undefined || seq <= highest)) this.#ids.add(id)
-      }
-      if (seen >= 0) this.#highestSeqs.set(logName, seen)
-    }
+    for (const [logName, segments] of found) this.updateLog(logName, segments)
+    for (const logName of this.#present.keys()) if (!found.has(logName)) this.#present.delete(logName)
+    const present = new Set(this.#present.values().flatMap((ids) => ids.values()))
     for (const id of this.#ids) if (!present.has(id)) this.#ids.delete(id)
-    this.#present = present
     return present
+  }
+
+  /** Takes the segments of one log. */
+  updateLog(logName: string, segments: readonly QueuedSegment[]): void {
+    const before = this.#present.get(logName)
+    const highest = this.#highestSeqs.get(logName)
+    let seen = highest ?? -1
+    for (const { id, seq } of segments) {
+      seen = Math.max(seen, seq)
+      if (before?.has(id) !== true && (highest === undefined || seq <= highest)) this.#ids.add(id)
+    }
+    if (seen >= 0) this.#highestSeqs.set(logName, seen)
+    this.#present.set(logName, new Set(segments.map(({ id }) => id)))
   }
 
   add(id: string): void {

@@ -47,8 +47,11 @@ export interface SegmentSource {
   remove(ref: SegmentRef): Promise<void>
   /** Keeps a sealed segment for a person instead of delivering it, with the reason. Idempotent. Returns its new location. */
   quarantine(ref: SegmentRef, reason: string): Promise<string>
-  /** Calls `onSealed` after segments were sealed. Only a hint: calls may be late, merged or missing. Returns a function that stops the watch. */
-  watch(onSealed: () => void): Promise<() => void>
+  /**
+   * Calls `onSealed` after segments of a log were sealed; null: of any log. Only a hint: calls may be late, merged or missing. Returns a
+   * function that stops the watch.
+   */
+  watch(onSealed: (logName: string | null) => void): Promise<() => void>
 }
 
 export type Salvage =

@@ -4,7 +4,7 @@
  * Law: after `sync` the bytes of a file survive a power failure; after `syncDirectory` the names in the directory do. Nothing else does.
  */
 import * as fs from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { forgetDirectory, makeDurableDirectory } from './durable-directory.ts'
 
 export interface OpenFile {
@@ -52,10 +52,10 @@ export interface Files {
   /** Sets the modification time of a file or directory to now, which `watch` reports. */
   touch(path: string): Promise<void>
   /**
-   * Calls when the directory is touched or its own entries change. Only a hint: some file systems report nothing. Throws if the system has
-   * no room for a watch. Returns a function that stops it.
+   * Calls with the name of an entry of the directory that is new, gone, or touched; null if the directory itself was touched, or the system
+   * does not tell. Only a hint: some file systems report nothing. Throws if the system has no room for a watch. Returns a function that stops it.
    */
-  watch(directory: string, onChange: () => void): () => void
+  watch(directory: string, onChange: (name: string | null) => void): () => void
   /** Returns the free bytes of the file system that holds the path. */
   freeBytes(path: string): Promise<number>
 }
@@ -132,7 +132,10 @@ export const systemFiles: Files = {
     await fs.promises.utimes(path, now, now)
   },
   watch(directory, onChange) {
-    const watcher = fs.watch(directory, { persistent: false }, () => onChange())
+    const watcher = fs.watch(directory, { persistent: false }, (_event, name) =>
+      // inotify gives a change of the directory itself this name.
+      onChange(name === basename(directory) ? null : name),
+    )
     // A directory that is removed ends its watch; a watch is only a hint.
     watcher.on('error', () => watcher.close())
     return () => watcher.close()

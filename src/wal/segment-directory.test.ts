@@ -48,9 +48,11 @@ test('quarantine never overwrites the damaged original that recovery kept under 
   expect((await segments.list()).map(({ state }) => state).sort()).toEqual(['quarantined', 'sealed'])
 })
 
-test('a watch reports a seal', async () => {
+test('a watch reports a seal, and of which log', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const stop = await segments.watch(resolve)
+  const stop = await segments.watch((logName) => {
+    if (logName === 'log') resolve()
+  })
   await seal()
   await promise
   stop()

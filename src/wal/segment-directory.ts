@@ -11,7 +11,7 @@ import type { Files } from '#lib/files.ts'
 import { type LogFiles, listLogs, listSegments, readLog, type SegmentFile } from './directory.ts'
 import { noteQuarantine, type QuarantineNote, quarantineNotePath, readQuarantineNote } from './quarantine.ts'
 import { type SegmentSalvage, salvageSegment } from './salvage.ts'
-import { type SegmentIdentity, type SegmentSuffix, segmentName } from './segment-file.ts'
+import { isLogName, type SegmentIdentity, type SegmentSuffix, segmentName } from './segment-file.ts'
 import { openSegment, type SegmentReader } from './segment-reader.ts'
 import { readSaltKey } from './segment-salt.ts'
 
@@ -105,10 +105,13 @@ export class SegmentDirectory {
     await this.#files.syncDirectory(dirname(path))
   }
 
-  /** Calls `onSealed` after a segment was sealed, as far as the operating system reports it. Returns a function that stops the watch. */
-  async watch(onSealed: () => void): Promise<() => void> {
+  /**
+   * Calls `onSealed` after a segment was sealed, as far as the operating system reports it, with the name of its log if that is known.
+   * Returns a function that stops the watch.
+   */
+  async watch(onSealed: (logName: string | null) => void): Promise<() => void> {
     await this.#files.makeDirectory(this.#directory)
-    return this.#files.watch(this.#directory, onSealed)
+    return this.#files.watch(this.#directory, (name) => onSealed(name !== null && isLogName(name) ? name : null))
   }
 
   #path(segment: SegmentIdentity, suffix: SegmentSuffix): string {

@@ -235,13 +235,13 @@ export class Wal implements Service {
   #onSealed(segment: SegmentFile, openPath: string): void {
     this.#usage.forget(openPath)
     this.#usage.set(segment.path, segment.bytes)
-    this.#signalSealed()
+    this.#signalSealed(segment.logName)
   }
 
-  /** Wakes delivery, which watches the directory (segment-directory.ts). Without this hint it finds the segment later, with a scan. */
-  #signalSealed(): void {
+  /** Tells delivery in which log to look (segment-directory.ts), or to scan all. Without this hint it finds the segment later. */
+  #signalSealed(logName = ''): void {
     const { directory, files } = this.#options
-    files.touch(directory).catch(() => undefined)
+    files.touch(join(directory, logName)).catch(() => undefined)
   }
 
   async #runUpkeep(): Promise<void> {
