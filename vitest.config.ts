@@ -8,7 +8,7 @@ import { ProgressReporter } from './test/support/progress-reporter.ts'
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
 
 /** The suites, the longest first: a long file that starts late delays the end of the run. */
-const order = ['s3', 'crash', 'e2e', 'delivery', 'contract', 'unit', 'store']
+const order = ['s3', 'crash', 'e2e', 'delivery', 'contract', 'processes', 'unit', 'store']
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -22,6 +22,14 @@ const setupFiles = ['./test/support/replay-seed.ts', './test/support/watch-outpu
 const shared = { environment: 'node' as const, restoreMocks: true, isolate: false, setupFiles }
 const isolated = { ...shared, isolate: true }
 
+/** Beside the source, but too slow for `npm run check`: they wait for processes and servers that they start. */
+const processes = [
+  'src/delivery/convert/conversions.test.ts',
+  'src/lib/process-pool.test.ts',
+  'src/objects/s3*.test.ts',
+  'src/preview/preview-workers.test.ts',
+]
+
 /** Suites by what they need: `unit` needs nothing, the others need files, processes and databases of their own. */
 export default defineConfig({
   test: {
@@ -31,9 +39,11 @@ export default defineConfig({
           ...shared,
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/torture/**/*.test.ts', 'test/support/**/*.test.ts', 'test/architecture.test.ts'],
+          exclude: processes,
           testTimeout: 20_000,
         },
       },
+      { test: { ...shared, name: 'processes', include: processes, testTimeout: 20_000 } },
       { test: { ...isolated, name: 'delivery', include: ['test/delivery/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { ...shared, name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 20_000 } },
       { test: { ...shared, name: 'store', include: ['test/store/**/*.test.ts'], testTimeout: 30_000 } },
