@@ -19,6 +19,7 @@ import { PreviewWorkers } from '#preview/preview-workers.ts'
 import { listBucketAccounts } from '#store/destinations.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { listAllLags } from '#store/node-reports.ts'
+import { newestHeartbeat } from '#store/nodes.ts'
 import { prepareDatabase } from '#store/prepare.ts'
 import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
@@ -27,6 +28,7 @@ import { DeliveryDelays } from './delivery-delays.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
 import { buildNodeServer } from './node-api/server.ts'
+import { ControlOutages } from './provisioning/outages.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
 import { Accounts } from './services/accounts.ts'
@@ -119,13 +121,19 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const joinSecret = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
   const operatorToken = config.operatorToken ?? (await readOrCreateOperatorToken(config.paths.operatorToken))
 
-  const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
+  const outages = new ControlOutages(clock, await newestHeartbeat(store.db))
+  const readEpoch = async () => {
+    const epoch = await currentEpoch(store.db)
+    outages.noteContact()
+    return epoch
+  }
+  const feed = new EpochFeed({ readEpoch, clock, logger })
   const applyChange = announceChanges(store, feed)
   const tokens = new Tokens({ store, keyring, applyChange, feed, clock, logger, issuer: baseUrl })
   const auditTrail = new AuditTrail({ store, clock, logger })
   const accounts = new Accounts({ store, applyChange, feed, clock, logger })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
-  const provisioner = new Provisioner({ store, clock, hosts })
+  const provisioner = new Provisioner({ store, clock, hosts, outages })
   const previewWorkers = new PreviewWorkers({ clock, logger, sandbox: await openSandbox(logger, config.workerUser) })
   const metrics = createMetrics('control', clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })

@@ -64,10 +64,14 @@ export const drainLimits = {
   pageEndpointsMax: 1_000,
 } as const
 
-/** A node without a heartbeat for this long is unhealthy. */
-export const nodeHealthySeconds = 15
+/** A node without a heartbeat for this long is unhealthy. It sends one every two seconds. */
+export const nodeHealthySeconds = 7
 /** An endpoint without a healthy node for this long has failed. */
-export const nodeFailedSeconds = 60
+export const nodeFailedSeconds = 9
+/** An endpoint that was not provisioned within this time has failed. */
+export const provisioningSeconds = 300
+/** A control process that reached the database this recently could record the heartbeats of nodes. */
+export const controlContactMsMax = 4_000
 /** A node without a heartbeat for this long is gone and no longer counted. */
 export const nodeGoneSeconds = 3_600
 /** An endpoint with a sealed segment that is uncommitted for this long is degraded. */

@@ -37,7 +37,7 @@ export const Node = z.object({
   ingest_address: z.string(),
   registered_at: Timestamp,
   credential: CredentialState.meta({ description: '`none`: the next node that registers under the id sets it' }),
-  healthy: z.boolean().meta({ description: 'both processes are healthy and have sent a heartbeat within 15 seconds' }),
+  healthy: z.boolean().meta({ description: 'both processes are healthy and have sent a heartbeat within 7 seconds' }),
   ingest: NodeProcess.nullable().meta({ description: 'null before the first heartbeat' }),
   delivery: NodeProcess.nullable().meta({ description: 'null before the first heartbeat' }),
   segments: SegmentTotals.meta({ description: 'everything on the disk of the node, as delivery last reported it' }),

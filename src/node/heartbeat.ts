@@ -5,6 +5,8 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { Heartbeat as Message } from '#model/node-protocol.ts'
 
 const intervalMs = 2_000
+/** Control counts a node as silent after seven seconds: one message that hangs must not delay the next ones for so long. */
+const timeoutMs = 3_000
 /** Control may be starting at the same time, so a few failures are normal. */
 const failuresBeforeWarning = 5
 
@@ -29,7 +31,7 @@ export class Heartbeat implements Service {
     this.#beats = new Periodic({
       name: this.name,
       intervalMs,
-      run: (signal) => control.sendHeartbeat(message(), signal),
+      run: (signal) => control.sendHeartbeat(message(), AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])),
       runAtStart: true,
       failure: 'heartbeat failed',
       recovery: 'heartbeat restored',

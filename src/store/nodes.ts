@@ -74,6 +74,15 @@ export async function listNodes(db: Db, regions: readonly string[]): Promise<rea
   return readNodes(db, db.selectFrom('nodes').select('id').where('region', 'in', regions))
 }
 
+/** Returns the time of the newest heartbeat (epoch ms); null before the first. */
+export async function newestHeartbeat(db: Db): Promise<number | null> {
+  const { at } = await db
+    .selectFrom('node_processes')
+    .select(({ fn }) => fn.max('last_seen_at').as('at'))
+    .executeTakeFirstOrThrow()
+  return at
+}
+
 /** Returns the number of nodes of a region whose ingest was healthy at `seenSince` (epoch ms) or later. */
 export async function countHealthyNodes(db: Db, region: string, seenSince: number): Promise<number> {
   const { count } = await db

@@ -80,7 +80,7 @@ describe('GET /v1/nodes', () => {
     })
     expect(find(ill)).toMatchObject({ healthy: false, ingest: { reasons: [reason] }, segments: totals, blocked_logs: 1 })
     expect(find(silent)).toMatchObject({ healthy: false, ingest: null, delivery: null, segments: totals })
-    own.clock.advance(16_000)
+    own.clock.advance(8_000)
     expect((await operator.get('/v1/nodes')).body.items.map(({ healthy }: { healthy: boolean }) => healthy)).not.toContain(true)
     expect(await operator.get('/v1/nodes?limit=2&offset=2')).toMatchObject({ body: { items: [{}], total: 3, next_offset: null } })
   })

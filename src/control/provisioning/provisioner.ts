@@ -23,12 +23,18 @@ import type { Store } from '#store/store.ts'
 import { deliveryLagSecondsMax, nodeGoneSeconds } from '../limits.ts'
 import { type DrainHold, type Draining, listDrainHolds, listHoldReasons } from './drain.ts'
 import { type HostOptions, ingestHost } from './ingest-host.ts'
+import { type ControlOutages, excuseSilence } from './outages.ts'
 import { describeSegments } from './reports.ts'
 import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
 
 export type EndpointState = Pick<Endpoint, 'status' | 'status_reasons' | 'lag' | 'dns_ipv4' | 'dns_ipv6' | 'ingest_host'>
 
-export type ProvisionerOptions = { readonly store: Store; readonly clock: Clock; readonly hosts: HostOptions }
+export type ProvisionerOptions = {
+  readonly store: Store
+  readonly clock: Clock
+  readonly hosts: HostOptions
+  readonly outages: Pick<ControlOutages, 'last'>
+}
 
 /** The nodes of some regions at one point in time. */
 export type Observation = {
@@ -46,9 +52,10 @@ export class Provisioner {
   }
 
   async observe(regions: readonly string[]): Promise<Observation> {
-    const { store, clock } = this.#options
+    const { store, clock, outages } = this.#options
+    const stored = await listNodes(store.db, [...new Set(regions)])
     const nowMs = clock.now()
-    const nodes = presentNodes(await listNodes(store.db, [...new Set(regions)]), nowMs)
+    const nodes = presentNodes(excuseSilence(stored, outages.last), nowMs)
     const largestLags = new Map<string, LargestLag>()
     for (const { id, ingest } of nodes) {
       const largest = ingest?.disk_full === true ? await findLargestLag(store.db, id) : undefined

@@ -8,7 +8,7 @@ import type { EndpointStatus } from '#model/endpoint.ts'
 import type { EndpointFacts } from '#store/endpoints.ts'
 import type { NodeBlockedLog, NodeLag } from '#store/node-reports.ts'
 import type { NodeFacts } from '#store/nodes.ts'
-import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds } from '../limits.ts'
+import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds, provisioningSeconds } from '../limits.ts'
 import { describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
 
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
@@ -77,10 +77,11 @@ function statusWithoutServingNode(
   nodes: readonly NodeFacts[],
   nowMs: number,
 ): EndpointStatus {
-  const healthyMs = nodes.flatMap(({ ingest }) => (ingest?.healthy_at == null ? [] : [Date.parse(ingest.healthy_at)]))
-  if (nowMs - Math.max(Date.parse(created_at), ...healthyMs) > nodeFailedSeconds * 1000) return 'failed'
+  const createdMs = Date.parse(created_at)
   const wasServed = nodes.some(({ ingest }) => ingest !== null && ingest.applied_epoch >= since_epoch)
-  return wasServed ? 'degraded' : 'deploying'
+  if (!wasServed) return nowMs - createdMs > provisioningSeconds * 1000 ? 'failed' : 'deploying'
+  const healthyMs = nodes.flatMap(({ ingest }) => (ingest?.healthy_at == null ? [] : [Date.parse(ingest.healthy_at)]))
+  return nowMs - Math.max(createdMs, ...healthyMs) > nodeFailedSeconds * 1000 ? 'failed' : 'degraded'
 }
 
 function explainNode({ id, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {
