@@ -4,18 +4,21 @@ import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startBind } from './services/bind.ts'
 import { startObjectGatewayWithUsers } from './services/gateway-users.ts'
+import { startPebble } from './services/pebble.ts'
 import { startPostgres } from './services/postgres.ts'
 
 const vitest = join(import.meta.dirname, '..', 'node_modules', 'vitest', 'vitest.mjs')
 const args = process.argv.slice(2)
 if (args.includes('--help')) {
   console.log(
-    'npm run test:services [-- options and files of vitest]\nStarts Postgres and a Ceph gateway, and runs the suites store, contract and s3.',
+    'npm run test:services [-- options and files of vitest]\nStarts Postgres, a Ceph gateway, BIND and Pebble, and runs the suites store, contract, names and s3.',
   )
   process.exit(0)
 }
-const projects = args.includes('--project') ? [] : ['--project', 'store', '--project', 'contract', '--project', 's3']
+const suites = ['store', 'contract', 'names', 's3']
+const projects = args.includes('--project') ? [] : suites.flatMap((suite) => ['--project', suite])
 
 // A signal ends the tests and their processes. This process stays to clean up.
 let interrupted = false
@@ -34,9 +37,9 @@ const scratch = mkdtempSync(join(tmpdir(), 'inlet-tests-'))
 chmodSync(scratch, 0o755)
 let components: readonly Started[] = []
 try {
-  console.log('starting Postgres and the Ceph gateway …')
+  console.log('starting Postgres, the Ceph gateway, BIND and Pebble …')
   // Waits for all even if one fails, so that those that started are stopped.
-  const results = await Promise.allSettled([postgres(), objectGateway()])
+  const results = await Promise.allSettled([postgres(), objectGateway(), nameServers()])
   components = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   for (const result of results) if (result.status === 'rejected') throw result.reason
   process.exitCode = await runTests(Object.assign({}, ...components.map(({ environment }) => environment)))
@@ -56,6 +59,21 @@ async function postgres(): Promise<Started> {
 async function objectGateway(): Promise<Started> {
   const { described, stop } = await startObjectGatewayWithUsers()
   return { environment: { INLET_TEST_OBJECT_GATEWAY: JSON.stringify(described) }, stop }
+}
+
+async function nameServers(): Promise<Started> {
+  const bind = await startBind()
+  try {
+    const pebble = await startPebble({ nameServer: bind.described.server })
+    const environment = {
+      INLET_TEST_NAME_SERVER: JSON.stringify(bind.described),
+      INLET_TEST_ACME: JSON.stringify(pebble.described),
+    }
+    return { environment, stop: async () => void (await Promise.all([pebble.stop(), bind.stop()])) }
+  } catch (error) {
+    await bind.stop()
+    throw error
+  }
 }
 
 async function runTests(environment: Readonly<Record<string, string>>): Promise<number> {

@@ -1,10 +1,20 @@
 import { startObjectGateway } from './object-gateway.ts'
+import type { Place } from './processes.ts'
 import { startStsFront } from './sts-front.ts'
 
-/** Starts the gateway and its STS front, with the users of the tests: the service, its customer, and a stranger. */
-export async function startObjectGatewayWithUsers() {
-  const gateway = await startObjectGateway()
-  const front = await startStsFront(gateway.url)
+/**
+ * Starts the gateway and its STS front, with the users of the tests: the service, its customer, and a stranger. The front is part of this
+ * process, at the address `front`.
+ */
+export async function startObjectGatewayWithUsers({
+  place,
+  front: address,
+}: {
+  readonly place?: Place
+  readonly front?: string
+} = {}) {
+  const gateway = await startObjectGateway(place)
+  const front = await startStsFront(gateway.url, address)
   const stop = async () => {
     await front.stop()
     await gateway.stop()

@@ -4,15 +4,14 @@
  *
  * Law: when `stop` resolves, all processes have ended and all files are removed.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { end, freePort, waitUntilUp } from './processes.ts'
+import { commandAt, end, freePort, loopback, type Place, spawnAt, waitUntilUp } from './processes.ts'
 
-const run = promisify(execFile)
 const programs = ['ceph', 'ceph-mon', 'ceph-osd', 'radosgw', 'radosgw-admin', 'monmaptool']
 const startTimeoutMs = 120_000
 const commandTimeoutMs = 60_000
@@ -42,7 +41,7 @@ export function missingGatewayPrograms(): readonly string[] {
   return programs.filter((program) => !folders.some((folder) => existsSync(join(folder, program))))
 }
 
-export async function startObjectGateway(): Promise<ObjectGateway> {
+export async function startObjectGateway(place: Place = loopback): Promise<ObjectGateway> {
   const missing = missingGatewayPrograms()
   if (missing.length > 0) {
     throw new Error(
@@ -62,35 +61,36 @@ export async function startObjectGateway(): Promise<ObjectGateway> {
     const fsid = randomUUID()
     const configuration = join(directory, 'ceph.conf')
     for (const name of ['mon', 'osd', 'gateway', 'run']) mkdirSync(join(directory, name))
-    writeFileSync(configuration, cephConf({ directory, fsid, monitorPort, port, kmsKeyArn }))
+    writeFileSync(configuration, cephConf({ directory, fsid, address: place.address, monitorPort, port, kmsKeyArn }))
     const common = ['-c', configuration]
     const options = { cwd: directory, timeout: commandTimeoutMs }
+    const run = (program: string, args: readonly string[]) => promisify(execFile)(...commandAt(place, program, args), options)
     const daemon = (program: string, ...args: readonly string[]) => {
       const output = openSync(join(directory, `${program}.out`), 'a')
-      const child = spawn(program, [...common, ...args], { cwd: directory, stdio: ['ignore', output, output] })
+      const child = spawnAt(place, program, [...common, ...args], { cwd: directory, stdio: ['ignore', output, output] })
       running.push(child)
       return child
     }
 
     writeFileSync(join(directory, 'keyring'), '')
-    const monitor = `[v2:127.0.0.1:${monitorPort}]`
-    await run('monmaptool', ['--create', '--addv', 'a', monitor, '--fsid', fsid, 'monmap'], options)
-    await run('ceph-mon', [...common, '-i', 'a', '--mkfs', '--monmap', 'monmap'], options)
+    const monitor = `[v2:${place.address}:${monitorPort}]`
+    await run('monmaptool', ['--create', '--addv', 'a', monitor, '--fsid', fsid, 'monmap'])
+    await run('ceph-mon', [...common, '-i', 'a', '--mkfs', '--monmap', 'monmap'])
     daemon('ceph-mon', '-i', 'a', '-f')
     const osd = randomUUID()
-    await run('ceph', [...common, '--connect-timeout', '20', 'osd', 'new', osd], options)
-    await run('ceph-osd', [...common, '-i', '0', '--mkfs', '--osd-uuid', osd], options)
+    await run('ceph', [...common, '--connect-timeout', '20', 'osd', 'new', osd])
+    await run('ceph-osd', [...common, '-i', '0', '--mkfs', '--osd-uuid', osd])
     daemon('ceph-osd', '-i', '0', '-f')
     const gateway = ['-n', 'client.rgw', '--no-mon-config']
     daemon('radosgw', ...gateway, '-f')
-    const url = `http://127.0.0.1:${port}`
+    const url = `http://${place.address}:${port}`
     try {
       await waitUntilUp('the Ceph gateway', () => isServing(url), { needs: running, timeoutMs: startTimeoutMs })
     } catch (error) {
       throw new Error(lastLines(join(directory, 'radosgw.out')), { cause: error })
     }
 
-    const administer = (...args: readonly string[]) => run('radosgw-admin', [...common, ...gateway, ...args], options)
+    const administer = (...args: readonly string[]) => run('radosgw-admin', [...common, ...gateway, ...args])
     let accounts = 111_122_220_000
     return {
       url,
@@ -117,19 +117,20 @@ export async function startObjectGateway(): Promise<ObjectGateway> {
 type Layout = {
   readonly directory: string
   readonly fsid: string
+  readonly address: string
   readonly monitorPort: number
   readonly port: number
   readonly kmsKeyArn: string
 }
 
-function cephConf({ directory, fsid, monitorPort, port, kmsKeyArn }: Layout): string {
+function cephConf({ directory, fsid, address, monitorPort, port, kmsKeyArn }: Layout): string {
   const key = () => randomBytes(32).toString('base64')
   return `
 [global]
 fsid = ${fsid}
-mon_host = [v2:127.0.0.1:${monitorPort}]
-public_addr = 127.0.0.1
-cluster_addr = 127.0.0.1
+mon_host = [v2:${address}:${monitorPort}]
+public_addr = ${address}
+cluster_addr = ${address}
 keyring = ${directory}/keyring
 run_dir = ${directory}/run
 admin_socket =
@@ -159,7 +160,7 @@ osd_objectstore = memstore
 memstore_device_bytes = ${capacityBytes}
 [client.rgw]
 rgw_data = ${directory}/gateway
-rgw_frontends = beast endpoint=127.0.0.1:${port}
+rgw_frontends = beast endpoint=${address}:${port}
 rgw_enable_apis = s3, sts, iam, admin
 rgw_s3_auth_use_sts = true
 rgw_sts_key = ${randomBytes(8).toString('hex')}

@@ -3,12 +3,12 @@
  *
  * Law: when `stop` resolves, all processes have ended and all files are removed.
  */
-import { execFileSync, spawn } from 'node:child_process'
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { type ChildProcess, execFileSync } from 'node:child_process'
+import { appendFileSync, chownSync, existsSync, mkdtempSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { end, freePort, waitUntilUp } from './processes.ts'
+import { commandAt, end, freePort, loopback, type Place, spawnAt, waitUntilUp } from './processes.ts'
 
 const postgresInstallations = '/usr/lib/postgresql'
 const startTimeoutMs = 30_000
@@ -16,45 +16,81 @@ const startTimeoutMs = 30_000
 export type Postgres = {
   /** URL of the maintenance database, for a user who may create databases. */
   readonly url: string
-  /** Kills it, as close to a power failure as processes allow, and starts it again on the same files. */
+  /** Ends it, as close to a power failure as processes allow. */
+  kill(): Promise<void>
+  /** Starts it again on the same files. */
+  start(): Promise<void>
+  /** Kills and starts it. */
   crash(): Promise<void>
   stop(): Promise<void>
 }
 
-/** With `durable` it syncs to disk as in production. Without, it is faster and loses data if the machine stops. */
-export async function startPostgres({ durable = false } = {}): Promise<Postgres> {
+export type PostgresOptions = {
+  /** Syncs to disk as in production. Without, it is faster and loses data if the machine stops. */
+  readonly durable?: boolean
+  readonly place?: Place
+  readonly port?: number
+  /** URL of a server to copy and follow. */
+  readonly standbyOf?: string
+}
+
+export async function startPostgres({
+  durable = false,
+  place = loopback,
+  standbyOf,
+  ...given
+}: PostgresOptions = {}): Promise<Postgres> {
   const binaries = postgresBinaries()
-  const account = postgresAccount()
+  const { account, enter } = postgresAccount()
+  const within: Place = { ...place, enter: [...place.enter, ...enter] }
   const directory = mkdtempSync(join(tmpdir(), 'inlet-postgres-'))
-  if ('uid' in account) chownSync(directory, account.uid, account.gid)
+  if (account !== undefined) chownSync(directory, account.uid, account.gid)
   const files = join(directory, 'data')
-  const port = await freePort()
-  const url = `postgres://inlet@127.0.0.1:${port}/postgres`
-  const settings = { listen_addresses: '127.0.0.1', port, unix_socket_directories: directory, max_connections: 200 }
+  const port = given.port ?? (await freePort())
+  const url = `postgres://inlet@${place.address}:${port}/postgres`
+  const settings = { listen_addresses: place.address, port, unix_socket_directories: directory, max_connections: 200 }
   const speed = durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
   const options = Object.entries({ ...settings, ...speed }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  const run = async () => {
-    const server = spawn(join(binaries, 'postgres'), ['-D', files, ...options], { ...account, cwd: directory, stdio: 'ignore' })
+  const prepare = (program: string, ...args: readonly string[]) => {
+    execFileSync(...commandAt(within, join(binaries, program), args), { cwd: directory, stdio: ['ignore', 'ignore', 'inherit'] })
+  }
+  let server: ChildProcess | undefined
+  const start = async () => {
+    const log = openSync(join(directory, 'postgres.out'), 'a')
+    const started = spawnAt(within, join(binaries, 'postgres'), ['-D', files, ...options], {
+      cwd: directory,
+      stdio: ['ignore', log, log],
+    })
+    server = started
     try {
-      await waitUntilUp('Postgres', () => accepts(url), { needs: [server], timeoutMs: startTimeoutMs })
+      await waitUntilUp('Postgres', () => accepts(url), { needs: [started], timeoutMs: startTimeoutMs })
     } catch (error) {
-      await end(server, 'SIGQUIT')
+      await end(started, 'SIGQUIT')
       throw error
     }
-    return server
+  }
+  const kill = async () => {
+    if (server !== undefined) await end(server, 'SIGQUIT')
   }
   try {
-    const initialise = ['-D', files, '-U', 'inlet', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']
-    execFileSync(join(binaries, 'initdb'), initialise, { ...account, cwd: directory, stdio: ['ignore', 'ignore', 'inherit'] })
-    let server = await run()
+    if (standbyOf === undefined) {
+      prepare('initdb', '-D', files, '-U', 'inlet', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync')
+      // Also for clients and standbys on other hosts.
+      appendFileSync(join(files, 'pg_hba.conf'), 'host all,replication all all trust\n')
+    } else {
+      prepare('pg_basebackup', '-D', files, '-d', standbyOf, '-R', '-X', 'stream', '-c', 'fast', '--no-sync')
+    }
+    await start()
     return {
       url,
+      kill,
+      start,
       async crash() {
-        await end(server, 'SIGQUIT')
-        server = await run()
+        await kill()
+        await start()
       },
       async stop() {
-        await end(server, 'SIGINT')
+        if (server !== undefined) await end(server, 'SIGINT')
         rmSync(directory, { recursive: true, force: true })
       },
     }
@@ -78,10 +114,14 @@ function binariesOf(version: number): string {
 }
 
 /** Postgres refuses to run as root. Then it runs as the user that the package created. */
-function postgresAccount(): { readonly uid: number; readonly gid: number } | Record<string, never> {
-  if (process.getuid?.() !== 0) return {}
+function postgresAccount(): {
+  readonly account?: { readonly uid: number; readonly gid: number }
+  readonly enter: readonly string[]
+} {
+  if (process.getuid?.() !== 0) return { enter: [] }
   const number = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
-  return { uid: number('-u'), gid: number('-g') }
+  const account = { uid: number('-u'), gid: number('-g') }
+  return { account, enter: ['setpriv', `--reuid=${account.uid}`, `--regid=${account.gid}`, '--clear-groups'] }
 }
 
 async function accepts(url: string): Promise<boolean> {

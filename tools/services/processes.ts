@@ -1,10 +1,39 @@
-/** Helpers for all components: end processes, wait for them, find free ports. */
-import type { ChildProcess } from 'node:child_process'
+/** Helpers for all components: start and end processes, wait for them, find free ports. */
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 
 const pollMs = 50
+
+/** Where a component runs. */
+export type Place = {
+  readonly address: string
+  /** Command that runs another one in a network namespace; empty for this one. */
+  readonly enter: readonly string[]
+}
+
+export const loopback: Place = { address: '127.0.0.1', enter: [] }
+
+/** Returns the program and the arguments that run a program at a place. */
+export function commandAt({ enter }: Place, program: string, args: readonly string[]): readonly [string, readonly string[]] {
+  const [first = program, ...rest] = [...enter, program, ...args]
+  return [first, rest]
+}
+
+/** Starts a program at a place. The returned process is the program itself, so signals reach it. */
+export function spawnAt(place: Place, program: string, args: readonly string[], options: SpawnOptions): ChildProcess {
+  return spawn(...commandAt(place, program, args), options)
+}
+
+/** Throws an error that names the Debian package if one of its programs is missing. */
+export function requireProgram(program: string, debianPackage: string): void {
+  try {
+    execFileSync('which', [program], { stdio: 'ignore' })
+  } catch {
+    throw new Error(`${program} is not installed: install the Debian package ${debianPackage}`)
+  }
+}
 
 /** Sends the signal and waits until the process exits. Kills it after the timeout. */
 export async function end(child: ChildProcess, signal: NodeJS.Signals, timeoutMs = 10_000): Promise<void> {

@@ -13,16 +13,16 @@ export type StsFront = { readonly url: string; stop(): Promise<void> }
 
 const demandsPath = '/demands/'
 
-export async function startStsFront(gatewayUrl: string): Promise<StsFront> {
+export async function startStsFront(gatewayUrl: string, address = '127.0.0.1'): Promise<StsFront> {
   const demands = new Map<string, string>()
   const server = createServer((incoming, outgoing) => {
     const work = incoming.url?.startsWith(demandsPath) ? change(demands, incoming, outgoing) : check(demands, incoming, outgoing)
     work.catch((error) => outgoing.destroy(error))
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(0, address)
   await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the operating system did not assign a port')
+  const bound = server.address()
+  if (bound === null || typeof bound === 'string') throw new Error('the operating system did not assign a port')
 
   async function check(demands: ReadonlyMap<string, string>, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await text(incoming)
@@ -37,7 +37,7 @@ export async function startStsFront(gatewayUrl: string): Promise<StsFront> {
   }
 
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://${address}:${bound.port}`,
     async stop() {
       server.close()
       server.closeAllConnections()
