@@ -10,7 +10,7 @@ import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { Histogram, type Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
-import type { Certificate } from '#lib/certificate.ts'
+import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { bodyLimits } from '#model/limits.ts'
 import { parseJsonBody } from '#model/request-body.ts'
@@ -33,7 +33,7 @@ export type HttpServerOptions = {
   /** Proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies?: readonly string[]
   /** Plain HTTP without it. */
-  readonly certificate?: Certificate | undefined
+  readonly certificate?: ServedCertificate | undefined
 }
 
 /** Creates a server without routes. */

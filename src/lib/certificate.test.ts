@@ -2,8 +2,9 @@ import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Certificate, type TlsOptions } from './certificate.ts'
+import { Certificate } from './certificate.ts'
 import { systemClock } from './clock.ts'
+import type { TlsOptions } from './served-certificate.ts'
 import { createLogger } from './telemetry.ts'
 
 const fixture = (name: string) => join(import.meta.dirname, '../../test/fixtures/tls', name)

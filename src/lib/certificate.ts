@@ -7,17 +7,14 @@
 import { readFile } from 'node:fs/promises'
 import type { Clock } from './clock.ts'
 import { errorMessage } from './error-message.ts'
-import { loadTls } from './http.ts'
 import { Periodic } from './periodic.ts'
+import { ServedCertificate } from './served-certificate.ts'
 import type { Service } from './service.ts'
 import type { Logger } from './telemetry.ts'
 import { UserError } from './user-error.ts'
 
-const limits = {
-  /** How often the files are checked for changes. */
-  pollMs: 60_000,
-  handshakeTimeoutMs: 5_000,
-} as const
+/** How often the files are checked for changes. */
+const pollMs = 60_000
 
 export type CertificateOptions = {
   /** How the names of the settings of both files begin. */
@@ -28,27 +25,17 @@ export type CertificateOptions = {
   readonly logger: Logger
 }
 
-export type TlsOptions = {
-  readonly cert: Buffer
-  readonly key: Buffer
-  readonly minVersion: 'TLSv1.2'
-  /** Time for the client to finish its handshake. */
-  readonly handshakeTimeout: number
-}
-
-export class Certificate implements Service {
+export class Certificate extends ServedCertificate implements Service {
   readonly name = 'certificate'
   readonly #files: CertificateOptions
-  readonly #subscribers: ((options: TlsOptions) => void)[] = []
   readonly #polls: Periodic
-  #options: TlsOptions
 
-  private constructor(files: CertificateOptions, options: TlsOptions) {
+  private constructor(files: CertificateOptions) {
+    super()
     this.#files = files
-    this.#options = options
     this.#polls = new Periodic({
       name: 'certificate poll',
-      intervalMs: limits.pollMs,
+      intervalMs: pollMs,
       run: () => this.refresh(),
       failure: 'TLS certificate refresh failed, previous certificate still served',
       clock: files.clock,
@@ -66,16 +53,9 @@ export class Certificate implements Service {
     readonly keyFile: string | null
   }): Promise<Certificate | undefined> {
     if (certificateFile === null || keyFile === null) return undefined
-    const files = { certificateFile, keyFile, ...rest }
-    return new Certificate(files, await read(files))
-  }
-
-  get options(): TlsOptions {
-    return this.#options
-  }
-
-  subscribe(onChange: (options: TlsOptions) => void): void {
-    this.#subscribers.push(onChange)
+    const certificate = new Certificate({ certificateFile, keyFile, ...rest })
+    await certificate.#read()
+    return certificate
   }
 
   start(): Promise<void> {
@@ -88,28 +68,24 @@ export class Certificate implements Service {
 
   /** Reads the files again. Throws if they are not valid. */
   async refresh(): Promise<void> {
-    const options = await read(this.#files)
-    if (options.cert.equals(this.#options.cert) && options.key.equals(this.#options.key)) return
-    this.#options = options
-    for (const onChange of this.#subscribers) onChange(options)
-    this.#files.logger.info('TLS certificate renewed')
+    if (await this.#read()) this.#files.logger.info('TLS certificate renewed')
   }
-}
 
-async function read({ setting, certificateFile, keyFile }: CertificateOptions): Promise<TlsOptions> {
-  const [cert, key] = await Promise.all([
-    readNamed(`${setting}_CERTIFICATE_FILE`, certificateFile),
-    readNamed(`${setting}_KEY_FILE`, keyFile),
-  ])
-  try {
-    loadTls().createSecureContext({ cert, key })
-  } catch (cause) {
-    throw new UserError(
-      `${setting}_CERTIFICATE_FILE and ${setting}_KEY_FILE must be a certificate and its key in PEM (${errorMessage(cause)})`,
-      { cause },
-    )
+  async #read(): Promise<boolean> {
+    const { setting, certificateFile, keyFile } = this.#files
+    const [cert, key] = await Promise.all([
+      readNamed(`${setting}_CERTIFICATE_FILE`, certificateFile),
+      readNamed(`${setting}_KEY_FILE`, keyFile),
+    ])
+    try {
+      return this.replace(cert, key)
+    } catch (cause) {
+      throw new UserError(
+        `${setting}_CERTIFICATE_FILE and ${setting}_KEY_FILE must be a certificate and its key in PEM (${errorMessage(cause)})`,
+        { cause },
+      )
+    }
   }
-  return { cert, key, minVersion: 'TLSv1.2', handshakeTimeout: limits.handshakeTimeoutMs }
 }
 
 /** Throws UserError, which names the setting. */

@@ -9,10 +9,10 @@ import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'nod
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { AppError } from '#errors.ts'
-import type { Certificate } from '#lib/certificate.ts'
 import { errorCode } from '#lib/files.ts'
 import { http, loadHttps } from '#lib/http.ts'
 import { Periodic } from '#lib/periodic.ts'
+import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { requestLimits } from '#model/limits.ts'
@@ -36,7 +36,7 @@ export type HttpServerOptions = {
   readonly exchange: Omit<ExchangeContext, 'isDraining' | 'discards'>
   readonly operator: Omit<OperatorOptions, 'baseUrl'>
   /** If set, the server uses HTTPS and secure WebSocket. */
-  readonly certificate: Certificate | undefined
+  readonly certificate: ServedCertificate | undefined
   /** Connections that it takes over must be drained before this server stops. */
   readonly upgrade: UpgradeRoute
   readonly logger: Logger
@@ -284,7 +284,7 @@ function isRead(method: string | undefined): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
-function secureServer(certificate: Certificate, settings: ServerOptions): Server {
+function secureServer(certificate: ServedCertificate, settings: ServerOptions): Server {
   const server = loadHttps().createServer({ ...certificate.options, ...settings })
   certificate.subscribe((options) => server.setSecureContext(options))
   return server

@@ -5,9 +5,9 @@
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Server as SecureServer, TLSSocket } from 'node:tls'
-import type { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
 import { loadTls } from '#lib/http.ts'
+import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { ConnectionBudget, ConnectionSlot } from '../connection-budget.ts'
 import { type Address, addressOf, listen } from '../listen.ts'
@@ -18,7 +18,7 @@ export type MqttServerOptions = {
   /** Null for MQTT over WebSocket only. */
   readonly listen: Address | null
   readonly connections: ConnectionBudget
-  readonly certificate: Pick<Certificate, 'options' | 'subscribe'> | undefined
+  readonly certificate: Pick<ServedCertificate, 'options' | 'subscribe'> | undefined
   readonly sessions: Sessions
   readonly clock: Clock
 }
