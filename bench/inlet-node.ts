@@ -34,6 +34,7 @@ export async function startInlet(directory: string, mqttPort?: number): Promise<
     revoked_keys: [],
     jwks: { keys: [] },
     token_issuer: 'http://127.0.0.1:1',
+    certificate: null,
     endpoints: [
       {
         id: newId(),

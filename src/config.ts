@@ -66,6 +66,18 @@ export const options = {
   ),
 
   controlListen: option('INLET_CONTROL_LISTEN', '127.0.0.1:8080', address, 'host:port of the management API'),
+  controlCertificateFile: option(
+    'INLET_CONTROL_CERTIFICATE_FILE',
+    '',
+    optional((path) => resolve(path)),
+    'PEM file with the certificate chain of the management API, reloaded when it changes; empty: as INLET_CERTIFICATES says, else no TLS',
+  ),
+  controlKeyFile: option(
+    'INLET_CONTROL_KEY_FILE',
+    '',
+    optional((path) => resolve(path)),
+    'PEM file with the private key of that certificate',
+  ),
   nodeApiListen: option(
     'INLET_NODE_API_LISTEN',
     '127.0.0.1:8082',
@@ -76,7 +88,7 @@ export const options = {
     'INLET_NODE_API_CERTIFICATE_FILE',
     '',
     optional((path) => resolve(path)),
-    'PEM file with the certificate chain of the API for nodes, reloaded when it changes; empty: no TLS',
+    'PEM file with the certificate chain of the API for nodes, reloaded when it changes; empty: as INLET_CERTIFICATES says, else no TLS',
   ),
   nodeApiKeyFile: option(
     'INLET_NODE_API_KEY_FILE',
@@ -101,6 +113,12 @@ export const options = {
     '',
     optional(text),
     'domain of ingest hosts, which are `<label>.<region>.<base domain>`; empty: clients use the address of the node',
+  ),
+  certificates: option(
+    'INLET_CERTIFICATES',
+    '',
+    optional(choice(['development', 'control'])),
+    'who issues certificates for control and nodes: `development`: a CA of this installation, whose root clients have to trust; `control`: on a node of a control process elsewhere, what that one issues; empty: nobody, set files or use no TLS',
   ),
   bootstrapApiKey: option(
     'INLET_BOOTSTRAP_API_KEY',
@@ -241,7 +259,7 @@ export const options = {
     'INLET_TLS_CERTIFICATE_FILE',
     '',
     optional((path) => resolve(path)),
-    'PEM file with the certificate chain for ingest and MQTT, reloaded when it changes; empty: no TLS',
+    'PEM file with the certificate chain for ingest and MQTT, reloaded when it changes; empty: as INLET_CERTIFICATES says, else no TLS',
   ),
   tlsKeyFile: option(
     'INLET_TLS_KEY_FILE',
@@ -332,11 +350,9 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   for (const name of ['INLET_S3_ENDPOINT', 'INLET_STS_ENDPOINT']) {
     if (from[name] && values['objectStore'] === 'directory') problems.push(`${name}: needs INLET_OBJECT_STORE=s3`)
   }
-  if (!from['INLET_TLS_CERTIFICATE_FILE'] !== !from['INLET_TLS_KEY_FILE']) {
-    problems.push('INLET_TLS_CERTIFICATE_FILE and INLET_TLS_KEY_FILE: set both or neither')
-  }
-  if (!from['INLET_NODE_API_CERTIFICATE_FILE'] !== !from['INLET_NODE_API_KEY_FILE']) {
-    problems.push('INLET_NODE_API_CERTIFICATE_FILE and INLET_NODE_API_KEY_FILE: set both or neither')
+  for (const setting of ['INLET_TLS', 'INLET_CONTROL', 'INLET_NODE_API']) {
+    const [certificate, key] = [`${setting}_CERTIFICATE_FILE`, `${setting}_KEY_FILE`]
+    if (!from[certificate] !== !from[key]) problems.push(`${certificate} and ${key}: set both or neither`)
   }
   problems.push(...plaintextProblems(values), ...workerUserProblems(values))
   if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
@@ -353,9 +369,11 @@ function buildPaths(data: string) {
     nodeToken: join(data, 'node-token'),
     operatorToken: join(data, 'operator-token'),
     secretKey: join(data, 'secret-key'),
+    developmentCa: join(data, 'development-ca.pem'),
     node: join(data, 'node'),
     nodeId: join(data, 'node', 'id'),
     nodeCredential: join(data, 'node', 'credential'),
+    nodeCertificate: join(data, 'node', 'certificate.pem'),
     markerKey: join(data, 'node', 'marker-key'),
     ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),
@@ -373,10 +391,42 @@ function buildPaths(data: string) {
   } as const
 }
 
+/** Returns the public URL of the management API, without a slash at its end. */
+export function baseUrlOf(config: Config): string {
+  const { baseUrl, controlListen, controlCertificateFile } = config
+  return (baseUrl ?? httpUrl(controlListen, controlCertificateFile === null ? 'http' : 'https')).replace(/\/+$/, '')
+}
+
+/** Where the certificate of a listener comes from; null: the listener does not use TLS. */
+export type CertificateSource = 'files' | 'issued' | null
+
+/**
+ * Returns the source for each listener. Control gets a certificate for the host in its base URL. On loopback the API for nodes needs none,
+ * and nodes on this machine would call it by another name.
+ */
+export function certificateSourcesOf(
+  config: CertificateSettings,
+): Readonly<Record<'control' | 'nodeApi' | 'ingest', CertificateSource>> {
+  const { certificates, baseUrl, nodeApiListen } = config
+  const isIssued = certificates === 'development'
+  const isControlIssued = isIssued && baseUrl?.startsWith('https:') === true
+  return {
+    control: config.controlCertificateFile !== null ? 'files' : isControlIssued ? 'issued' : null,
+    nodeApi:
+      config.nodeApiCertificateFile !== null ? 'files' : isControlIssued && !isLoopback(nodeApiListen.host) ? 'issued' : null,
+    ingest: config.tlsCertificateFile !== null ? 'files' : certificates !== null ? 'issued' : null,
+  }
+}
+
+type CertificateSettings = Pick<
+  Config,
+  'certificates' | 'baseUrl' | 'nodeApiListen' | 'controlCertificateFile' | 'nodeApiCertificateFile' | 'tlsCertificateFile'
+>
+
 /** Returns how a node reaches control. */
 export function controlOf(config: Config): { readonly url: string; readonly caFile: string | null } {
-  const { controlUrl, nodeApiListen, nodeApiCertificateFile, controlCaFile } = config
-  const url = controlUrl ?? httpUrl(nodeApiListen, nodeApiCertificateFile === null ? 'http' : 'https')
+  const { controlUrl, nodeApiListen, controlCaFile } = config
+  const url = controlUrl ?? httpUrl(nodeApiListen, certificateSourcesOf(config).nodeApi === null ? 'http' : 'https')
   return { url: url.replace(/\/+$/, ''), caFile: controlCaFile }
 }
 
@@ -391,14 +441,15 @@ function workerUserProblems(values: Readonly<Record<string, unknown>>): readonly
 
 /** Messages between nodes and control contain credentials: beyond loopback they must be encrypted. */
 function plaintextProblems(values: Readonly<Record<string, unknown>>): readonly string[] {
-  const { allowPlaintext, nodeApiListen, nodeApiCertificateFile, controlUrl } = values as Partial<Config>
+  const { allowPlaintext, nodeApiListen, nodeApiCertificateFile, controlUrl, certificates, baseUrl } = values as Partial<Config>
   if (allowPlaintext === 'true') return []
   const allowed = 'or INLET_ALLOW_PLAINTEXT=true if the network is encrypted by other means'
   const problems: string[] = []
-  if (nodeApiListen !== undefined && nodeApiCertificateFile === null && !isLoopback(nodeApiListen.host)) {
+  const isIssued = certificates != null && certificates !== 'control' && baseUrl?.startsWith('https:') === true
+  if (nodeApiListen !== undefined && nodeApiCertificateFile === null && !isIssued && !isLoopback(nodeApiListen.host)) {
     const { host, port } = nodeApiListen
     problems.push(
-      `INLET_NODE_API_LISTEN: nodes would send their credentials to ${host}:${port} in plaintext; set INLET_NODE_API_CERTIFICATE_FILE and INLET_NODE_API_KEY_FILE, ${allowed}`,
+      `INLET_NODE_API_LISTEN: nodes would send their credentials to ${host}:${port} in plaintext; set INLET_NODE_API_CERTIFICATE_FILE and INLET_NODE_API_KEY_FILE, or INLET_CERTIFICATES and an INLET_BASE_URL with https://, ${allowed}`,
     )
   }
   const url = URL.parse(controlUrl ?? '')

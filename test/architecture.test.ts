@@ -47,6 +47,7 @@ const fences: readonly { readonly party: RegExp; readonly places: readonly RegEx
   { party: /^jose$/, places: [/^auth\//] },
   { party: /^(fastify|@fastify\/.*|fastify-type-provider-zod)$/, places: [/^control\//] },
   { party: /^@node-rs\/crc32$/, places: [/^wal\//] },
+  { party: /^(@peculiar\/x509|acme-client)$/, places: [/^control\/provisioning\/certificates\//] },
   { party: /^@stricli\//, places: [/^cli\//] },
 ]
 

@@ -4,9 +4,8 @@ import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { readOrCreateOperatorToken } from '#auth/operator-token.ts'
 import { openKeyring } from '#auth/secret-key.ts'
 import { secretsEqual } from '#auth/secrets.ts'
-import { type Config, httpUrl } from '#config.ts'
+import { baseUrlOf, type Config, certificateSourcesOf, httpUrl } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
-import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { createMetrics } from '#lib/metrics.ts'
@@ -28,6 +27,7 @@ import { DeliveryDelays } from './delivery-delays.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
 import { buildNodeServer } from './node-api/server.ts'
+import { openCertificates } from './provisioning/certificates/open.ts'
 import { ControlOutages } from './provisioning/outages.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
@@ -44,6 +44,7 @@ import { endpointService } from './services/endpoints.ts'
 import { EpochFeed } from './services/epoch-feed.ts'
 import { createHousekeeping } from './services/housekeeping.ts'
 import { inventoryService } from './services/inventory.ts'
+import { issuedCertificates } from './services/issued-certificates.ts'
 import { JobLeases } from './services/job-leases.ts'
 import { jobService } from './services/jobs.ts'
 import { keyService } from './services/keys.ts'
@@ -99,7 +100,7 @@ const lockedHint =
   'is another control process running on this SQLite database? Stop it, or use Postgres, which several processes can share'
 
 async function serveStore(store: Store, config: Config, { logger, clock, onBootstrap }: AppHooks): Promise<App> {
-  const baseUrl = (config.baseUrl ?? httpUrl(config.controlListen)).replace(/\/+$/, '')
+  const baseUrl = baseUrlOf(config)
   const { host, port } = config.ingestListen
   const hosts = { baseDomain: config.baseDomain, ingestAddressDefault: httpUrl({ host, port }).slice('http://'.length) }
   const keyring = await openKeyring({
@@ -148,26 +149,30 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   }
   const commits = commitService({ store, clock })
   const access = nodeAccess({ store, joinSecret, clock, logger })
-  const certificate = await Certificate.open({
-    setting: 'INLET_NODE_API',
-    certificateFile: config.nodeApiCertificateFile,
-    keyFile: config.nodeApiKeyFile,
-    clock,
-    logger,
-  })
+  const certificates = await openCertificates(
+    { ...config, baseUrl },
+    { sources: certificateSourcesOf(config), store, keyring, feed, applyChange, clock, logger },
+  )
+  const { certificateName } = certificates
   const nodeServer = await buildNodeServer({
     ...serverOptions,
-    certificate,
+    certificate: certificates.nodeApi,
     access,
     services: {
       nodes: nodeService({ store, feed, delays: new DeliveryDelays(metrics, clock), clock, logger }),
-      snapshots: new Snapshots({ store, feed, readPublicKeys, clock, issuer: baseUrl, baseDomain: config.baseDomain }),
+      snapshots: new Snapshots({
+        ...{ store, feed, readPublicKeys, clock, certificateName },
+        issuer: baseUrl,
+        baseDomain: config.baseDomain,
+      }),
+      certificates: issuedCertificates({ store, keyring, certificateName }),
       commits,
       jobLeases: new JobLeases({ store, clock, logger }),
     },
   })
   const server = await buildServer({
     ...serverOptions,
+    certificate: certificates.control,
     metrics,
     metricsToken: config.metricsToken,
     credentials: {
@@ -216,12 +221,13 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
 
   // The feed stops first, so that long polls end before the listener waits for its requests.
   const services = [
-    ...(certificate === undefined ? [] : [certificate]),
+    ...certificates.services,
     tokens,
     createHousekeeping({ store, auditTrail, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, clock, logger }),
     createSettlements({ store, applyChange, clock, logger }),
     previewWorkers,
+    ...(certificates.renewals === undefined ? [] : [certificates.renewals]),
     feed,
   ]
   await startAll(services)

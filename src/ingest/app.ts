@@ -1,7 +1,7 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
-import { type Config, controlOf, httpUrl } from '#config.ts'
+import { baseUrlOf, type Config, certificateSourcesOf, controlOf, httpUrl } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -19,6 +19,7 @@ import { BlockedFile } from '#node/blocked-file.ts'
 import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
 import { ControlClient, ControlError } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
+import { HandedCertificate } from '#node/handed-certificate.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { Registration } from '#node/registration.ts'
@@ -113,14 +114,21 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     maxPerAddress: config.maxConnectionsPerAddress,
     clock,
   })
-  const certificate = await Certificate.open({
-    setting: 'INLET_TLS',
-    certificateFile: config.tlsCertificateFile,
-    keyFile: config.tlsKeyFile,
-    clock,
-    logger,
-  })
+  const handed =
+    certificateSourcesOf(config).ingest === 'issued'
+      ? new HandedCertificate({ control, path: config.paths.nodeCertificate, files, clock, logger })
+      : undefined
+  const certificate =
+    handed ??
+    (await Certificate.open({
+      setting: 'INLET_TLS',
+      certificateFile: config.tlsCertificateFile,
+      keyFile: config.tlsKeyFile,
+      clock,
+      logger,
+    }))
   const isSecure = certificate !== undefined
+  const notReadyReasons = () => [...gate.notReadyReasons(), ...(handed?.notReadyReasons() ?? [])]
 
   const mqttCounters = new MqttCounters()
   const sessions = new Sessions({
@@ -142,7 +150,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     requestTimeoutSeconds: config.requestTimeoutSeconds,
     exchange: {
       nodeId,
-      baseUrl: (config.baseUrl ?? httpUrl(config.controlListen)).replace(/\/+$/, ''),
+      baseUrl: baseUrlOf(config),
       maxRequestBytes: config.maxRequestBytes,
       authenticator,
       gate,
@@ -150,7 +158,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       clock,
     },
     operator: {
-      notReadyReasons: () => gate.notReadyReasons(),
+      notReadyReasons,
       metrics: new MetricsText(registry, clock),
       metricsToken: config.metricsToken,
     },
@@ -171,7 +179,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       },
     },
     message: () => {
-      const reasons = [...gate.notReadyReasons()]
+      const reasons = notReadyReasons()
       return {
         process: 'ingest',
         node_id: nodeId,
@@ -210,6 +218,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     configuration.apply(snapshot)
     connections.configure(snapshot.endpoints)
     sessions.apply(snapshot.endpoints)
+    handed?.want(snapshot.certificate)
     heartbeat.beatNow()
   })
   const blockedFile = new BlockedFile({

@@ -36,6 +36,7 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *   POST /internal/v1/usage                UsageReport → 200 UsageTotals. Idempotent.
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
  *   POST /internal/v1/commits/lookup       CommitLookup → 200 CommitsFound
+ *   GET  /internal/v1/certificate          → 200 IssuedCertificate for the region of the node, 404
  *   GET  /internal/v1/destinations/{id}    → 200 AssignableDestination (`destination.ts`), 404
  */
 export const Register = z.strictObject({
@@ -161,6 +162,16 @@ export const UsageTotals = z.object({
   accounts: z.array(z.object({ account_id: Id, day: z.iso.date(), bytes: z.int().min(0) })),
 })
 export type UsageTotals = z.infer<typeof UsageTotals>
+
+/** What the nodes of a region serve. `certificate` of a snapshot says when there is another one. */
+export const IssuedCertificate = z.object({
+  fingerprint: z.string().max(100),
+  /** PEM, the certificate for the region first. */
+  chain: z.string(),
+  /** PEM. */
+  key: z.string(),
+})
+export type IssuedCertificate = z.infer<typeof IssuedCertificate>
 
 export const CommitBatch = z.strictObject({
   commits: boundedList(SegmentCommit, 100).refine((commits) => commits.length > 0, 'must not be empty'),

@@ -75,6 +75,8 @@ export const Section = z.discriminatedUnion('kind', [
     token_issuer: z.string(),
     jwks: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
     base_domain: z.string().nullable(),
+    /** Fingerprint of the newest certificate for the region. Nodes fetch it on their own. */
+    certificate: z.string().nullable(),
   }),
   z.object({ kind: z.literal('keys'), ...named, keys: z.array(KeySection), revoked_keys: z.array(Id) }),
   z.object({ kind: z.literal('endpoints'), ...named, endpoints: z.array(EndpointSection) }),

@@ -33,6 +33,8 @@ export type Snapshot = {
   jwks: { keys: Record<string, unknown>[] }
   /** `iss` and `aud` that a token must have. */
   token_issuer: string
+  /** Fingerprint of the newest certificate for the region; null if control issues none, or has none yet. */
+  certificate: string | null
   /** The same array while no endpoint changes. */
   endpoints: SnapshotEndpoint[]
 }

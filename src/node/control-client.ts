@@ -8,6 +8,7 @@ import {
   CommitsFound,
   CommitsRecorded,
   type Heartbeat,
+  IssuedCertificate,
   type Join,
   Joined,
   type Register,
@@ -89,6 +90,11 @@ export class ControlClient {
   /** Returns the ids of the commits that are now durable in the store. */
   async sendCommits(commits: readonly SegmentCommit[], signal: AbortSignal): Promise<readonly string[]> {
     return (await this.#json(CommitsRecorded, 'POST', 'commits', { body: { commits }, signal })).recorded
+  }
+
+  /** Returns the newest certificate for the region of this node. */
+  async fetchCertificate(signal: AbortSignal): Promise<IssuedCertificate> {
+    return this.#json(IssuedCertificate, 'GET', 'certificate', { signal })
   }
 
   /** Returns what delivery needs to write to a destination of any account. */

@@ -90,6 +90,7 @@ export class SnapshotSections {
       revoked_keys: keys.flatMap((section) => section.revoked_keys),
       jwks: installation?.jwks ?? { keys: [] },
       token_issuer: installation?.token_issuer ?? '',
+      certificate: installation?.certificate ?? null,
       endpoints:
         before !== undefined && isSame('installation', 'endpoints', 'views')
           ? before.endpoints

@@ -19,6 +19,7 @@ import * as quotas from './migrations/0011-quotas.ts'
 import * as encryptedSecrets from './migrations/0012-encrypted-secrets.ts'
 import * as auditEvents from './migrations/0013-audit-events.ts'
 import * as nodeCredentials from './migrations/0014-node-credentials.ts'
+import * as certificates from './migrations/0015-certificates.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -39,6 +40,7 @@ const released: readonly Migration[] = [
   { version: 12, name: 'encrypted-secrets', up: encryptedSecrets.up },
   { version: 13, name: 'audit-events', up: auditEvents.up },
   { version: 14, name: 'node-credentials', up: nodeCredentials.up },
+  { version: 15, name: 'certificates', up: certificates.up },
 ]
 
 /** An arbitrary number, the same in every release. */

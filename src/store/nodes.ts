@@ -83,6 +83,12 @@ export async function newestHeartbeat(db: Db): Promise<number | null> {
   return at
 }
 
+/** Returns the regions that have a node. */
+export async function listNodeRegions(db: Db): Promise<readonly string[]> {
+  const rows = await db.selectFrom('nodes').select('region').distinct().orderBy('region').execute()
+  return rows.map(({ region }) => region)
+}
+
 /** Returns the number of nodes of a region whose ingest was healthy at `seenSince` (epoch ms) or later. */
 export async function countHealthyNodes(db: Db, region: string, seenSince: number): Promise<number> {
   const { count } = await db

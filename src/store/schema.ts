@@ -43,6 +43,24 @@ export type Database = {
   }
   /** `value` and `private_jwk` are encrypted with the key `key_id` (`sealed-secrets.ts`). */
   secrets: { name: string; value: string; key_id: string }
+  /** Issued certificates. `private_key` is encrypted like the secrets above. Nothing but `due_at` and the failures is set before the first. */
+  certificates: {
+    /** What it is for: `*.<region>.<base domain>`, or the host of control. */
+    name: string
+    /** Who issued it. */
+    issuer: string | null
+    chain: string | null
+    private_key: string | null
+    key_id: string | null
+    fingerprint: string | null
+    not_before: number | null
+    not_after: number | null
+    /** When to order the next one. */
+    due_at: number
+    /** Failed orders since the last certificate. */
+    failures: number
+    last_error: string | null
+  }
   signing_keys: { kid: string; private_jwk: string; key_id: string; created_at: number }
   /** `id` is ordered by time. */
   audit_events: {

@@ -12,6 +12,7 @@ import { type Db, type Store, transact } from './store.ts'
 const columns = [
   { table: 'secrets', id: 'name', column: 'value' },
   { table: 'signing_keys', id: 'kid', column: 'private_jwk' },
+  { table: 'certificates', id: 'name', column: 'private_key' },
 ] as const
 
 type SecretColumn = (typeof columns)[number]
@@ -50,7 +51,7 @@ export async function sealSecrets(store: Store, keyring: Keyring): Promise<numbe
 }
 
 async function readSecrets(db: Db, { table, id, column }: SecretColumn): Promise<readonly Row[]> {
-  const query = sql<Row>`select ${sql.ref(id)} as id, ${sql.ref(column)} as text, key_id from ${sql.table(table)}`
+  const query = sql<Row>`select ${sql.ref(id)} as id, ${sql.ref(column)} as text, key_id from ${sql.table(table)} where ${sql.ref(column)} is not null`
   return (await query.execute(db)).rows
 }
 

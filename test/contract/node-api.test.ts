@@ -66,6 +66,7 @@ describe('the credential of a node', () => {
     ['POST', 'usage'],
     ['POST', 'commits'],
     ['POST', 'commits/lookup'],
+    ['GET', 'certificate'],
     ['GET', 'destinations/x'],
     ['POST', 'jobs/lease'],
     ['POST', 'jobs/report'],

@@ -16,7 +16,15 @@ import type { Scope } from '#model/api-key.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { segmentLimits } from '#model/limits.ts'
-import { CommitBatch, CommitLookup, type CommitsFound, Heartbeat, UsageReport, type UsageTotals } from '#model/node-protocol.ts'
+import {
+  CommitBatch,
+  CommitLookup,
+  type CommitsFound,
+  Heartbeat,
+  type IssuedCertificate,
+  UsageReport,
+  type UsageTotals,
+} from '#model/node-protocol.ts'
 import { effectiveQuotas, NodeQuotas } from '#model/quota.ts'
 import { decodeEnvelope, type RecordEnvelope } from '#model/record-envelope.ts'
 import { digestSections } from '#model/section-digest.ts'
@@ -77,6 +85,7 @@ export function aSnapshot(change: Partial<Snapshot> = {}): Snapshot {
     revoked_keys: [],
     jwks: { keys: [] },
     token_issuer: 'http://control.test',
+    certificate: null,
     endpoints: [anEndpoint()],
     ...change,
   }
@@ -98,6 +107,8 @@ export class ControlStandIn implements AsyncDisposable {
   readonly commits: SegmentCommit[] = []
   /** By id. */
   readonly destinations = new Map<string, unknown>()
+  /** What it hands to nodes; undefined for nothing. */
+  certificate: IssuedCertificate | undefined
   /** Whether it closes every connection without a response. */
   isAway = false
   /** How often a process asked whether its configuration is the newest, and was told that it is not. */
@@ -127,6 +138,8 @@ export class ControlStandIn implements AsyncDisposable {
       } else if (url.pathname.startsWith('/internal/v1/destinations/')) {
         const found = this.destinations.get(url.pathname.split('/').at(-1) ?? '')
         response.writeHead(found === undefined ? 404 : 200).end(JSON.stringify(found ?? {}))
+      } else if (url.pathname === '/internal/v1/certificate') {
+        response.writeHead(this.certificate === undefined ? 404 : 200).end(JSON.stringify(this.certificate ?? {}))
       } else if (url.pathname === '/internal/v1/jobs/lease') {
         response.end(JSON.stringify({ units: [], held: [], more: false }))
       } else if (url.pathname === '/internal/v1/commits' && this.refusesCommits) response.writeHead(503).end()

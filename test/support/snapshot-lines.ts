@@ -4,7 +4,7 @@ import type { Section, SectionKind } from '#model/snapshot-sections.ts'
 import { printUpdate } from '#node/snapshot-sections.ts'
 
 export function snapshotLines(
-  { epoch, region, keys, revoked_keys, jwks, token_issuer, endpoints }: Snapshot,
+  { epoch, region, keys, revoked_keys, jwks, token_issuer, certificate, endpoints }: Snapshot,
   kinds: readonly SectionKind[] = ['installation', 'keys', 'endpoints', 'views'],
 ): Buffer {
   const version = `v${epoch}`
@@ -12,7 +12,7 @@ export function snapshotLines(
   const base_domain = host === undefined ? null : host.slice(host.indexOf(`.${region}.`) + region.length + 2)
   const views = new Map(endpoints.flatMap((endpoint) => endpoint.views.map((view) => [view.view_id, view] as const)))
   const sections: Section[] = [
-    { kind: 'installation', name: 'installation', version, token_issuer, jwks, base_domain },
+    { kind: 'installation', name: 'installation', version, token_issuer, jwks, base_domain, certificate },
     { kind: 'keys', name: 'keys/00', version, keys, revoked_keys },
     {
       kind: 'endpoints',

@@ -1,4 +1,4 @@
-import { type Config, httpUrl } from '#config.ts'
+import { baseUrlOf, type Config, certificateSourcesOf, httpUrl } from '#config.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import type { Paint } from '#lib/text-lines.ts'
 import type { Bootstrapped } from './bootstrapped.ts'
@@ -21,11 +21,14 @@ const createKey = 'npm run inlet -- keys create --name laptop --scope ingest'
 
 /** Returns the text to print once everything is ready: where to go, and at the first start what to send. */
 export function formatBanner({ config, children, bootstrapped, firstKey, paint }: BannerOptions): string {
-  const { management_api, control, ingest, mqtt, data } = describeStart({ config, children, bootstrapped })
+  const { management_api, root_certificate, control, ingest, mqtt, data } = describeStart({ config, children, bootstrapped })
   const rows: readonly Row[] = [
     management_api === undefined ? { label: 'Control', value: control } : { label: 'Management API', value: management_api },
     { label: 'Ingest', value: ingest },
     { label: 'MQTT', value: mqtt.join(', '), notes: ['any user name, an API key as the password'] },
+    ...(root_certificate === undefined
+      ? []
+      : [{ label: 'Root certificate', value: root_certificate, notes: ['clients have to trust it: curl --cacert'] }]),
     { label: 'Data', value: data },
     ...(management_api === undefined ? [] : [keyRow(bootstrapped, firstKey)]),
   ]
@@ -44,11 +47,12 @@ export function formatBanner({ config, children, bootstrapped, firstKey, paint }
 
 /** Returns what the banner says, as the fields of a log line: without the key. */
 export function describeStart({ config, children, bootstrapped }: Pick<BannerOptions, 'config' | 'children' | 'bootstrapped'>) {
-  const { controlListen, controlUrl, baseUrl } = config
+  const { controlListen, controlUrl } = config
   return {
     management_api: children.includes('control')
-      ? `${(baseUrl ?? httpUrl(reachable(controlListen))).replace(/\/+$/, '')}/`
+      ? `${baseUrlOf({ ...config, controlListen: reachable(controlListen) })}/`
       : undefined,
+    root_certificate: rootCertificate(config),
     control: controlUrl ?? httpUrl(controlListen),
     ingest: `${ingestUrl(config)}/v1/ingest`,
     mqtt: mqttUrls(config),
@@ -58,7 +62,12 @@ export function describeStart({ config, children, bootstrapped }: Pick<BannerOpt
 }
 
 export function ingestUrl(config: Config): string {
-  return httpUrl(reachable(config.ingestListen), config.tlsCertificateFile === null ? 'http' : 'https')
+  return httpUrl(reachable(config.ingestListen), certificateSourcesOf(config).ingest === null ? 'http' : 'https')
+}
+
+/** Returns the path of the root that clients have to trust, if it is one of this installation. */
+function rootCertificate({ certificates, paths }: Config): string | undefined {
+  return certificates === 'development' ? paths.developmentCa : undefined
 }
 
 /** Clients cannot connect to the address that stands for all addresses of this machine. */
@@ -67,7 +76,7 @@ function reachable({ host, port }: ListenAddress): ListenAddress {
 }
 
 function mqttUrls(config: Config): readonly string[] {
-  const scheme = config.tlsCertificateFile === null ? 'mqtt' : 'mqtts'
+  const scheme = certificateSourcesOf(config).ingest === null ? 'mqtt' : 'mqtts'
   const direct = config.mqttListen === null ? [] : [httpUrl(reachable(config.mqttListen)).replace('http', scheme)]
   return [`${ingestUrl(config).replace('http', 'ws')}/mqtt`, ...direct]
 }
@@ -87,10 +96,12 @@ function keyRow(bootstrapped: Bootstrapped | undefined, firstKey: FirstKey | und
 
 function firstSteps(config: Config, { endpoint_id }: Bootstrapped, firstKey: FirstKey | undefined): readonly string[] {
   const header = keyHeader(firstKey)
+  const root = rootCertificate(config)
+  const trust = root === undefined ? '' : `--cacert ${quote(root)} `
   return [
     '  Send a first event:',
     '',
-    `    curl -X POST '${ingestUrl(config)}/v1/ingest?endpoint=${endpoint_id}' \\`,
+    `    curl ${trust}-X POST '${ingestUrl(config)}/v1/ingest?endpoint=${endpoint_id}' \\`,
     `      -H ${header} \\`,
     `      -H 'Content-Type: application/x-ndjson' \\`,
     `      -d '{"event":"signup","user":{"id":"u-1"},"amount":12.5,"at":"2026-11-20T08:15:30Z"}'`,
@@ -104,7 +115,12 @@ function firstSteps(config: Config, { endpoint_id }: Bootstrapped, firstKey: Fir
 function keyHeader(firstKey: FirstKey | undefined): string {
   if (firstKey === undefined) return '"X-API-Key: $INLET_BOOTSTRAP_API_KEY"'
   if (firstKey.key !== undefined) return `'X-API-Key: ${firstKey.key}'`
-  return `"X-API-Key: $(cat '${firstKey.path.replaceAll("'", `'\\''`)}')"`
+  return `"X-API-Key: $(cat ${quote(firstKey.path)})"`
+}
+
+/** For a shell. */
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /** Delivery to a bucket on S3 needs a role that only the bucket's owner can create. */

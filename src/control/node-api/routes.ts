@@ -9,6 +9,7 @@ import {
   CommitsFound,
   CommitsRecorded,
   Heartbeat,
+  IssuedCertificate,
   Join,
   Joined,
   nodeBodyPartsMax,
@@ -21,13 +22,19 @@ import { CommittedSeqs, SnapshotCheck, SnapshotChecked, SnapshotRequest } from '
 import { controlLimits } from '../limits.ts'
 import { ById, Empty } from '../routes/parameters.ts'
 import type { Commits } from '../services/commits.ts'
+import type { IssuedCertificates } from '../services/issued-certificates.ts'
 import type { NodeAccess } from '../services/node-access.ts'
 import type { Nodes } from '../services/nodes.ts'
 import type { Snapshots } from '../services/snapshots.ts'
 
 const ByNode = z.strictObject({ node_id: Id })
 
-export type NodeApiOptions = { readonly nodes: Nodes; readonly snapshots: Snapshots; readonly commits: Commits }
+export type NodeApiOptions = {
+  readonly nodes: Nodes
+  readonly snapshots: Snapshots
+  readonly commits: Commits
+  readonly certificates: IssuedCertificates
+}
 
 /** The way in for a node without a credential. */
 export function joinRoute(access: NodeAccess): FastifyPluginCallbackZod {
@@ -38,7 +45,7 @@ export function joinRoute(access: NodeAccess): FastifyPluginCallbackZod {
 }
 
 /** The node API under `/internal/v1`: `model/node-protocol.ts`. */
-export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): FastifyPluginCallbackZod {
+export function nodeApiRoutes({ nodes, snapshots, commits, certificates }: NodeApiOptions): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post('/register', { schema: { body: Register, response: { 200: Registered } } }, (request) =>
       nodes.register(request.node, request.body),
@@ -79,6 +86,10 @@ export function nodeApiRoutes({ nodes, snapshots, commits }: NodeApiOptions): Fa
       '/usage',
       { config: { bodyPartsMax: nodeBodyPartsMax.usage }, schema: { body: UsageReport, response: { 200: UsageTotals } } },
       (request) => nodes.reportUsage(request.body),
+    )
+
+    app.get('/certificate', { schema: { response: { 200: IssuedCertificate } } }, (request) =>
+      certificates.forRegion(request.node.region),
     )
 
     app.get('/destinations/:id', { schema: { params: ById, response: { 200: AssignableDestination } } }, (request) =>

@@ -11,6 +11,7 @@ import type { Clock } from '#lib/clock.ts'
 import { segmentLimits } from '#model/limits.ts'
 import { effectiveQuotas } from '#model/quota.ts'
 import { type EndpointSection, type Section, type SectionKind, sectionKindOf } from '#model/snapshot-sections.ts'
+import { findFingerprint } from '#store/certificates.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews, type RegionEndpoint } from '#store/snapshot-sections.ts'
 import type { Db } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
@@ -23,6 +24,8 @@ export type SectionCacheOptions = {
   /** `iss` and `aud` of access tokens. */
   readonly issuer: string
   readonly baseDomain: string | null
+  /** The name of the certificate for a region; undefined if control issues none. */
+  readonly certificateName?: ((region: string) => string) | undefined
 }
 
 type Versions = ReadonlyMap<string, string>
@@ -39,7 +42,7 @@ export class SectionCache {
 
   constructor(options: SectionCacheOptions) {
     this.#options = options
-    const { issuer, baseDomain } = options
+    const { issuer, baseDomain, certificateName } = options
     const defaults = effectiveSettings({
       segment_bytes: null,
       segment_max_age_seconds: null,
@@ -47,7 +50,9 @@ export class SectionCache {
       mqtt_config: null,
     })
     this.#settingsHash = createHash('sha256')
-      .update(JSON.stringify({ issuer, baseDomain, defaults, quotas: effectiveQuotas({}) }))
+      .update(
+        JSON.stringify({ issuer, baseDomain, certificate: certificateName?.('') ?? null, defaults, quotas: effectiveQuotas({}) }),
+      )
       .digest('base64url')
       .slice(0, 6)
   }
@@ -93,11 +98,17 @@ export class SectionCache {
   }
 
   async #read(db: Db, region: string, kind: SectionKind, names: readonly string[]): Promise<readonly Content[]> {
-    const { readPublicKeys, clock, issuer: token_issuer, baseDomain: base_domain } = this.#options
+    const { readPublicKeys, clock, issuer: token_issuer, baseDomain: base_domain, certificateName } = this.#options
     const shards = names.map((name) => name.slice(kind.length + 1))
     switch (kind) {
       case 'installation':
-        return [{ kind, name: kind, token_issuer, base_domain, jwks: await readPublicKeys(db) }]
+        return [
+          {
+            ...{ kind, name: kind, token_issuer, base_domain },
+            jwks: await readPublicKeys(db),
+            certificate: certificateName === undefined ? null : await findFingerprint(db, certificateName(region)),
+          },
+        ]
       case 'keys': {
         const found = await listRegionKeys(db, region, shards, clock.now() - revokedKeysKeptMs)
         return [...found].map(([shard, { keys, revoked_keys }]) => ({

@@ -1,0 +1,125 @@
+/**
+ * A certificate authority of this installation, for development and closed networks. Clients have to trust its root.
+ *
+ * Law: the key of the root never leaves the database, where it is encrypted.
+ */
+import { createPrivateKey, KeyObject, randomBytes, webcrypto } from 'node:crypto'
+import { isIP } from 'node:net'
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509Certificate,
+  X509CertificateGenerator,
+} from '@peculiar/x509'
+import type { Clock } from '#lib/clock.ts'
+import type { Keyring } from '#lib/keyring.ts'
+import { getOrInsertSecret } from '#store/secrets.ts'
+import type { Db } from '#store/store.ts'
+import type { Issued, Issuer } from './issuer.ts'
+import { developmentCaLimits } from './limits.ts'
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
+/** So that a client on the same machine can use it without DNS. */
+const localNames = ['localhost', '127.0.0.1', '::1']
+export const developmentCaSecret = 'development-ca'
+
+export class DevelopmentCa implements Issuer {
+  readonly id: string
+  /** PEM, for clients. */
+  readonly root: string
+  readonly #certificate: X509Certificate
+  readonly #key: webcrypto.CryptoKey
+  readonly #clock: Clock
+
+  private constructor(certificate: X509Certificate, key: webcrypto.CryptoKey, clock: Clock) {
+    this.#certificate = certificate
+    this.#key = key
+    this.#clock = clock
+    this.root = `${certificate.toString('pem')}\n`
+    this.id = `development ${certificate.subject}`
+  }
+
+  /** The first process of the installation to call this creates the root. */
+  static async open({
+    db,
+    keyring,
+    clock,
+  }: {
+    readonly db: Db
+    readonly keyring: Keyring
+    readonly clock: Clock
+  }): Promise<DevelopmentCa> {
+    const pem = await getOrInsertSecret(db, keyring, developmentCaSecret, () => newRoot(clock.now()))
+    const key = createPrivateKey(pem).toCryptoKey(algorithm, false, ['sign'])
+    return new DevelopmentCa(new X509Certificate(certificateOf(pem)), key, clock)
+  }
+
+  async issue(name: string): Promise<Issued> {
+    const keys = await newKeys()
+    const names = [...new Set([name, ...localNames])]
+    const certificate = await X509CertificateGenerator.create({
+      ...validity(this.#clock.now(), developmentCaLimits.certificateLifeMs),
+      serialNumber: newSerial(),
+      subject: `CN=${name}`,
+      issuer: this.#certificate.subject,
+      publicKey: keys.publicKey,
+      signingKey: this.#key,
+      signingAlgorithm: algorithm,
+      extensions: [
+        new BasicConstraintsExtension(false, undefined, true),
+        new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+        new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+        new SubjectAlternativeNameExtension(names.map((value) => ({ type: isIP(value) === 0 ? 'dns' : 'ip', value }))),
+        await AuthorityKeyIdentifierExtension.create(this.#certificate),
+      ],
+    })
+    return { chain: `${certificate.toString('pem')}\n${this.root}`, key: toPem(keys.privateKey) }
+  }
+}
+
+/** Returns the root that a secret of the name `developmentCaSecret` holds beside its key, in PEM. */
+export function certificateOf(secret: string): string {
+  return secret.slice(secret.indexOf('-----BEGIN CERTIFICATE'))
+}
+
+async function newRoot(now: number): Promise<string> {
+  const keys = await newKeys()
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    ...validity(now, developmentCaLimits.rootLifeMs),
+    serialNumber: newSerial(),
+    // Installations must not be mistaken for each other in a list of roots.
+    name: `CN=Inlet development CA ${randomBytes(4).toString('hex')}`,
+    keys,
+    signingAlgorithm: algorithm,
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  })
+  return `${toPem(keys.privateKey)}${certificate.toString('pem')}\n`
+}
+
+function newKeys(): Promise<webcrypto.CryptoKeyPair> {
+  return webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+}
+
+function toPem(key: webcrypto.CryptoKey): string {
+  return KeyObject.from(key).export({ type: 'pkcs8', format: 'pem' }).toString()
+}
+
+/** RFC 5280: positive, at most 20 bytes. */
+function newSerial(): string {
+  return `01${randomBytes(15).toString('hex')}`
+}
+
+function validity(now: number, lifeMs: number): { readonly notBefore: Date; readonly notAfter: Date } {
+  const notBefore = now - developmentCaLimits.backdatedMs
+  return { notBefore: new Date(notBefore), notAfter: new Date(notBefore + lifeMs) }
+}
