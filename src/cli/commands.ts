@@ -6,6 +6,7 @@
  */
 import { buildRouteMap } from '@stricli/core'
 import { accountsCommands } from './commands/accounts.ts'
+import { certificatesCommands } from './commands/certificates.ts'
 import { commitsCommands } from './commands/commits.ts'
 import { demoCommand } from './commands/demo.ts'
 import { keysCommands } from './commands/keys.ts'
@@ -23,6 +24,7 @@ export const commands = buildRouteMap({
     demo: demoCommand,
     accounts: accountsCommands,
     keys: keysCommands,
+    certificates: certificatesCommands,
     segment: segmentCommands,
     segments: segmentsCommands,
     commits: commitsCommands,

@@ -1,0 +1,47 @@
+/** `inlet certificates`: shows and renews certificates that control issued, directly in the database. */
+import { UserError } from '#lib/user-error.ts'
+import { type CertificateState, findRoot, listCertificates, requestCertificate } from '#store/certificates.ts'
+import { audited } from './audited.ts'
+import type { CliContext } from './context.ts'
+import { openMigratedStore } from './store.ts'
+import { toTable } from './table.ts'
+
+export async function listIssued(this: CliContext): Promise<void> {
+  await using store = await openMigratedStore(this)
+  const certificates = await listCertificates(store.db)
+  const now = this.clock.now()
+  const rows = certificates.map((certificate) => [
+    certificate.name,
+    certificate.not_after ?? 'none yet',
+    nextOrder(certificate, now),
+    certificate.last_error ?? '-',
+  ])
+  const table = toTable([['NAME', 'VALID UNTIL', 'NEXT ORDER', 'LAST ERROR'], ...rows])
+  this.process.stdout.write(certificates.length === 0 ? 'Control has issued no certificates.\n' : table)
+}
+
+export async function renew(this: CliContext, _flags: object, name: string): Promise<void> {
+  await using store = await openMigratedStore(this)
+  const what = { operation: 'renewCertificate', account_id: null, resource_id: name }
+  await audited(store, this.clock, what, async () => {
+    if (await requestCertificate(store, name)) return
+    throw new UserError(`there is no certificate ${name}: inlet certificates list shows the names`)
+  })
+  this.process.stdout.write(`Control orders ${name} within seconds: inlet certificates list shows what comes of it.\n`)
+}
+
+export async function printRoot(this: CliContext): Promise<void> {
+  await using store = await openMigratedStore(this)
+  const root = await findRoot(store.db)
+  if (root !== undefined) this.process.stdout.write(root)
+  else
+    throw new UserError(
+      'there is no certificate of a development CA: start control with INLET_CERTIFICATES=development, and a node, or set INLET_BASE_URL to https://',
+    )
+}
+
+function nextOrder({ due_at, failures }: CertificateState, now: number): string {
+  if (due_at <= now) return 'now'
+  const at = new Date(due_at).toISOString()
+  return failures === 0 ? at : `${at}, after ${failures} failed`
+}

@@ -1,0 +1,33 @@
+import { buildCommand, buildRouteMap } from '@stricli/core'
+import type { CliContext } from '../context.ts'
+
+const certificates = () => import('../certificates.ts')
+
+export const certificatesCommands = buildRouteMap({
+  routes: {
+    list: buildCommand<object, [], CliContext>({
+      loader: async () => (await certificates()).listIssued,
+      parameters: {},
+      docs: { brief: 'list certificates that control issued, with their renewal' },
+    }),
+    renew: buildCommand<object, [name: string], CliContext>({
+      loader: async () => (await certificates()).renew,
+      parameters: {
+        positional: {
+          kind: 'tuple',
+          parameters: [{ parse: String, brief: 'name of the certificate, as list shows it', placeholder: 'NAME' }],
+        },
+      },
+      docs: { brief: 'let control order a certificate now, whatever failed before' },
+    }),
+    root: buildCommand<object, [], CliContext>({
+      loader: async () => (await certificates()).printRoot,
+      parameters: {},
+      docs: { brief: 'print the root of the development CA, for clients' },
+    }),
+  },
+  docs: {
+    brief: 'look after issued certificates',
+    fullDescription: 'Shows and renews the certificates that control issues (INLET_CERTIFICATES), directly in the database.',
+  },
+})
