@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
-import { auditLimits, pageLimits } from './limits.ts'
+import { auditLimits } from './limits.ts'
+import { PageLimit } from './page.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 
 export const AuditResult = z.enum(['succeeded', 'failed'])
@@ -36,7 +37,7 @@ export const AuditEvent = z.object({
 export type AuditEvent = z.infer<typeof AuditEvent>
 
 export const AuditEventQuery = z.strictObject({
-  limit: z.coerce.number().int().min(pageLimits.min).max(pageLimits.max).default(pageLimits.default),
+  limit: PageLimit,
   before: Id.optional().meta({ description: 'events older than the event with this id: `next_cursor` of the page before' }),
   operation: z
     .string()

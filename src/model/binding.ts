@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
-import { PageQuery, pageOf } from './page.ts'
+import { OptionalPageQuery, pageOf } from './page.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 
 export const BindingStatus = z.enum(['active', 'detached'])
@@ -29,10 +29,7 @@ export const Binding = z.object({
 export type Binding = z.infer<typeof Binding>
 
 /** Without either of the two, all bindings are listed. */
-export const BindingsQuery = z.strictObject({
-  limit: PageQuery.shape.limit.unwrap().optional(),
-  offset: PageQuery.shape.offset.unwrap().optional(),
-})
+export const BindingsQuery = OptionalPageQuery
 export type BindingsQuery = z.infer<typeof BindingsQuery>
 
 /** The specification has no pagination fields here, so they are present only for a client that asks for a page. */

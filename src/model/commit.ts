@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { boundedList } from './bounded-list.ts'
 import { Id } from './id.ts'
-import { commitLimits, pageLimits, reportedTextMax } from './limits.ts'
+import { commitLimits, reportedTextMax } from './limits.ts'
+import { PageLimit } from './page.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 import { isComplete } from './view-metrics.ts'
 import { ViewQuality } from './view-quality.ts'
@@ -102,7 +103,7 @@ export const Commit = z.object({
 export type Commit = z.infer<typeof Commit>
 
 export const CommitsQuery = z.strictObject({
-  limit: z.coerce.number().int().min(pageLimits.min).max(pageLimits.max).default(pageLimits.default),
+  limit: PageLimit,
   before: TimestampInput.optional(),
 })
 export type CommitsQuery = z.infer<typeof CommitsQuery>

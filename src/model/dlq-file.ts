@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
-import { dlqLimits, pageLimits } from './limits.ts'
+import { dlqLimits } from './limits.ts'
+import { OptionalPageQuery } from './page.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 
 /** A file with the rows of one segment that a view rejected. */
@@ -57,15 +58,9 @@ export const DlqFilesQuery = z
     endpoint_id: Id.optional().meta({ description: 'only files of this endpoint' }),
     created_after: TimestampInput.optional().meta({ description: 'only files created at this time or later' }),
     created_before: TimestampInput.optional().meta({ description: 'only files created before this time' }),
-    limit: z.coerce
-      .number()
-      .int()
-      .min(pageLimits.min)
-      .max(pageLimits.max)
-      .optional()
-      .meta({
-        description: `page size; without it the latest ${dlqLimits.filesMax} files are returned`,
-      }),
+    limit: OptionalPageQuery.shape.limit.meta({
+      description: `page size; without it the latest ${dlqLimits.filesMax} files are returned`,
+    }),
     cursor: Cursor.optional().meta({ description: 'the `next_cursor` of the previous page; needs `limit`' }),
   })
   .refine(({ cursor, limit }) => cursor === undefined || limit !== undefined, {

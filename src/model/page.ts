@@ -1,10 +1,19 @@
 import { z } from 'zod'
 import { pageLimits } from './limits.ts'
 
-export const PageQuery = z.strictObject({
-  limit: z.coerce.number().int().min(pageLimits.min).max(pageLimits.max).default(pageLimits.default),
-  offset: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
-})
+/** An integer in a query. Coercion alone would take an empty text for 0. */
+function inQuery<Integer extends z.ZodType>(integer: Integer) {
+  return z.preprocess((text) => (typeof text === 'string' && text.trim() === '' ? Number.NaN : text), integer)
+}
+
+const limit = z.coerce.number().int().min(pageLimits.min).max(pageLimits.max)
+const offset = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
+
+export const PageLimit = inQuery(limit.default(pageLimits.default))
+
+export const PageQuery = z.strictObject({ limit: PageLimit, offset: inQuery(offset.default(0)) })
+/** Where a page is returned only if it is asked for. */
+export const OptionalPageQuery = z.strictObject({ limit: inQuery(limit.optional()), offset: inQuery(offset.optional()) })
 export type PageQuery = z.infer<typeof PageQuery>
 
 /** The response of a list with offset pagination. */

@@ -144,7 +144,7 @@ describe('GET /v1/endpoints/{endpoint_id}/views', () => {
     expect([...first.body.items, ...rest.body.items].map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
   })
 
-  test.each(['limit=0', 'limit=201', 'offset=-1', 'status=active'])('422 for ?%s', async (query) => {
+  test.each(['limit=0', 'limit=201', 'limit=', 'offset=-1', 'offset=%20', 'status=active'])('422 for ?%s', async (query) => {
     const { account, path } = await attachable()
     expect(await account.get(`${path}?${query}`)).toMatchObject({ status: 422 })
   })
