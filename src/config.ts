@@ -150,6 +150,13 @@ export const options = {
     optional(proxies),
     'load balancers whose `X-Forwarded-For` is trusted: IP addresses and networks such as `10.0.0.0/8`, separated by commas; empty: none',
   ),
+  commitsKeptDays: option(
+    'INLET_COMMITS_KEPT_DAYS',
+    '400',
+    integer(30, 36_500),
+    'how long the database keeps commits, with their dead letter files; files in buckets are not touched',
+  ),
+  auditKeptDays: option('INLET_AUDIT_KEPT_DAYS', '365', integer(1, 36_500), 'how long the database keeps audit events'),
   awsPrincipalArn: option(
     'INLET_AWS_PRINCIPAL_ARN',
     '',

@@ -96,6 +96,8 @@ export async function startControl(config: Config, hooks: AppHooks): Promise<App
   }
 }
 
+const dayMs = 86_400_000
+
 const lockedHint =
   'is another control process running on this SQLite database? Stop it, or use Postgres, which several processes can share'
 
@@ -131,7 +133,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const feed = new EpochFeed({ readEpoch, clock, logger })
   const applyChange = announceChanges(store, feed)
   const tokens = new Tokens({ store, keyring, applyChange, feed, clock, logger, issuer: baseUrl })
-  const auditTrail = new AuditTrail({ store, clock, logger })
+  const auditTrail = new AuditTrail({ store, keptMs: config.auditKeptDays * dayMs, clock, logger })
   const accounts = new Accounts({ store, applyChange, feed, clock, logger })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   const provisioner = new Provisioner({ store, clock, hosts, outages })
@@ -223,7 +225,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const services = [
     ...certificates.services,
     tokens,
-    createHousekeeping({ store, auditTrail, clock, logger }),
+    createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, clock, logger }),
     createSettlements({ store, applyChange, clock, logger }),
     previewWorkers,

@@ -27,10 +27,11 @@ export const controlLimits = {
   sectionCacheBytes: 64 * MiB,
   /** Accounts whose failed calls are counted. */
   auditedAccountsMax: 10_000,
-  auditEventsPrunedAtOnce: 1_000,
   /** Accounts with a metric of their own: those that sent most today. */
   accountsShown: 20,
   housekeepingIntervalMs: 3_600_000,
+  /** Rows that one statement of housekeeping removes; of counters, those of one bucket. */
+  rowsRemovedAtOnce: 1_000,
   /** How often draining endpoints are checked. */
   drainCheckMs: 2_000,
   /** Longer than the day that the API reports, to tolerate clock skew. */

@@ -147,7 +147,6 @@ export const jobLimits = {
 
 /** The audit trail of an account. */
 export const auditLimits = {
-  keptMs: 365 * 86_400_000,
   /** Beyond these the oldest events go. Failed ones are counted apart, so that they cannot push out what was changed. */
   eventsMax: { succeeded: 100_000, failed: 10_000 },
   /** Failed calls that each control process records. Further ones are only counted. */

@@ -99,12 +99,26 @@ export async function sumUsage(db: Db, reported: readonly AccountUsage[]): Promi
   return totals
 }
 
-/** Removes the counters of days before that of `now` (epoch ms), except the last one: late reports of it are still counted. */
-export async function removeUsageBefore(db: Db, now: number): Promise<void> {
-  await db
-    .deleteFrom('account_usage')
+/**
+ * Removes the counters of one account and day before that of `now` (epoch ms), except the last day: late reports of it are still counted.
+ * Returns their number.
+ */
+export async function removeUsageBefore(db: Db, now: number): Promise<number> {
+  const oldest = await db
+    .selectFrom('account_usage')
+    .select(['day', 'account_id'])
     .where('day', '<', dayOf(now - dayMs))
-    .execute()
+    .orderBy('day')
+    .orderBy('account_id')
+    .limit(1)
+    .executeTakeFirst()
+  if (oldest === undefined) return 0
+  const { numDeletedRows } = await db
+    .deleteFrom('account_usage')
+    .where('day', '=', oldest.day)
+    .where('account_id', '=', oldest.account_id)
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
 }
 
 /** The sum of older runs. A node cannot name it. */

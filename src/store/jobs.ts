@@ -208,10 +208,26 @@ export async function lockRunningJob(db: Tx, id: string, now: number): Promise<R
     .executeTakeFirst()
 }
 
-/** Removes jobs that ended before `before` (epoch ms) and returns their number. Their artifacts stay. */
-export async function removeJobsFinishedBefore(db: Db, before: number): Promise<number> {
-  const { numDeletedRows } = await db.deleteFrom('jobs').where('finished_at', '<', before).executeTakeFirstOrThrow()
-  return Number(numDeletedRows)
+/** Removes units of one job that ended before `before` (epoch ms), at most `limit`, or the job itself if it has none. Returns the number of rows. */
+export async function removeJobFinishedBefore(db: Db, before: number, limit: number): Promise<number> {
+  const job = await db
+    .selectFrom('jobs')
+    .select('id')
+    .where('finished_at', '<', before)
+    .orderBy('finished_at')
+    .limit(1)
+    .executeTakeFirst()
+  if (job === undefined) return 0
+  const units = db.selectFrom('job_units').select('commit_id').where('job_id', '=', job.id).limit(limit)
+  const { numDeletedRows } = await db
+    .deleteFrom('job_units')
+    .where('job_id', '=', job.id)
+    .where('commit_id', 'in', units)
+    .executeTakeFirstOrThrow()
+  if (numDeletedRows > 0n) return Number(numDeletedRows)
+  // It may have got a late segment since, and run again.
+  await db.deleteFrom('jobs').where('id', '=', job.id).where('finished_at', '<', before).execute()
+  return 1
 }
 
 function selectJobs(db: Db) {

@@ -11,7 +11,7 @@ import { fromTime, toStorableText, toTime, toTimeOrNull } from './columns.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 import { bucketStart, dayMs } from './view-buckets.ts'
-import { addViewQuality, removeViewQualityBefore } from './view-quality.ts'
+import { addViewQuality } from './view-quality.ts'
 
 const counterColumns = ['processed', 'accepted', 'dropped', 'dlq', 'failed', 'cast_nulls', 'errors'] as const
 
@@ -95,10 +95,14 @@ export async function getViewMetrics(db: Db, account_id: string, view_id: string
   return aggregate(endpoints)
 }
 
-/** Removes buckets that began before `before` (epoch ms) and returns their number. Lifetime sums stay. */
+/** Removes the counters of the oldest bucket, if it began before `before` (epoch ms). Returns their number. Lifetime sums stay. */
 export async function removeViewCountersBefore(db: Db, before: number): Promise<number> {
-  const { numDeletedRows } = await db.deleteFrom('view_counters').where('bucket_start', '<', before).executeTakeFirstOrThrow()
-  await removeViewQualityBefore(db, before)
+  const oldest = await db.selectFrom('view_counters').select('bucket_start').orderBy('bucket_start').limit(1).executeTakeFirst()
+  if (oldest === undefined || oldest.bucket_start >= before) return 0
+  const { numDeletedRows } = await db
+    .deleteFrom('view_counters')
+    .where('bucket_start', '=', oldest.bucket_start)
+    .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
 

@@ -67,9 +67,21 @@ export async function getViewQuality(db: Db, view_id: string, endpoint_id: strin
   }
 }
 
-/** Removes buckets that began before `before` (epoch ms). Lifetime sums stay. */
-export async function removeViewQualityBefore(db: Db, before: number): Promise<void> {
-  await db.deleteFrom('view_quality').where('bucket_start', '>', ALL_TIME).where('bucket_start', '<', before).execute()
+/** Removes the rows of the oldest bucket, if it began before `before` (epoch ms). Returns their number. Lifetime sums stay. */
+export async function removeViewQualityBefore(db: Db, before: number): Promise<number> {
+  const oldest = await db
+    .selectFrom('view_quality')
+    .select('bucket_start')
+    .where('bucket_start', '>', ALL_TIME)
+    .orderBy('bucket_start')
+    .limit(1)
+    .executeTakeFirst()
+  if (oldest === undefined || oldest.bucket_start >= before) return 0
+  const { numDeletedRows } = await db
+    .deleteFrom('view_quality')
+    .where('bucket_start', '=', oldest.bucket_start)
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
 }
 
 function isAllTime({ bucket_start }: { readonly bucket_start: number }): boolean {

@@ -3,12 +3,13 @@ import { AuditTrail } from '#control/services/audit-trail.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { lowestUuidAt } from '#lib/uuid.ts'
 import { newId } from '#model/id.ts'
-import { auditLimits } from '#model/limits.ts'
 import { eventOutsideApi, insertAuditEvent, listAuditEvents, removeAuditEventsBeyond } from '#store/audit-events.ts'
 import { type Db, transact, withCompanion } from '#store/store.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { anAccount, iso, t0 } from './fixtures.ts'
+
+const keptMs = 365 * 86_400_000
 
 const anEvent = (account_id: string | null, at: number) =>
   eventOutsideApi({ actor: 'cli', operation: 'createKey', account_id, resource_id: newId() }, at)
@@ -66,7 +67,7 @@ describeDatabases('audit events', (kind) => {
 
   test('a call that failed because the database was away is not recorded; any other is', async () => {
     await using store = await newStore(kind)
-    const trail = new AuditTrail({ store, clock: new ManualClock(t0), logger: createLogger('control', 'silent') })
+    const trail = new AuditTrail({ store, keptMs, clock: new ManualClock(t0), logger: createLogger('control', 'silent') })
     const attempt = {
       actor: 'operator',
       account_id: null,
@@ -86,7 +87,8 @@ describeDatabases('audit events', (kind) => {
     for (const owner of [account, null]) for (const at of [0, 1, 2]) await insertAuditEvent(store.db, anEvent(owner, t0 + at))
     const trail = new AuditTrail({
       store,
-      clock: new ManualClock(t0 + 1 + auditLimits.keptMs),
+      keptMs,
+      clock: new ManualClock(t0 + 1 + keptMs),
       logger: createLogger('control', 'silent'),
     })
     await trail.prune()

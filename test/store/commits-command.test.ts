@@ -227,6 +227,19 @@ describeDatabases('inlet commits rebuild', (kind) => {
     expect((await rebuild(store, '--all')).code).toBe(2)
   })
 
+  test('leaves out what the database would not keep', async () => {
+    await using store = await newStore(kind)
+    const place = await aPlace(store)
+    const keptMs = 400 * 86_400_000
+    await delivered(place, aCommit(place, 1, now - keptMs - 1))
+    await delivered(place, aCommit(place, 2, now - keptMs))
+    expect(await rebuild(store)).toMatchObject({
+      code: 0,
+      text: expect.stringContaining('1 recorded, 0 already known, 0 rejected, 1 left out: older than INLET_COMMITS_KEPT_DAYS'),
+    })
+    expect((await shown(store, place)).commits).toMatchObject([{ seq: 2 }])
+  })
+
   test('a commit of a deleted destination is recorded with the destination it was found through', async () => {
     await using store = await newStore(kind)
     const place = await aPlace(store)

@@ -6,7 +6,7 @@ import { findCommit, insertAddition } from '#store/commit-additions.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { findLatestRejectingVersion, listDlqFiles } from '#store/dlq-files.ts'
 import { findUnit, finishUnit, leaseUnit, listAvailableUnits, listLeasedUnits, lockJob, returnUnit } from '#store/job-units.ts'
-import { getJob, insertJob, lockRunningJob, removeJobsFinishedBefore, setJobStatus } from '#store/jobs.ts'
+import { getJob, insertJob, lockRunningJob, removeJobFinishedBefore, setJobStatus } from '#store/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
 import { type Store, transact } from '#store/store.ts'
 import { insertVersion, publishView } from '#store/views.ts'
@@ -222,15 +222,16 @@ describeDatabases('jobs', (kind) => {
 
   test('old finished jobs are removed with their units; their artifacts stay', async () => {
     await using store = await newStore(kind)
-    const { account, start, view, commits } = await furnished(store, 1)
+    const { account, start, view, commits } = await furnished(store, 3)
     const job = await start()
     await transact(store, async (db) => {
       const commit = await findCommit(db, commits[0]?.id ?? '')
       if (commit !== undefined) await insertAddition(db, { commit, view_id: view.id, job_id: job.id, artifacts: {} }, t0)
       await setJobStatus(db, account, job.id, 'canceled', t0)
     })
-    expect(await removeJobsFinishedBefore(store.db, t0)).toBe(0)
-    expect(await removeJobsFinishedBefore(store.db, t0 + 1)).toBe(1)
+    expect(await removeJobFinishedBefore(store.db, t0, 10)).toBe(0)
+    const remove = () => removeJobFinishedBefore(store.db, t0 + 1, 2)
+    expect([await remove(), await remove(), await remove(), await remove()]).toEqual([2, 1, 1, 0])
     await expect(getJob(store.db, account, job.id)).rejects.toMatchObject({ code: 'not_found' })
     expect(await store.db.selectFrom('job_units').selectAll().execute()).toEqual([])
     expect(await findCommit(store.db, commits[0]?.id ?? '')).toMatchObject({ added: [view.id] })

@@ -9,12 +9,13 @@ import { listApiKeyPage } from '#store/api-keys.ts'
 import { eventOutsideApi, listAuditEvents, removeAuditEventsBefore, removeAuditEventsBeyond } from '#store/audit-events.ts'
 import { findEndpointsWithViews, listBindingPage, listBindings } from '#store/bindings.ts'
 import { findCommit, listAddedArtifacts } from '#store/commit-additions.ts'
+import { findCommittingNode, removeCommitsBefore } from '#store/commit-retention.ts'
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
 import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
-import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobsFinishedBefore } from '#store/jobs.ts'
+import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobFinishedBefore } from '#store/jobs.ts'
 import { addToJobs } from '#store/late-segments.ts'
 import { listBlockedLogs, listBlockedLogsOfAccount, listDegradingLags, listLags } from '#store/node-reports.ts'
 import { listNodesOnceIn, registerNode } from '#store/nodes.ts'
@@ -23,7 +24,7 @@ import { listRawParquet } from '#store/raw-parquet.ts'
 import { listRegionEndpoints, listRegionKeys, listRegionViews } from '#store/snapshot-sections.ts'
 import { type Db, type Tx, transact } from '#store/store.ts'
 import { listUnsettledBindings } from '#store/unsettled-bindings.ts'
-import { getViewMetrics } from '#store/view-counters.ts'
+import { getViewMetrics, removeViewCountersBefore } from '#store/view-counters.ts'
 import { getViewQuality, removeViewQualityBefore } from '#store/view-quality.ts'
 import { getView, listViews } from '#store/views.ts'
 import { type DatabaseKind, describeDatabases, newStore, type TestStore } from '../support/databases.ts'
@@ -283,14 +284,17 @@ describeDatabases('query plans', (kind) => {
         ['account_usage', (db) => recordUsage(db, usageOf(account), t0)],
         ['account_usage', (db) => sumUsage(db, usageOf(account).accounts)],
         ['account_usage', (db) => listLargestUse(db, t0, 20)],
-        ['account_usage', (db) => removeUsageBefore(db, t0)],
+        ['account_usage', (db) => removeUsageBefore(db, t0 + 9 * 86_400_000)],
         ['views', (db) => getView(db, account, view)],
         ['views', (db) => listViews(db, account, { name: 'events' }, page)],
         ['view_counters', (db) => getViewMetrics(db, account, view, t0)],
         ['view_totals', (db) => getViewMetrics(db, account, view, t0)],
         ['endpoint_lags', (db) => getViewMetrics(db, account, view, t0)],
         ['view_quality', (db) => getViewQuality(db, view, endpoint, t0 + 2 * 86_400_000)],
-        ['view_quality', (db) => removeViewQualityBefore(db, t0)],
+        ['view_counters', (db) => removeViewCountersBefore(db, t0 + 100)],
+        ['view_quality', (db) => removeViewQualityBefore(db, t0 + 100)],
+        ['commits', (db) => removeCommitsBefore(db, endpoint, t0 + 100, 10)],
+        ['committed_seqs', (db) => findCommittingNode(db, '', t0)],
         ['view_quality', (db) => recordCommit(db, commitWithQuality(endpoint, view), t0 + 120_000)],
         ['endpoint_lags', (db) => listLags(db, [endpoint])],
         ['node_snapshots', (db) => listNodesOnceIn(db, ['loc'], [])],
@@ -302,7 +306,7 @@ describeDatabases('query plans', (kind) => {
         ['commit_additions', (db) => findCommit(db, commit)],
         ['job_units', (db) => listLeasedUnits(db, newId())],
         ['job_units', (db) => listJobReasons(db, job)],
-        ['jobs', (db) => removeJobsFinishedBefore(db, t0)],
+        ['jobs', (db) => removeJobFinishedBefore(db, t0 + 100, 10)],
         ['jobs', (db) => listJobs(db, account, { ...page, endpoint_id: endpoint })],
         ['jobs', (db) => addToJobs(db, { id: newId(), endpoint_id: endpoint, sealedAt: t0 - 1, applied: [] })],
         ['bindings', (db) => findEndpointsWithViews(db, [endpoint])],

@@ -4,8 +4,7 @@ import { qualityLimits } from '#model/limits.ts'
 import type { ColumnQuality, ViewQuality } from '#model/view-quality.ts'
 import { recordCommit } from '#store/commits.ts'
 import { transact } from '#store/store.ts'
-import { removeViewCountersBefore } from '#store/view-counters.ts'
-import { getViewQuality } from '#store/view-quality.ts'
+import { getViewQuality, removeViewQualityBefore } from '#store/view-quality.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aCommit, anOutcome, iso, t0 } from './fixtures.ts'
 
@@ -89,7 +88,8 @@ describeDatabases('column quality', (kind) => {
     const { count, quality } = setUp(store)
     await count(t0, aQuality())
     await count(t0 + 10 * minuteMs, aQuality())
-    await removeViewCountersBefore(store.db, t0 + 5 * minuteMs)
+    const remove = () => removeViewQualityBefore(store.db, t0 + 5 * minuteMs)
+    expect([await remove(), await remove()]).toEqual([1, 0])
     expect(await store.db.selectFrom('view_quality').select('bucket_start').orderBy('bucket_start').execute()).toEqual([
       { bucket_start: -1 },
       { bucket_start: t0 + 10 * minuteMs },

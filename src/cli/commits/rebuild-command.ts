@@ -20,14 +20,17 @@ export async function rebuildCommits(this: CliContext, flags: RebuildFlags): Pro
   await using store = await openMigratedStore(this)
   const folders = await listMarkerFolders(store.db, filter)
   if (folders.length === 0) throw new UserError('no endpoint and destination in this database match these options')
-  const { stores, close } = await openObjectStores(await this.readConfig(), { clock: this.clock })
+  const config = await this.readConfig()
+  const { stores, close } = await openObjectStores(config, { clock: this.clock })
   try {
     const what = {
       operation: 'rebuildCommits',
       account_id: null,
       resource_id: filter.endpoint_id ?? filter.destination_id ?? null,
     }
-    const isComplete = await audited(store, this.clock, what, () => rebuild(this, store, folders, flags.dryRun, stores))
+    const isComplete = await audited(store, this.clock, what, () =>
+      rebuild(this, store, folders, flags.dryRun, stores, config.commitsKeptDays),
+    )
     if (!isComplete) this.process.exitCode = 1
   } finally {
     close()
@@ -47,9 +50,10 @@ async function rebuild(
   folders: readonly MarkerFolder[],
   dryRun: boolean,
   stores: ObjectStores,
+  keptDays: number,
 ): Promise<boolean> {
   const now = () => clock.now()
-  const tally: Tally = { recorded: 0, known: 0, rejected: 0 }
+  const tally: Tally = { recorded: 0, known: 0, expired: 0, rejected: 0 }
   const problems: string[] = []
   const unreadable = new Set<string>()
   const reportUnreadable = ({ id, bucket }: MarkerFolder['target'], error: unknown) => {
@@ -76,7 +80,7 @@ async function rebuild(
     if (unreadable.has(id)) continue
     try {
       await rebuildFolder(stores.open(folder.target), folder, tally, {
-        ...{ store, now, dryRun },
+        ...{ store, now, keptMs: keptDays * 86_400_000, dryRun },
         onProgress: (markers) => {
           done += markers
           progress.show(done, `${done} of ${total}`)
@@ -88,7 +92,8 @@ async function rebuild(
     }
   }
   const what = dryRun ? 'to record' : 'recorded'
-  stdout.write(`${tally.recorded} ${what}, ${tally.known} already known, ${tally.rejected} rejected\n`)
+  const expired = tally.expired === 0 ? '' : `, ${tally.expired} left out: older than INLET_COMMITS_KEPT_DAYS`
+  stdout.write(`${tally.recorded} ${what}, ${tally.known} already known, ${tally.rejected} rejected${expired}\n`)
   for (const problem of problems.slice(0, problemLinesMax)) stdout.write(`  ${problem}\n`)
   if (problems.length > problemLinesMax) stdout.write(`  … and ${problems.length - problemLinesMax} more\n`)
   return problems.length === 0

@@ -27,6 +27,8 @@ const unknownJob = 'rebuilt'
 export type RebuildOptions = {
   readonly store: Store
   readonly now: () => number
+  /** How long commits are kept: older ones are not restored, because their counters are still in the lifetime sums. */
+  readonly keptMs: number
   /** Reads everything and writes nothing. */
   readonly dryRun: boolean
   /** Called with the number of markers processed since the last call. */
@@ -35,7 +37,7 @@ export type RebuildOptions = {
   readonly onRejected: (key: string, reason: string) => void
 }
 
-export type Tally = { recorded: number; known: number; rejected: number }
+export type Tally = { recorded: number; known: number; expired: number; rejected: number }
 
 type Entry = { readonly key: string; readonly bytes: number; readonly commitId: string; readonly isAddition: boolean }
 
@@ -96,7 +98,7 @@ async function rebuildBatch(
     for (const [index, { key }] of entries.entries()) {
       const marker = markers[index] ?? { rejected: 'not read' }
       const result = 'rejected' in marker ? marker : await record(marker, folder, options)
-      if (typeof result === 'string') tally[result === 'new' ? 'recorded' : 'known'] += 1
+      if (typeof result === 'string') tally[result] += 1
       else reject(tally, options, key, result.rejected)
     }
     options.onProgress(entries.length)
@@ -110,7 +112,7 @@ async function read(store: ObjectStore, folder: MarkerFolder, { key, bytes }: En
   return body === undefined ? { rejected: 'removed in the meantime' } : readMarker(key, body, folder)
 }
 
-type Outcome = 'new' | 'known' | Rejected
+type Outcome = 'recorded' | 'known' | 'expired' | Rejected
 
 async function record(marker: FoundMarker, folder: MarkerFolder, options: RebuildOptions): Promise<Outcome> {
   const { views, artifacts } = marker.type === 'segment' ? marker.commit : marker.addition
@@ -123,29 +125,32 @@ async function record(marker: FoundMarker, folder: MarkerFolder, options: Rebuil
 async function recordCommit(
   marker: SegmentCommit,
   folder: MarkerFolder,
-  { store, now, dryRun }: RebuildOptions,
+  { store, now, keptMs, dryRun }: RebuildOptions,
 ): Promise<Outcome> {
-  if (dryRun) return 'new'
   // The node's clock may have been ahead. A time in the future would push the times of later commits into the future too.
   const committedAt = Math.min(Date.parse(marker.uploaded_at), now())
+  if (committedAt < now() - keptMs) return 'expired'
+  if (dryRun) return 'recorded'
   const commit = { ...marker, destination: await chooseDestination(marker, folder, store) }
-  return transact(store, (db) => restoreCommit(db, commit, committedAt))
+  const result = await transact(store, (db) => restoreCommit(db, commit, committedAt))
+  return result === 'new' ? 'recorded' : result
 }
 
-async function recordAddition(marker: UnitMarker, { store, now, dryRun }: RebuildOptions): Promise<Outcome> {
+async function recordAddition(marker: UnitMarker, { store, now, keptMs, dryRun }: RebuildOptions): Promise<Outcome> {
   const commit = await findCommit(store.db, marker.commit_id)
+  if (commit === undefined && Date.parse(marker.sealed_at) < now() - keptMs) return 'expired'
   // In a dry run the commit of its segment may not be recorded yet.
-  if (commit === undefined) return dryRun ? 'new' : { rejected: 'its segment has no commit' }
+  if (commit === undefined) return dryRun ? 'recorded' : { rejected: 'its segment has no commit' }
   const view_id = marker.views[0]?.view_id
   if (view_id === undefined) return { rejected: 'it does not name a view' }
   if (commit.added.includes(view_id)) return 'known'
   if (Object.values(commit.artifacts).some((artifact) => artifact.view_id === view_id)) {
     return { rejected: 'the segment already has output of that view version' }
   }
-  if (dryRun) return 'new'
+  if (dryRun) return 'recorded'
   const addition = { commit, view_id, job_id: unknownJob, artifacts: marker.artifacts }
   const isNew = await transact(store, (db) => insertAddition(db, addition, Math.min(Date.parse(marker.uploaded_at), now())))
-  return isNew ? 'new' : 'known'
+  return isNew ? 'recorded' : 'known'
 }
 
 /** Returns the destination of the commit. If it was deleted, returns the one through which the marker was found. */

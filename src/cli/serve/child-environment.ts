@@ -39,6 +39,8 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   exchangeRequestsPerMinute: control,
   addressRequestsPerMinute: control,
   trustProxy: control,
+  commitsKeptDays: control,
+  auditKeptDays: control,
   awsPrincipalArn: control,
   region: withClients,
   controlUrl: node,

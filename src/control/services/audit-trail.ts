@@ -5,7 +5,6 @@
  * Law: a change is committed only together with its event, and only while the key of its caller is not revoked and the account not
  * suspended. Failed calls beyond a bound are only counted.
  */
-import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { RevokedKeyError } from '#auth/access-tokens.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -28,6 +27,7 @@ import {
 import { type Db, type Store, withCompanion } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
 import { accountSuspended } from './accounts.ts'
+import { removeAll } from './batches.ts'
 import { FailureBudget } from './failure-budget.ts'
 
 /** A call that may change something. Its fields may be completed until `finish`. */
@@ -52,7 +52,13 @@ export type Trace = {
 
 export type Outcome = Pick<NewAuditEvent, 'status' | 'error'>
 
-export type AuditTrailOptions = { readonly store: Store; readonly clock: Clock; readonly logger: Logger }
+export type AuditTrailOptions = {
+  readonly store: Store
+  /** How long events are kept. */
+  readonly keptMs: number
+  readonly clock: Clock
+  readonly logger: Logger
+}
 
 export class AuditTrail {
   readonly #options: AuditTrailOptions
@@ -108,13 +114,14 @@ export class AuditTrail {
   }
 
   /** Removes events that are too old or too many, a batch at a time. */
-  async prune(): Promise<void> {
-    const { store, clock } = this.#options
-    const limit = controlLimits.auditEventsPrunedAtOnce
-    await repeat(() => removeAuditEventsBefore(store.db, clock.now() - auditLimits.keptMs, limit))
+  async prune(signal?: AbortSignal): Promise<void> {
+    const { store, clock, keptMs } = this.#options
+    const limit = controlLimits.rowsRemovedAtOnce
+    await removeAll(() => removeAuditEventsBefore(store.db, clock.now() - keptMs, limit), signal)
     for (const account of await listAuditedAccounts(store.db)) {
       for (const result of AuditResult.options) {
-        await repeat(() => removeAuditEventsBeyond(store.db, account, { result, max: auditLimits.eventsMax[result], limit }))
+        const max = auditLimits.eventsMax[result]
+        await removeAll(() => removeAuditEventsBeyond(store.db, account, { result, max, limit }), signal)
       }
     }
   }
@@ -134,10 +141,4 @@ async function requireActive(db: Db, { principal, attempt }: Trace): Promise<voi
 
 function eventOf({ id, at, attempt }: Trace, outcome: Outcome): NewAuditEvent {
   return { id, at, ...attempt, ...outcome, result: outcome.error === null ? 'succeeded' : 'failed', unrecorded: 0 }
-}
-
-/** Removes batches until nothing is left. SQLite blocks the thread for each, so other work runs in between. */
-async function repeat(remove: () => Promise<number>): Promise<void> {
-  do await setImmediate()
-  while ((await remove()) > 0)
 }

@@ -1,0 +1,109 @@
+/** What housekeeping removes of a database in which every table has old rows, and what it leaves. */
+import { expect, test } from 'vitest'
+import { keepHouse } from '#control/services/housekeeping.ts'
+import { newId } from '#model/id.ts'
+import { recordCommit } from '#store/commits.ts'
+import { registerNode } from '#store/nodes.ts'
+import { transact } from '#store/store.ts'
+import { getViewMetrics } from '#store/view-counters.ts'
+import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+import { aCommit, anAccount, anOutcome, aPublishedView, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+
+const dayMs = 86_400_000
+const keptMs = 400 * dayMs
+const never = new AbortController().signal
+
+async function setUp(store: TestStore) {
+  const account = await anAccount(store)
+  const endpoint = (await aStoredEndpoint(store, account)).id
+  const view = (await aPublishedView(store, account)).id
+  const artifact = { bytes: 1, rows: 3, sha256: 'ab', view_id: view, view_version: 1 }
+  const quality = { columns: [], sampled_records: 1, unmapped: [] }
+  const deliver = (seq: number, at: number, node_id = aCommit('', 0).node_id) => {
+    const artifacts = { 'dlq/events/v1': { key: `dlq ${seq}`, ...artifact } }
+    const commit = aCommit(endpoint, seq, { node_id, artifacts, views: [anOutcome(view, { quality })], sealed_at: iso(at) })
+    return transact(store, (db) => recordCommit(db, commit, at))
+  }
+  const run = (now: number, prune: () => Promise<void> = async () => undefined) =>
+    keepHouse({ store, auditTrail: { prune }, commitsKeptMs: keptMs, clock: new ManualClock(now) }, never)
+  const seqs = async (table: 'commits' | 'committed_seqs') =>
+    (await store.db.selectFrom(table).select('seq').orderBy('seq').execute()).map(({ seq }) => seq)
+  return { account, endpoint, view, deliver, run, seqs }
+}
+
+describeDatabases('housekeeping', (kind) => {
+  test('removes commits that are too old with their dead letter files, of every endpoint; the lifetime sums stay', async () => {
+    await using store = await newStore(kind)
+    const { account, view, deliver, run, seqs } = await setUp(store)
+    const other = await aStoredEndpoint(store, account)
+    for (const seq of [1, 2, 3]) await deliver(seq, t0 + seq)
+    for (const seq of [11, 12])
+      await transact(store, (db) => recordCommit(db, aCommit(other.id, seq, { sealed_at: iso(t0) }), t0 + seq))
+    await run(t0 + keptMs + 3)
+    expect(await seqs('commits')).toEqual([3, 11, 12])
+    expect(await store.db.selectFrom('dlq_files').select('segment_seq').execute()).toEqual([{ segment_seq: 3 }])
+    expect((await getViewMetrics(store.db, account, view, t0)).aggregated.all_time.processed).toBe(30)
+    await run(t0 + keptMs + 13)
+    expect(await seqs('commits')).toEqual([])
+  })
+
+  test('removes more rows than one statement may', async () => {
+    await using store = await newStore(kind)
+    const { deliver, run, seqs } = await setUp(store)
+    await deliver(0, t0)
+    const first = await store.db.selectFrom('commits').selectAll().executeTakeFirstOrThrow()
+    const rows = Array.from({ length: 2_500 }, (_, index) => ({
+      ...first,
+      id: newId(),
+      seq: index + 1,
+      uploaded_at: t0 + index + 1,
+    }))
+    for (let at = 0; at < rows.length; at += 500)
+      await store.db
+        .insertInto('commits')
+        .values(rows.slice(at, at + 500))
+        .execute()
+    await run(t0 + keptMs + 2_500)
+    expect(await seqs('commits')).toEqual([2_500])
+  })
+
+  test('removes every bucket of counters that is over, and no other', async () => {
+    await using store = await newStore(kind)
+    const { deliver, run } = await setUp(store)
+    for (const hour of [0, 1, 2, 30]) await deliver(hour, t0 + hour * 3_600_000)
+    await run(t0 + 30 * 3_600_000)
+    const buckets = (table: 'view_counters' | 'view_quality') =>
+      store.db.selectFrom(table).select('bucket_start').where('bucket_start', '>', 0).execute()
+    for (const table of ['view_counters', 'view_quality'] as const)
+      expect(await buckets(table)).toEqual([{ bucket_start: t0 + 30 * 3_600_000 }])
+  })
+
+  test('forgets the seqs of nodes that are gone, and keeps those of nodes that still report', async () => {
+    await using store = await newStore(kind)
+    const { deliver, run, seqs } = await setUp(store)
+    const [removed, silent, present] = [newId(), newId(), newId()]
+    for (const node_id of [silent, present])
+      await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)
+    const seen = { node_id: present, process: 'ingest', applied_epoch: 1, healthy: 1, reasons: '[]', disk_full: 0 }
+    await store.db
+      .insertInto('node_processes')
+      .values({ ...seen, last_seen_at: t0 + 2 })
+      .execute()
+    for (const [index, node] of [removed, silent, present].entries()) await deliver(index, t0, node)
+    await run(t0 + keptMs)
+    expect(await seqs('committed_seqs')).toEqual([1, 2])
+    await run(t0 + keptMs + 1)
+    expect(await seqs('committed_seqs')).toEqual([2])
+  })
+
+  test('goes on with the other tables after one failed, and reports the failure', async () => {
+    await using store = await newStore(kind)
+    const { deliver, run, seqs } = await setUp(store)
+    await deliver(1, t0)
+    await store.db.schema.dropTable('view_counters').execute()
+    const prune = () => Promise.reject(new Error('the audit trail is locked'))
+    await expect(run(t0 + keptMs + 1, prune)).rejects.toMatchObject({ errors: [expect.anything(), expect.anything()] })
+    expect(await seqs('commits')).toEqual([])
+  })
+})
