@@ -1,7 +1,6 @@
 import { Gauge, type Registry } from 'prom-client'
 import type { Clock } from '#lib/clock.ts'
-import type { EndpointLag } from '#model/node-protocol.ts'
-import { countSegments } from './provisioning/reports.ts'
+import { countSegments, type EndpointLag } from '#model/node-protocol.ts'
 
 /** A row of a node. Without `is_owned`, its endpoint was deleted or is not known. */
 type Lag = EndpointLag & { readonly node_id: string; readonly is_owned: boolean }

@@ -10,7 +10,7 @@ import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundLags, boundReasons } from '#node/bounded-report.ts'
-import { ControlClient } from '#node/control-client.ts'
+import { ControlClient, ControlError } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
@@ -32,6 +32,7 @@ import { Endpoints } from './endpoints.ts'
 import { Janitor } from './janitor.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runUnit } from './jobs/unit-run.ts'
+import { LagReports } from './lag-report.ts'
 import { deliveryLimits } from './limits.ts'
 import { ParkedSegments } from './parked-segments.ts'
 import { Pipeline } from './pipeline.ts'
@@ -141,8 +142,19 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
     logger,
   })
   const delay = new EventLoopDelay(clock)
+  const lagReports = new LagReports(clock)
   const heartbeat = new Heartbeat({
-    control,
+    control: {
+      async sendHeartbeat(message, signal) {
+        try {
+          await control.sendHeartbeat(message, signal)
+          lagReports.accept()
+        } catch (error) {
+          if (error instanceof ControlError && error.status === 409) lagReports.reject()
+          throw error
+        }
+      },
+    },
     message: () => ({
       process: 'delivery',
       event_loop_delay_ms: delay.longestMs,
@@ -150,7 +162,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
       applied_epoch: pipeline.scannedEpoch,
       healthy: pipeline.problem === null,
       reasons: boundReasons(pipeline.problem === null ? [] : [pipeline.problem]),
-      lag: boundLags(pipeline.lag()),
+      ...lagReports.next(boundLags(pipeline.lag())),
     }),
     clock,
     logger,

@@ -40,6 +40,10 @@ export const deliveryLimits = {
   configurationWaitMsMax: 2_000,
   /** From one question about them to the next. */
   configurationDelayMsMax: 200,
+  /** A node with more logs reports only rows that changed: news at once, numbers alone after a time, so many rows a second on average. */
+  lagsReportedWhole: 50,
+  lagRowsPerSecond: 20,
+  lagRefreshMsMax: 60_000,
   /** A repeated failure is logged once per cause in this time. */
   warnIntervalMs: 60_000,
 } as const

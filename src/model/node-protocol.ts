@@ -98,6 +98,24 @@ export const EndpointLag = z.object({
 })
 export type EndpointLag = z.infer<typeof EndpointLag>
 
+export function countSegments(lag: EndpointLag): number {
+  return lag.open_segments + lag.undelivered_segments + lag.parked_segments + lag.quarantined_segments
+}
+
+const lagVersion = z.string().min(1).max(32)
+
+/** What delivery holds: all logs, or the difference to the report `lag_base`. Control rejects a difference to another one than it has with 409. */
+const lagReport = {
+  lag: boundedList(EndpointLag, reportLimits.logsMax),
+  /** Names the report. */
+  lag_version: lagVersion.optional(),
+  lag_base: lagVersion.optional(),
+  /** Endpoints whose rows of the report `lag_base` are over. */
+  lag_gone: boundedList(Id, reportLimits.logsMax).optional(),
+}
+const LagReport = z.strictObject(lagReport)
+export type LagReport = z.infer<typeof LagReport>
+
 /** A log that ingest cannot append to, while others work. */
 export const BlockedLog = z.object({
   endpoint_id: Id,
@@ -127,7 +145,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** The longest time in the last minutes for which the event loop was held. */
     event_loop_delay_ms: z.number().min(0).optional(),
-    lag: boundedList(EndpointLag, reportLimits.logsMax),
+    ...lagReport,
   }),
 ])
 export type Heartbeat = z.infer<typeof Heartbeat>

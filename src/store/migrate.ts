@@ -20,6 +20,7 @@ import * as encryptedSecrets from './migrations/0012-encrypted-secrets.ts'
 import * as auditEvents from './migrations/0013-audit-events.ts'
 import * as nodeCredentials from './migrations/0014-node-credentials.ts'
 import * as certificates from './migrations/0015-certificates.ts'
+import * as nodeReportVersions from './migrations/0016-node-report-versions.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -41,6 +42,7 @@ const released: readonly Migration[] = [
   { version: 13, name: 'audit-events', up: auditEvents.up },
   { version: 14, name: 'node-credentials', up: nodeCredentials.up },
   { version: 15, name: 'certificates', up: certificates.up },
+  { version: 16, name: 'node-report-versions', up: nodeReportVersions.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -109,14 +109,38 @@ export function listBlockedLogsOfAccount(db: Db, account_id: string): Promise<re
     .execute()
 }
 
-/**
- * Makes the rows of the node those of its report. Only rows that differ are written: most logs are idle between two reports. A view
- * that now fails on a log counts as an error.
- */
+/** Makes the rows of the node those of its report. */
 export async function replaceLags(db: Tx, node_id: string, lags: readonly EndpointLag[], now: number): Promise<void> {
-  const reported = new Map(lags.map((lag) => [lag.endpoint_id, toLagRow(node_id, lag)]))
   const stored = await db.selectFrom('endpoint_lags').selectAll().where('node_id', '=', node_id).execute()
+  const reported = new Set(lags.map(({ endpoint_id }) => endpoint_id))
   const gone = stored.flatMap(({ endpoint_id }) => (reported.has(endpoint_id) ? [] : [endpoint_id]))
+  await writeLags(db, node_id, { lags, gone, stored }, now)
+}
+
+type LagChange = { readonly lags: readonly EndpointLag[]; readonly gone: readonly string[] }
+
+/** Writes the rows that differ from the last report of the node. */
+export async function changeLags(db: Tx, node_id: string, { lags, gone }: LagChange, now: number): Promise<void> {
+  const stored: LagRow[] = []
+  for (const some of inChunks(lags)) {
+    const ids = some.map(({ endpoint_id }) => endpoint_id)
+    const rows = db.selectFrom('endpoint_lags').selectAll().where('node_id', '=', node_id).where('endpoint_id', 'in', ids)
+    stored.push(...(await rows.execute()))
+  }
+  await writeLags(db, node_id, { lags, gone, stored }, now)
+}
+
+/**
+ * Writes only rows that differ: most logs are idle between two reports. `stored` has the rows of `lags` as they are. A view that now fails on a
+ * log counts as an error.
+ */
+async function writeLags(
+  db: Tx,
+  node_id: string,
+  { lags, gone, stored }: LagChange & { readonly stored: readonly LagRow[] },
+  now: number,
+): Promise<void> {
+  const reported = new Map(lags.map((lag) => [lag.endpoint_id, toLagRow(node_id, lag)]))
   const failing = new Map(stored.map(({ endpoint_id, failing_view_id }) => [endpoint_id, failing_view_id]))
   for (const row of stored) if (isSame(row, reported.get(row.endpoint_id))) reported.delete(row.endpoint_id)
   await removeForeign(db, node_id, reported)
@@ -149,6 +173,7 @@ export async function replaceLags(db: Tx, node_id: string, lags: readonly Endpoi
 
 /** Leaves out rows about endpoints or views of other regions: the owner of the endpoint or view reads them. */
 async function removeForeign(db: Tx, node_id: string, reported: Map<string, LagRow>): Promise<void> {
+  if (reported.size === 0) return
   const endpoints = await listForeignEndpoints(db, node_id, [...reported.keys()])
   const failing = [...reported.values()].flatMap(({ failing_view_id }) => failing_view_id ?? [])
   const views = await listForeignViews(db, node_id, [...new Set(failing)])

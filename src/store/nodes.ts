@@ -2,9 +2,10 @@ import type { SelectQueryBuilder } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { CredentialState } from '#model/node.ts'
 import type { Heartbeat, Register } from '#model/node-protocol.ts'
+import { inChunks } from './chunks.ts'
 import { fromFlag, fromJson, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
-import { replaceBlockedLogs, replaceLags } from './node-reports.ts'
+import { changeLags, replaceBlockedLogs, replaceLags } from './node-reports.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 
@@ -52,11 +53,33 @@ export async function registerNode(db: Db, node: Register & { readonly node_id: 
     .execute()
 }
 
-/** Replaces the last heartbeat of the process. Throws not_found for a node that never registered. */
+const unknownBase = new AppError(
+  'conflict',
+  'the report of the logs builds on one that this database does not have: report all logs',
+)
+
+/**
+ * Replaces the last heartbeat of the process. Throws not_found for a node that never registered, and conflict if its logs build on a report
+ * that is not the last one of this database.
+ */
 export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number): Promise<void> {
   const { node_id, process, applied_epoch, healthy, reasons } = heartbeat
   const disk_full = fromFlag(heartbeat.process === 'ingest' && heartbeat.disk_full)
-  const facts = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, last_seen_at: now }
+  const lag_version = heartbeat.process === 'delivery' ? (heartbeat.lag_version ?? null) : null
+  const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, last_seen_at: now }
+  const facts = { ...known, lag_version }
+  if (heartbeat.process === 'delivery' && heartbeat.lag_base !== undefined) {
+    const updated = await db
+      .updateTable('node_processes')
+      .set(healthy ? { ...facts, healthy_at: now } : facts)
+      .where('node_id', '=', node_id)
+      .where('process', '=', process)
+      .where('lag_version', '=', heartbeat.lag_base)
+      .returning('node_id')
+      .executeTakeFirst()
+    if (updated === undefined) throw unknownBase
+    return changeLags(db, node_id, { lags: heartbeat.lag, gone: heartbeat.lag_gone ?? [] }, now)
+  }
   const upsert = db
     .insertInto('node_processes')
     .values({ node_id, process, ...facts, healthy_at: healthy ? now : null })

@@ -168,6 +168,8 @@ export type Database = {
     last_seen_at: number
     /** Time of the last healthy heartbeat. */
     healthy_at: number | null
+    /** Only of delivery: names the report that `endpoint_lags` has. */
+    lag_version: string | null
   }
   /** The newest configuration of a region that was sent to a node: it may hold data of every endpoint in it. */
   node_snapshots: { node_id: string; region: string; epoch: number }

@@ -1,5 +1,5 @@
 /** What the reports of nodes say, for status and drains alike. */
-import type { EndpointLag } from '#model/node-protocol.ts'
+import { countSegments, type EndpointLag } from '#model/node-protocol.ts'
 import type { NodeFacts, ProcessFacts } from '#store/nodes.ts'
 import { nodeHealthySeconds } from '../limits.ts'
 
@@ -21,10 +21,6 @@ export function judgeReport(
   if (lag?.closed !== true)
     return { is_current: false, note: `the log was still open at ${at}: data that the node accepted since then is not counted` }
   return { is_current: true, note: null }
-}
-
-export function countSegments(lag: EndpointLag): number {
-  return lag.open_segments + lag.undelivered_segments + lag.parked_segments + lag.quarantined_segments
 }
 
 export function holdsSegments(lag: EndpointLag): boolean {
