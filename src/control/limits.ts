@@ -17,8 +17,10 @@ export const controlLimits = {
   exchangeRejectionMs: 250,
   /** Callers whose request rate is tracked. */
   rateLimitedCallersMax: 10_000,
-  /** Long polls for snapshots at the same time. */
-  snapshotWaitersMax: 2_000,
+  /** Long polls for snapshots at the same time: two of each node. */
+  snapshotWaitersMax: 8_000,
+  /** Versions of the sections of a region by whose digest a poll may name what it has. */
+  snapshotOffersKept: 4,
   /** Long polls of one node: one for each of its two processes, with room for restarts. */
   snapshotWaitersPerNode: 8,
   /** How often the epoch is read to detect changes made by other processes. */

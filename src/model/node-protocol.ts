@@ -29,10 +29,10 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *   POST /internal/v1/join                 Join        → 200 Joined. Idempotent.
  *   POST /internal/v1/register             Register    → 200 Registered; 403 if the credential is for another region
  *   POST /internal/v1/snapshot             SnapshotRequest → 200 sections, one JSON document per line (`snapshot-sections.ts`),
- *                                          or 204 if nothing changed within `wait_ms`
+ *                                          or 204 if nothing changed within `wait_ms`; 409 if the digest is not known
  *   POST /internal/v1/snapshot/check       SnapshotCheck → 200 SnapshotChecked
  *   GET  /internal/v1/committed-seqs       ?node_id= → 200 CommittedSeqs
- *   POST /internal/v1/heartbeat            Heartbeat   → 204
+ *   POST /internal/v1/heartbeat            Heartbeat   → 204; 409 if its logs build on a report that control does not have
  *   POST /internal/v1/usage                UsageReport → 200 UsageTotals. Idempotent.
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
  *   POST /internal/v1/commits/lookup       CommitLookup → 200 CommitsFound

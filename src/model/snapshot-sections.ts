@@ -94,15 +94,19 @@ export const SectionsEnd = z.object({
 })
 export type SectionsEnd = z.infer<typeof SectionsEnd>
 
-export const SnapshotRequest = z.strictObject({
-  node_id: Id,
-  /** The epoch that the process uses, or -1 for none. With -1 control responds at once, even if nothing changed. */
-  epoch: z.int().min(-1),
-  kinds: z.array(SectionKind).min(1),
-  /** The versions that the process has, by section name. */
-  have: z.record(z.string().max(sectionNameCharsMax), z.string().max(sectionVersionCharsMax)),
-  wait_ms: z.int().min(0).max(60_000),
-})
+export const SnapshotRequest = z
+  .strictObject({
+    node_id: Id,
+    /** The epoch that the process uses, or -1 for none. With -1 control responds at once, even if nothing changed. */
+    epoch: z.int().min(-1),
+    kinds: z.array(SectionKind).min(1),
+    /** The versions that the process has, by section name. */
+    have: z.record(z.string().max(sectionNameCharsMax), z.string().max(sectionVersionCharsMax)).optional(),
+    /** Instead of them: their digest as of `section-digest.ts`. Control rejects one that it does not know with 409. */
+    digest: z.string().max(sectionVersionCharsMax).optional(),
+    wait_ms: z.int().min(0).max(60_000),
+  })
+  .refine(({ have, digest }) => (have === undefined) !== (digest === undefined), 'must have either the versions or their digest')
 export type SnapshotRequest = z.infer<typeof SnapshotRequest>
 
 /** Asks whether a process has the newest sections of these kinds. */

@@ -133,12 +133,8 @@ export class SnapshotFeed implements Service {
   }
 
   async #fetch(waitMs: number, signal: AbortSignal): Promise<void> {
-    const { client, nodeId, kinds } = this.#options
     const sections = this.#sections
-    const response = await client.fetchSnapshot(
-      { node_id: nodeId, epoch: sections.knownEpoch, kinds: [...kinds], have: sections.versions(), wait_ms: waitMs },
-      signal,
-    )
+    const response = await this.#ask(waitMs, signal)
     if (response === undefined) return
     const updates = parseUpdates(response)
     if (updates.length === 0) throw new Error('the response with the snapshot was cut off')
@@ -151,6 +147,22 @@ export class SnapshotFeed implements Service {
     }
     await this.#file.store(response, () => sections.all())
     this.#publish()
+  }
+
+  /** Names what this process has by its digest. The versions themselves are 20 kB, which control would parse for every process at each change. */
+  async #ask(wait_ms: number, signal: AbortSignal): Promise<Uint8Array | undefined> {
+    const { client, nodeId, kinds } = this.#options
+    const { knownEpoch, digest } = this.#sections
+    const request = { node_id: nodeId, epoch: knownEpoch, kinds: [...kinds], wait_ms }
+    if (knownEpoch >= 0) {
+      try {
+        return await client.fetchSnapshot({ ...request, digest }, signal)
+      } catch (error) {
+        // Control was restarted, or there were several changes since the last poll.
+        if (!(error instanceof ControlError) || error.status !== 409) throw error
+      }
+    }
+    return client.fetchSnapshot({ ...request, have: this.#sections.versions() }, signal)
   }
 
   #publish(): void {

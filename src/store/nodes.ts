@@ -146,17 +146,25 @@ export async function listNodesOnceIn(
 }
 
 /**
- * Records that a node is about to receive the configuration of a region. From then on it may hold data of every endpoint in it.
+ * Records that nodes are about to receive the configuration of a region. From then on they may hold data of every endpoint in it.
  * A restored database may have an older epoch: the highest counts.
  */
-export async function recordSnapshotSent(db: Db, node_id: string, region: string, epoch: number): Promise<void> {
-  await db
-    .insertInto('node_snapshots')
-    .values({ node_id, region, epoch })
-    .onConflict((conflict) =>
-      conflict.columns(['node_id', 'region']).doUpdateSet({ epoch }).where('node_snapshots.epoch', '<', epoch),
-    )
-    .execute()
+export async function recordSnapshotsSent(db: Tx, sent: readonly Database['node_snapshots'][]): Promise<void> {
+  const highest = new Map<string, Database['node_snapshots']>()
+  // In the order of the nodes, so that two control processes lock the rows in the same order.
+  for (const row of sent.toSorted((a, b) => (a.node_id < b.node_id ? -1 : a.node_id > b.node_id ? 1 : a.epoch - b.epoch)))
+    highest.set(`${row.node_id} ${row.region}`, row)
+  for (const rows of inChunks([...highest.values()]))
+    await db
+      .insertInto('node_snapshots')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict
+          .columns(['node_id', 'region'])
+          .doUpdateSet(({ ref }) => ({ epoch: ref('excluded.epoch') }))
+          .whereRef('node_snapshots.epoch', '<', 'excluded.epoch'),
+      )
+      .execute()
 }
 
 /** Returns the region of a node. Throws not_found for a node that never registered. */

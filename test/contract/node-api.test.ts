@@ -4,6 +4,7 @@ import { controlLimits } from '#control/limits.ts'
 import { newId } from '#model/id.ts'
 import { quotaLimits } from '#model/limits.ts'
 import { reportLimits } from '#model/node-protocol.ts'
+import { parseUpdates } from '#node/snapshot-sections.ts'
 import { insertApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
 import {
@@ -18,7 +19,7 @@ import {
 } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 import { aLag } from '../support/lags.ts'
-import { TestNode } from '../support/test-node.ts'
+import { everyKind, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 
@@ -318,6 +319,29 @@ describe('POST /internal/v1/snapshot', () => {
     expect(await node.call('POST', 'snapshot/check', {})).toMatchObject({ status: 422 })
   })
 
+  test('a process may name its sections by their digest; 409 for one that control does not know', async () => {
+    const account = await control().newAccount()
+    const region = newRegion()
+    const node = await TestNode.register(control(), region)
+    const { body: endpoint } = await account.post('/v1/endpoints', { region })
+    const { epoch } = await node.snapshot()
+    const first = node.digest
+    const ask = (digest: string) =>
+      node.call('POST', 'snapshot', { node_id: node.id, epoch, kinds: everyKind, digest, wait_ms: 0 })
+    expect(await ask(first)).toMatchObject({ status: 204 })
+    for (const what of ['pause', 'resume']) {
+      await account.post(`/v1/endpoints/${endpoint.id}/${what}`)
+      const { status, body } = await ask(first)
+      expect([status, parseUpdates(Buffer.from(body))[0]?.sections.map(({ name }) => name)]).toEqual([
+        200,
+        [`endpoints/${endpoint.id.slice(-2)}`],
+      ])
+    }
+    expect(await ask('of another control')).toMatchObject({ status: 409 })
+    await node.snapshot()
+    expect(await ask(node.digest)).toMatchObject({ status: 204 })
+  })
+
   test('a process receives the kinds that it requests', async () => {
     const account = await control().newAccount()
     const region = newRegion()
@@ -364,6 +388,8 @@ describe('POST /internal/v1/snapshot', () => {
     { kinds: ['secrets'] },
     { have: { 'a name that is too long': 'v' } },
     { have: { 'keys/00': 'v'.repeat(65) } },
+    { have: undefined },
+    { digest: 'as well' },
   ])('422 for %j', async (wrong) => {
     const node = await TestNode.register(control(), newRegion())
     const request = { node_id: node.id, epoch: -1, kinds: ['keys'], have: {}, wait_ms: 0, ...wrong }

@@ -4,7 +4,7 @@ import type { AccountUsage } from '#model/node-protocol.ts'
 import { dayOf } from '#model/quota.ts'
 import { listLargestUse, recordUsage, removeUsageBefore, sumUsage } from '#store/account-usage.ts'
 import { storeLimits } from '#store/limits.ts'
-import { recordSnapshotSent, registerNode } from '#store/nodes.ts'
+import { recordSnapshotsSent, registerNode } from '#store/nodes.ts'
 import { readQuotaUse } from '#store/quotas.ts'
 import { readConsistently, transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
@@ -15,7 +15,7 @@ const dayMs = 86_400_000
 async function aNode(store: TestStore, region: string): Promise<string> {
   const node_id = newId()
   await registerNode(store.db, { node_id, region, ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)
-  await recordSnapshotSent(store.db, node_id, region, 1)
+  await transact(store, (db) => recordSnapshotsSent(db, [{ node_id, region, epoch: 1 }]))
   return node_id
 }
 

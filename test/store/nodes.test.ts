@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import type { EndpointLag } from '#model/node-protocol.ts'
+import type { EndpointLag, Heartbeat } from '#model/node-protocol.ts'
 import { findLargestLag, listAllLags, listBlockedLogs, listLags } from '#store/node-reports.ts'
-import { getNodeRegion, listNodes, listNodesOnceIn, recordHeartbeat, recordSnapshotSent, registerNode } from '#store/nodes.ts'
+import { getNodeRegion, listNodes, listNodesOnceIn, recordHeartbeat, recordSnapshotsSent, registerNode } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aLag as lagOf } from '../support/lags.ts'
@@ -70,9 +70,15 @@ describeDatabases('nodes', (kind) => {
   test('what a node received is kept for each region, at its highest epoch', async () => {
     await using store = await newStore(kind)
     const [moved, other] = [await registered(store), await registered(store, { region: 'fra' })]
-    await recordSnapshotSent(store.db, moved, 'loc', 5)
-    await recordSnapshotSent(store.db, moved, 'loc', 4)
-    await recordSnapshotSent(store.db, moved, 'fra', 7)
+    const send = (...sent: readonly (readonly [string, number])[]) =>
+      transact(store, (db) =>
+        recordSnapshotsSent(
+          db,
+          sent.map(([region, epoch]) => ({ node_id: moved, region, epoch })),
+        ),
+      )
+    await send(['loc', 3], ['loc', 5], ['loc', 4])
+    await send(['loc', 4], ['fra', 7])
     await registerNode(store.db, aNode({ node_id: moved, region: 'fra' }), t0)
     expect(await listNodesOnceIn(store.db, ['loc'], [])).toMatchObject([
       { id: moved, region: 'fra', received: new Map([['loc', 5]]) },
@@ -114,6 +120,35 @@ describeDatabases('nodes', (kind) => {
     )
     await say(one, [])
     expect(await listLags(store.db, [second, third])).toEqual([])
+  })
+
+  test('a heartbeat of delivery may have only the logs that changed since a report, and is refused on another one', async () => {
+    await using store = await newStore(kind)
+    const node_id = await registered(store)
+    const [first, second, third] = [newId(), newId(), newId()]
+    const say = (
+      now: number,
+      report: Pick<Heartbeat & { process: 'delivery' }, 'lag' | 'lag_version' | 'lag_base' | 'lag_gone'>,
+    ) => transact(store, (db) => recordHeartbeat(db, { process: 'delivery', node_id, ...beat, ...report }, now))
+    const bytes = async () =>
+      new Map((await listLags(store.db, [first, second, third])).map((lag) => [lag.endpoint_id, lag.undelivered_bytes]))
+    const changes = { lag: [aLag(second, { undelivered_bytes: 2 }), aLag(third)], lag_gone: [first] }
+    const refused = expect.objectContaining({ code: 'conflict' })
+    await expect(say(t0, { ...changes, lag_base: 'a', lag_version: 'b' })).rejects.toThrow(refused)
+    await say(t0, { lag: [aLag(first), aLag(second)], lag_version: 'a' })
+    await say(t0 + 1, { ...changes, lag_base: 'a', lag_version: 'b' })
+    const after = new Map([
+      [second, 2],
+      [third, 9_000_000_000],
+    ])
+    expect(await bytes()).toEqual(after)
+    await expect(say(t0 + 2, { ...changes, lag_base: 'a', lag_version: 'c' })).rejects.toThrow(refused)
+    await say(t0 + 3, { lag: [], lag_base: 'b', lag_version: 'b' })
+    expect(await bytes()).toEqual(after)
+    expect(await listNodes(store.db, ['loc'])).toMatchObject([{ delivery: { last_seen_at: iso(t0 + 3) } }])
+    await say(t0 + 4, { lag: [aLag(first)] })
+    expect(await bytes()).toEqual(new Map([[first, 9_000_000_000]]))
+    await expect(say(t0 + 5, { ...changes, lag_base: 'b', lag_version: 'c' })).rejects.toThrow(refused)
   })
 
   test('a heartbeat of ingest replaces the blocked logs of the node, of endpoints that exist or not', async () => {

@@ -161,8 +161,10 @@ export class ControlStandIn implements AsyncDisposable {
       } else {
         const wanted = SnapshotRequest.parse(JSON.parse(body))
         const { epoch } = this.#snapshot ?? {}
-        const isNew = wanted.epoch < 0 || Object.values(wanted.have).every((version) => version !== `v${epoch}`)
-        if (epoch !== undefined && isNew && !this.#isSlow) this.#send(response, wanted)
+        const have = Object.values(wanted.have ?? {})
+        const isNew = wanted.epoch < 0 || have.every((version) => version !== `v${epoch}`)
+        if (wanted.have === undefined) response.writeHead(409).end()
+        else if (epoch !== undefined && isNew && !this.#isSlow) this.#send(response, wanted)
         else {
           this.#waiting.set(response, wanted)
           response.on('close', () => this.#waiting.delete(response))

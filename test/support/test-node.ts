@@ -10,7 +10,7 @@ import type { SectionKind } from '#model/snapshot-sections.ts'
 import { parseUpdates, SnapshotSections, type SnapshotUpdate } from '#node/snapshot-sections.ts'
 import { type Answer, nodeToken, type TestControl } from './control.ts'
 
-const everyKind: readonly SectionKind[] = ['installation', 'keys', 'endpoints', 'views']
+export const everyKind: readonly SectionKind[] = ['installation', 'keys', 'endpoints', 'views']
 
 export class TestNode {
   readonly id = newId()
@@ -60,9 +60,13 @@ export class TestNode {
     return this.call('POST', 'snapshot', { node_id: this.id, epoch: current?.epoch ?? -1, kinds, have, wait_ms: waitMs })
   }
 
+  get digest(): string {
+    return this.#sections.digest
+  }
+
   /** Asks control whether it has the newest sections. */
   async isCurrent(): Promise<boolean> {
-    const check = { node_id: this.id, kinds: everyKind, digest: this.#sections.digest }
+    const check = { node_id: this.id, kinds: everyKind, digest: this.digest }
     const { status, body } = await this.call('POST', 'snapshot/check', check)
     expect(status).toBe(200)
     return body.is_current

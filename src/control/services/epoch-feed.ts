@@ -7,6 +7,7 @@
  */
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { gather } from '#lib/gather.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -27,7 +28,7 @@ export class EpochFeed implements Service {
   readonly #listeners: ((epoch: number) => Promise<void>)[] = []
   readonly #polling: Periodic
   #epoch = -1
-  #reading: Promise<unknown> = Promise.resolve()
+  readonly #refresh = gather<undefined, number>(() => this.#read())
   #stopped = false
 
   constructor(options: EpochFeedOptions) {
@@ -70,11 +71,12 @@ export class EpochFeed implements Service {
     }
   }
 
-  /** Reads the epoch and wakes due waiters if it changed. Reads run one at a time: an older one must not overtake a newer one. */
+  /**
+   * Reads the epoch and wakes due waiters if it changed. Reads run one at a time: an older one must not overtake a newer one. All callers
+   * that wait for the read before share the next one.
+   */
   refresh(): Promise<number> {
-    const reading = this.#reading.then(() => this.#read())
-    this.#reading = reading.catch(() => undefined)
-    return reading
+    return this.#refresh(undefined)
   }
 
   /** Waits until `isDue`, `waitMs` have passed, or the signal aborts. `isDue` is evaluated at each new epoch. */

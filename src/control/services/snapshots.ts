@@ -8,6 +8,7 @@
  */
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { gather } from '#lib/gather.ts'
 import { Semaphore } from '#lib/semaphore.ts'
 import { digestSections } from '#model/section-digest.ts'
 import {
@@ -20,9 +21,9 @@ import {
 } from '#model/snapshot-sections.ts'
 import { listCommittedSeqs } from '#store/commits.ts'
 import { awaitRunningChanges, currentEpoch } from '#store/epoch.ts'
-import { getNodeRegion, recordSnapshotSent } from '#store/nodes.ts'
+import { getNodeRegion, recordSnapshotsSent } from '#store/nodes.ts'
 import { listSectionVersions, type SectionVersions, versionsFor } from '#store/section-versions.ts'
-import { readConsistently, type Store } from '#store/store.ts'
+import { readConsistently, type Store, transact } from '#store/store.ts'
 import { controlLimits } from '../limits.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 import { SectionCache, type SectionCacheOptions } from './section-cache.ts'
@@ -46,7 +47,18 @@ type Offer = {
   readonly sections: readonly { readonly name: string; readonly kind: SectionKind | undefined; readonly version: string }[]
   /** Computes the digest of the sections of these kinds once. */
   readonly digest: (kinds: readonly SectionKind[]) => string
+  /** Returns the versions to send to nodes by name, of the sections of these kinds. All polls share them. */
+  readonly have: (kinds: readonly SectionKind[]) => Have
+  /** Computed once for all polls that share their versions. */
+  readonly differences: WeakMap<Have, Difference>
 }
+
+type Have = Readonly<Record<string, string>>
+
+/** A request with the versions that the process has. */
+type Poll = Omit<SnapshotRequest, 'have' | 'digest'> & { readonly have: Have }
+
+type Sent = { readonly node_id: string; readonly region: string; readonly epoch: number }
 
 type Known = { readonly epoch: number; readonly versions: SectionVersions }
 
@@ -59,7 +71,10 @@ export class Snapshots {
   readonly #building = new Semaphore(1)
   /** Read from one state of the database, which may be newer than the epoch of the feed. */
   #known: Known = { epoch: -1, versions: new Map() }
-  #offered = new Map<string, Offer>()
+  /** By region, newest first. A process that polls after a change names what it has by the digest of one of these. */
+  readonly #offered = new Map<string, readonly Offer[]>()
+  /** One transaction for the many nodes that receive the same change. */
+  readonly #recordSent = gather((sent: readonly Sent[]) => transact(this.#options.store, (db) => recordSnapshotsSent(db, sent)))
   /** Long polls by node. */
   readonly #waiting = new Map<string, number>()
 
@@ -71,14 +86,21 @@ export class Snapshots {
         epoch: await currentEpoch(db),
         versions: await listSectionVersions(db),
       }))
-      for (const [region, offer] of this.#offered) this.#offered.set(region, this.#offerOf(region, offer))
+      for (const [region, offers] of this.#offered) {
+        const newest = this.#offerOf(region, offers[0])
+        if (newest !== offers[0]) this.#offered.set(region, [newest, ...offers].slice(0, controlLimits.snapshotOffersKept))
+      }
     })
   }
 
-  /** Waits until a section differs from the node's copy and returns those that do, or undefined after `wait_ms`. */
-  async poll(request: SnapshotRequest, signal: AbortSignal): Promise<SnapshotLines | undefined> {
+  /**
+   * Waits until a section differs from the node's copy and returns those that do, or undefined after `wait_ms`. Throws conflict for a digest
+   * that is not known.
+   */
+  async poll(asked: SnapshotRequest, signal: AbortSignal): Promise<SnapshotLines | undefined> {
     const { store, feed } = this.#options
-    const region = await getNodeRegion(store.db, request.node_id)
+    const region = await getNodeRegion(store.db, asked.node_id)
+    const request = { ...asked, have: asked.have ?? this.#haveOf(region, asked) }
     let compared: Offer | undefined
     let isDifferent = request.epoch < 0
     const isDue = () => {
@@ -86,7 +108,7 @@ export class Snapshots {
       // An older copy of the database was restored: the node must not report changes as applied that are yet to be made.
       if (request.epoch > this.#known.epoch) isDifferent = true
       // Most changes affect other regions, so the offer is the same object as before.
-      else if (!isDifferent && offer !== compared) isDifferent = hasDifference(request, offer)
+      else if (!isDifferent && offer !== compared) isDifferent = !isEmpty(differenceFrom(request, offer))
       compared = offer
       return isDifferent
     }
@@ -94,7 +116,7 @@ export class Snapshots {
     if (!isDue()) return undefined
     const { epoch, lines } = await this.#collect(region, request, signal)
     // Only a process that knows keys accepts data.
-    if (request.kinds.includes('keys')) await recordSnapshotSent(store.db, request.node_id, region, epoch)
+    if (request.kinds.includes('keys')) await this.#recordSent({ node_id: request.node_id, region, epoch })
     return lines
   }
 
@@ -128,22 +150,23 @@ export class Snapshots {
     }
   }
 
-  async #collect(region: string, request: SnapshotRequest, signal: AbortSignal): Promise<Collected> {
+  async #collect(region: string, request: Poll, signal: AbortSignal): Promise<Collected> {
     const cached = this.#fromCache(region, request)
     if (cached !== undefined) return cached
     using _turn = await this.#building.acquire(1, signal)
     return this.#fromCache(region, request) ?? (await this.#build(region, request))
   }
 
-  #fromCache(region: string, request: SnapshotRequest): Collected | undefined {
-    const { versions, sections } = this.#offer(region)
-    const difference = compare(request, sections)
+  #fromCache(region: string, request: Poll): Collected | undefined {
+    const offer = this.#offer(region)
+    const { versions } = offer
+    const difference = differenceFrom(request, offer)
     const lines = this.#cache.find(region, versions, difference.changed)
     const { epoch } = this.#known
     return lines && { epoch, lines: [...lines.values(), toEndLine(epoch, region, difference)] }
   }
 
-  #build(region: string, request: SnapshotRequest): Promise<Collected> {
+  #build(region: string, request: Poll): Promise<Collected> {
     return readConsistently(this.#options.store, async (db) => {
       const epoch = await currentEpoch(db)
       const versions = versionsFor(region, await listSectionVersions(db, region))
@@ -154,9 +177,18 @@ export class Snapshots {
   }
 
   #offer(region: string): Offer {
-    const offer = this.#offered.get(region) ?? this.#offerOf(region)
-    this.#offered.set(region, offer)
+    const known = this.#offered.get(region)?.[0]
+    if (known !== undefined) return known
+    const offer = this.#offerOf(region)
+    this.#offered.set(region, [offer])
     return offer
+  }
+
+  #haveOf(region: string, { kinds, digest }: SnapshotRequest): Have {
+    this.#offer(region)
+    const offer = this.#offered.get(region)?.find((each) => each.digest(kinds) === digest)
+    if (offer === undefined) throw new AppError('conflict', 'the digest is not known here: send the versions of the sections')
+    return offer.have(kinds)
   }
 
   /** Returns the same object as before if nothing changed in the region. */
@@ -164,7 +196,14 @@ export class Snapshots {
     const versions = versionsFor(region, this.#known.versions)
     if (before !== undefined && isSame(before.versions, versions)) return before
     const sections = this.#toSections(region, versions)
-    return { versions, sections, digest: memoizeDigest(sections) }
+    const ofKinds = (kinds: readonly SectionKind[]) => sections.filter(({ kind }) => kind !== undefined && kinds.includes(kind))
+    return {
+      versions,
+      sections,
+      digest: memoize((kinds) => digestSections(ofKinds(kinds))),
+      differences: new WeakMap(),
+      have: memoize((kinds) => Object.fromEntries(ofKinds(kinds).map(({ name, version }) => [name, version]))),
+    }
   }
 
   #toSections(region: string, versions: Versions): Offer['sections'] {
@@ -176,26 +215,30 @@ export class Snapshots {
   }
 }
 
-function compare({ kinds, have }: SnapshotRequest, sections: Offer['sections']): Difference {
+function compare({ kinds, have }: Poll, sections: Offer['sections']): Difference {
   const changed = sections.filter(({ name, kind, version }) => kinds.some((wanted) => wanted === kind) && have[name] !== version)
   const names = new Set(sections.map(({ name }) => name))
   return { changed: changed.map(({ name }) => name), removed: Object.keys(have).filter((name) => !names.has(name)) }
 }
 
-function memoizeDigest(sections: Offer['sections']): Offer['digest'] {
-  const digests = new Map<string, string>()
+function memoize<T>(compute: (kinds: readonly SectionKind[]) => T): (kinds: readonly SectionKind[]) => T {
+  const known = new Map<string, T>()
   return (kinds) => {
     const wanted = kinds.toSorted().join()
-    const digest =
-      digests.get(wanted) ?? digestSections(sections.filter(({ kind }) => kind !== undefined && kinds.includes(kind)))
-    digests.set(wanted, digest)
-    return digest
+    const value = known.get(wanted) ?? compute(kinds)
+    known.set(wanted, value)
+    return value
   }
 }
 
-function hasDifference(request: SnapshotRequest, { sections }: Offer): boolean {
-  const { changed, removed } = compare(request, sections)
-  return changed.length > 0 || removed.length > 0
+function differenceFrom(request: Poll, { sections, differences }: Offer): Difference {
+  const difference = differences.get(request.have) ?? compare(request, sections)
+  differences.set(request.have, difference)
+  return difference
+}
+
+function isEmpty({ changed, removed }: Difference): boolean {
+  return changed.length === 0 && removed.length === 0
 }
 
 function isSame(one: Versions, other: Versions): boolean {
