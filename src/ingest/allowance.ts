@@ -18,6 +18,8 @@ type Day = {
   readonly endMs: number
   bytes: number
   records: number
+  /** Of them, what control knows. */
+  reportedBytes: number
   reported: number
 }
 
@@ -93,6 +95,13 @@ export class Allowance {
     return new Rejection('quota_exceeded', message, { retryAfterSeconds, quota })
   }
 
+  /** Whether so many nodes, each with as much to report as this one, may have used up a tenth of what the quota leaves. */
+  isPressing(nodes: number): boolean {
+    const { bytes, reportedBytes } = this.#today
+    const left = this.#quotas.bytes_per_day - bytes - this.#bytesElsewhere
+    return (bytes - reportedBytes) * nodes * 10 >= left
+  }
+
   /** Returns the counters that control does not know yet. `sinceMs` is the time since the last report. */
   unreported(nowMs: number, sinceMs: number): readonly AccountUsage[] {
     if (nowMs >= this.#today.endMs) this.#startDay(nowMs)
@@ -108,6 +117,7 @@ export class Allowance {
   acknowledge({ day, bytes, records }: AccountUsage, total: UsageTotals['accounts'][number] | undefined): void {
     if (day === this.#today.day) {
       this.#today.reported = records
+      this.#today.reportedBytes = bytes
       this.#bytesElsewhere = Math.max(0, (total?.bytes ?? 0) - bytes)
     } else this.#past = this.#past.filter((past) => past.day !== day)
   }
@@ -124,5 +134,5 @@ export class Allowance {
 
 function newDay(nowMs: number): Day {
   const endMs = endOfDay(nowMs)
-  return { day: dayOf(nowMs), startMs: endMs - dayMs, endMs, bytes: 0, records: 0, reported: 0 }
+  return { day: dayOf(nowMs), startMs: endMs - dayMs, endMs, bytes: 0, records: 0, reportedBytes: 0, reported: 0 }
 }

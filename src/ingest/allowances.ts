@@ -37,18 +37,20 @@ export class Allowances implements Service {
   #endpoints: readonly SnapshotEndpoint[] = []
   /** Healthy nodes of the region, as control said last. */
   #nodes = 1
-  #reportedAtMs: number
+  /** By account: since when it counted what control does not know. */
+  readonly #countedSinceMs = new Map<string, number>()
+  #lookedAtMs: number
   /** Refused requests, connections and messages. */
   readonly refusals = new Map<NodeQuota, number>()
 
   constructor(options: AllowancesOptions) {
     const { clock, logger } = options
     this.#options = options
-    this.#reportedAtMs = clock.monotonic()
+    this.#lookedAtMs = clock.monotonic()
     this.#reports = new Periodic({
       name: this.name,
       intervalMs: ingestLimits.usageReportMs,
-      run: (signal) => this.#report(signal),
+      run: (signal) => this.#report(signal, false),
       failure: 'usage report failed',
       recovery: 'usage report restored',
       level: 'warn',
@@ -66,7 +68,7 @@ export class Allowances implements Service {
   async stop(signal: AbortSignal): Promise<void> {
     await this.#reports.stop()
     const timeout = AbortSignal.timeout(ingestLimits.lastUsageReportMs)
-    await this.#report(AbortSignal.any([signal, timeout])).catch(() => undefined)
+    await this.#report(AbortSignal.any([signal, timeout]), true).catch(() => undefined)
   }
 
   /** Applies the quotas of a snapshot. */
@@ -89,25 +91,32 @@ export class Allowances implements Service {
     this.refusals.set(quota, (this.refusals.get(quota) ?? 0) + 1)
   }
 
-  async #report(signal: AbortSignal): Promise<void> {
+  /** The more nodes report an account, the less often each does: control sums up the reports of all of them each time. */
+  #dueAfterMs(): number {
+    return this.#nodes === 1 ? 0 : Math.min(ingestLimits.usageReportMsMax, ingestLimits.usageReportMs * this.#nodes)
+  }
+
+  /** `everything`: also accounts that are not due. */
+  async #report(signal: AbortSignal, everything: boolean): Promise<void> {
     const { nodeId, control, clock } = this.#options
     const now = clock.now()
     const startedAtMs = clock.monotonic()
-    const sinceMs = startedAtMs - this.#reportedAtMs
-    const all = [...this.#byAccount.values()].flatMap((allowance) =>
-      allowance.unreported(now, sinceMs).map((usage) => ({ allowance, usage })),
-    )
-    if (all.length === 0) {
-      this.#reportedAtMs = startedAtMs
-      return
-    }
+    const all = [...this.#byAccount.values()].flatMap((allowance) => {
+      const sinceMs = this.#countedSinceMs.get(allowance.accountId) ?? this.#lookedAtMs
+      const unreported = allowance.unreported(now, startedAtMs - sinceMs)
+      if (unreported.length === 0) this.#countedSinceMs.set(allowance.accountId, startedAtMs)
+      const isDue = everything || startedAtMs - sinceMs >= this.#dueAfterMs() || allowance.isPressing(this.#nodes)
+      return isDue ? unreported.map((usage) => ({ allowance, usage })) : []
+    })
+    this.#lookedAtMs = startedAtMs
+    if (all.length === 0) return
     const some = all.slice(0, usageAccountsMax)
     const report = { node_id: nodeId, run: this.#run, accounts: some.map(({ usage }) => usage) }
     const { healthy_nodes, accounts } = await control.reportUsage(report, signal)
-    this.#reportedAtMs = startedAtMs
     const totals = new Map(accounts.map((total) => [`${total.account_id} ${total.day}`, total]))
     for (const { allowance, usage } of some) {
       allowance.acknowledge(usage, totals.get(`${usage.account_id} ${usage.day}`))
+      this.#countedSinceMs.set(usage.account_id, startedAtMs)
       // Behind the others, which may have found no place in this report.
       this.#byAccount.delete(usage.account_id)
       this.#byAccount.set(usage.account_id, allowance)

@@ -20,6 +20,8 @@ export const ingestLimits = {
   retryPausedSeconds: 30,
   /** How often ingest reports what it accepted, if that changed. */
   usageReportMs: 2_000,
+  /** One account is reported so often at least, by a node that is one of many. */
+  usageReportMsMax: 60_000,
   /** Control may be starting at the same time. */
   usageFailuresBeforeLog: 5,
   /** How long the last report may take when the process stops. */

@@ -25,11 +25,19 @@ export async function readSent(
     .where('day', '=', dayOf(now))
     .where('account_id', '=', account_id)
     .execute()
-  const recent = rows.filter(({ reported_at }) => now - reported_at <= storeLimits.rateMsMax)
-  return {
-    bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0),
-    records_per_second: recent.reduce((sum, { records_per_second }) => sum + records_per_second, 0),
-  }
+  return { bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0), records_per_second: currentRate(rows, now) }
+}
+
+/** The sum of the rates that are not over. The more nodes report an account, the less often each does. */
+function currentRate(
+  rows: readonly { readonly reported_at: number; readonly records_per_second: number }[],
+  now: number,
+): number {
+  const { rateMsMin, rateMsPerRow, rateMsMax } = storeLimits
+  const keptMs = Math.min(rateMsMax, Math.max(rateMsMin, rows.length * rateMsPerRow))
+  return rows
+    .filter(({ reported_at }) => now - reported_at <= keptMs)
+    .reduce((sum, { records_per_second }) => sum + records_per_second, 0)
 }
 
 /** Returns what the accounts that sent most today sent, and their rates as of recent reports. */
@@ -38,17 +46,28 @@ export async function listLargestUse(
   now: number,
   count: number,
 ): Promise<readonly { readonly account_id: string; readonly bytes: number; readonly records_per_second: number }[]> {
-  const isRecent = sql<boolean>`reported_at >= ${now - storeLimits.rateMsMax}`
-  return db
+  const largest = await db
     .selectFrom('account_usage')
     .select(['account_id', sql<number>`cast(sum(bytes) as bigint)`.as('bytes')])
-    .select(sql<number>`cast(sum(case when ${isRecent} then records_per_second else 0 end) as bigint)`.as('records_per_second'))
     .where('day', '=', dayOf(now))
     .groupBy('account_id')
     .orderBy('bytes', 'desc')
     .orderBy('account_id')
     .limit(count)
     .execute()
+  if (largest.length === 0) return []
+  const rows = await db
+    .selectFrom('account_usage')
+    .select(['account_id', 'records_per_second', 'reported_at'])
+    .where('day', '=', dayOf(now))
+    .where(
+      'account_id',
+      'in',
+      largest.map(({ account_id }) => account_id),
+    )
+    .execute()
+  const byAccount = Map.groupBy(rows, ({ account_id }) => account_id)
+  return largest.map((use) => ({ ...use, records_per_second: currentRate(byAccount.get(use.account_id) ?? [], now) }))
 }
 
 /**

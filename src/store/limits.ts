@@ -22,8 +22,10 @@ export const storeLimits = {
   insertRowsMax: 500,
   /** Starts of ingest on one node whose counters are kept apart, for each account and day. */
   usageRunsMax: 10,
-  /** A rate that a node reported longer ago is over: nodes report only accounts that send. */
-  rateMsMax: 10_000,
+  /** A rate that a node reported longer ago is over, because nodes report only accounts that send. It is the longer the more rows there are. */
+  rateMsMin: 10_000,
+  rateMsPerRow: 3_000,
+  rateMsMax: 75_000,
 } as const
 
 /** Leases of job units. */
