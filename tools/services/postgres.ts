@@ -32,12 +32,15 @@ export type PostgresOptions = {
   readonly port?: number
   /** URL of a server to copy and follow. */
   readonly standbyOf?: string
+  /** More settings, as in postgresql.conf. */
+  readonly settings?: Readonly<Record<string, string>>
 }
 
 export async function startPostgres({
   durable = false,
   place = loopback,
   standbyOf,
+  settings: more = {},
   ...given
 }: PostgresOptions = {}): Promise<Postgres> {
   const binaries = postgresBinaries()
@@ -50,7 +53,7 @@ export async function startPostgres({
   const url = `postgres://inlet@${place.address}:${port}/postgres`
   const settings = { listen_addresses: place.address, port, unix_socket_directories: directory, max_connections: 200 }
   const speed = durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
-  const options = Object.entries({ ...settings, ...speed }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const options = Object.entries({ ...settings, ...speed, ...more }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const prepare = (program: string, ...args: readonly string[]) => {
     execFileSync(...commandAt(within, join(binaries, program), args), { cwd: directory, stdio: ['ignore', 'ignore', 'inherit'] })
   }

@@ -1,0 +1,138 @@
+/** What the reports of nodes cost: heartbeats, usage, questions for jobs, commits. */
+import { newId } from '../../src/model/id.ts'
+import { dayOf } from '../../src/model/quota.ts'
+import { commitBody } from './commits.ts'
+import type { Fleet, SimulatedNode } from './fleet.ts'
+import type { Cost, Gauge } from './gauge.ts'
+import { round, size, type Tables } from './tables.ts'
+
+const parallel = 16
+
+type Report = {
+  readonly name: string
+  readonly path: string
+  /** How many of them one node sends in a second; undefined for those that depend on its load. */
+  readonly perSecond?: number
+  readonly body: (node: SimulatedNode, call: number) => string
+  /** Rows or commits in a call. */
+  readonly items?: number
+}
+
+/** Returns the number of commits that were made. */
+export async function measureReports(fleet: Fleet, gauge: Gauge, tables: Tables, seconds: number): Promise<number> {
+  const reports: readonly Report[] = [
+    { name: 'heartbeat of ingest', path: 'heartbeat', perSecond: 0.5, body: ingestHeartbeat },
+    { name: 'heartbeat of delivery, nothing to deliver', path: 'heartbeat', perSecond: 0.5, body: deliveryHeartbeat(0) },
+    { name: 'heartbeat of delivery, 100 logs that changed', path: 'heartbeat', body: deliveryHeartbeat(100), items: 100 },
+    { name: 'usage report, 10 accounts', path: 'usage', body: usageReport(10), items: 10 },
+    { name: 'usage report, 100 accounts', path: 'usage', body: usageReport(100), items: 100 },
+    { name: 'question for jobs', path: 'jobs/lease', perSecond: 0.5, body: leaseRequest },
+    { name: 'question before a conversion', path: 'snapshot/check', body: snapshotCheck },
+    { name: 'one commit', path: 'commits', body: (node, call) => commitBody(node, call, 1), items: 1 },
+    { name: '20 commits in one call', path: 'commits', body: (node, call) => commitBody(node, call, 20), items: 20 },
+  ]
+  const rows: (readonly (string | number)[])[] = []
+  let commits = 0
+  let [idleControl, idleDatabase, idleWal, idleStatements] = [0, 0, 0, 0]
+  for (const { name, path, perSecond, body, items } of reports) {
+    let calls = 0
+    const cost = await gauge.measure(async () => {
+      calls = await fleet.callFor(seconds, parallel, path, body)
+    })
+    if (path === 'commits') commits += calls * (items ?? 0)
+    const each = perCall(cost, calls)
+    rows.push([
+      name,
+      round(calls / cost.seconds),
+      round(each.controlCpuMs),
+      round(each.databaseCpuMs),
+      round(each.statements),
+      size(each.walBytes),
+      round(1000 / each.controlCpuMs),
+    ])
+    if (perSecond === undefined) continue
+    const rate = perSecond * fleet.nodes.length
+    idleControl += (each.controlCpuMs * rate) / 1000
+    idleDatabase += (each.databaseCpuMs * rate) / 1000
+    idleWal += each.walBytes * rate
+    idleStatements += each.statements * rate
+  }
+  tables.add(
+    'reports',
+    ['call', 'a second, here', 'CPU ms of control', 'CPU ms of Postgres', 'statements', 'WAL', 'a second, per core of control'],
+    rows,
+  )
+  tables.add(
+    'idle fleet',
+    [
+      'nodes',
+      'calls a second',
+      'cores of control',
+      'cores of Postgres',
+      'statements a second',
+      'WAL a second',
+      'memory of control',
+    ],
+    [
+      [
+        fleet.nodes.length,
+        round(1.5 * fleet.nodes.length),
+        round(idleControl),
+        round(idleDatabase),
+        round(idleStatements),
+        size(idleWal),
+        size(gauge.controlBytes()),
+      ],
+    ],
+  )
+  return commits
+}
+
+function perCall(cost: Cost, calls: number): Omit<Cost, 'seconds'> {
+  const { controlCpuMs, databaseCpuMs, statements, walBytes } = cost
+  return {
+    controlCpuMs: controlCpuMs / calls,
+    databaseCpuMs: databaseCpuMs / calls,
+    statements: statements / calls,
+    walBytes: walBytes / calls,
+  }
+}
+
+const state = { applied_epoch: 1, healthy: true, reasons: [] }
+
+function ingestHeartbeat({ id }: SimulatedNode): string {
+  return JSON.stringify({ process: 'ingest', node_id: id, ...state, disk_full: false, blocked: [] })
+}
+
+function deliveryHeartbeat(logs: number) {
+  return ({ id, endpoints }: SimulatedNode, call: number): string => {
+    const lag = endpoints.slice(0, logs).map((endpoint) => ({
+      ...{ endpoint_id: endpoint.id, open_segments: 1, undelivered_segments: 1, parked_segments: 0, quarantined_segments: 0 },
+      ...{
+        undelivered_bytes: 1_000_000 + call,
+        oldest_sealed_at: new Date().toISOString(),
+        blocked_by: null,
+        failing_view: null,
+      },
+      closed: false,
+    }))
+    return JSON.stringify({ process: 'delivery', node_id: id, ...state, event_loop_delay_ms: 3, lag })
+  }
+}
+
+function usageReport(accounts: number) {
+  return ({ id, endpoints }: SimulatedNode, call: number): string => {
+    const day = dayOf(Date.now())
+    const sent = [...new Set(endpoints.map(({ account }) => account))].slice(0, accounts)
+    const used = sent.map((account_id) => ({ account_id, day, bytes: call * 1000, records: call, records_per_second: 100 }))
+    return JSON.stringify({ node_id: id, run: 'simulation', accounts: used })
+  }
+}
+
+function leaseRequest({ id }: SimulatedNode): string {
+  return JSON.stringify({ node_id: id, incarnation: 'simulation', max: 4, holding: [] })
+}
+
+function snapshotCheck({ id }: SimulatedNode): string {
+  return JSON.stringify({ node_id: id, kinds: ['endpoints', 'views'], digest: newId() })
+}
