@@ -100,7 +100,7 @@ export const options = {
     'INLET_DATABASE_URL',
     '',
     database,
-    '`postgres://…`, or the path of an SQLite file; empty: `<data>/inlet.db`',
+    '`postgres://…`, with standbys as in `postgres://user@db-1:5432,db-2:5432/name`, or the path of an SQLite file; empty: `<data>/inlet.db`',
   ),
   baseUrl: option(
     'INLET_BASE_URL',

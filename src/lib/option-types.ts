@@ -6,6 +6,7 @@
 import { isIP } from 'node:net'
 import { GiB, KiB, MiB } from './bytes.ts'
 import { isKeyList } from './keyring.ts'
+import { splitPostgresUrl } from './postgres-urls.ts'
 import { UserError } from './user-error.ts'
 
 /** Returns the value. Throws OptionError, whose message says what the text must be. */
@@ -29,7 +30,10 @@ export const endpointUrl = checked(
   isEndpointUrl,
   'must be a URL such as https://s3.example.com:9000, without user, query and fragment',
 )
-export const database = checked(isDatabase, 'must be postgres://user:password@host:5432/name, or the path of an SQLite file')
+export const database = checked(
+  isDatabase,
+  'must be postgres://user:password@host:5432/name, or the path of an SQLite file',
+)
 export const proxies = checked((list) => list.split(',').every(isNetwork), 'must be IP addresses or networks separated by commas')
 
 /** IP addresses, separated by commas. */
@@ -101,7 +105,9 @@ function isEndpointUrl(text: string): boolean {
 }
 
 function isDatabase(text: string): boolean {
-  return /^postgres(ql)?:\/\//.test(text) ? URL.canParse(text) : !/^[a-z][a-z0-9+.-]*:\/\//i.test(text)
+  return /^postgres(ql)?:\/\//.test(text)
+    ? splitPostgresUrl(text).every((url) => URL.canParse(url))
+    : !/^[a-z][a-z0-9+.-]*:\/\//i.test(text)
 }
 
 function isNetwork(text: string): boolean {

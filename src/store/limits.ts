@@ -7,6 +7,14 @@ export const storeLimits = {
   /** How long a caller waits for a connection. */
   connectTimeoutMs: 5_000,
   statementTimeoutMs: 30_000,
+  /** A connection to Postgres that is idle for this long is checked by the operating system. */
+  keepAliveMs: 10_000,
+  /** A query without a reply for this long makes the pool check whether the server still responds, within the same time. */
+  probeMs: 2_000,
+  /** How long the leader waits for Postgres, to connect and for each reply. */
+  leaderTimeoutMs: 3_000,
+  /** Postgres closes the connection of a leader that is silent for this long, so that another process can lead. */
+  leaderIdleMs: 10_000,
   /** How long a statement on SQLite waits for another process's transaction. It blocks the thread. */
   sqliteBusyTimeoutMs: 250,
   /** Prepared statements cached on SQLite. */

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
+import { splitPostgresUrl } from '#lib/postgres-urls.ts'
 import { UserError } from '#lib/user-error.ts'
 import { migrate } from './migrate.ts'
 import type { Store } from './store.ts'
@@ -26,6 +27,7 @@ export async function prepareDatabase(store: Store, url: string): Promise<number
 
 /** Advice by SQLSTATE. After any other error Postgres is probably not running. */
 const remedies: Readonly<Record<string, string>> = {
+  '25006': 'name the host of the primary as well in INLET_DATABASE_URL, or wait until a standby takes over',
   '28000': 'correct user and password in INLET_DATABASE_URL',
   '28P01': 'correct user and password in INLET_DATABASE_URL',
   '3D000': 'create it, or correct INLET_DATABASE_URL',
@@ -34,8 +36,10 @@ const remedies: Readonly<Record<string, string>> = {
 
 function postgresProblem(error: unknown, url: string): UserError {
   const code = errorCode(error) ?? ''
-  const { hostname = '', port = '' } = URL.parse(url) ?? {}
-  const where = hostname === '' ? 'the database of INLET_DATABASE_URL' : `the database at ${hostname}:${port || 5432}`
+  const hosts = splitPostgresUrl(url).map((each) => URL.parse(each))
+  const where = hosts.every((host) => host?.hostname)
+    ? `the database at ${hosts.map((host) => `${host?.hostname}:${host?.port || 5432}`).join(', ')}`
+    : 'the database of INLET_DATABASE_URL'
   // An address with several IPs fails with an error that has no message.
   const cause = errorMessage(error) || code
   return new UserError(`${where} cannot be used (${cause}): ${remedies[code] ?? 'start it, or correct INLET_DATABASE_URL'}`, {

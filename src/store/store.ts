@@ -7,11 +7,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { dirname, resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { type Dialect, Kysely, type Transaction } from 'kysely'
+import { Kysely, type Transaction } from 'kysely'
 import { AppError } from '#errors.ts'
 import { systemFiles } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
 import { databaseErrorKind, translateErrors } from './database-error.ts'
+import type { LeaderLock } from './leader-lock.ts'
 import { storeLimits } from './limits.ts'
 import type { PostgresOptions } from './postgres.ts'
 import type { Database } from './schema.ts'
@@ -21,7 +22,13 @@ export type Db = Kysely<Database>
 /** A `Db` in a transaction. Functions that require it make several changes that belong together. */
 export type Tx = Transaction<Database>
 
-export type Store = { readonly db: Db; readonly dialect: 'sqlite' | 'postgres'; close(): Promise<void> }
+export type Store = {
+  readonly db: Db
+  readonly dialect: 'sqlite' | 'postgres'
+  /** Undefined on SQLite, which only one control process uses. `onLost` is called if the connection ends while it has the lock. */
+  readonly newLeaderLock: ((onLost: () => void) => LeaderLock) | undefined
+  close(): Promise<void>
+}
 
 export type StoreOptions = Partial<PostgresOptions> & {
   /** Throw a UserError instead of creating an SQLite file: for commands, which may run in the wrong directory. */
@@ -30,23 +37,23 @@ export type StoreOptions = Partial<PostgresOptions> & {
 
 /** Opens `postgres://…`, or the SQLite file at a path. Connects at first use and creates the file's directory. */
 export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
-  const dialect = /^postgres(ql)?:\/\//.test(url) ? 'postgres' : 'sqlite'
-  if (dialect === 'sqlite') {
-    if (options.mustExist && (await systemFiles.bytes(url)) === undefined) {
-      throw new UserError(
-        `there is no database at ${resolve(url)}: set INLET_DATA_DIR or INLET_DATABASE_URL, or create it with a first start (npm start)`,
-      )
-    }
-    await systemFiles.makeDirectory(dirname(url))
+  if (/^postgres(ql)?:\/\//.test(url)) return openOnPostgres(url, options)
+  if (options.mustExist && (await systemFiles.bytes(url)) === undefined) {
+    throw new UserError(
+      `there is no database at ${resolve(url)}: set INLET_DATA_DIR or INLET_DATABASE_URL, or create it with a first start (npm start)`,
+    )
   }
-  const db = new Kysely<Database>({ dialect: dialect === 'postgres' ? await openPostgres(url, options) : sqliteDialect(url) })
-  return { db, dialect, close: () => db.destroy() }
+  await systemFiles.makeDirectory(dirname(url))
+  const db = new Kysely<Database>({ dialect: sqliteDialect(url) })
+  return { db, dialect: 'sqlite', newLeaderLock: undefined, close: () => db.destroy() }
 }
 
 /** Loads the Postgres client, which an installation on SQLite never needs. */
-async function openPostgres(url: string, options: StoreOptions): Promise<Dialect> {
-  const { postgresDialect } = await import('./postgres.ts')
-  return postgresDialect(url, { onConnectionLost: () => undefined, ...options })
+async function openOnPostgres(url: string, options: StoreOptions): Promise<Store> {
+  const { openPostgres } = await import('./postgres.ts')
+  const { dialect, newLeaderLock } = openPostgres(url, { onConnectionLost: () => undefined, ...options })
+  const db = new Kysely<Database>({ dialect })
+  return { db, dialect: 'postgres', newLeaderLock, close: () => db.destroy() }
 }
 
 /** What is committed together with the change that a call makes, such as its audit event. */

@@ -1,5 +1,4 @@
 /** While the database is unavailable, clients get 503 with Retry-After, and never a 500. */
-import { connect, createServer, type Socket } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import fastify from 'fastify'
 import { sql } from 'kysely'
@@ -11,7 +10,9 @@ import { insertAccount } from '#store/accounts.ts'
 import { transact } from '#store/store.ts'
 import { type Answer, newControl } from '../support/control.ts'
 import { newDatabase, newStore, postgresUrl } from '../support/databases.ts'
+import { Installation } from '../support/installation.ts'
 import { until } from '../support/until.ts'
+import { aWire } from '../support/wire.ts'
 
 const aDestination = { name: 'lake', bucket: 'lake', region: 'eu', role_arn: 'arn:aws:iam::123456789012:role/ingest' }
 
@@ -62,61 +63,55 @@ test('SQLite on a full disk: 503 for writes, the log names the disk, and writes 
   expect(await app.inject({ method: 'POST', url: '/' })).toMatchObject({ statusCode: 200 })
 })
 
-/** A proxy between control and Postgres that can be interrupted. */
-async function aWire(url: string) {
-  const { hostname, port, searchParams } = new URL(url)
-  const folder = searchParams.get('host')
-  const sockets = new Set<Socket>()
-  const server = createServer((near) => {
-    const far = folder === null ? connect(Number(port || 5432), hostname) : connect(`${folder}/.s.PGSQL.${port || 5432}`)
-    for (const [from, to] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(from)
-      from.on('error', () => to.destroy())
-      from.on('close', () => to.destroy())
-      from.pipe(to)
-    }
-  })
-  const listen = (at: number) => new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve))
-  await listen(0)
-  const address = server.address()
-  const at = typeof address === 'object' && address !== null ? address.port : 0
-  const through = new URL(url)
-  through.searchParams.delete('host')
-  through.hostname = '127.0.0.1'
-  through.port = String(at)
-  const cut = async () => {
-    const closed = new Promise((resolve) => server.close(resolve))
-    for (const socket of sockets) socket.destroy()
-    sockets.clear()
-    await closed
-  }
-  return { url: through.href, cut, mend: () => listen(at) }
-}
-
 describe.skipIf(postgresUrl === undefined)('Postgres that is not to be reached', () => {
   test('503 during an outage, and success after it', async () => {
     await using database = await newDatabase('postgres')
-    const wire = await aWire(database.url)
-    try {
-      await using control = await newControl({ database: { ...database, url: wire.url } })
-      const account = await control.newAccount()
-      expect(await account.get('/v1/endpoints')).toMatchObject({ status: 200 })
-      const before = Promise.all(Array.from({ length: 20 }, () => account.get('/v1/endpoints')))
-      await wire.cut()
-      for (const answer of await before) if (answer.status !== 200) expectUnavailable(answer)
-      expectUnavailable(await account.get('/v1/endpoints'))
-      expectUnavailable(await account.post('/v1/destinations', aDestination))
-      expectUnavailable(await account.post('/v1/endpoints', { region: 'loc' }))
-      expectUnavailable(await control.call('GET', '/readyz'))
-      expect(await control.call('GET', '/healthz')).toMatchObject({ status: 200 })
-      await wire.mend()
-      await until('control is ready again', async () => (await control.call('GET', '/readyz')).status === 200)
-      expect(await account.post('/v1/endpoints', { region: 'loc' })).toMatchObject({ status: 201 })
-    } finally {
-      await wire.cut().catch(() => undefined)
-    }
+    await using wire = await aWire(database.url)
+    await using control = await newControl({ database: { ...database, url: wire.url } })
+    const account = await control.newAccount()
+    expect(await account.get('/v1/endpoints')).toMatchObject({ status: 200 })
+    const before = Promise.all(Array.from({ length: 20 }, () => account.get('/v1/endpoints')))
+    await wire.cut()
+    for (const answer of await before) if (answer.status !== 200) expectUnavailable(answer)
+    expectUnavailable(await account.get('/v1/endpoints'))
+    expectUnavailable(await account.post('/v1/destinations', aDestination))
+    expectUnavailable(await account.post('/v1/endpoints', { region: 'loc' }))
+    expectUnavailable(await control.call('GET', '/readyz'))
+    expect(await control.call('GET', '/healthz')).toMatchObject({ status: 200 })
+    await wire.mend()
+    await until('control is ready again', async () => (await control.call('GET', '/readyz')).status === 200)
+    expect(await account.post('/v1/endpoints', { region: 'loc' })).toMatchObject({ status: 201 })
+  })
+
+  test('503 after a few seconds if it does not respond at all, and success after it', async () => {
+    await using database = await newDatabase('postgres')
+    await using wire = await aWire(database.url)
+    await using control = await newControl({ database: { ...database, url: wire.url } })
+    const account = await control.newAccount()
+    wire.freeze()
+    const answers = await Promise.all([account.get('/v1/endpoints'), account.get('/v1/views'), account.get('/v1/endpoints')])
+    for (const answer of answers) expectUnavailable(answer)
+    wire.thaw()
+    await until('control is ready again', async () => (await control.call('GET', '/readyz')).status === 200)
+    expect(await account.post('/v1/endpoints', { region: 'loc' })).toMatchObject({ status: 201 })
+  })
+
+  test('nodes do not notice: data is accepted meanwhile, and committed when it is over', { timeout: 60_000 }, async () => {
+    await using database = await newDatabase('postgres')
+    await using wire = await aWire(database.url)
+    await using inlet = await Installation.create({ environment: { INLET_DATABASE_URL: wire.url } })
+    await inlet.start('control', 'ingest', 'delivery')
+    const { id } = await inlet.endpoint({ bucket: 'lake' })
+    await wire.cut()
+    await until('control cannot work', async () => (await inlet.request('GET', '/v1/endpoints')).status === 503)
+    const answers = await Promise.all(Array.from({ length: 5 }, (_, n) => inlet.ingest(id, `{"n":${n}}`)))
+    expect(answers.map(({ status }) => status)).toEqual(Array(5).fill(202))
+    expect((await fetch(`${inlet.ingestUrl}/readyz`)).status).toBe(200)
+    await until('a segment is delivered', () => inlet.markers('lake', id).length > 0, 30_000)
+    await wire.mend()
+    await inlet.committed(
+      id,
+      answers.map(({ body }) => body.segment_seq),
+    )
   })
 })
