@@ -26,6 +26,7 @@ import { type Db, openStore, type Store } from '#store/store.ts'
 import { DeliveryDelays } from './delivery-delays.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
+import { createLeadership, registerLeadershipMetric } from './leadership.ts'
 import { buildNodeServer } from './node-api/server.ts'
 import { openCertificates } from './provisioning/certificates/open.ts'
 import { ControlOutages } from './provisioning/outages.ts'
@@ -132,6 +133,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   }
   const feed = new EpochFeed({ readEpoch, clock, logger })
   const applyChange = announceChanges(store, feed)
+  const leadership = createLeadership(store, { clock, logger })
   const tokens = new Tokens({ store, keyring, applyChange, feed, clock, logger, issuer: baseUrl })
   const auditTrail = new AuditTrail({ store, keptMs: config.auditKeptDays * dayMs, clock, logger })
   const accounts = new Accounts({ store, applyChange, feed, clock, logger })
@@ -141,6 +143,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const metrics = createMetrics('control', clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
   registerLagMetrics(metrics, { readLags: () => listAllLags(store.db), clock, byEndpoint: config.metricsToken !== null })
+  registerLeadershipMetric(metrics, leadership)
   let stopping = false
 
   const serverOptions = {
@@ -225,9 +228,10 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const services = [
     ...certificates.services,
     tokens,
-    createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, clock, logger }),
-    createDrainRemoval({ store, applyChange, provisioner, clock, logger }),
-    createSettlements({ store, applyChange, clock, logger }),
+    leadership,
+    createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
+    createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
+    createSettlements({ store, applyChange, leadership, clock, logger }),
     previewWorkers,
     ...(certificates.renewals === undefined ? [] : [certificates.renewals]),
     feed,

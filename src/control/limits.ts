@@ -25,6 +25,10 @@ export const controlLimits = {
   snapshotWaitersPerNode: 8,
   /** How often the epoch is read to detect changes made by other processes. */
   epochPollMs: 1_000,
+  /** How often the lock of the leader is taken or confirmed. */
+  leadershipPollMs: 1_000,
+  /** Work begins only if the lock was confirmed more recently than this. */
+  leadershipProofMs: 5_000,
   /** Size of the cache of serialized snapshot sections. A full snapshot of 10 000 endpoints and 100 000 keys is about 25 MiB. */
   sectionCacheBytes: 64 * MiB,
   /** Accounts whose failed calls are counted. */

@@ -2,13 +2,14 @@
  * Removes deleted endpoints once they are drained.
  *
  * Owns: when drains are checked. Does not own: when an endpoint counts as drained (provisioning/drain.ts), rejecting new data and delivering
- * old data, which nodes do. Everything it needs is in the database, so any control process continues after a restart.
+ * old data, which nodes do. Everything it needs is in the database, so the control process that leads next continues.
  */
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { listDrainingEndpoints, removeDrainingEndpoint } from '#store/endpoints.ts'
 import type { Store } from '#store/store.ts'
+import type { Leadership } from '../leadership.ts'
 import { controlLimits, drainLimits } from '../limits.ts'
 import type { Provisioner } from '../provisioning/provisioner.ts'
 import type { ApplyChange } from './changes.ts'
@@ -17,23 +18,25 @@ export type DrainsOptions = {
   readonly store: Store
   readonly applyChange: ApplyChange
   readonly provisioner: Provisioner
+  readonly leadership: Leadership
   readonly clock: Clock
   readonly logger: Logger
 }
 
 export function createDrainRemoval(options: DrainsOptions): Periodic {
-  const { clock, logger } = options
+  const { leadership, clock, logger } = options
   return new Periodic({
     name: 'drains',
     intervalMs: controlLimits.drainCheckMs,
-    run: () => removeDrained(options),
+    run: leadership.whileLeading((signal) => removeDrained(options, signal)),
     failure: 'drained endpoint removal failed',
     clock,
     logger,
   })
 }
 
-async function removeDrained({ store, applyChange, provisioner, clock, logger }: DrainsOptions): Promise<void> {
+async function removeDrained(options: DrainsOptions, signal: AbortSignal): Promise<void> {
+  const { store, applyChange, provisioner, clock, logger } = options
   // Every one is checked: drains that are held for long must not hide later ones.
   const seen = new Set<string>()
   for (let from = 0; ; ) {
@@ -45,6 +48,7 @@ async function removeDrained({ store, applyChange, provisioner, clock, logger }:
       seen.add(id)
       from = draining_at
       if (holds.get(id)?.length !== 0) continue
+      signal.throwIfAborted()
       if (await applyChange((db) => removeDrainingEndpoint(db, id, clock.now()))) {
         logger.info({ endpoint_id: id }, 'drained endpoint removed')
       }

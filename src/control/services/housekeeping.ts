@@ -14,6 +14,7 @@ import { removeJobFinishedBefore } from '#store/jobs.ts'
 import type { Db, Store } from '#store/store.ts'
 import { removeViewCountersBefore } from '#store/view-counters.ts'
 import { removeViewQualityBefore } from '#store/view-quality.ts'
+import type { Leadership } from '../leadership.ts'
 import { controlLimits } from '../limits.ts'
 import type { AuditTrail } from './audit-trail.ts'
 import { removeAll } from './batches.ts'
@@ -23,17 +24,18 @@ export type HousekeepingOptions = {
   readonly auditTrail: Pick<AuditTrail, 'prune'>
   /** How long commits are kept, with their DLQ files. */
   readonly commitsKeptMs: number
+  readonly leadership: Leadership
   readonly clock: Clock
   readonly logger: Logger
 }
 
 /** Removes what is too old once an hour. */
 export function createHousekeeping(options: HousekeepingOptions): Periodic {
-  const { clock, logger } = options
+  const { leadership, clock, logger } = options
   return new Periodic({
     name: 'housekeeping',
     intervalMs: controlLimits.housekeepingIntervalMs,
-    run: (signal) => keepHouse(options, signal),
+    run: leadership.whileLeading((signal) => keepHouse(options, signal)),
     failure: 'housekeeping failed',
     clock,
     logger,
@@ -42,7 +44,7 @@ export function createHousekeeping(options: HousekeepingOptions): Periodic {
 
 /** Throws the errors of all steps at the end: a table that fails must not keep the others from being cleaned. */
 export async function keepHouse(
-  { store: { db }, auditTrail, commitsKeptMs, clock }: Omit<HousekeepingOptions, 'logger'>,
+  { store: { db }, auditTrail, commitsKeptMs, clock }: Omit<HousekeepingOptions, 'leadership' | 'logger'>,
   signal: AbortSignal,
 ): Promise<void> {
   const now = clock.now()

@@ -2,7 +2,7 @@
  * Drops detached bindings from the configuration of nodes once they are settled.
  *
  * Owns: when bindings are checked. Does not own: when one is settled (provisioning/settlement.ts), which segments it applies to (delivery).
- * Everything it needs is in the database, so any control process continues after a restart.
+ * Everything it needs is in the database, so the control process that leads next continues.
  */
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
@@ -11,6 +11,7 @@ import { listLags } from '#store/node-reports.ts'
 import { listNodesOnceIn } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { listUnsettledBindings, settleBindings } from '#store/unsettled-bindings.ts'
+import type { Leadership } from '../leadership.ts'
 import { settlementLimits } from '../limits.ts'
 import { isSettled } from '../provisioning/settlement.ts'
 import type { ApplyChange } from './changes.ts'
@@ -18,19 +19,20 @@ import type { ApplyChange } from './changes.ts'
 export type SettlementOptions = {
   readonly store: Store
   readonly applyChange: ApplyChange
+  readonly leadership: Leadership
   readonly clock: Clock
   readonly logger: Logger
 }
 
 export function createSettlements(options: SettlementOptions): Periodic {
-  const { clock, logger } = options
+  const { leadership, clock, logger } = options
   let after = ''
   return new Periodic({
     name: 'settlements',
     intervalMs: settlementLimits.checkMs,
-    run: async () => {
+    run: leadership.whileLeading(async () => {
       after = await settleSome(options, after)
-    },
+    }),
     failure: 'settlement of detached views failed',
     clock,
     logger,
