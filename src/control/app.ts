@@ -53,6 +53,7 @@ import { nodeAccess } from './services/node-access.ts'
 import { nodeService } from './services/nodes.ts'
 import { quotaService } from './services/quotas.ts'
 import { createSettlements } from './services/settlements.ts'
+import { createWindowRemoval, rateLimitStore } from './services/shared-rate-limits.ts'
 import { Snapshots } from './services/snapshots.ts'
 import { Suggestions } from './services/suggestions.ts'
 import { Tokens } from './services/tokens.ts'
@@ -144,6 +145,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
   registerLagMetrics(metrics, { readLags: () => listAllLags(store.db), clock, byEndpoint: config.metricsToken !== null })
   registerLeadershipMetric(metrics, leadership)
+  const isShared = store.dialect === 'postgres'
   let stopping = false
 
   const serverOptions = {
@@ -196,6 +198,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     requestsPerMinute: config.apiRequestsPerMinute,
     exchangesPerMinute: config.exchangeRequestsPerMinute,
     requestsPerMinutePerAddress: config.addressRequestsPerMinute,
+    rateLimitStore: isShared ? rateLimitStore(store, clock) : undefined,
     trustedProxies: config.trustProxy?.split(',').map((part) => part.trim()) ?? [],
     services: {
       auditTrail,
@@ -232,6 +235,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),
+    ...(isShared ? [createWindowRemoval({ store, leadership, clock, logger })] : []),
     previewWorkers,
     ...(certificates.renewals === undefined ? [] : [certificates.renewals]),
     feed,

@@ -15,7 +15,9 @@ export const controlLimits = {
   timeoutCheckMs: 1_000,
   /** Minimum duration of a rejected token exchange, whatever is wrong with the key. */
   exchangeRejectionMs: 250,
-  /** Callers whose request rate is tracked. */
+  /** Requests are counted in windows of this length. */
+  rateWindowMs: 60_000,
+  /** Callers whose request rate is tracked by this process. */
   rateLimitedCallersMax: 10_000,
   /** Long polls for snapshots at the same time: two of each node. */
   snapshotWaitersMax: 8_000,

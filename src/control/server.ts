@@ -4,8 +4,8 @@
  * Owns: credentials and rates of requests. Does not own: the routes, what every request is subject to (http-server.ts).
  */
 import helmet from '@fastify/helmet'
-import rateLimit from '@fastify/rate-limit'
-import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import rateLimit, { type FastifyRateLimitStoreCtor, normalizeIP } from '@fastify/rate-limit'
+import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import type { Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
 import { auditChanges } from './audit.ts'
@@ -57,6 +57,8 @@ export type ServerOptions = HttpServerOptions & {
   readonly exchangesPerMinute: number
   /** Per client address, before authentication. */
   readonly requestsPerMinutePerAddress: number
+  /** Counts requests together with other control processes. Undefined: this process counts its own. */
+  readonly rateLimitStore: FastifyRateLimitStoreCtor | undefined
   readonly services: Services
   readonly downloads: Downloads
 }
@@ -88,8 +90,9 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
   })
   await app.register(rateLimit, {
     global: false,
-    timeWindow: 60_000,
+    timeWindow: controlLimits.rateWindowMs,
     cache: controlLimits.rateLimitedCallersMax,
+    ...(options.rateLimitStore === undefined ? {} : { store: options.rateLimitStore }),
     errorResponseBuilder: (_request, { ttl }) => tooMany(ttl),
   })
   requireScopes(app)
@@ -109,9 +112,10 @@ export async function buildServer(options: ServerOptions): Promise<FastifyInstan
 function managementApi({ services, requestsPerMinute, exchangesPerMinute }: ServerOptions): FastifyPluginAsync {
   return async (api) => {
     await rejectUnacceptable(api)
-    await api.register(tokenRoutes({ tokens: services.tokens, exchangesPerMinute }))
+    await api.register(tokenRoutes(services.tokens, { max: exchangesPerMinute, keyGenerator: byAddress('exchange') }))
     await api.register(async (byKey) => {
-      byKey.addHook('onRequest', byKey.rateLimit({ max: requestsPerMinute, keyGenerator: ({ principal }) => principal.key_id }))
+      const keyGenerator = ({ principal }: FastifyRequest) => `key ${principal.key_id}`
+      byKey.addHook('onRequest', byKey.rateLimit({ max: requestsPerMinute, keyGenerator }))
       await byKey.register(keyRoutes(services.keys))
       await byKey.register(auditEventRoutes(services.auditTrail))
       await byKey.register(destinationRoutes(services.destinations))
@@ -133,13 +137,18 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
 
 /** Applies before authentication, by route: a path has many spellings. Monitoring and pages are exempt. */
 function limitAddresses(app: FastifyInstance, max: number): void {
-  const limit = app.createRateLimit({ max })
+  const limit = app.createRateLimit({ max, keyGenerator: byAddress('address') })
   app.addHook('onRequest', async (request) => {
     const { url } = request.routeOptions
     if (!request.is404 && url?.startsWith('/v1/') !== true) return
     const counted = await limit(request)
     if (!counted.isAllowed && counted.isExceeded) throw tooMany(counted.ttl)
   })
+}
+
+/** Names a caller by its address and the limit, because limits may share a store. */
+function byAddress(limit: string): (request: FastifyRequest) => string {
+  return ({ ip }) => `${limit} ${normalizeIP(ip)}`
 }
 
 function tooMany(waitMs: number): AppError {

@@ -1,20 +1,19 @@
+import type { RateLimitOptions } from '@fastify/rate-limit'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { problem } from '../openapi.ts'
 import type { Tokens } from '../services/tokens.ts'
 import { resource } from './resource.ts'
 
-export type TokenRoutesOptions = { readonly tokens: Tokens; readonly exchangesPerMinute: number }
-
 /** Rate-limited by client address: the caller is not authenticated yet, and an attacker would guess keys here. */
-export function tokenRoutes({ tokens, exchangesPerMinute }: TokenRoutesOptions): FastifyPluginCallbackZod {
+export function tokenRoutes(tokens: Tokens, rateLimit: RateLimitOptions): FastifyPluginCallbackZod {
   return resource('Token', (app) => {
     app.post(
       '/token/exchange',
       {
         config: {
           scope: 'public',
-          rateLimit: { max: exchangesPerMinute },
+          rateLimit,
         },
         schema: {
           operationId: 'exchangeToken',

@@ -1,0 +1,95 @@
+/**
+ * Counts requests over all control processes, as a store of @fastify/rate-limit.
+ *
+ * Owns: the parts of allowances that this process was granted. Does not own: the windows (store/rate-windows.ts), who is limited
+ * (server.ts).
+ * Law: this process admits a request only against a grant, so all processes together never exceed a limit. A caller that has used up its
+ * window costs no query until the window ends.
+ */
+import { LRUCache } from 'lru-cache'
+import type { Clock } from '#lib/clock.ts'
+import { Periodic } from '#lib/periodic.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { type Allowance, type Grant, removeEndedWindows, takeAllowance } from '#store/rate-windows.ts'
+import type { Store } from '#store/store.ts'
+import type { Leadership } from '../leadership.ts'
+import { controlLimits } from '../limits.ts'
+
+export type SharedRateLimitsOptions = {
+  readonly take: (allowance: Allowance) => Promise<Grant>
+  readonly clock: Pick<Clock, 'monotonic'>
+}
+
+type Counted = { readonly current: number; readonly ttl: number }
+
+/** What is left of the last grant for a caller. */
+type Purse = { left: number; taken: number; endsAt: number; filling: Promise<void> | undefined }
+
+export class SharedRateLimits {
+  readonly #options: SharedRateLimitsOptions
+  readonly #purses = new LRUCache<string, Purse>({ max: controlLimits.rateLimitedCallersMax })
+
+  constructor(options: SharedRateLimitsOptions) {
+    this.#options = options
+  }
+
+  /** Counts a request. The first number of the result is above `max` if it must be refused. Throws if the database fails. */
+  async count(allowance: Allowance): Promise<Counted> {
+    const { caller, max } = allowance
+    const purse = this.#purses.get(caller) ?? { left: 0, taken: 0, endsAt: 0, filling: undefined }
+    this.#purses.set(caller, purse)
+    for (;;) {
+      const ttl = purse.endsAt - this.#options.clock.monotonic()
+      if (ttl > 0 && purse.left > 0) {
+        purse.left -= 1
+        return { current: purse.taken - purse.left, ttl }
+      }
+      if (ttl > 0 && purse.taken >= max) return { current: max + 1, ttl }
+      purse.filling ??= this.#fill(purse, allowance)
+      await purse.filling
+    }
+  }
+
+  async #fill(purse: Purse, allowance: Allowance): Promise<void> {
+    try {
+      // Before the query, so that the window ends here no later than in the database.
+      const askedAt = this.#options.clock.monotonic()
+      const { granted, taken, endsInMs } = await this.#options.take(allowance)
+      Object.assign(purse, { left: granted, taken, endsAt: askedAt + endsInMs })
+    } finally {
+      purse.filling = undefined
+    }
+  }
+}
+
+/** Returns the class of a store, which is what the plugin takes. All limits share one: the names of their callers differ. */
+export function rateLimitStore({ db }: Store, clock: Clock) {
+  const limits = new SharedRateLimits({ take: (allowance) => takeAllowance(db, allowance), clock })
+  return class RateLimitStore {
+    incr(caller: string, done: (error: Error | null, counted?: Counted) => void, windowMs: number, max: number): void {
+      limits.count({ caller, max, windowMs }).then((counted) => done(null, counted), done)
+    }
+    child(): RateLimitStore {
+      return this
+    }
+  }
+}
+
+export type WindowRemovalOptions = {
+  readonly store: Store
+  readonly leadership: Leadership
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** Removes windows that are over: each caller leaves one. */
+export function createWindowRemoval({ store, leadership, clock, logger }: WindowRemovalOptions): Periodic {
+  return new Periodic({
+    name: 'rate windows',
+    intervalMs: controlLimits.rateWindowMs,
+    run: leadership.whileLeading(async () => void (await removeEndedWindows(store.db))),
+    failure: 'removal of rate windows failed',
+    clock,
+    logger,
+  })
+}
