@@ -42,7 +42,7 @@ import { destinationService } from './services/destinations.ts'
 import { dlqFileService } from './services/dlq-files.ts'
 import { createDrainRemoval } from './services/drains.ts'
 import { endpointService } from './services/endpoints.ts'
-import { EpochFeed } from './services/epoch-feed.ts'
+import { EpochFeed, registerEpochMetric } from './services/epoch-feed.ts'
 import { createHousekeeping } from './services/housekeeping.ts'
 import { inventoryService } from './services/inventory.ts'
 import { issuedCertificates } from './services/issued-certificates.ts'
@@ -145,6 +145,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
   registerLagMetrics(metrics, { readLags: () => listAllLags(store.db), clock, byEndpoint: config.metricsToken !== null })
   registerLeadershipMetric(metrics, leadership)
+  registerEpochMetric(metrics, feed)
   const isShared = store.dialect === 'postgres'
   let stopping = false
 

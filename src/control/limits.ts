@@ -26,7 +26,7 @@ export const controlLimits = {
   /** Long polls of one node: one for each of its two processes, with room for restarts. */
   snapshotWaitersPerNode: 8,
   /** How often the epoch is read to detect changes made by other processes. */
-  epochPollMs: 1_000,
+  epochPollMs: 500,
   /** How often the lock of the leader is taken or confirmed. */
   leadershipPollMs: 1_000,
   /** Work begins only if the lock was confirmed more recently than this. */

@@ -30,10 +30,7 @@ export const endpointUrl = checked(
   isEndpointUrl,
   'must be a URL such as https://s3.example.com:9000, without user, query and fragment',
 )
-export const database = checked(
-  isDatabase,
-  'must be postgres://user:password@host:5432/name, or the path of an SQLite file',
-)
+export const database = checked(isDatabase, 'must be postgres://user:password@host:5432/name, or the path of an SQLite file')
 export const proxies = checked((list) => list.split(',').every(isNetwork), 'must be IP addresses or networks separated by commas')
 
 /** IP addresses, separated by commas. */

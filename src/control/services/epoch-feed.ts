@@ -5,6 +5,7 @@
  * incrementing the epoch.
  * Law: a change made by this process wakes waiters at once, a change made by another within `epochPollMs`. Stopping wakes them all.
  */
+import { Gauge, type Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import { gather } from '#lib/gather.ts'
@@ -113,4 +114,15 @@ export class EpochFeed implements Service {
     }
     return epoch
   }
+}
+
+export function registerEpochMetric(registry: Registry, feed: Pick<EpochFeed, 'current'>): void {
+  new Gauge({
+    name: 'inlet_epoch',
+    help: 'changes that nodes must apply, as this control process last read from the database',
+    registers: [registry],
+    collect() {
+      this.set(feed.current)
+    },
+  })
 }

@@ -116,8 +116,14 @@ export class Tokens implements Service {
     const now = clock.now()
     if (newest === undefined || now - Date.parse(newest.created_at) > signingKeyLimits.rotationSeconds * 1000) {
       const key = await newSigningKey(now)
-      await applyChange((db) => insertSigningKey(db, keyring, key))
-      logger.info({ kid: key.kid }, 'signing key rotated')
+      const isInserted = await applyChange(async (db) => {
+        // Another process may have rotated it meanwhile. Changes run one after another.
+        const [current] = await listSigningKeys(db, keyring)
+        if (current?.kid !== newest?.kid) return false
+        await insertSigningKey(db, keyring, key)
+        return true
+      })
+      if (isInserted) logger.info({ kid: key.kid }, 'signing key rotated')
       return
     }
     // The newest key has been signing long enough for the last token of the older ones to have expired.
