@@ -141,6 +141,27 @@ describe('readConfig', () => {
     expect(read).toThrow(/INLET_S3_ENDPOINT: needs INLET_OBJECT_STORE=s3[\s\S]*INLET_STS_ENDPOINT: needs/)
   })
 
+  const dns = { INLET_BASE_DOMAIN: 'ingest.example.com', INLET_DNS_TSIG_SECRET: 'c2VjcmV0LXNlY3JldC1zZWNyZXQ=' }
+
+  test('accepts a DNS provider with what it needs', () => {
+    const config = readConfig({ ...dns, INLET_DNS_PROVIDER: 'rfc2136', INLET_DNS_SERVER: '192.0.2.53:53' })
+    expect(config).toMatchObject({ dnsServer: { host: '192.0.2.53', port: 53 }, dnsTsigName: 'inlet', dnsTtlSeconds: 30 })
+    expect(readConfig({ INLET_BASE_DOMAIN: 'example.com', INLET_DNS_PROVIDER: 'static' }).dnsProvider).toBe('static')
+  })
+
+  test.each<[Record<string, string>, RegExp]>([
+    [{ ...dns, INLET_DNS_PROVIDER: 'rfc2136' }, /INLET_DNS_SERVER: INLET_DNS_PROVIDER=rfc2136 needs it/],
+    [{ ...dns, INLET_DNS_PROVIDER: 'route53' }, /INLET_DNS_TSIG_SECRET: needs INLET_DNS_PROVIDER=rfc2136\n.*ZONE_ID: .*needs it/],
+    [{ INLET_DNS_SERVER: '192.0.2.53:53' }, /INLET_DNS_SERVER: needs INLET_DNS_PROVIDER=rfc2136 or static/],
+    [{ INLET_DNS_PROVIDER: 'static' }, /INLET_BASE_DOMAIN: must be a domain such as/],
+    [{ INLET_DNS_PROVIDER: 'static', INLET_BASE_DOMAIN: 'a domain' }, /INLET_BASE_DOMAIN: must be a domain such as/],
+    [{ INLET_DNS_TSIG_SECRET: 'not-base64!' }, /INLET_DNS_TSIG_SECRET: must be the secret of a TSIG key in base64/],
+    [{ INLET_DNS_TSIG_NAME: 'a key' }, /INLET_DNS_TSIG_NAME: must be the name of a key/],
+  ])('rejects the DNS settings %j', (from, message) => {
+    expect(() => readConfig(from)).toThrow(message)
+    expect(() => readConfig(from)).not.toThrow(/not-base64/)
+  })
+
   test('rejects a user of workers that could read what Inlet or readers of buckets can', () => {
     expect(() => readConfig({ INLET_WORKER_USER: '0:7' })).toThrow('INLET_WORKER_USER: must not be root')
     const read = (group: string) => () => readConfig({ INLET_WORKER_USER: '8:7', INLET_BUCKETS_GROUP: group })

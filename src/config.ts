@@ -23,7 +23,7 @@ import {
   user,
 } from './lib/option-types.ts'
 import { UserError } from './lib/user-error.ts'
-import { apiKeyPattern, regionPattern } from './model/patterns.ts'
+import { apiKeyPattern, hostnamePattern, regionPattern } from './model/patterns.ts'
 
 /**
  * All options: environment variable, type, default, bounds and help line. The configuration is read once and frozen.
@@ -119,6 +119,48 @@ export const options = {
     '',
     optional(choice(['development', 'control'])),
     'who issues certificates for control and nodes: `development`: a CA of this installation, whose root clients have to trust; `control`: on a node of a control process elsewhere, what that one issues; empty: nobody, set files or use no TLS',
+  ),
+  dnsProvider: option(
+    'INLET_DNS_PROVIDER',
+    '',
+    optional(choice(['static', 'rfc2136', 'route53'])),
+    'who publishes the addresses of nodes under the names of endpoints: `rfc2136` and `route53`: Inlet does, by signed dynamic updates or in Amazon Route 53; `static`: you do; empty: nobody, clients use the addresses that you give them',
+  ),
+  dnsTtlSeconds: option(
+    'INLET_DNS_TTL_SECONDS',
+    '30',
+    integer(1, 86_400),
+    'how long resolvers may keep a record that Inlet publishes, in seconds: also how long a node that stops waits for its clients to leave',
+  ),
+  dnsServer: option(
+    'INLET_DNS_SERVER',
+    '',
+    optional(address),
+    'host:port of the primary server of the zone, which `rfc2136` needs',
+  ),
+  dnsTsigName: option(
+    'INLET_DNS_TSIG_NAME',
+    'inlet',
+    matching(hostnamePattern, 'must be the name of a key, such as inlet or inlet.example.com'),
+    'name of the TSIG key that may update the zone',
+  ),
+  dnsTsigAlgorithm: option(
+    'INLET_DNS_TSIG_ALGORITHM',
+    'hmac-sha256',
+    choice(['hmac-sha256', 'hmac-sha384', 'hmac-sha512', 'hmac-sha1']),
+    'algorithm of that key',
+  ),
+  dnsTsigSecret: option(
+    'INLET_DNS_TSIG_SECRET',
+    '',
+    optional(matching(/^[A-Za-z0-9+/]{16,}={0,2}$/, 'must be the secret of a TSIG key in base64, as tsig-keygen prints it')),
+    'secret of that key, in base64',
+  ),
+  dnsRoute53ZoneId: option(
+    'INLET_DNS_ROUTE53_ZONE_ID',
+    '',
+    optional(matching(/^Z[A-Z0-9]{1,31}$/, 'must be the id of a hosted zone, such as Z0123456789ABCDEFGHIJ')),
+    'id of the hosted zone, for `route53`. The AWS SDK finds the credentials',
   ),
   bootstrapApiKey: option(
     'INLET_BOOTSTRAP_API_KEY',
@@ -361,7 +403,7 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
     const [certificate, key] = [`${setting}_CERTIFICATE_FILE`, `${setting}_KEY_FILE`]
     if (!from[certificate] !== !from[key]) problems.push(`${certificate} and ${key}: set both or neither`)
   }
-  problems.push(...plaintextProblems(values), ...workerUserProblems(values))
+  problems.push(...plaintextProblems(values), ...workerUserProblems(values), ...dnsProblems(values))
   if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
   return Object.freeze({ ...values, paths: buildPaths(dataDirectory) }) as Config
@@ -444,6 +486,25 @@ function workerUserProblems(values: Readonly<Record<string, unknown>>): readonly
   if (workerUser.uid === 0) return ['INLET_WORKER_USER: must not be root; name a user that owns nothing else']
   if (workerUser.gid !== bucketsGroup) return []
   return ['INLET_WORKER_USER: its group is INLET_BUCKETS_GROUP, whose members read all buckets; name another group']
+}
+
+/** A setting that the provider does not use is a mistake, too: somebody expects an effect. */
+function dnsProblems(values: Readonly<Record<string, unknown>>): readonly string[] {
+  const { dnsProvider, baseDomain, dnsServer, dnsTsigSecret, dnsRoute53ZoneId } = values as Partial<Config>
+  const uses = [
+    { env: 'INLET_DNS_SERVER', value: dnsServer, needed: ['rfc2136'], allowed: ['static'] },
+    { env: 'INLET_DNS_TSIG_SECRET', value: dnsTsigSecret, needed: ['rfc2136'], allowed: [] },
+    { env: 'INLET_DNS_ROUTE53_ZONE_ID', value: dnsRoute53ZoneId, needed: ['route53'], allowed: [] },
+  ]
+  const problems = uses.flatMap(({ env, value, needed, allowed }) => {
+    const isNeeded = needed.some((provider) => provider === dnsProvider)
+    const isAllowed = isNeeded || allowed.some((provider) => provider === dnsProvider)
+    if (value === null && isNeeded) return [`${env}: INLET_DNS_PROVIDER=${dnsProvider} needs it`]
+    if (value == null || isAllowed) return []
+    return [`${env}: needs INLET_DNS_PROVIDER=${[...needed, ...allowed].join(' or ')}`]
+  })
+  if (dnsProvider == null || (baseDomain != null && hostnamePattern.test(baseDomain))) return problems
+  return [...problems, 'INLET_BASE_DOMAIN: must be a domain such as ingest.example.com, because INLET_DNS_PROVIDER is set']
 }
 
 /** Messages between nodes and control contain credentials: beyond loopback they must be encrypted. */

@@ -39,7 +39,8 @@ const rootFiles: Record<string, (importer: string) => boolean> = {
 /** A third party and the only places that may import it. */
 const fences: readonly { readonly party: RegExp; readonly places: readonly RegExp[] }[] = [
   { party: /^@duckdb\//, places: [/^duckdb\//] },
-  { party: /^@aws-sdk\//, places: [/^objects\//] },
+  { party: /^@aws-sdk\//, places: [/^objects\//, /^control\/provisioning\/dns\/route53\.ts$/] },
+  { party: /^dns-packet$/, places: [/^control\/provisioning\/dns\//] },
   { party: /^(kysely|pg|node:sqlite)$/, places: [/^store\//, /^lib\/exclusive\.ts$/] },
   { party: /^ws$/, places: [/^ingest\//] },
   { party: /^mqtt-packet$/, places: [/^ingest\//, /^cli\/demo\//] },

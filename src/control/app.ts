@@ -29,6 +29,7 @@ import { registerLagMetrics } from './lag-metrics.ts'
 import { createLeadership, registerLeadershipMetric } from './leadership.ts'
 import { buildNodeServer } from './node-api/server.ts'
 import { openCertificates } from './provisioning/certificates/open.ts'
+import { openDnsProvider } from './provisioning/dns/open.ts'
 import { ControlOutages } from './provisioning/outages.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
@@ -140,6 +141,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const accounts = new Accounts({ store, applyChange, feed, clock, logger })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
   const provisioner = new Provisioner({ store, clock, hosts, outages })
+  const dnsProvider = await openDnsProvider(config, clock)
   const previewWorkers = new PreviewWorkers({ clock, logger, sandbox: await openSandbox(logger, config.workerUser) })
   const metrics = createMetrics('control', clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
@@ -273,6 +275,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       await stopAll(services, signal)
       await closed
       opened.close()
+      dnsProvider?.close()
       await store.close()
     },
   }

@@ -7,3 +7,6 @@ export const apiKeyPattern = /^ing_live_[0-9A-Za-z]{32}$/
 export const nodeSecretPattern = /^ing_node_[0-9A-Za-z]{32}$/
 
 export const regionPattern = /^[a-z]{3}$/
+
+/** A domain, with room for the labels of an endpoint and its region before it. */
+export const hostnamePattern = /^(?=.{1,200}$)[a-z0-9_]([\w-]{0,61}[a-z0-9])?(\.[a-z0-9_]([\w-]{0,61}[a-z0-9])?)*$/i

@@ -1,0 +1,141 @@
+/**
+ * Publishes records in a hosted zone of Amazon Route 53.
+ *
+ * Owns: the size of requests, and how sets are removed. Does not own: credentials, which the AWS SDK finds, or what is published.
+ */
+import {
+  type Change,
+  ChangeResourceRecordSetsCommand,
+  ListResourceRecordSetsCommand,
+  type ResourceRecordSet,
+  Route53Client,
+} from '@aws-sdk/client-route-53'
+import type { Clock } from '#lib/clock.ts'
+import { route53Limits } from './limits.ts'
+import { type DnsProvider, type RecordChange, RecordsRejected } from './provider.ts'
+import { Turns } from './turns.ts'
+
+export type Route53Options = {
+  readonly zoneId: string
+  readonly clock: Clock
+  /** URL of the API; by default that of AWS. */
+  readonly endpoint?: string
+  /** By default the AWS SDK finds them. */
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string }
+  readonly intervalMs?: number
+}
+
+/** Without a logger the SDK writes to the console. */
+const ignore = () => undefined
+const silent = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore }
+
+export class Route53Provider implements DnsProvider {
+  readonly target: string
+  readonly applyTimeoutMs = route53Limits.applyTimeoutMs
+  readonly settleSeconds = route53Limits.settleSeconds
+  readonly #client: Route53Client
+  readonly #zoneId: string
+  readonly #turns: Turns
+
+  constructor({ zoneId, clock, intervalMs = route53Limits.intervalMs, ...given }: Route53Options) {
+    this.#zoneId = zoneId
+    this.target = `route53 ${zoneId}`
+    this.#turns = new Turns(intervalMs, clock)
+    this.#client = new Route53Client({
+      // The API is global. This is the region of its signatures.
+      region: 'us-east-1',
+      logger: silent,
+      // Each attempt takes its turn, so the caller repeats.
+      maxAttempts: 1,
+      requestHandler: { requestTimeout: route53Limits.requestTimeoutMs, connectionTimeout: route53Limits.requestTimeoutMs },
+      customUserAgent: 'inlet',
+      ...given,
+    })
+  }
+
+  async apply(changes: readonly RecordChange[], signal: AbortSignal): Promise<void> {
+    const wanted: Change[] = []
+    for (const change of changes) {
+      if (change.values.length > 0) wanted.push({ Action: 'UPSERT', ResourceRecordSet: toRecordSet(change) })
+      else wanted.push(...(await this.#deletionOf(change, signal)))
+    }
+    for (const part of splitBySize(wanted)) {
+      const command = new ChangeResourceRecordSetsCommand({ HostedZoneId: this.#zoneId, ChangeBatch: { Changes: [...part] } })
+      await this.#call((abortSignal) => this.#client.send(command, { abortSignal }), signal)
+    }
+  }
+
+  close(): void {
+    this.#client.destroy()
+  }
+
+  /** A deletion names the set exactly as it is. There is none if the set does not exist. */
+  async #deletionOf({ name, type }: RecordChange, signal: AbortSignal): Promise<readonly Change[]> {
+    const command = new ListResourceRecordSetsCommand({
+      HostedZoneId: this.#zoneId,
+      StartRecordName: name,
+      StartRecordType: type,
+      MaxItems: 1,
+    })
+    const found = await this.#call((abortSignal) => this.#client.send(command, { abortSignal }), signal)
+    const sets = found.ResourceRecordSets ?? []
+    return sets
+      .filter(({ Name, Type }) => Name?.toLowerCase() === `${name}.`.toLowerCase() && Type === type)
+      .map((ResourceRecordSet) => ({ Action: 'DELETE', ResourceRecordSet }))
+  }
+
+  async #call<T>(send: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    try {
+      return await this.#turns.run(() => send(signal), signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      throw describeFailure(error, this.#zoneId)
+    }
+  }
+}
+
+function toRecordSet({ name, type, values, ttl }: RecordChange): ResourceRecordSet {
+  const records = values.map((value) => ({ Value: type === 'TXT' ? quote(value) : value }))
+  return { Name: `${name}.`, Type: type, TTL: ttl, ResourceRecords: records }
+}
+
+function quote(text: string): string {
+  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+}
+
+function describeFailure(error: unknown, zoneId: string): Error {
+  const { name = '', message = '' } = error instanceof Error ? error : {}
+  // AWS says which change is wrong and why.
+  if (name === 'InvalidChangeBatch') return new RecordsRejected(`Route 53 refused the change: ${message}`)
+  const hint: Readonly<Record<string, string>> = {
+    NoSuchHostedZone: `there is no hosted zone ${zoneId}: check INLET_DNS_ROUTE53_ZONE_ID`,
+    AccessDenied: `allow the AWS identity of control route53:ChangeResourceRecordSets and route53:ListResourceRecordSets on hosted zone ${zoneId}`,
+    InvalidClientTokenId: 'the AWS credentials of control are not valid',
+    ExpiredToken: 'the AWS credentials of control have expired',
+    CredentialsProviderError: 'control has no AWS credentials',
+  }
+  return new Error(`Route 53 cannot be used: ${hint[name] ?? (name || 'unknown error')}`, { cause: error })
+}
+
+/** Counts as AWS does. */
+function* splitBySize(changes: readonly Change[]): Generator<readonly Change[]> {
+  let part: Change[] = []
+  let values = 0
+  let characters = 0
+  for (const change of changes) {
+    const factor = change.Action === 'UPSERT' ? 2 : 1
+    const records = change.ResourceRecordSet?.ResourceRecords ?? []
+    const addedValues = factor * records.length
+    const addedCharacters = factor * records.reduce((sum, { Value = '' }) => sum + Value.length, 0)
+    if (values + addedValues > route53Limits.valuesMax || characters + addedCharacters > route53Limits.charactersMax) {
+      yield part
+      part = []
+      values = 0
+      characters = 0
+    }
+    part.push(change)
+    values += addedValues
+    characters += addedCharacters
+  }
+  if (part.length > 0) yield part
+}
