@@ -1,4 +1,6 @@
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
+import { findConflicts } from './config-conflicts.ts'
+import { dataPaths } from './data-paths.ts'
 import { GiB, KiB, MiB } from './lib/bytes.ts'
 import { nearestName } from './lib/nearest-name.ts'
 import {
@@ -369,7 +371,7 @@ export const options = {
 } as const
 
 export type Config = { readonly [Name in keyof typeof options]: (typeof options)[Name] extends Option<infer T> ? T : never } & {
-  readonly paths: ReturnType<typeof buildPaths>
+  readonly paths: ReturnType<typeof dataPaths>
 }
 
 /** Environment of this process, to pass to its children. */
@@ -396,48 +398,10 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
     const isOption = name.startsWith(prefix) || known.has(name.toUpperCase())
     if (isOption && !known.has(name)) problems.push(unknownOption(name, known))
   }
-  for (const name of ['INLET_S3_ENDPOINT', 'INLET_STS_ENDPOINT']) {
-    if (from[name] && values['objectStore'] === 'directory') problems.push(`${name}: needs INLET_OBJECT_STORE=s3`)
-  }
-  for (const setting of ['INLET_TLS', 'INLET_CONTROL', 'INLET_NODE_API']) {
-    const [certificate, key] = [`${setting}_CERTIFICATE_FILE`, `${setting}_KEY_FILE`]
-    if (!from[certificate] !== !from[key]) problems.push(`${certificate} and ${key}: set both or neither`)
-  }
-  problems.push(...plaintextProblems(values), ...workerUserProblems(values), ...dnsProblems(values))
+  problems.push(...findConflicts(values, from))
   if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
-  return Object.freeze({ ...values, paths: buildPaths(dataDirectory) }) as Config
-}
-
-/** Returns the paths of files in the data directory. */
-function buildPaths(data: string) {
-  return {
-    data,
-    database: join(data, 'inlet.db'),
-    firstApiKey: join(data, 'first-api-key'),
-    nodeToken: join(data, 'node-token'),
-    operatorToken: join(data, 'operator-token'),
-    secretKey: join(data, 'secret-key'),
-    developmentCa: join(data, 'development-ca.pem'),
-    node: join(data, 'node'),
-    nodeId: join(data, 'node', 'id'),
-    nodeCredential: join(data, 'node', 'credential'),
-    nodeCertificate: join(data, 'node', 'certificate.pem'),
-    markerKey: join(data, 'node', 'marker-key'),
-    ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),
-    deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),
-    wal: join(data, 'node', 'wal'),
-    walNodeId: join(data, 'node', 'wal', 'node-id'),
-    outbox: join(data, 'node', 'outbox'),
-    parked: join(data, 'node', 'parked'),
-    assignments: join(data, 'node', 'assignments'),
-    ingestBlocked: join(data, 'node', 'ingest-blocked.json'),
-    deliveryBlocked: join(data, 'node', 'delivery-blocked.json'),
-    scratch: join(data, 'node', 'scratch'),
-    ingestLock: join(data, 'node', 'ingest.lock'),
-    deliveryLock: join(data, 'node', 'delivery.lock'),
-    buckets: join(data, 'buckets'),
-  } as const
+  return Object.freeze({ ...values, paths: dataPaths(dataDirectory) }) as Config
 }
 
 /** Returns the public URL of the management API, without a slash at its end. */
@@ -477,54 +441,6 @@ export function controlOf(config: Config): { readonly url: string; readonly caFi
   const { controlUrl, nodeApiListen, controlCaFile } = config
   const url = controlUrl ?? httpUrl(nodeApiListen, certificateSourcesOf(config).nodeApi === null ? 'http' : 'https')
   return { url: url.replace(/\/+$/, ''), caFile: controlCaFile }
-}
-
-/** A worker must not be able to read what Inlet or its readers can. */
-function workerUserProblems(values: Readonly<Record<string, unknown>>): readonly string[] {
-  const { workerUser, bucketsGroup } = values as Partial<Config>
-  if (workerUser === undefined || workerUser === null) return []
-  if (workerUser.uid === 0) return ['INLET_WORKER_USER: must not be root; name a user that owns nothing else']
-  if (workerUser.gid !== bucketsGroup) return []
-  return ['INLET_WORKER_USER: its group is INLET_BUCKETS_GROUP, whose members read all buckets; name another group']
-}
-
-/** A setting that the provider does not use is a mistake, too: somebody expects an effect. */
-function dnsProblems(values: Readonly<Record<string, unknown>>): readonly string[] {
-  const { dnsProvider, baseDomain, dnsServer, dnsTsigSecret, dnsRoute53ZoneId } = values as Partial<Config>
-  const uses = [
-    { env: 'INLET_DNS_SERVER', value: dnsServer, needed: ['rfc2136'], allowed: ['static'] },
-    { env: 'INLET_DNS_TSIG_SECRET', value: dnsTsigSecret, needed: ['rfc2136'], allowed: [] },
-    { env: 'INLET_DNS_ROUTE53_ZONE_ID', value: dnsRoute53ZoneId, needed: ['route53'], allowed: [] },
-  ]
-  const problems = uses.flatMap(({ env, value, needed, allowed }) => {
-    const isNeeded = needed.some((provider) => provider === dnsProvider)
-    const isAllowed = isNeeded || allowed.some((provider) => provider === dnsProvider)
-    if (value === null && isNeeded) return [`${env}: INLET_DNS_PROVIDER=${dnsProvider} needs it`]
-    if (value == null || isAllowed) return []
-    return [`${env}: needs INLET_DNS_PROVIDER=${[...needed, ...allowed].join(' or ')}`]
-  })
-  if (dnsProvider == null || (baseDomain != null && hostnamePattern.test(baseDomain))) return problems
-  return [...problems, 'INLET_BASE_DOMAIN: must be a domain such as ingest.example.com, because INLET_DNS_PROVIDER is set']
-}
-
-/** Messages between nodes and control contain credentials: beyond loopback they must be encrypted. */
-function plaintextProblems(values: Readonly<Record<string, unknown>>): readonly string[] {
-  const { allowPlaintext, nodeApiListen, nodeApiCertificateFile, controlUrl, certificates, baseUrl } = values as Partial<Config>
-  if (allowPlaintext === 'true') return []
-  const allowed = 'or INLET_ALLOW_PLAINTEXT=true if the network is encrypted by other means'
-  const problems: string[] = []
-  const isIssued = certificates != null && certificates !== 'control' && baseUrl?.startsWith('https:') === true
-  if (nodeApiListen !== undefined && nodeApiCertificateFile === null && !isIssued && !isLoopback(nodeApiListen.host)) {
-    const { host, port } = nodeApiListen
-    problems.push(
-      `INLET_NODE_API_LISTEN: nodes would send their credentials to ${host}:${port} in plaintext; set INLET_NODE_API_CERTIFICATE_FILE and INLET_NODE_API_KEY_FILE, or INLET_CERTIFICATES and an INLET_BASE_URL with https://, ${allowed}`,
-    )
-  }
-  const url = URL.parse(controlUrl ?? '')
-  if (url?.protocol === 'http:' && !isLoopback(url.hostname.replace(/^\[|\]$/g, ''))) {
-    problems.push(`INLET_CONTROL_URL: the credential of this node would pass in plaintext; use https://, ${allowed}`)
-  }
-  return problems
 }
 
 export function httpUrl({ host, port }: ListenAddress, scheme: 'http' | 'https' = 'http'): string {

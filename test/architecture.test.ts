@@ -33,6 +33,8 @@ const rootFiles: Record<string, (importer: string) => boolean> = {
   'errors.ts': (importer) => !importer.startsWith('lib/') && !importer.startsWith('wal/'),
   'error-texts.ts': (importer) => importer.startsWith('pages/'),
   'config.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
+  'config-conflicts.ts': () => false,
+  'data-paths.ts': () => false,
   'main.ts': () => false,
 }
 

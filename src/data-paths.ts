@@ -1,0 +1,32 @@
+import { join } from 'node:path'
+
+/** Returns the paths of files in the data directory. */
+export function dataPaths(data: string) {
+  return {
+    data,
+    database: join(data, 'inlet.db'),
+    firstApiKey: join(data, 'first-api-key'),
+    nodeToken: join(data, 'node-token'),
+    operatorToken: join(data, 'operator-token'),
+    secretKey: join(data, 'secret-key'),
+    developmentCa: join(data, 'development-ca.pem'),
+    node: join(data, 'node'),
+    nodeId: join(data, 'node', 'id'),
+    nodeCredential: join(data, 'node', 'credential'),
+    nodeCertificate: join(data, 'node', 'certificate.pem'),
+    markerKey: join(data, 'node', 'marker-key'),
+    ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),
+    deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),
+    wal: join(data, 'node', 'wal'),
+    walNodeId: join(data, 'node', 'wal', 'node-id'),
+    outbox: join(data, 'node', 'outbox'),
+    parked: join(data, 'node', 'parked'),
+    assignments: join(data, 'node', 'assignments'),
+    ingestBlocked: join(data, 'node', 'ingest-blocked.json'),
+    deliveryBlocked: join(data, 'node', 'delivery-blocked.json'),
+    scratch: join(data, 'node', 'scratch'),
+    ingestLock: join(data, 'node', 'ingest.lock'),
+    deliveryLock: join(data, 'node', 'delivery.lock'),
+    buckets: join(data, 'buckets'),
+  } as const
+}
