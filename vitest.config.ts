@@ -38,7 +38,13 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/torture/**/*.test.ts', 'test/support/**/*.test.ts', 'test/architecture.test.ts'],
+          include: [
+            'src/**/*.test.ts',
+            'test/torture/**/*.test.ts',
+            'test/cluster/**/*.test.ts',
+            'test/support/**/*.test.ts',
+            'test/architecture.test.ts',
+          ],
           exclude: processes,
           testTimeout: 20_000,
         },

@@ -100,7 +100,7 @@ export class Customer {
 
   /** Creates bucket, role and destination with the trust policy from the API. Does not validate them. */
   async destination(
-    installation: Installation,
+    installation: Pick<Installation, 'ok'>,
     {
       bucket = `lake-${randomUUID().slice(0, 8)}`,
       ...wish

@@ -19,7 +19,7 @@ type Listed = {
 }
 
 /** Returns why segments stay on the node, by path. Those that are merely on their way have no reason to. */
-export async function listReasons({ environment }: Rig): Promise<ReadonlyMap<string, string>> {
+export async function listReasons({ environment }: Pick<Rig, 'environment'>): Promise<ReadonlyMap<string, string>> {
   const { stdout } = await run(process.execPath, [program, 'segments', 'list', '--json'], { env: environment }).catch(
     // With unreadable files it exits with 1 and lists the rest.
     (error: { readonly stdout?: string; readonly message: string }) => {

@@ -1,0 +1,221 @@
+/**
+ * The whole cluster: network, services, control processes, nodes, endpoints, and the clients that send to them.
+ *
+ * Owns: starting and closing all of it, and what the faults act upon. Does not own: which faults come, nor the law.
+ */
+import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ApiClient } from '../support/api-client.ts'
+import { Customer } from '../support/object-gateway.ts'
+import { until } from '../support/until.ts'
+import { Ledger } from '../torture/ledger.ts'
+import { Management } from '../torture/management.ts'
+import type { Random } from '../torture/random.ts'
+import { controlEnvironment, type Installation, newSecrets, nodeEnvironment } from './environment.ts'
+import {
+  bucket,
+  type ControlName,
+  controlNames,
+  type HostName,
+  hostNames,
+  hostNumbers,
+  type NodeName,
+  nodeNames,
+  nodesOf,
+  ports,
+  type RegionCode,
+  regions,
+} from './layout.ts'
+import { HttpSender } from './load/http-sender.ts'
+import { MqttSender } from './load/mqtt-sender.ts'
+import { type Sender, Waits } from './load/sender.ts'
+import type { Host } from './network/host.ts'
+import type { Network } from './network/network.ts'
+import { Program } from './programs/program.ts'
+import { type Services, startServices } from './services/services.ts'
+
+const startMsMax = 90_000
+
+const columns = [
+  { name: 'q', type: 'INTEGER', path: '$.q', required: true },
+  { name: 'n', type: 'INTEGER', path: '$.n', required: true },
+  { name: 'v', type: 'DOUBLE', path: '$.v', cast_failures: 'dlq' },
+]
+
+export type ClusterEndpoint = {
+  readonly id: string
+  readonly region: RegionCode
+  readonly protocol: 'http' | 'mqtt'
+  readonly ingestHost: string
+}
+
+export type ClusterOptions = { readonly directory: string; readonly network: Network; readonly random: Random }
+
+export class Cluster implements AsyncDisposable {
+  readonly directory: string
+  readonly network: Network
+  readonly installation: Installation
+  readonly services: Services
+  readonly hosts: ReadonlyMap<HostName, Host>
+  readonly programs: ReadonlyMap<ControlName | NodeName, Program>
+  /** Through the load balancer. */
+  readonly management: Management
+  readonly ledger = new Ledger()
+  readonly waits = new Waits()
+  /** What healthy programs and clients do not do. */
+  readonly troubles: string[] = []
+  readonly endpoints: ClusterEndpoint[] = []
+  viewId = ''
+  readonly #random: Random
+  readonly #senders = new Set<Sender>()
+  readonly #nodeIds = new Map<NodeName, string>()
+  readonly #clients = new Map<ControlName, ApiClient>()
+
+  private constructor(options: ClusterOptions, hosts: ReadonlyMap<HostName, Host>, services: Services) {
+    this.directory = options.directory
+    this.network = options.network
+    this.#random = options.random
+    this.hosts = hosts
+    this.services = services
+    const { gateway, database } = services
+    const balancer = this.host('balancer')
+    this.installation = { directory: this.directory, gateway, databaseUrl: database.url, balancer, ...newSecrets() }
+    const program = (name: ControlName | NodeName, args: readonly string[], environmentOf: typeof controlEnvironment) => {
+      const host = this.host(name)
+      const environment = environmentOf(this.installation, host)
+      return [name, new Program({ host, args, environment, log: this.path('log.ndjson'), troubles: this.troubles })] as const
+    }
+    this.programs = new Map([
+      ...controlNames.map((name) => program(name, ['control'], controlEnvironment)),
+      ...nodeNames.map((name) => program(name, ['node'], nodeEnvironment)),
+    ])
+    this.management = new Management(this.#address(balancer))
+  }
+
+  /** Starts everything healthy, with endpoints in each region and clients that send to them. */
+  static async start(options: ClusterOptions): Promise<Cluster> {
+    const { directory, network } = options
+    mkdirSync(directory, { recursive: true })
+    const hosts = new Map<HostName, Host>()
+    for (const name of hostNames) hosts.set(name, await network.addHost(name, hostNumbers[name]))
+    const services = await startServices(hosts, network.hub)
+    const cluster = new Cluster(options, hosts, services)
+    try {
+      // One after the other: both would create the first account.
+      for (const name of controlNames) {
+        cluster.program(name).start()
+        await cluster.untilControlReady(name)
+      }
+      for (const name of nodeNames) cluster.program(name).start()
+      for (const name of nodeNames) await cluster.untilReady(name)
+      await cluster.#createEndpoints()
+      return cluster
+    } catch (error) {
+      await cluster[Symbol.asyncDispose]()
+      throw error
+    }
+  }
+
+  host(name: HostName): Host {
+    const host = this.hosts.get(name)
+    if (host === undefined) throw new Error(`no host ${name}`)
+    return host
+  }
+
+  program(name: ControlName | NodeName): Program {
+    const program = this.programs.get(name)
+    if (program === undefined) throw new Error(`no program on ${name}`)
+    return program
+  }
+
+  path(name: string): string {
+    return join(this.directory, name)
+  }
+
+  /** Writes down what happened, for whoever reads the directory later. */
+  note(text: string): void {
+    appendFileSync(this.path('events.log'), `${new Date().toISOString()} ${text}\n`)
+  }
+
+  /** A client of one control process, around the balancer. It keeps its token, also while there is no database. */
+  clientOf(name: ControlName): ApiClient {
+    const known = this.#clients.get(name)
+    if (known !== undefined) return known
+    const client = new ApiClient(this.#address(this.host(name)))
+    this.#clients.set(name, client)
+    return client
+  }
+
+  /** Id of a node, as reasons name it. */
+  nodeId(name: NodeName): string {
+    return this.#nodeIds.get(name) ?? ''
+  }
+
+  async untilControlReady(name: ControlName): Promise<void> {
+    await until(`${name} to be ready`, () => isReady(`http://${this.host(name).address}:${ports.management}`), startMsMax)
+  }
+
+  async untilReady(name: NodeName): Promise<void> {
+    const url = `http://${this.host(name).address}:${ports.ingest}`
+    await until(`${name} to be ready`, () => isReady(url), startMsMax)
+    this.#nodeIds.set(name, readFileSync(this.path(`${name}/node/id`), 'utf8').trim())
+  }
+
+  /** Stops the clients, each when all that it sent is acknowledged. */
+  async stopSending(): Promise<void> {
+    await Promise.all([...this.#senders].map((sender) => sender.stop().catch((error) => void this.troubles.push(String(error)))))
+    for (const sender of this.#senders) if (sender instanceof HttpSender) this.troubles.push(...sender.refusals)
+    this.#senders.clear()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { host } of this.programs.values()) host.signal('SIGCONT')
+    await Promise.all([...this.programs.values()].map((program) => program.kill()))
+    this.host('balancer').signal('SIGKILL')
+    await this.services[Symbol.asyncDispose]()
+    await this.network.close()
+  }
+
+  async #createEndpoints(): Promise<void> {
+    const { gateway } = this.services
+    const { id: destinationId } = await new Customer(gateway).destination(this.management, { bucket })
+    await this.management.ok('POST', `/v1/destinations/${destinationId}/validate`)
+    this.viewId = (await this.management.ok('POST', '/v1/views', { name: 'records', definition: { columns } })).id
+    await this.management.ok('POST', `/v1/views/${this.viewId}/publish`)
+    for (const region of regions) {
+      for (const protocol of ['http', 'mqtt'] as const) {
+        const { id, ingest_host } = await this.management.ok('POST', '/v1/endpoints', {
+          region,
+          destination_id: destinationId,
+          segment_max_age_seconds: 2,
+          mqtt_config: { enabled: true },
+        })
+        await this.management.ok('POST', `/v1/endpoints/${id}/views`, { view_id: this.viewId })
+        this.endpoints.push({ id, region, protocol, ingestHost: ingest_host })
+      }
+    }
+    for (const { id } of this.endpoints) {
+      const isActive = async () => (await this.management.ok('GET', `/v1/endpoints/${id}`)).status === 'active'
+      await until(`endpoint ${id} to be active`, isActive, startMsMax)
+    }
+    for (const endpoint of this.endpoints) this.#send(endpoint)
+  }
+
+  #send({ id: endpointId, protocol, ingestHost, region }: ClusterEndpoint): void {
+    const { ledger, waits } = this
+    const { apiKey } = this.installation
+    const addresses = async () => nodesOf(region).map((name) => this.host(name).address)
+    const Kind = protocol === 'http' ? HttpSender : MqttSender
+    this.#senders.add(new Kind({ ledger, waits, apiKey, endpointId, ingestHost, addresses, random: this.#random }))
+  }
+
+  #address({ address }: Host) {
+    return { apiUrl: `http://${address}:${ports.management}`, ingestUrl: '', apiKey: this.installation.apiKey }
+  }
+}
+
+async function isReady(url: string): Promise<boolean> {
+  const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(1_000) }).catch(() => undefined)
+  await response?.body?.cancel()
+  return response?.ok === true
+}

@@ -1,0 +1,97 @@
+/**
+ * Publishes messages with QoS 1 to one endpoint, a few in flight. The client is one that others wrote: it connects again by itself and
+ * repeats what has no PUBACK yet.
+ */
+import mqtt from 'mqtt'
+import { recordsIn, recordText, type Sent } from '../../torture/ledger.ts'
+import { ports } from '../layout.ts'
+import { type Sender, type SenderOptions, stopMsMax } from './sender.ts'
+
+const inFlightMax = 5
+const connectTimeoutMs = 3_000
+const keepaliveSeconds = 3
+const reconnectMs = 300
+
+export class MqttSender implements Sender {
+  readonly #options: SenderOptions
+  readonly #running: Promise<void>
+  readonly #inFlight = new Set<Promise<void>>()
+  #isStopping = false
+
+  constructor(options: SenderOptions) {
+    this.#options = options
+    this.#running = this.#run()
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      const error = new Error(`${this.#inFlight.size} MQTT messages were not acknowledged after everything healed`)
+      timer = setTimeout(() => reject(error), stopMsMax)
+    })
+    try {
+      await Promise.race([this.#running, late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { random, apiKey, endpointId, addresses } = this.#options
+    const servers = (await addresses()).map((host) => ({ host, port: ports.mqtt, protocol: 'mqtt' as const }))
+    const client = mqtt.connect({
+      servers,
+      protocolVersion: 5,
+      clientId: `cluster-${random.seed()}`,
+      username: 'cluster',
+      password: apiKey,
+      properties: { userProperties: { endpoint: endpointId } },
+      connectTimeout: connectTimeoutMs,
+      keepalive: keepaliveSeconds,
+      reconnectPeriod: reconnectMs,
+    })
+    client.on('error', () => undefined)
+    client.on('packetsend', (packet) => {
+      if (packet.cmd === 'publish') this.#noteSent(packet.payload.toString())
+    })
+    while (!this.#isStopping) {
+      if (this.#inFlight.size < inFlightMax) this.#publish(client)
+      await new Promise((resolve) => setTimeout(resolve, random.between(50, 200)))
+    }
+    await Promise.all(this.#inFlight)
+    await client.endAsync(true)
+  }
+
+  #publish(client: mqtt.MqttClient): void {
+    const { ledger, random, endpointId, waits } = this.#options
+    const sent = ledger.create(endpointId, 1)
+    const payload = recordText(sent.id, 0, 'x'.repeat(random.between(0, 300)))
+    const acknowledged = waits.begin(endpointId)
+    const done = this.#repeat(client, sent, payload).then(() => {
+      acknowledged()
+      this.#inFlight.delete(done)
+    })
+    this.#inFlight.add(done)
+  }
+
+  /** The client repeats a message over new connections. An error code in a PUBACK ends that. */
+  async #repeat(client: mqtt.MqttClient, sent: Sent, payload: string): Promise<void> {
+    const { ledger } = this.#options
+    for (;;) {
+      try {
+        await client.publishAsync('plant/7', payload, { qos: 1 })
+        sent.attempts[sent.attempts.length - 1] = 'acknowledged'
+        ledger.acknowledgedRecords += 1
+        return
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, reconnectMs))
+      }
+    }
+  }
+
+  /** Until the PUBACK is there, each repetition may have been stored. */
+  #noteSent(payload: string): void {
+    for (const { id } of recordsIn(payload)) this.#options.ledger.sent[id]?.attempts.push('unknown')
+  }
+}

@@ -1,0 +1,33 @@
+/** Draws what happens in a round from its seed. */
+import type { Random } from '../torture/random.ts'
+import { cutControl, killControl, restartDatabase } from './faults/control.ts'
+import type { Fault, FaultKind } from './faults/fault.ts'
+import { cutNode, isolateNode, killNodes, pauseNode, restartNodes } from './faults/nodes.ts'
+import { cutStorage, killNameServer } from './faults/services.ts'
+import { controlNames, nodeNames, nodesOf, regions } from './layout.ts'
+import type { NetworkKind } from './network/network.ts'
+
+const draw: Readonly<Record<FaultKind, (random: Random) => Fault>> = {
+  'kill-node': (random) => killNodes('kill-node', [random.pick(nodesOf('fra'))]),
+  'kill-region': (random) => killNodes('kill-region', nodesOf(random.pick(regions))),
+  'pause-node': (random) => pauseNode(random.pick(nodeNames)),
+  'cut-node': (random) => cutNode(random.pick(nodeNames)),
+  'isolate-node': (random) => isolateNode(random.pick(nodeNames)),
+  'restart-nodes': () => restartNodes('fra'),
+  'kill-control': (random) => killControl(random.pick(controlNames)),
+  'cut-control': (random) => cutControl(random.pick(controlNames)),
+  'restart-database': (random) => restartDatabase(random.between(5, 15) * 1_000),
+  'cut-storage': (random) => cutStorage(random.some(nodeNames)),
+  'kill-dns': () => killNameServer(),
+}
+
+/** Each kind once, in an order and with targets that the seed decides. */
+export function drawPlan(random: Random, kinds: readonly FaultKind[], network: NetworkKind): readonly Fault[] {
+  const faults = kinds
+    .map((kind) => draw[kind](random))
+    .filter(({ cutsNetwork }) => network === 'namespaces' || cutsNetwork !== true)
+  return faults
+    .map((fault) => ({ fault, order: random.share() }))
+    .toSorted((one, other) => one.order - other.order)
+    .map(({ fault }) => fault)
+}

@@ -1,0 +1,114 @@
+/**
+ * One Inlet program on a host, such as `inlet node`.
+ *
+ * Owns: starting, killing and stopping it, what it prints, and whether it ended by itself.
+ * Law: a program that ends although the harness did not end it is noted, and started again as a service manager would.
+ */
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Host } from '../network/host.ts'
+
+const main = join(import.meta.dirname, '../../../src/main.ts')
+/** Pause before a program that ended by itself is started again. */
+const restartMs = 1_000
+/** A drain takes as long as the settings of the cluster allow, and some time to end. */
+const stopMsMax = 60_000
+
+export type Environment = Readonly<Record<string, string>>
+
+export type ProgramOptions = {
+  readonly host: Host
+  readonly args: readonly string[]
+  readonly environment: Environment
+  /** File to which its output goes, with that of others. */
+  readonly log: string
+  /** What a healthy program does not do. */
+  readonly troubles: string[]
+}
+
+export class Program {
+  readonly #options: ProgramOptions
+  #environment: Environment
+  #child: ChildProcess | undefined
+  #isExpectedToRun = false
+  #isPaused = false
+
+  constructor(options: ProgramOptions) {
+    this.#options = options
+    this.#environment = options.environment
+  }
+
+  get host(): Host {
+    return this.#options.host
+  }
+
+  get isRunning(): boolean {
+    return this.#child !== undefined && !this.#isPaused
+  }
+
+  /** Changes the environment of later starts. */
+  configure(environment: Environment): void {
+    this.#environment = { ...this.#environment, ...environment }
+  }
+
+  start(args: readonly string[] = this.#options.args): void {
+    if (this.#child !== undefined) return
+    const { host, troubles, log } = this.#options
+    const child = host.spawn(process.execPath, [main, ...args], { env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child = child
+    this.#isExpectedToRun = true
+    this.#isPaused = false
+    let last = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream === null) continue
+      createInterface({ input: stream }).on('line', (line) => {
+        appendFileSync(log, `${host.name} ${line}\n`)
+        if (line.includes('"level":"fatal"')) last = line
+      })
+    }
+    child.once('close', (code, signal) => {
+      this.#child = undefined
+      if (!this.#isExpectedToRun) return
+      troubles.push(`${args[0]} on ${host.name} ended by itself (${signal ?? `code ${code}`}): ${last.slice(0, 600)}`)
+      setTimeout(() => this.#isExpectedToRun && this.start(args), restartMs)
+    })
+  }
+
+  /** Ends the program and everything that it started, as a power failure would. */
+  async kill(): Promise<void> {
+    this.#isExpectedToRun = false
+    const child = this.#child
+    if (child === undefined) return
+    const closed = once(child, 'close')
+    this.host.signal('SIGKILL')
+    await closed
+  }
+
+  /** Ends it as an operator does. One that does not end in time is killed, which is noted. */
+  async stop(): Promise<void> {
+    this.#isExpectedToRun = false
+    const child = this.#child
+    if (child === undefined) return
+    const closed = once(child, 'close')
+    const timer = setTimeout(() => {
+      this.#options.troubles.push(`${this.host.name} did not end within ${stopMsMax / 1000} s of SIGTERM`)
+      this.host.signal('SIGKILL')
+    }, stopMsMax)
+    child.kill('SIGTERM')
+    await closed
+    clearTimeout(timer)
+  }
+
+  pause(): void {
+    this.#isPaused = true
+    this.host.signal('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.host.signal('SIGCONT')
+  }
+}

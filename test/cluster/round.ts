@@ -1,0 +1,94 @@
+/** One round: starts a cluster, lets one fault after the other happen to it, waits until all is delivered, and judges. */
+import { type Finding, type Judgement, judge } from '../torture/law.ts'
+import { Random, seedOfRound } from '../torture/random.ts'
+import { seconds } from '../torture/text.ts'
+import { Cluster } from './cluster.ts'
+import { type Fault, stopsClients, truthUnder } from './faults/fault.ts'
+import { controlNames } from './layout.ts'
+import { createNetwork, type NetworkKind } from './network/network.ts'
+import { findUnrest, observe } from './observe.ts'
+import type { Options } from './options.ts'
+import { drawPlan } from './plan.ts'
+import { awaitTruth, findUntruths, truthMsMax, watchTruth } from './truth.ts'
+
+/** Longest wait of a client for its acknowledgement while a node of its region serves: a timeout, another address, an MQTT connection. */
+const waitMsMax = 15_000
+/** Bound of the wait for what was delayed: longer than every back-off of the product. */
+const quietMsMax = 120_000
+const pollMs = 500
+
+export type Step = { readonly fault: Fault; readonly toldAfterMs: number; readonly activeAfterMs: number }
+
+export type RoundResult = Judgement & {
+  readonly steps: readonly Step[]
+  readonly acknowledgedRecords: number
+  readonly quietMs: number
+}
+
+export type RoundOptions = Pick<Options, 'kinds' | 'seed'> & {
+  readonly directory: string
+  readonly round: number
+  readonly network: NetworkKind
+  readonly print: (text: string) => void
+}
+
+export async function runRound({ directory, seed, round, kinds, network, print }: RoundOptions): Promise<RoundResult> {
+  const random = new Random(seedOfRound(seed, round))
+  const plan = drawPlan(random, kinds, network)
+  print(`round ${round}: starting the cluster`)
+  await using cluster = await Cluster.start({ directory, network: createNetwork(network), random })
+  const findings: Finding[] = []
+  const steps: Step[] = []
+  for (const fault of plan) {
+    print(`  ${fault.text}`)
+    const { step, problems } = await runStep(cluster, fault)
+    print(`    told after ${seconds(step.toldAfterMs)}, active after ${seconds(step.activeAfterMs)}`)
+    for (const problem of problems) print(`    FINDING ${problem}`)
+    findings.push(...problems.map((problem) => ({ law: 'truth', text: `${fault.text}: ${problem}` })))
+    steps.push(step)
+  }
+  print('  waiting until everything is delivered')
+  await cluster.stopSending()
+  const quietFrom = performance.now()
+  const unrest = await waitForQuiet(cluster)
+  if (unrest !== undefined) cluster.troubles.push(`not quiet after ${seconds(quietMsMax)}: ${unrest}`)
+  const quietMs = performance.now() - quietFrom
+  const judgement = judge(await observe(cluster))
+  const { acknowledgedRecords } = cluster.ledger
+  return { ...judgement, findings: [...findings, ...judgement.findings], steps, acknowledgedRecords, quietMs }
+}
+
+async function runStep(cluster: Cluster, fault: Fault): Promise<{ readonly step: Step; readonly problems: readonly string[] }> {
+  const problems: string[] = []
+  const since = performance.now()
+  cluster.note(fault.text)
+  const heal = await fault.begin(cluster)
+  const findUnder = () => findUntruths(cluster, fault.controls, truthUnder(fault, cluster))
+  const told = await awaitTruth(findUnder)
+  problems.push(...told.wrong.map((text) => `${seconds(truthMsMax)} later ${text}`))
+  const watched = await watchTruth(findUnder, fault.holdMs)
+  if (told.wrong.length === 0) problems.push(...watched)
+  problems.push(...((await fault.check?.(cluster)) ?? []))
+  cluster.note(`healing: ${fault.text}`)
+  await heal()
+  cluster.note(`healed: ${fault.text}`)
+  const active = await awaitTruth(() => findUntruths(cluster, controlNames, () => ({ statuses: ['active'] })))
+  problems.push(...active.wrong.map((text) => `${seconds(truthMsMax)} after it was healed ${text}`))
+  for (const endpoint of cluster.endpoints) {
+    const waited = cluster.waits.longest(endpoint.id, since)
+    if (waited > waitMsMax && !stopsClients(fault, endpoint)) {
+      problems.push(`a client of an endpoint in ${endpoint.region} (${endpoint.protocol}) waited ${seconds(waited)}`)
+    }
+  }
+  return { step: { fault, toldAfterMs: told.ms, activeAfterMs: active.ms }, problems }
+}
+
+/** Returns what is still not quiet at the end of the time. */
+async function waitForQuiet(cluster: Cluster): Promise<string | undefined> {
+  const deadline = performance.now() + quietMsMax
+  for (;;) {
+    const unrest = await findUnrest(cluster).catch(String)
+    if (unrest === undefined || performance.now() > deadline) return unrest
+    await new Promise((resolve) => setTimeout(resolve, pollMs))
+  }
+}

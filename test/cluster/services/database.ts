@@ -1,0 +1,99 @@
+/**
+ * Two Postgres servers on hosts of their own: one that takes changes, and a standby that confirms each of them, so that a failover loses
+ * nothing.
+ *
+ * Law: at most one server takes changes. `failOver` ends the first before it promotes the other, as a fence would.
+ */
+import pg from 'pg'
+import { type Postgres, startPostgres } from '../../../tools/services/postgres.ts'
+import { until } from '../../support/until.ts'
+import type { Host } from '../network/host.ts'
+
+const attachMsMax = 30_000
+
+type Server = { readonly host: Host; postgres: Postgres }
+
+export class DatabasePair implements AsyncDisposable {
+  #primary: Server
+  #standby: Server
+
+  private constructor(primary: Server, standby: Server) {
+    this.#primary = primary
+    this.#standby = standby
+  }
+
+  static async start(hosts: readonly [Host, Host]): Promise<DatabasePair> {
+    const [first, second] = hosts
+    const postgres = await startPostgres({ durable: true, place: first.place })
+    const standby = await startPostgres({ durable: true, place: second.place, standbyOf: postgres.url })
+    const pair = new DatabasePair({ host: first, postgres }, { host: second, postgres: standby })
+    await pair.#requireStandby()
+    return pair
+  }
+
+  get primaryHost(): Host {
+    return this.#primary.host
+  }
+
+  /** Names both servers: control finds the one that takes changes. */
+  get url(): string {
+    const first = new URL(this.#primary.postgres.url).host
+    return `postgres://inlet@${first}/postgres`
+  }
+
+  killPrimary(): Promise<void> {
+    return this.#primary.postgres.kill()
+  }
+
+  startPrimary(): Promise<void> {
+    return this.#primary.postgres.start()
+  }
+
+  /** Ends the server that takes changes and promotes the other. */
+  async failOver(): Promise<void> {
+    await this.#primary.postgres.kill()
+    await query(this.#standby.postgres.url, 'SELECT pg_promote()')
+    await query(this.#standby.postgres.url, `ALTER SYSTEM SET synchronous_standby_names = ''`)
+    await query(this.#standby.postgres.url, 'SELECT pg_reload_conf()')
+    const [primary, standby] = [this.#standby, this.#primary]
+    this.#primary = primary
+    this.#standby = standby
+  }
+
+  /** Makes the server that was ended a standby again, on its port. */
+  async rejoin(): Promise<void> {
+    const { host, postgres } = this.#standby
+    const port = Number(new URL(postgres.url).port)
+    await postgres.stop()
+    this.#standby.postgres = await startPostgres({
+      durable: true,
+      place: host.place,
+      port,
+      standbyOf: this.#primary.postgres.url,
+    })
+    await this.#requireStandby()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#standby.postgres.stop(), this.#primary.postgres.stop()])
+  }
+
+  /** From now on a change is confirmed only once the standby has it. */
+  async #requireStandby(): Promise<void> {
+    const { url } = this.#primary.postgres
+    const isAttached = async () => (await query(url, `SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'`)).length > 0
+    await until('the standby to follow', isAttached, attachMsMax)
+    await query(url, `ALTER SYSTEM SET synchronous_standby_names = '*'`)
+    await query(url, 'SELECT pg_reload_conf()')
+  }
+}
+
+async function query(url: string, sql: string): Promise<readonly unknown[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query(sql)).rows
+  } finally {
+    await client.end()
+  }
+}

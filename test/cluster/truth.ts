@@ -1,0 +1,87 @@
+/**
+ * Whether the status of each endpoint is the truth, as control processes tell it.
+ *
+ * Law: `truthMsMax` after something happened each control process that can be reached says so, and goes on saying so.
+ */
+import type { EndpointStatus } from '#model/endpoint.ts'
+import type { Cluster, ClusterEndpoint } from './cluster.ts'
+import type { ControlName } from './layout.ts'
+
+export const truthMsMax = 10_000
+const pollMs = 250
+/** A control process that does not respond in this time cannot be reached. */
+const requestMsMax = 5_000
+
+export type Truth = {
+  readonly statuses: readonly EndpointStatus[]
+  /** Text that one of the reasons must contain, such as the id of a node. */
+  readonly reason?: string
+}
+
+/** Looks once, and returns all that is wrong. */
+export type Find = () => Promise<readonly string[]>
+
+/** Looks until nothing is wrong. Returns after how many milliseconds that was, or what is still wrong at the end of the time. */
+export async function awaitTruth(
+  find: Find,
+  msMax = truthMsMax,
+): Promise<{ readonly ms: number; readonly wrong: readonly string[] }> {
+  const since = performance.now()
+  for (;;) {
+    const wrong = await find()
+    const ms = performance.now() - since
+    if (wrong.length === 0 || ms > msMax) return { ms, wrong }
+    await new Promise((resolve) => setTimeout(resolve, pollMs))
+  }
+}
+
+/** Looks for some time, and returns what was wrong at any point of it. */
+export async function watchTruth(find: Find, forMs: number): Promise<readonly string[]> {
+  const until = performance.now() + forMs
+  const all = new Set<string>()
+  while (performance.now() < until) {
+    for (const wrong of await find()) all.add(wrong)
+    await new Promise((resolve) => setTimeout(resolve, pollMs))
+  }
+  return [...all]
+}
+
+/** Asks these control processes for the status of each endpoint. */
+export async function findUntruths(
+  cluster: Cluster,
+  controls: readonly ControlName[],
+  truthOf: (endpoint: ClusterEndpoint) => Truth,
+): Promise<readonly string[]> {
+  const each = controls.flatMap((name) => cluster.endpoints.map((endpoint) => ask(cluster, name, endpoint, truthOf(endpoint))))
+  return (await Promise.all(each)).flat()
+}
+
+async function ask(
+  cluster: Cluster,
+  name: ControlName,
+  { id, region }: ClusterEndpoint,
+  { statuses, reason }: Truth,
+): Promise<readonly string[]> {
+  const who = `${name} about an endpoint in ${region}`
+  try {
+    const { status, status_reasons } = await within(requestMsMax, cluster.clientOf(name).ok('GET', `/v1/endpoints/${id}`))
+    const reasons = status_reasons.join('; ')
+    const told = `${who}: ${status}${reasons === '' ? '' : ` (${reasons})`}`
+    if (!statuses.includes(status)) return [`${told}, not ${statuses.join(' or ')}`]
+    return reason === undefined || reasons.includes(reason) ? [] : [`${told}, without "${reason}"`]
+  } catch (error) {
+    return [`${who}: ${String(error)}`]
+  }
+}
+
+export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no response for ${ms / 1000} s`)), ms)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
