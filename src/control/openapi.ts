@@ -33,7 +33,8 @@ import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.t
 import { AccessToken, ExchangeToken } from '#model/token.ts'
 import { ChangeView, CreateView, CreateViewVersion, View, ViewDetail, ViewWithUsage } from '#model/view.ts'
 import { mayChange, type RouteScope } from './authenticate.ts'
-import { addExamples, type DescribedOperation, problemExamples } from './openapi-examples.ts'
+import { addExamples, type DescribedOperation } from './openapi-examples.ts'
+import { problemExamples } from './openapi-problems.ts'
 import { problemContentType } from './problem.ts'
 import { serveReferencePage } from './reference-page.ts'
 
