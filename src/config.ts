@@ -264,6 +264,12 @@ export const options = {
     address,
     'host:port of the ingest service (HTTP, and MQTT over WebSocket)',
   ),
+  reusePort: option(
+    'INLET_REUSE_PORT',
+    'false',
+    choice(['false', 'true']),
+    '`true` lets several nodes of this machine, each with a data directory of its own, listen on the same addresses: the kernel spreads connections over them',
+  ),
   maxRequestBytes: option(
     'INLET_MAX_REQUEST_BYTES',
     '10MiB',
@@ -441,6 +447,12 @@ export function controlOf(config: Config): { readonly url: string; readonly caFi
   const { controlUrl, nodeApiListen, controlCaFile } = config
   const url = controlUrl ?? httpUrl(nodeApiListen, certificateSourcesOf(config).nodeApi === null ? 'http' : 'https')
   return { url: url.replace(/\/+$/, ''), caFile: controlCaFile }
+}
+
+/** Returns where ingest listens. */
+export function ingestAddressesOf({ ingestListen, mqttListen, reusePort }: Config) {
+  const shared = { reusePort: reusePort === 'true' }
+  return { http: { ...ingestListen, ...shared }, mqtt: mqttListen === null ? null : { ...mqttListen, ...shared } }
 }
 
 export function httpUrl({ host, port }: ListenAddress, scheme: 'http' | 'https' = 'http'): string {

@@ -1,7 +1,7 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
-import { baseUrlOf, type Config, certificateSourcesOf, controlOf, httpUrl } from '#config.ts'
+import { baseUrlOf, type Config, certificateSourcesOf, controlOf, httpUrl, ingestAddressesOf } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -54,8 +54,9 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   // Two processes on one directory would recover each other's open segments.
   const lock = lockExclusively(config.paths.ingestLock)
   // Before this node registers with control.
-  await assertCanListen(config.ingestListen, 'INLET_INGEST_LISTEN')
-  if (config.mqttListen !== null) await assertCanListen(config.mqttListen, 'INLET_MQTT_LISTEN')
+  const addresses = ingestAddressesOf(config)
+  await assertCanListen(addresses.http, 'INLET_INGEST_LISTEN')
+  if (addresses.mqtt !== null) await assertCanListen(addresses.mqtt, 'INLET_MQTT_LISTEN')
   const joinSecret = await readJoinSecret(config)
   const credential = await NodeCredential.open(nodeId, config.paths.nodeCredential)
   const control = await ControlClient.open({ ...controlOf(config), credential, timeoutMs: controlTimeoutMs })
@@ -139,12 +140,12 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     clock,
     logger,
   })
-  const mqtt = new MqttServer({ listen: config.mqttListen, connections, certificate, sessions, clock })
+  const mqtt = new MqttServer({ listen: addresses.mqtt, connections, certificate, sessions, clock })
 
   const registry = createMetrics('ingest', clock)
   const httpCounters = new HttpCounters()
   const http = new HttpServer({
-    listen: config.ingestListen,
+    listen: addresses.http,
     connections,
     certificate,
     requestTimeoutSeconds: config.requestTimeoutSeconds,

@@ -1,10 +1,9 @@
 import type { AddressInfo, Server } from 'node:net'
+import type { ListenAddress } from '#lib/option-types.ts'
 import { ingestLimits } from './limits.ts'
 
-export type Address = { readonly host: string; readonly port: number }
-
 /** Resolves once the server listens. Rejects if the address cannot be used; the error names the setting of the address. */
-export async function listen(server: Server, address: Address, setting: string): Promise<void> {
+export async function listen(server: Server, address: ListenAddress, setting: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const fail = (error: Error) => reject(Object.assign(error, { setting }))
   server.once('error', fail)
@@ -14,7 +13,7 @@ export async function listen(server: Server, address: Address, setting: string):
 }
 
 /** Returns the address that a server listens at, with the actual port if the configured one is 0. */
-export function addressOf(server: Server): Address {
+export function addressOf(server: Server): ListenAddress {
   const { address, port } = server.address() as AddressInfo
   return { host: address, port }
 }

@@ -16,7 +16,12 @@ export class OptionError extends UserError {
   override readonly name = 'OptionError'
 }
 
-export type ListenAddress = { readonly host: string; readonly port: number }
+export type ListenAddress = {
+  readonly host: string
+  readonly port: number
+  /** Whether other processes that say so too may listen there. */
+  readonly reusePort?: boolean
+}
 
 export const text: OptionType<string> = (value) => value
 export const matching = (pattern: RegExp, expected: string) => checked((value) => pattern.test(value), expected)

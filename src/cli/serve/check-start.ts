@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import type { Config } from '#config.ts'
+import { type Config, ingestAddressesOf } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
@@ -23,11 +23,12 @@ export async function checkStart(config: Config, children: readonly ChildName[])
 }
 
 function listeners(config: Config, children: readonly ChildName[]): readonly (readonly [string, ListenAddress])[] {
-  const { controlListen, nodeApiListen, ingestListen, mqttListen } = config
+  const { controlListen, nodeApiListen } = config
+  const { http, mqtt } = ingestAddressesOf(config)
   return [
     ...(children.includes('control') ? [['INLET_CONTROL_LISTEN', controlListen] as const] : []),
     ...(children.includes('control') ? [['INLET_NODE_API_LISTEN', nodeApiListen] as const] : []),
-    ...(children.includes('ingest') ? [['INLET_INGEST_LISTEN', ingestListen] as const] : []),
-    ...(children.includes('ingest') && mqttListen !== null ? [['INLET_MQTT_LISTEN', mqttListen] as const] : []),
+    ...(children.includes('ingest') ? [['INLET_INGEST_LISTEN', http] as const] : []),
+    ...(children.includes('ingest') && mqtt !== null ? [['INLET_MQTT_LISTEN', mqtt] as const] : []),
   ]
 }

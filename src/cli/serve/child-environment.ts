@@ -58,6 +58,7 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   secretKey: control,
   advertiseAddresses: ingest,
   ingestListen: withClients,
+  reusePort: ingest,
   maxRequestBytes: ingest,
   maxInFlightBytes: ingest,
   maxConnections: ingest,

@@ -148,8 +148,9 @@ export class Provisioner {
       status,
       status_reasons: [...reasons],
       lag: sumLags(reports.lags, nowMs),
-      dns_ipv4: serving.flatMap(({ ipv4 }) => ipv4),
-      dns_ipv6: serving.flatMap(({ ipv6 }) => ipv6),
+      // Nodes of one machine may share its addresses.
+      dns_ipv4: [...new Set(serving.flatMap(({ ipv4 }) => ipv4))],
+      dns_ipv6: [...new Set(serving.flatMap(({ ipv6 }) => ipv6))],
       ingest_host: ingestHost(endpoint, serving.length > 0 ? serving : nodes, this.#options.hosts),
     }
   }

@@ -11,13 +11,14 @@ import type { Duplex } from 'node:stream'
 import { AppError } from '#errors.ts'
 import { errorCode } from '#lib/files.ts'
 import { http, loadHttps } from '#lib/http.ts'
+import type { ListenAddress } from '#lib/option-types.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { requestLimits } from '#model/limits.ts'
 import type { ConnectionBudget, ConnectionSlot } from '../connection-budget.ts'
-import { type Address, addressOf, listen } from '../listen.ts'
+import { addressOf, listen } from '../listen.ts'
 import { Connection } from './connection.ts'
 import { Discards } from './discards.ts'
 import { Exchange, type ExchangeContext } from './exchange.ts'
@@ -30,7 +31,7 @@ import { rawProblem, requestError, sendPage } from './responses.ts'
 import type { UpgradeRoute } from './upgrade-route.ts'
 
 export type HttpServerOptions = {
-  readonly listen: Address
+  readonly listen: ListenAddress
   readonly connections: ConnectionBudget
   readonly requestTimeoutSeconds: number
   readonly exchange: Omit<ExchangeContext, 'isDraining' | 'discards'>
@@ -84,7 +85,7 @@ export class HttpServer implements Service {
     })
   }
 
-  get address(): Address {
+  get address(): ListenAddress {
     return addressOf(this.#server)
   }
 

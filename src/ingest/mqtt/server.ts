@@ -7,16 +7,17 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Server as SecureServer, TLSSocket } from 'node:tls'
 import type { Clock } from '#lib/clock.ts'
 import { loadTls } from '#lib/http.ts'
+import type { ListenAddress } from '#lib/option-types.ts'
 import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { ConnectionBudget, ConnectionSlot } from '../connection-budget.ts'
-import { type Address, addressOf, listen } from '../listen.ts'
+import { addressOf, listen } from '../listen.ts'
 import type { Sessions } from './sessions.ts'
 import { SocketWire } from './tcp.ts'
 
 export type MqttServerOptions = {
   /** Null for MQTT over WebSocket only. */
-  readonly listen: Address | null
+  readonly listen: ListenAddress | null
   readonly connections: ConnectionBudget
   readonly certificate: Pick<ServedCertificate, 'options' | 'subscribe'> | undefined
   readonly sessions: Sessions
@@ -34,7 +35,7 @@ export class MqttServer implements Service {
     this.#server = options.listen === null ? undefined : this.#createServer()
   }
 
-  get address(): Address | undefined {
+  get address(): ListenAddress | undefined {
     return this.#server === undefined ? undefined : addressOf(this.#server)
   }
 
