@@ -9,6 +9,7 @@ import { accountsCommands } from './commands/accounts.ts'
 import { certificatesCommands } from './commands/certificates.ts'
 import { commitsCommands } from './commands/commits.ts'
 import { demoCommand } from './commands/demo.ts'
+import { joinTokensCommands } from './commands/join-tokens.ts'
 import { keysCommands } from './commands/keys.ts'
 import { segmentCommands } from './commands/segment.ts'
 import { segmentsCommands } from './commands/segments.ts'
@@ -25,6 +26,7 @@ export const commands = buildRouteMap({
     accounts: accountsCommands,
     keys: keysCommands,
     certificates: certificatesCommands,
+    'join-tokens': joinTokensCommands,
     segment: segmentCommands,
     segments: segmentsCommands,
     commits: commitsCommands,

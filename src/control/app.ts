@@ -9,6 +9,7 @@ import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { createMetrics } from '#lib/metrics.ts'
+import { rootOf } from '#lib/root-certificate.ts'
 import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -49,6 +50,7 @@ import { inventoryService } from './services/inventory.ts'
 import { issuedCertificates } from './services/issued-certificates.ts'
 import { JobLeases } from './services/job-leases.ts'
 import { jobService } from './services/jobs.ts'
+import { joinTokenService } from './services/join-tokens.ts'
 import { keyService } from './services/keys.ts'
 import { nodeAccess } from './services/node-access.ts'
 import { nodeService } from './services/nodes.ts'
@@ -164,10 +166,15 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     { sources: certificateSourcesOf(config), store, keyring, feed, applyChange, clock, logger },
   )
   const { certificateName } = certificates
+  const rootCertificate = () => {
+    const { cert } = certificates.nodeApi?.options ?? {}
+    return cert && rootOf(cert)
+  }
   const nodeServer = await buildNodeServer({
     ...serverOptions,
     certificate: certificates.nodeApi,
     access,
+    rootCertificate,
     services: {
       nodes: nodeService({ store, feed, delays: new DeliveryDelays(metrics, clock), clock, logger }),
       snapshots: new Snapshots({
@@ -226,6 +233,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
       jobs: jobService({ store, clock }),
       inventory: inventoryService({ store, clock }),
       nodeAccess: access,
+      joinTokens: joinTokenService({ store, rootCertificate, clock, logger }),
       quotas: quotaService({ store, clock }),
     },
   })

@@ -26,6 +26,7 @@ import {
 import { DlqFile } from '#model/dlq-file.ts'
 import { ChangeEndpoint, ChangeMqttConfig, CreateEndpoint, Endpoint, ForcedDeletion, MqttConfig } from '#model/endpoint.ts'
 import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
+import { CreatedJoinToken, CreateJoinToken, JoinToken } from '#model/join-token.ts'
 import { LogOwner, Node, NodeLog, NodeProcess, SegmentTotals } from '#model/node.ts'
 import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { ChangeQuotas, Quotas, QuotaUse } from '#model/quota.ts'
@@ -95,8 +96,10 @@ const components = {
   Commit,
   CreateAccount,
   CreatedAccount,
+  CreatedJoinToken,
   CreateDestination,
   CreateEndpoint,
+  CreateJoinToken,
   CreateView,
   CreateViewVersion,
   Definition,
@@ -110,6 +113,7 @@ const components = {
   ForcedDeletion,
   Job,
   JobDetail,
+  JoinToken,
   LogOwner,
   MqttConfig,
   Node,

@@ -21,6 +21,7 @@ import { destinationRoutes } from './routes/destinations.ts'
 import { endpointRoutes } from './routes/endpoints.ts'
 import { type Health, healthRoutes } from './routes/health.ts'
 import { jobRoutes } from './routes/jobs.ts'
+import { joinTokenRoutes } from './routes/join-tokens.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { type Downloads, objectRoutes } from './routes/objects.ts'
@@ -37,6 +38,7 @@ import type { DlqFiles } from './services/dlq-files.ts'
 import type { Endpoints } from './services/endpoints.ts'
 import type { Inventory } from './services/inventory.ts'
 import type { Jobs } from './services/jobs.ts'
+import type { JoinTokens } from './services/join-tokens.ts'
 import type { Keys } from './services/keys.ts'
 import type { NodeAccess } from './services/node-access.ts'
 import type { Quotas } from './services/quotas.ts'
@@ -79,6 +81,7 @@ type Services = {
   readonly jobs: Jobs
   readonly inventory: Inventory
   readonly nodeAccess: NodeAccess
+  readonly joinTokens: JoinTokens
   readonly quotas: Quotas
 }
 
@@ -130,6 +133,7 @@ function managementApi({ services, requestsPerMinute, exchangesPerMinute }: Serv
       byOperator.addHook('onRequest', byOperator.rateLimit({ max: requestsPerMinute, keyGenerator: () => 'operator' }))
       await byOperator.register(accountRoutes(services.accounts, services.quotas))
       await byOperator.register(nodeRoutes(services.inventory, services.nodeAccess))
+      await byOperator.register(joinTokenRoutes(services.joinTokens))
       await byOperator.register(installationAuditEventRoutes(services.auditTrail))
     })
   }

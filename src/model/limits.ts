@@ -156,6 +156,14 @@ export const auditLimits = {
 
 export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const
 
+/** Join tokens: how long they are valid, how many nodes may join with one, and how long they are listed after they expired. */
+export const joinTokenLimits = {
+  ttlSecondsMin: 60,
+  ttlSecondsMax: 365 * 86_400,
+  usesMax: 100_000,
+  keptMs: 90 * 86_400_000,
+} as const
+
 /** A destination can be validated once in this time. */
 export const validationIntervalSeconds = 30
 

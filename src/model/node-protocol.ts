@@ -24,9 +24,11 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
 
 /**
  * The protocol between nodes and control, under `/internal/v1` of a listener of its own. Every call carries `Authorization: Bearer
- * <node id>.<secret>`, the credential of the node; `join` carries the join secret. A `node_id` other than that of the credential is 403.
+ * <node id>.<secret>`, the credential of the node; `join` carries a join token or the join secret, and `ca` nothing. A `node_id` other than
+ * that of the credential is 403.
  *
- *   POST /internal/v1/join                 Join        → 200 Joined. Idempotent.
+ *   GET  /internal/v1/ca                   → 200 the root certificate that join tokens pin, in PEM; 404 if there is none
+ *   POST /internal/v1/join                 Join        → 200 Joined, 401, 403 if the token is for another region. Idempotent.
  *   POST /internal/v1/register             Register    → 200 Registered; 403 if the credential is for another region
  *   POST /internal/v1/snapshot             SnapshotRequest → 200 sections, one JSON document per line (`snapshot-sections.ts`),
  *                                          or 204 if nothing changed within `wait_ms`; 409 if the digest is not known

@@ -36,6 +36,7 @@ export const Node = z.object({
   ipv6: z.array(z.string()),
   ingest_address: z.string(),
   registered_at: Timestamp,
+  join_token_id: Id.nullable().meta({ description: 'the token with which the node last joined; null for the join secret' }),
   credential: CredentialState.meta({ description: '`none`: the next node that registers under the id sets it' }),
   healthy: z.boolean().meta({ description: 'both processes are healthy and have sent a heartbeat within 7 seconds' }),
   ingest: NodeProcess.nullable().meta({ description: 'null before the first heartbeat' }),

@@ -8,8 +8,13 @@
 import { AppError } from '#errors.ts'
 import type { Db, Tx } from './store.ts'
 
-/** SHA-256, lowercase hex. */
-type Claim = { readonly hash: string; readonly previousHash: string | null }
+/** Hashes are SHA-256, lowercase hex. */
+type Claim = {
+  readonly hash: string
+  readonly previousHash: string | null
+  /** The token that the node joins with; null for the join secret. */
+  readonly joinTokenId: string | null
+}
 
 export type CredentialRow = {
   readonly region: string
@@ -18,10 +23,11 @@ export type CredentialRow = {
 }
 
 /** Gives a registered node this credential. `revoked`: it is the revoked one of the id; `taken`: the id has one that the claim does not prove. */
-export async function claimNodeId(db: Tx, id: string, { hash, previousHash }: Claim): Promise<'claimed' | 'revoked' | 'taken'> {
+export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'claimed' | 'revoked' | 'taken'> {
+  const { hash, previousHash, joinTokenId } = claim
   const claimed = await db
     .updateTable('nodes')
-    .set({ credential_hash: hash, credential_revoked_at: null })
+    .set({ credential_hash: hash, credential_revoked_at: null, join_token_id: joinTokenId })
     .where('id', '=', id)
     .where(({ eb, or, and }) =>
       or([

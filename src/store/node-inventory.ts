@@ -12,6 +12,7 @@ export type NodeInventory = NodeFacts & {
   readonly segments: SegmentTotals
   readonly unowned: SegmentTotals
   readonly blocked_logs: number
+  readonly join_token_id: string | null
 }
 
 const nothing: SegmentTotals = {
@@ -24,15 +25,16 @@ const nothing: SegmentTotals = {
 
 /** Returns one page of the nodes of all regions, in order of their ids. */
 export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page<NodeInventory>> {
-  const { items: ids, ...rest } = await readPage(
+  const { items: rows, ...rest } = await readPage(
     page,
     db
       .selectFrom('nodes')
       .select(({ fn }) => fn.countAll<number>().as('total'))
       .executeTakeFirstOrThrow(),
-    db.selectFrom('nodes').select('id').orderBy('id').limit(page.limit).offset(page.offset).execute(),
-    ({ id }) => id,
+    db.selectFrom('nodes').select(['id', 'join_token_id']).orderBy('id').limit(page.limit).offset(page.offset).execute(),
+    (row) => row,
   )
+  const ids = rows.map(({ id }) => id)
   if (ids.length === 0) return { ...rest, items: [] }
   const nodes = await listNodesById(db, ids)
   const totals = await listTotals(db, ids)
@@ -46,7 +48,9 @@ export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page
   const items = nodes.map((node) => {
     const of = totals.filter(({ node_id }) => node_id === node.id)
     const { logs = 0 } = blocked.find(({ node_id }) => node_id === node.id) ?? {}
-    return { ...node, segments: add(of), unowned: add(of.filter(({ is_owned }) => is_owned === 0)), blocked_logs: Number(logs) }
+    const { join_token_id = null } = rows.find(({ id }) => id === node.id) ?? {}
+    const unowned = add(of.filter(({ is_owned }) => is_owned === 0))
+    return { ...node, segments: add(of), unowned, blocked_logs: Number(logs), join_token_id }
   })
   return { ...rest, items }
 }
@@ -87,12 +91,17 @@ function add(rows: readonly SegmentTotals[]): SegmentTotals {
 
 /** Returns one page of the logs that the node holds or cannot append to, in order of their endpoints, optionally of one kind of owner. */
 export async function listNodeLogs(db: Db, node_id: string, page: PageQuery, owner?: LogOwner): Promise<Page<NodeLog>> {
+  const logs = selectLogs(db, node_id)
+  return readLogs(page, owner === undefined ? logs : logs.where((row) => ownerIs(row, owner)))
+}
+
+function selectLogs(db: Db, node_id: string) {
   const reported = db
     .selectFrom('endpoint_lags')
     .select('endpoint_id')
     .where('node_id', '=', node_id)
     .union(db.selectFrom('blocked_logs').select('endpoint_id').where('node_id', '=', node_id))
-  let logs = db
+  return db
     .selectFrom(reported.as('reported'))
     .leftJoin('endpoints', 'endpoints.id', 'reported.endpoint_id')
     .leftJoin('endpoint_lags', (join) =>
@@ -101,11 +110,15 @@ export async function listNodeLogs(db: Db, node_id: string, page: PageQuery, own
     .leftJoin('blocked_logs', (join) =>
       join.onRef('blocked_logs.endpoint_id', '=', 'reported.endpoint_id').on('blocked_logs.node_id', '=', node_id),
     )
-  if (owner !== undefined) logs = logs.where((row) => ownerIs(row, owner))
+}
+
+type Logs = ReturnType<typeof selectLogs>
+
+function readLogs(page: PageQuery, logs: Logs, ordered: Logs = logs): Promise<Page<NodeLog>> {
   return readPage(
     page,
     logs.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
-    logs
+    ordered
       .select('endpoints.name as endpoint_name')
       .select(['reported.endpoint_id', 'endpoints.account_id', 'endpoints.desired_state', 'endpoints.deleted_at'])
       .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])

@@ -156,6 +156,23 @@ export type Database = {
     /** SHA-256 of its secret. Null: whoever registers next under the id sets it. */
     credential_hash: string | null
     credential_revoked_at: number | null
+    /** The token with which the node last joined. Null: the join secret. */
+    join_token_id: string | null
+  }
+  join_tokens: {
+    id: string
+    name: string
+    /** Null: nodes of every region. */
+    region: string | null
+    /** SHA-256 of its secret. */
+    hash: string
+    /** Null: any number. */
+    uses_max: number | null
+    /** Nodes that joined with it. */
+    uses: number
+    created_at: number
+    expires_at: number
+    revoked_at: number | null
   }
   node_processes: {
     node_id: string

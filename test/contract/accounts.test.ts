@@ -55,8 +55,8 @@ describe('isolation of accounts', () => {
     const { body: description } = await control().call('GET', '/openapi/openapi.json')
     const walked = new Set<string>()
     for (const [template, methods] of Object.entries<Operations>(description.paths)) {
-      // The operator's operations span all accounts, and reject their credentials (operator-accounts.test.ts, nodes.test.ts).
-      if (!template.includes('{') || /^\/v1\/(accounts|nodes)\b/.test(template)) continue
+      // The operator's operations span all accounts, and reject their credentials (operator-accounts.test.ts, nodes.test.ts, join-tokens.test.ts).
+      if (!template.includes('{') || /^\/v1\/(accounts|nodes|join-tokens)\b/.test(template)) continue
       for (const [method, { operationId }] of Object.entries(methods)) {
         const path = template.replace(/\{(\w+)\}/g, (_, parameter) => idOf(theirs, template, parameter))
         const body = method === 'post' || method === 'patch' ? (bodies[operationId]?.(mine) ?? {}) : undefined
@@ -75,18 +75,29 @@ describe('isolation of accounts', () => {
     const others = all.map(({ operationId }) => operationId).filter((operationId) => !walked.has(operationId))
     // These have no id in their path. The tests below cover them.
     expect(others.toSorted()).toEqual([
-      ...['changeAccount', 'createAccount', 'createDestination', 'createEndpoint', 'createKey', 'createView', 'exchangeToken'],
+      ...[
+        'changeAccount',
+        'createAccount',
+        'createDestination',
+        'createEndpoint',
+        'createJoinToken',
+        'createKey',
+        'createView',
+        'exchangeToken',
+      ],
       ...['getAccount', 'getAccountQuotas', 'getQuotas', 'listAccounts', 'listAuditEvents'],
       ...[
         'listDestinations',
         'listEndpoints',
         'listInstallationAuditEvents',
         'listJobs',
+        'listJoinTokens',
         'listKeys',
         'listNodeSegments',
         'listNodes',
         'listViews',
         'previewView',
+        'revokeJoinToken',
         'revokeNodeCredential',
         'suggestView',
       ],

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 /** Secrets that are recognised by their form. */
 const forms: readonly (readonly [string, RegExp])[] = [
   ['an API key', /ing_live_[0-9A-Za-z]{32}/],
+  ['a join token', /ing_join_[0-9A-Za-z]{32}/],
   ['a JWT', /eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{16,}/],
   ['a private key', /-----BEGIN [A-Z ]*PRIVATE KEY-----/],
   ['a signed link', /[?&](?:X-Amz-Signature|signature)=[0-9a-f]{64}/],
@@ -18,8 +19,8 @@ const forms: readonly (readonly [string, RegExp])[] = [
 const secretName = /^(?!.*_FILE$)(?!AWS_ACCESS_KEY_ID$)(INLET|AWS|PG)\w*(KEY|TOKEN|SECRET|PASSWORD)/
 /** Secrets that Inlet creates in its data directory. */
 const secretFiles = ['node-token', 'operator-token', 'secret-key', 'first-api-key', 'node/credential', 'node/marker-key']
-/** Commands that create a key for the person who runs them. */
-const printsKeys = /\b(keys|accounts) create\b/
+/** Commands that create a key or a token for the person who runs them. */
+const printsKeys = /\b(keys|accounts|join-tokens) create\b/
 const secretCharsMin = 8
 const textCharsMax = 8 * 1024 * 1024
 

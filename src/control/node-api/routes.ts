@@ -1,6 +1,8 @@
+import type { X509Certificate } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { AppError } from '#errors.ts'
 import { AssignableDestination } from '#model/destination.ts'
 import { Id } from '#model/id.ts'
 import {
@@ -39,7 +41,21 @@ export type NodeApiOptions = {
 /** The way in for a node without a credential. */
 export function joinRoute(access: NodeAccess): FastifyPluginCallbackZod {
   return (app, _options, done) => {
-    app.post('/join', { schema: { body: Join, response: { 200: Joined } } }, (request) => access.join(request.body))
+    app.post('/join', { schema: { body: Join, response: { 200: Joined } } }, (request) =>
+      access.join(request.joinGrant, request.body),
+    )
+    done()
+  }
+}
+
+/** For a node that knows only the pin of the root: it cannot verify this server yet, and presents nothing. */
+export function rootRoute(rootCertificate: () => X509Certificate | undefined): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.get('/ca', async (_request, reply) => {
+      const root = rootCertificate()
+      if (root === undefined) throw new AppError('not_found', 'the certificate of control has no root of its own')
+      return reply.type('application/pem-certificate-chain').send(root.toString())
+    })
     done()
   }
 }

@@ -2,39 +2,47 @@
  * The HTTP server for nodes, on a listener of its own: nothing else is reachable there, and no node is reachable at the management API.
  *
  * Owns: which node calls. Does not own: what it may do (services/node-access.ts), the routes, what every request is subject to (http-server.ts).
- * Law: every route but `join` is called under the credential of a node, and names no other node.
+ * Law: every route but `join` and `ca` is called under the credential of a node, and names no other node.
  */
+import type { X509Certificate } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '#errors.ts'
 import { bearerToken } from '../authenticate.ts'
 import { createHttpServer, type HttpServerOptions } from '../http-server.ts'
 import type { JobLeases } from '../services/job-leases.ts'
-import type { NodeAccess, NodeIdentity } from '../services/node-access.ts'
+import type { JoinGrant, NodeAccess, NodeIdentity } from '../services/node-access.ts'
 import { rejectUnrouted } from '../unrouted.ts'
 import { nodeJobRoutes } from './jobs.ts'
-import { joinRoute, type NodeApiOptions, nodeApiRoutes } from './routes.ts'
+import { joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute } from './routes.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set on every route of the node API but `join`. */
+    /** Set on every route of the node API but `join` and `ca`. */
     node: NodeIdentity
+    /** Set on `join`. */
+    joinGrant: JoinGrant
   }
 }
 
 export type NodeServerOptions = HttpServerOptions & {
   readonly access: NodeAccess
+  /** Returns the root that the certificate of this server chains to, if join tokens pin it. */
+  readonly rootCertificate: () => X509Certificate | undefined
   readonly services: NodeApiOptions & { readonly jobLeases: JobLeases }
 }
 
-export async function buildNodeServer({ access, services, ...options }: NodeServerOptions): Promise<FastifyInstance> {
+export async function buildNodeServer(options: NodeServerOptions): Promise<FastifyInstance> {
+  const { access, services, rootCertificate } = options
   const app = createHttpServer(options)
   rejectUnrouted(app)
   const prefix = '/internal/v1'
   app.decorateRequest('node')
+  app.decorateRequest('joinGrant')
+  await app.register(rootRoute(rootCertificate), { prefix })
   await app.register(
     async (joining) => {
       joining.addHook('onRequest', async (request) => {
-        if (!access.isJoinSecret(bearerToken(request))) throw new AppError('unauthorized', 'the join secret is not valid')
+        request.joinGrant = await access.admit(bearerToken(request))
       })
       await joining.register(joinRoute(access))
     },

@@ -13,7 +13,7 @@ const SegmentsQuery = PageQuery.extend({ owner: LogOwner.optional() })
 const RevokeQuery = z.strictObject({
   release: z.enum(['true', 'false']).default('false').meta({
     description:
-      '`true` also releases the id: any node with the join secret may register under it, for example after its disk was lost',
+      '`true` also releases the id: any node with a join token or the join secret may register under it, for example after its disk was lost',
   }),
 })
 
@@ -57,7 +57,7 @@ export function nodeRoutes(inventory: Inventory, access: NodeAccess): FastifyPlu
           operationId: 'revokeNodeCredential',
           summary: 'Revoke the credential of a node',
           description:
-            'Control refuses it at once. The node registers again by itself if it has the join secret (`INLET_NODE_TOKEN`) and the revoked credential: change the join secret first to keep it out.',
+            'Control refuses it at once. The node registers again by itself if it has a join token that is still active, or the join secret (`INLET_NODE_TOKEN`): revoke the token or change the secret first to keep it out.',
           params: ById,
           querystring: RevokeQuery,
           response: { 204: Empty, 404: problem('there is no such node') },

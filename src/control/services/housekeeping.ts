@@ -7,10 +7,11 @@
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { jobLimits } from '#model/limits.ts'
+import { jobLimits, joinTokenLimits } from '#model/limits.ts'
 import { removeUsageBefore } from '#store/account-usage.ts'
 import { findCommittingNode, listCommittedEndpoints, removeCommitsBefore, removeCommittedSeqs } from '#store/commit-retention.ts'
 import { removeJobFinishedBefore } from '#store/jobs.ts'
+import { removeJoinTokensExpiredBefore } from '#store/join-tokens.ts'
 import type { Db, Store } from '#store/store.ts'
 import { removeViewCountersBefore } from '#store/view-counters.ts'
 import { removeViewQualityBefore } from '#store/view-quality.ts'
@@ -54,6 +55,7 @@ export async function keepHouse(
     () => removeAll(() => removeViewQualityBefore(db, now - controlLimits.viewCountersKeptMs), signal),
     () => removeAll(() => removeJobFinishedBefore(db, now - jobLimits.keptMs, limit), signal),
     () => removeAll(() => removeUsageBefore(db, now), signal),
+    () => removeJoinTokensExpiredBefore(db, now - joinTokenLimits.keptMs),
     () => removeCommits(db, now - commitsKeptMs, signal),
     () => removeSeqsOfGoneNodes(db, now - commitsKeptMs, signal),
     () => auditTrail.prune(signal),

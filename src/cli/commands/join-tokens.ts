@@ -1,0 +1,68 @@
+import { buildCommand, buildRouteMap } from '@stricli/core'
+import { UserError } from '#lib/user-error.ts'
+import type { CliContext } from '../context.ts'
+import type { CreateJoinTokenFlags } from '../join-tokens.ts'
+import { parseId } from './id.ts'
+
+const tokens = () => import('../join-tokens.ts')
+
+export const joinTokensCommands = buildRouteMap({
+  routes: {
+    create: buildCommand<CreateJoinTokenFlags, [], CliContext>({
+      loader: async () => (await tokens()).createJoinToken,
+      parameters: {
+        flags: {
+          name: { kind: 'parsed', parse: String, brief: 'what the token is for', placeholder: 'NAME' },
+          region: {
+            kind: 'parsed',
+            parse: String,
+            optional: true,
+            brief: 'region of the nodes; any if not set',
+            placeholder: 'REGION',
+          },
+          uses: {
+            kind: 'parsed',
+            parse: parseUses,
+            optional: true,
+            brief: 'how many nodes may join with it, or `any`; one if not set',
+            placeholder: 'N',
+          },
+          ttl: {
+            kind: 'parsed',
+            parse: String,
+            optional: true,
+            brief: 'how long it is valid, such as 30m or 720h; 24h if not set',
+            placeholder: 'TIME',
+          },
+        },
+      },
+      docs: {
+        brief: 'create a join token and print it once',
+        fullDescription:
+          'Creates a token with which nodes join, and prints it once. With INLET_NODE_API_CERTIFICATE_FILE of control, and a root at the end of that file, the token pins this root.',
+      },
+    }),
+    list: buildCommand<object, [], CliContext>({
+      loader: async () => (await tokens()).listAllJoinTokens,
+      parameters: {},
+      docs: { brief: 'list join tokens' },
+    }),
+    revoke: buildCommand<object, [id: string], CliContext>({
+      loader: async () => (await tokens()).revokeOneJoinToken,
+      parameters: {
+        positional: { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the join token', placeholder: 'ID' }] },
+      },
+      docs: { brief: 'revoke a join token; nodes that joined with it stay' },
+    }),
+  },
+  docs: {
+    brief: 'manage the tokens with which nodes join',
+    fullDescription: 'Manages the tokens with which nodes join, directly in the database: control does not have to run.',
+  },
+})
+
+function parseUses(text: string): number | 'any' {
+  if (text === 'any') return text
+  if (!/^\d+$/.test(text)) throw new UserError('must be a whole number, or any')
+  return Number(text)
+}

@@ -1,0 +1,81 @@
+/** `inlet join-tokens`: manages the tokens with which nodes join, directly in the database, so that it works while control is down. */
+import type { X509Certificate } from 'node:crypto'
+import { newJoinToken, printJoinToken } from '#auth/join-token.ts'
+import type { Config } from '#config.ts'
+import { readNamed } from '#lib/certificate.ts'
+import { pinOf, rootOf } from '#lib/root-certificate.ts'
+import { parseFields } from '#model/field-errors.ts'
+import { CreateJoinToken, type JoinToken } from '#model/join-token.ts'
+import { pageLimits } from '#model/limits.ts'
+import { insertJoinToken, listJoinTokens, revokeJoinToken } from '#store/join-tokens.ts'
+import { transact } from '#store/store.ts'
+import { audited } from './audited.ts'
+import { type CliContext, UsageError } from './context.ts'
+import { openMigratedStore } from './store.ts'
+import { toTable } from './table.ts'
+
+export type CreateJoinTokenFlags = {
+  readonly name: string
+  readonly region?: string
+  /** `any` for no limit. */
+  readonly uses?: number | 'any'
+  readonly ttl?: string
+}
+
+export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFlags): Promise<void> {
+  const { secret, token } = newJoinToken(parseSettings(flags), this.clock.now())
+  const root = await readRootCertificate(await this.readConfig())
+  await using store = await openMigratedStore(this)
+  const what = { operation: 'createJoinToken', account_id: null, resource_id: token.id }
+  const { region, uses_max, expires_at } = await audited(store, this.clock, what, () =>
+    transact(store, (db) => insertJoinToken(db, token, this.clock.now())),
+  )
+  const who = uses_max === null ? 'any number of nodes' : uses_max === 1 ? 'one node' : `${uses_max} nodes`
+  const pinned = root === undefined ? '' : '\nIt pins the root certificate of control, so nodes need no CA file.'
+  this.process.stdout.write(
+    `${printJoinToken(secret, root && pinOf(root))}\n\n` +
+      `Save the token now: it is not shown again. Its id is ${token.id}.\n` +
+      `Until ${expires_at}, ${who} may join with it ${region === null ? 'in any region' : `in region ${region}`}:\n\n` +
+      `  inlet node --region ${region ?? 'REGION'} --control URL --join-token TOKEN\n${pinned}`,
+  )
+}
+
+export async function listAllJoinTokens(this: CliContext): Promise<void> {
+  await using store = await openMigratedStore(this)
+  const tokens: JoinToken[] = []
+  for (let offset: number | null = 0; offset !== null; ) {
+    const page = await listJoinTokens(store.db, { limit: pageLimits.max, offset }, this.clock.now())
+    tokens.push(...page.items)
+    offset = page.next_offset
+  }
+  const rows = tokens.map(({ id, name, region, status, uses, uses_max, expires_at }) => [
+    ...[id, name, region ?? 'any', status, uses_max === null ? String(uses) : `${uses} of ${uses_max}`, expires_at],
+  ])
+  const table = toTable([['ID', 'NAME', 'REGION', 'STATUS', 'USED', 'EXPIRES'], ...rows])
+  this.process.stdout.write(tokens.length === 0 ? 'There are no join tokens.\n' : table)
+}
+
+export async function revokeOneJoinToken(this: CliContext, _flags: object, id: string): Promise<void> {
+  await using store = await openMigratedStore(this)
+  const what = { operation: 'revokeJoinToken', account_id: null, resource_id: id }
+  const { name, revoked_at, uses } = await audited(store, this.clock, what, () =>
+    transact(store, (db) => revokeJoinToken(db, id, this.clock.now())),
+  )
+  const joined = uses === 1 ? 'The node that joined with it stays' : `The ${uses} nodes that joined with it stay`
+  this.process.stdout.write(
+    `The join token "${name}" was revoked at ${revoked_at}. ${uses === 0 ? 'No node has joined with it' : joined}.\n`,
+  )
+}
+
+function parseSettings({ name, region, uses, ttl }: CreateJoinTokenFlags): CreateJoinToken {
+  const uses_max = uses === 'any' ? null : uses
+  const { value, errors } = parseFields(CreateJoinToken, { name, region, uses_max, ttl })
+  if (errors === undefined) return value
+  throw new UsageError(errors.map(({ path, message }) => `--${path === 'uses_max' ? 'uses' : path}: ${message}`).join('\n'))
+}
+
+/** Returns the root of the certificate of the node API, if this machine is configured with it. */
+async function readRootCertificate({ nodeApiCertificateFile }: Config): Promise<X509Certificate | undefined> {
+  if (nodeApiCertificateFile === null) return undefined
+  return rootOf(await readNamed('INLET_NODE_API_CERTIFICATE_FILE', nodeApiCertificateFile))
+}
