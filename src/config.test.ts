@@ -102,10 +102,12 @@ describe('readConfig', () => {
   })
 
   test('a node on the same machine calls control as it listens', () => {
-    expect(controlOf(readConfig({}))).toEqual({ url: 'http://127.0.0.1:8082', caFile: null })
+    const rootFile = resolve('data/node/control-ca.pem')
+    expect(controlOf(readConfig({}))).toEqual({ url: 'http://127.0.0.1:8082', caFile: null, rootFile })
     expect(controlOf(readConfig({ ...certificate, INLET_CONTROL_CA_FILE: '/ca' }))).toEqual({
       url: 'https://127.0.0.1:8082',
       caFile: '/ca',
+      rootFile,
     })
   })
 
@@ -169,9 +171,12 @@ describe('readConfig', () => {
     expect(read('8')).not.toThrow()
   })
 
-  test('rejects a malformed API key without printing it', () => {
-    const read = () => readConfig({ INLET_BOOTSTRAP_API_KEY: 'hunter2' })
-    expect(read).toThrow(/INLET_BOOTSTRAP_API_KEY: must be ing_live_/)
+  test.each([
+    ['INLET_BOOTSTRAP_API_KEY', 'must be ing_live_'],
+    ['INLET_JOIN_TOKEN', 'must be a join token'],
+  ])('rejects a malformed %s without printing it', (name, message) => {
+    const read = () => readConfig({ [name]: 'hunter2' })
+    expect(read).toThrow(`${name}: ${message}`)
     expect(read).not.toThrow(/hunter2/)
   })
 })

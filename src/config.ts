@@ -25,7 +25,7 @@ import {
   user,
 } from './lib/option-types.ts'
 import { UserError } from './lib/user-error.ts'
-import { apiKeyPattern, hostnamePattern, regionPattern } from './model/patterns.ts'
+import { apiKeyPattern, hostnamePattern, joinTokenPattern, regionPattern } from './model/patterns.ts'
 
 /**
  * All options: environment variable, type, default, bounds and help line. The configuration is read once and frozen.
@@ -90,7 +90,7 @@ export const options = {
     'INLET_NODE_API_CERTIFICATE_FILE',
     '',
     optional((path) => resolve(path)),
-    'PEM file with the certificate chain of the API for nodes, reloaded when it changes; empty: as INLET_CERTIFICATES says, else no TLS',
+    'PEM file with the certificate chain of the API for nodes, reloaded when it changes; if it ends with the root of your own CA, join tokens pin that root; empty: as INLET_CERTIFICATES says, else no TLS',
   ),
   nodeApiKeyFile: option(
     'INLET_NODE_API_KEY_FILE',
@@ -226,7 +226,7 @@ export const options = {
     'INLET_CONTROL_CA_FILE',
     '',
     optional((path) => resolve(path)),
-    'PEM file with the certificate of the CA that signed the one of control, for nodes; empty: the CAs that Node trusts',
+    'PEM file with the certificate of the CA that signed the one of control, for nodes; empty: the root that the join token pins, else the CAs that Node trusts',
   ),
   allowPlaintext: option(
     'INLET_ALLOW_PLAINTEXT',
@@ -238,13 +238,19 @@ export const options = {
     'INLET_NODE_TOKEN',
     '',
     optional(secret(32)),
-    'join secret, with which a node registers at control and gets a credential of its own; empty: created at the first start and stored in `<data>/node-token`',
+    'join secret, with which the nodes of one machine register at control and get credentials of their own; empty: created at the first start and stored in `<data>/node-token`',
+  ),
+  joinToken: option(
+    'INLET_JOIN_TOKEN',
+    '',
+    optional(matching(joinTokenPattern, 'must be a join token as it was printed: ing_join_…')),
+    'join token (`inlet join-tokens create`), with which this node registers at control once, instead of the join secret; later starts do not need it',
   ),
   operatorToken: option(
     'INLET_OPERATOR_TOKEN',
     '',
     optional(secret(32)),
-    'secret of the operator for `/v1/accounts` and `/v1/nodes` of the management API (`Authorization: Bearer`); empty: created at the first start and stored in `<data>/operator-token`',
+    'secret of the operator for `/v1/accounts`, `/v1/nodes` and `/v1/join-tokens` of the management API (`Authorization: Bearer`); empty: created at the first start and stored in `<data>/operator-token`',
   ),
   secretKey: option(
     'INLET_SECRET_KEY',
@@ -442,11 +448,11 @@ type CertificateSettings = Pick<
   'certificates' | 'baseUrl' | 'nodeApiListen' | 'controlCertificateFile' | 'nodeApiCertificateFile' | 'tlsCertificateFile'
 >
 
-/** Returns how a node reaches control. */
-export function controlOf(config: Config): { readonly url: string; readonly caFile: string | null } {
-  const { controlUrl, nodeApiListen, controlCaFile } = config
+/** Returns how a node reaches control, and which roots it trusts. */
+export function controlOf(config: Config) {
+  const { controlUrl, nodeApiListen, controlCaFile, paths } = config
   const url = controlUrl ?? httpUrl(nodeApiListen, certificateSourcesOf(config).nodeApi === null ? 'http' : 'https')
-  return { url: url.replace(/\/+$/, ''), caFile: controlCaFile }
+  return { url: url.replace(/\/+$/, ''), caFile: controlCaFile, rootFile: paths.controlRoot }
 }
 
 /** Returns where ingest listens. */

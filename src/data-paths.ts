@@ -14,6 +14,7 @@ export function dataPaths(data: string) {
     nodeId: join(data, 'node', 'id'),
     nodeCredential: join(data, 'node', 'credential'),
     nodeCertificate: join(data, 'node', 'certificate.pem'),
+    controlRoot: join(data, 'node', 'control-ca.pem'),
     markerKey: join(data, 'node', 'marker-key'),
     ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),

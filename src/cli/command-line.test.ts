@@ -1,7 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { runCli } from '../../test/support/cli.ts'
 
-const commands = ['start', 'control', 'node', 'demo', 'accounts', 'keys', 'segment', 'segments', 'commits']
+const commands = [
+  'start',
+  'control',
+  'node',
+  'demo',
+  'accounts',
+  'keys',
+  'join-tokens',
+  'segment',
+  'segments',
+  'commits',
+]
 
 describe('help', () => {
   test.each([[[]], [['help']], [['--help']], [['-h']]])('%j lists the commands', async (args) => {
@@ -48,6 +59,8 @@ describe('wrong usage exits with 2, names the mistake and refers to the help', (
     [['demo', '--seed', '1', '--seed', '2'], '--seed may be given only once', 'inlet demo --help'],
     [['segment', 'cat'], 'missing argument: FILE', 'inlet segment cat --help'],
     [['keys', 'create', '--name', 'x'], 'missing option: --scope', 'inlet keys create --help'],
+    [['join-tokens', 'create'], 'missing option: --name', 'inlet join-tokens create --help'],
+    [['node', '--join-token'], '--join-token needs a value', 'inlet node --help'],
   ])('%j', async (args, message, help) => {
     expect(await runCli(args)).toEqual({ code: 2, out: '', err: `${message}\nSee: ${help}\n` })
   })

@@ -16,8 +16,11 @@ export type CliContext = CommandContext & {
   /** Path of the program, to start child processes. */
   readonly program: string
   readonly clock: Clock
-  /** Throws a UserError. Only commands that need the configuration read it, so `--help` always works. */
-  readConfig(): Promise<Config>
+  /**
+   * Reads the environment, with these variables in place of those in it. Throws a UserError. Only commands that need the configuration
+   * read it, so `--help` always works.
+   */
+  readConfig(settings?: Readonly<Record<string, string>>): Promise<Config>
 }
 
 /** Invalid arguments that only the command itself can detect. */

@@ -1,14 +1,15 @@
 /** `inlet join-tokens`: manages the tokens with which nodes join, directly in the database, so that it works while control is down. */
 import type { X509Certificate } from 'node:crypto'
 import { newJoinToken, printJoinToken } from '#auth/join-token.ts'
-import type { Config } from '#config.ts'
+import { type Config, certificateSourcesOf } from '#config.ts'
 import { readNamed } from '#lib/certificate.ts'
 import { pinOf, rootOf } from '#lib/root-certificate.ts'
 import { parseFields } from '#model/field-errors.ts'
 import { CreateJoinToken, type JoinToken } from '#model/join-token.ts'
 import { pageLimits } from '#model/limits.ts'
+import { findRoot } from '#store/certificates.ts'
 import { insertJoinToken, listJoinTokens, revokeJoinToken } from '#store/join-tokens.ts'
-import { transact } from '#store/store.ts'
+import { type Store, transact } from '#store/store.ts'
 import { audited } from './audited.ts'
 import { type CliContext, UsageError } from './context.ts'
 import { openMigratedStore } from './store.ts'
@@ -24,8 +25,8 @@ export type CreateJoinTokenFlags = {
 
 export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFlags): Promise<void> {
   const { secret, token } = newJoinToken(parseSettings(flags), this.clock.now())
-  const root = await readRootCertificate(await this.readConfig())
   await using store = await openMigratedStore(this)
+  const root = await readRootCertificate(await this.readConfig(), store)
   const what = { operation: 'createJoinToken', account_id: null, resource_id: token.id }
   const { region, uses_max, expires_at } = await audited(store, this.clock, what, () =>
     transact(store, (db) => insertJoinToken(db, token, this.clock.now())),
@@ -74,8 +75,10 @@ function parseSettings({ name, region, uses, ttl }: CreateJoinTokenFlags): Creat
   throw new UsageError(errors.map(({ path, message }) => `--${path === 'uses_max' ? 'uses' : path}: ${message}`).join('\n'))
 }
 
-/** Returns the root of the certificate of the node API, if this machine is configured with it. */
-async function readRootCertificate({ nodeApiCertificateFile }: Config): Promise<X509Certificate | undefined> {
-  if (nodeApiCertificateFile === null) return undefined
-  return rootOf(await readNamed('INLET_NODE_API_CERTIFICATE_FILE', nodeApiCertificateFile))
+/** Returns the root of the certificate of the node API, if this command has the configuration of control. */
+async function readRootCertificate(config: Config, { db }: Store): Promise<X509Certificate | undefined> {
+  const { nodeApiCertificateFile } = config
+  if (nodeApiCertificateFile !== null) return rootOf(await readNamed('INLET_NODE_API_CERTIFICATE_FILE', nodeApiCertificateFile))
+  const issued = certificateSourcesOf(config).nodeApi === 'issued' ? await findRoot(db) : undefined
+  return issued === undefined ? undefined : rootOf(Buffer.from(issued))
 }

@@ -7,6 +7,9 @@ export function runInlet(program: string): Promise<number> {
     process: { stdout: process.stdout, stderr: process.stderr },
     program,
     clock: systemClock,
-    readConfig: async () => (await import('#config.ts')).readConfig(),
+    readConfig: async (settings) => {
+      const { environment, readConfig } = await import('#config.ts')
+      return readConfig({ ...environment, ...settings })
+    },
   })
 }

@@ -1,5 +1,6 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
+import { parseJoinToken } from '#auth/join-token.ts'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { baseUrlOf, type Config, certificateSourcesOf, controlOf, httpUrl, ingestAddressesOf } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
@@ -57,9 +58,9 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   const addresses = ingestAddressesOf(config)
   await assertCanListen(addresses.http, 'INLET_INGEST_LISTEN')
   if (addresses.mqtt !== null) await assertCanListen(addresses.mqtt, 'INLET_MQTT_LISTEN')
-  const joinSecret = await readJoinSecret(config)
+  const { secret: joinSecret, pin } = await readJoinToken(config)
   const credential = await NodeCredential.open(nodeId, config.paths.nodeCredential)
-  const control = await ControlClient.open({ ...controlOf(config), credential, timeoutMs: controlTimeoutMs })
+  const control = await ControlClient.open({ ...controlOf(config), pin, credential, timeoutMs: controlTimeoutMs })
   const registration = new Registration({
     client: control,
     credential,
@@ -254,13 +255,17 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   }
 }
 
-/** Null for a node of a control process elsewhere that has its credential already. */
-async function readJoinSecret({ nodeToken, controlUrl, paths }: Config): Promise<string | null> {
-  if (nodeToken !== null) return nodeToken
-  if (controlUrl === null || (await readTrimmed(paths.nodeToken)) !== undefined) return readOrCreateNodeToken(paths.nodeToken)
-  if ((await readTrimmed(paths.nodeCredential)) !== undefined) return null
+/** Returns what this node presents to join: null for one of a control process elsewhere that has its credential already. */
+async function readJoinToken(config: Config): Promise<{ readonly secret: string | null; readonly pin: string | null }> {
+  const { joinToken, nodeToken, controlUrl, paths } = config
+  const parsed = joinToken === null ? undefined : parseJoinToken(joinToken)
+  if (parsed !== undefined) return parsed
+  if (nodeToken !== null) return { secret: nodeToken, pin: null }
+  if (controlUrl === null || (await readTrimmed(paths.nodeToken)) !== undefined)
+    return { secret: await readOrCreateNodeToken(paths.nodeToken), pin: null }
+  if ((await readTrimmed(paths.nodeCredential)) !== undefined) return { secret: null, pin: null }
   throw new UserError(
-    'INLET_NODE_TOKEN: required with INLET_CONTROL_URL until this node has registered; use the secret of that control process (in its <data>/node-token)',
+    'INLET_JOIN_TOKEN (--join-token): required with INLET_CONTROL_URL until this node has joined; create a token where control runs: inlet join-tokens create',
   )
 }
 

@@ -1,3 +1,5 @@
+import type { RequestOptions } from 'node:https'
+
 /**
  * HTTP without undici.
  *
@@ -21,14 +23,18 @@ export type HttpRequest = {
   readonly signal: AbortSignal
   /** PEM: who may have signed the certificate of the server. Undefined: those that Node trusts. */
   readonly ca?: Buffer | undefined
+  /** Whoever answers is not known: nothing secret may be in the request, and the response proves nothing. */
+  readonly acceptsAnyServer?: boolean
 }
 
 export type HttpResponse = { readonly status: number; readonly body: Buffer }
 
 /** Sends a request and reads the whole response. Rejects if the connection fails or the signal aborts. Does not follow redirects. */
-export function sendRequest(url: string, { method, headers, body, signal, ca }: HttpRequest): Promise<HttpResponse> {
+export function sendRequest(url: string, request: HttpRequest): Promise<HttpResponse> {
+  const { method, headers, body, signal, ca, acceptsAnyServer = false } = request
   const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>()
-  const outgoing = clientOf(url).request(url, { method, headers, signal, ...(ca === undefined ? {} : { ca }) })
+  const tls = { ...(ca === undefined ? {} : { ca }), ...(acceptsAnyServer ? { rejectUnauthorized: false, agent: false } : {}) }
+  const outgoing = clientOf(url).request(url, { method, headers, signal, ...tls } as RequestOptions)
   outgoing.once('error', reject)
   outgoing.once('response', (response) => {
     const chunks: Buffer[] = []

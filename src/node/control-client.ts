@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { readNamed } from '#lib/certificate.ts'
 import { type HttpResponse, sendRequest } from '#lib/http.ts'
+import { parseJson } from '#lib/json.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import { AssignableDestination } from '#model/destination.ts'
 import { type LeaseRequest, Leases, type UnitReports, UnitsReported } from '#model/job-protocol.ts'
@@ -17,16 +17,24 @@ import {
   UsageTotals,
 } from '#model/node-protocol.ts'
 import { CommittedSeqs, type SnapshotCheck, SnapshotChecked, type SnapshotRequest } from '#model/snapshot-sections.ts'
+import { ControlRoot, type ControlRootOptions, UnknownRootError } from './control-root.ts'
 import type { NodeCredential } from './credential.ts'
 
 /** A call to control failed. `status` is 0 if control could not be reached. */
 export class ControlError extends Error {
   override readonly name = 'ControlError'
   readonly status: number
+  /** What control says about it. */
+  readonly detail: string
 
-  constructor(status: number, message: string, options?: ErrorOptions) {
-    super(message, options)
+  constructor(
+    status: number,
+    message: string,
+    { detail = '', cause }: { readonly detail?: string; readonly cause?: unknown } = {},
+  ) {
+    super(message, { cause })
     this.status = status
+    this.detail = detail
   }
 }
 
@@ -34,8 +42,8 @@ export type ControlClientOptions = {
   readonly url: string
   /** Of this node. It is read again after a call that control rejected because of it. */
   readonly credential: Pick<NodeCredential, 'token' | 'reload'>
-  /** PEM: who may have signed the certificate of control. Undefined: those that Node trusts. */
-  readonly ca?: Buffer | undefined
+  /** Who may have signed the certificate of control. Undefined: those that Node trusts. */
+  readonly root?: Pick<ControlRoot, 'ca' | 'reload' | 'establish'> | undefined
   /** How long one call may take, in addition to the wait of a long poll. */
   readonly timeoutMs: number
 }
@@ -48,12 +56,28 @@ export class ControlClient {
     this.#options = options
   }
 
-  /** Reads the certificate of the CA, if there is a file with it. Throws UserError. */
-  static async open({ caFile, ...options }: ControlClientOptions & { readonly caFile: string | null }): Promise<ControlClient> {
-    return new ControlClient({ ...options, ca: caFile === null ? undefined : await readNamed('INLET_CONTROL_CA_FILE', caFile) })
+  /** Throws UserError if the certificate of the CA cannot be read. */
+  static async open({
+    caFile,
+    rootFile,
+    pin = null,
+    ...options
+  }: Omit<ControlClientOptions, 'root'> & ControlRootOptions): Promise<ControlClient> {
+    return new ControlClient({ ...options, root: await ControlRoot.open({ caFile, rootFile, pin }) })
   }
 
-  /** Asks for the id of this node. Needs the join secret, not a credential. */
+  /** Fetches the root certificate that the join token pins, if this node does not have it. To be called before anything else. */
+  async establishTrust(signal: AbortSignal): Promise<void> {
+    const { url, root, timeoutMs } = this.#options
+    try {
+      await root?.establish(url, timeoutMs, signal)
+    } catch (error) {
+      if (error instanceof UnknownRootError) throw error
+      throw unreachable(url, error)
+    }
+  }
+
+  /** Asks for the id of this node. Needs the secret of a join token, or the join secret, not a credential. */
   async join(body: Join, joinSecret: string, signal: AbortSignal): Promise<Joined> {
     return this.#json(Joined, 'POST', 'join', { body, signal, token: joinSecret })
   }
@@ -121,7 +145,7 @@ export class ControlClient {
   }
 
   async #call(method: string, path: string, { body, signal, token, waitMs = 0 }: Request): Promise<HttpResponse> {
-    const { url, ca, credential, timeoutMs } = this.#options
+    const { url, root, credential, timeoutMs } = this.#options
     let response: HttpResponse
     try {
       response = await sendRequest(`${url}/internal/v1/${path}`, {
@@ -131,17 +155,18 @@ export class ControlClient {
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        ca,
+        ca: root?.ca,
         signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs + timeoutMs)]),
       })
     } catch (error) {
-      throw new ControlError(0, `control at ${url} cannot be reached`, { cause: error })
+      await root?.reload()
+      throw unreachable(url, error)
     }
     const { status, body: answer } = response
     if (status >= 200 && status < 300) return response
     if (status === 401 && token === undefined) await credential.reload()
-    const text = answer.toString().slice(0, 500)
-    throw new ControlError(status, `control rejected ${method} ${path.split('?')[0]}: ${status} ${text}`)
+    const detail = detailOf(answer)
+    throw new ControlError(status, `control rejected ${method} ${path.split('?')[0]}: ${status} ${detail}`, { detail })
   }
 }
 
@@ -151,4 +176,16 @@ type Request = {
   readonly waitMs?: number
   /** Instead of the credential. */
   readonly token?: string
+}
+
+function unreachable(url: string, cause: unknown): ControlError {
+  return new ControlError(0, `control at ${url} cannot be reached`, { cause })
+}
+
+/** Returns what a problem (RFC 7807) says, or the beginning of another response: that of a proxy. */
+function detailOf(answer: Buffer): string {
+  const text = answer.toString()
+  const problem = parseJson(text)
+  const isProblem = typeof problem === 'object' && problem !== null && 'detail' in problem
+  return isProblem && typeof problem.detail === 'string' ? problem.detail : text.slice(0, 500)
 }

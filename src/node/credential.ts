@@ -58,7 +58,7 @@ function parse(path: string, text: string): readonly string[] {
   const secrets = text.split('\n')
   if (secrets.length > 2 || !secrets.every((secret) => nodeSecretPattern.test(secret)))
     throw new UserError(
-      `${path} is ${text === '' ? 'empty' : 'not the credential of a node'}: restore it; or delete it, release the id of this node (DELETE /v1/nodes/{id}/credential?release=true), and start with the join secret (INLET_NODE_TOKEN)`,
+      `${path} is ${text === '' ? 'empty' : 'not the credential of a node'}: restore it; or delete it, release the id of this node (inlet nodes release), and start with a join token (INLET_JOIN_TOKEN)`,
     )
   return secrets
 }

@@ -1,25 +1,28 @@
 /**
  * Registers this node with control.
  *
- * Owns: joining with the join secret where control does not know the credential of this node, and saying so in one line.
+ * Owns: joining with a join token or the join secret where control does not know the credential of this node, and saying so in one line.
  * Does not own: when to register and how often to retry (snapshot-feed.ts).
  * Law: only one process of a node does this.
  */
 import type { Logger } from '#lib/telemetry.ts'
 import type { Joined, Register } from '#model/node-protocol.ts'
 import { type ControlClient, ControlError } from './control-client.ts'
+import { UnknownRootError } from './control-root.ts'
 import type { NodeCredential } from './credential.ts'
 
 export type RegistrationOptions = {
   readonly client: ControlClient
   readonly credential: NodeCredential
-  /** Null if this node has none: then it can work with the credential that it has, but not get another one. */
+  /** Of the join token, or of the installation. Null if this node has none: it can work with its credential, but not get another one. */
   readonly joinSecret: string | null
   readonly node: Register
   readonly logger: Logger
 }
 
-const lostCredential = 'control does not accept the credential of this node: it was revoked, or the database is an older copy'
+const lostCredential =
+  'control does not accept the credential of this node: it was revoked, the node was removed, or the database is an older copy'
+const anotherToken = 'create a join token (inlet join-tokens create), set INLET_JOIN_TOKEN to it, and start this node again'
 
 export class Registration {
   readonly #options: RegistrationOptions
@@ -34,20 +37,29 @@ export class Registration {
   async register(signal: AbortSignal, wasConfigured: boolean): Promise<void> {
     const { client, credential, node, joinSecret, logger } = this.#options
     try {
+      await this.#establishTrust(signal)
       await client.register(node, signal)
     } catch (error) {
       // 403: the credential is for another region than the one that this node is configured for.
       if (!(error instanceof ControlError) || (error.status !== 401 && error.status !== 403)) throw error
       if (joinSecret === null) {
-        this.#logOnce(`${lostCredential}; set INLET_NODE_TOKEN to the join secret of control, and start this node again`)
+        this.#logOnce(`${lostCredential}; ${anotherToken}`)
         throw error
       }
       await this.#join(joinSecret, signal)
-      if (wasConfigured)
-        logger.warn({ node_id: credential.nodeId }, `${lostCredential}; it has registered again with the join secret`)
+      if (wasConfigured) logger.warn({ node_id: credential.nodeId }, `${lostCredential}; it has registered again`)
       else logger.info({ node_id: credential.nodeId }, 'node registered')
     }
     this.#logged = ''
+  }
+
+  async #establishTrust(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#options.client.establishTrust(signal)
+    } catch (error) {
+      if (error instanceof UnknownRootError) this.#logOnce(error.message)
+      throw error
+    }
   }
 
   async #join(joinSecret: string, signal: AbortSignal): Promise<void> {
@@ -59,9 +71,7 @@ export class Registration {
     }
     if (answer.joined) return
     const taken = `control has another credential for the id of this node, ${credential.nodeId}`
-    this.#logOnce(
-      `${taken}; if no other node uses the id, release it with DELETE /v1/nodes/${credential.nodeId}/credential?release=true`,
-    )
+    this.#logOnce(`${taken}; if no other node uses the id, release it: inlet nodes release ${credential.nodeId}`)
     throw new Error(taken)
   }
 
@@ -71,10 +81,8 @@ export class Registration {
     try {
       return await client.join({ ...node, node_id, secret, previous_secret }, joinSecret, signal)
     } catch (error) {
-      if (error instanceof ControlError && error.status === 401)
-        this.#logOnce(
-          'control does not accept the join secret of this node: set INLET_NODE_TOKEN to the one of control, and start again',
-        )
+      if (error instanceof ControlError && (error.status === 401 || error.status === 403))
+        this.#logOnce(`control does not let this node join: ${error.detail}; ${anotherToken}`)
       throw error
     }
   }

@@ -107,7 +107,9 @@ describe('a node', () => {
   test('is refused with a wrong join secret, and says so once', async () => {
     const node = await machine({ joinSecret: 'w'.repeat(32) })
     for (let attempt = 0; attempt < 3; attempt++) await expect(node.register()).rejects.toThrow('401')
-    expect(node.logged).toEqual([expect.stringContaining('set INLET_NODE_TOKEN to the one of control')])
+    expect(node.logged).toEqual([
+      expect.stringMatching(/does not let this node join: the join secret or join token is not known; create a join token/),
+    ])
     expect(await storedHash(node.nodeId)).toBeUndefined()
   })
 
@@ -159,13 +161,15 @@ describe('a credential that control no longer knows', () => {
     expect(await node.works()).toBe(true)
   })
 
-  test('without the join secret the node says once what to do', async () => {
+  test('without a join token the node says once what to do', async () => {
     const { nodeId, region, register } = await machine()
     await register()
     const later = await machine({ nodeId, region, joinSecret: null })
     await revoke(nodeId)
     for (let attempt = 0; attempt < 3; attempt++) await expect(later.register(true)).rejects.toThrow('401')
-    expect(later.logged).toEqual([expect.stringContaining('set INLET_NODE_TOKEN to the join secret of control')])
+    expect(later.logged).toEqual([
+      expect.stringContaining('create a join token (inlet join-tokens create), set INLET_JOIN_TOKEN'),
+    ])
   })
 
   test('revoked during a long poll, no configuration is sent', async () => {
@@ -218,7 +222,7 @@ describe('the id of a node', () => {
       await expect(other.register()).rejects.toThrow(`another credential for the id of this node, ${owner.nodeId}`)
     await revoke(owner.nodeId)
     await expect(other.register()).rejects.toThrow('another credential')
-    expect(other.logged).toEqual([expect.stringContaining(`DELETE /v1/nodes/${owner.nodeId}/credential?release=true`)])
+    expect(other.logged).toEqual([expect.stringContaining(`inlet nodes release ${owner.nodeId}`)])
     expect(await storedHash(owner.nodeId)).toBe(hash)
     expect((await operator().get('/v1/nodes')).body.items).toContainEqual(
       expect.objectContaining({ id: owner.nodeId, region: owner.region }),

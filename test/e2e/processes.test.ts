@@ -230,7 +230,7 @@ describeWith('processes', 'one supervisor', () => {
     await installation.committed(id, [body.segment_seq])
     expect(credential()[0]).not.toBe(revoked)
     expect(credential()[1]).toBe(revoked)
-    const lines = installation.log.split('\n').filter((line) => line.includes('registered again with the join secret'))
+    const lines = installation.log.split('\n').filter((line) => line.includes('it has registered again'))
     expect(lines).toHaveLength(1)
     expect(installation.log).not.toContain('ing_node_')
   })

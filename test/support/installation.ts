@@ -248,6 +248,7 @@ export type EndpointSettings = {
   /** Name and bucket of the destination that is created unless one is given. */
   readonly bucket: string
   readonly destination_id?: string
+  readonly region?: string
   readonly view?: { readonly name: string; readonly definition: unknown }
   readonly output_formats?: readonly string[]
   readonly segment_max_age_seconds?: number

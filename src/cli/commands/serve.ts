@@ -1,6 +1,6 @@
 import { buildCommand } from '@stricli/core'
 import type { CliContext } from '../context.ts'
-import type { NodeFlags } from '../serve/processes.ts'
+import type { AdoptFlags, NodeFlags } from '../serve/processes.ts'
 
 const processes = () => import('../serve/processes.ts')
 
@@ -16,7 +16,7 @@ const adopt = {
   },
 } as const
 
-export const startCommand = buildCommand<NodeFlags, [], CliContext>({
+export const startCommand = buildCommand<AdoptFlags, [], CliContext>({
   loader: async () => (await processes()).start,
   parameters: adopt,
   docs: { brief: 'run everything on one machine: control, ingest and delivery' },
@@ -28,23 +28,34 @@ export const controlCommand = buildCommand<object, [], CliContext>({
   docs: { brief: 'run the management API alone' },
 })
 
+const setting = (brief: string, placeholder: string) =>
+  ({ kind: 'parsed', parse: String, optional: true, brief, placeholder }) as const
+
 export const nodeCommand = buildCommand<NodeFlags, [], CliContext>({
   loader: async () => (await processes()).node,
-  parameters: adopt,
+  parameters: {
+    flags: {
+      ...adopt.flags,
+      region: setting('region of this node: INLET_REGION', 'REGION'),
+      control: setting('URL of the API for nodes of control: INLET_CONTROL_URL', 'URL'),
+      joinToken: setting('token with which this node joins, at its first start: INLET_JOIN_TOKEN', 'TOKEN'),
+      dataDir: setting('its own directory: INLET_DATA_DIR', 'DIR'),
+    },
+  },
   docs: {
     brief: 'run ingest and delivery, for a control process elsewhere',
     fullDescription:
-      'Runs ingest and delivery. INLET_CONTROL_URL names the API for nodes of the control process. INLET_NODE_TOKEN is its join secret, needed until the node has registered.',
+      'Runs ingest and delivery. The options are the same as the environment variables beside them. `inlet join-tokens create`, where control runs, prints a join token. The node needs it until it has joined; after that it has a credential of its own.',
   },
 })
 
-export const ingestCommand = buildCommand<NodeFlags, [], CliContext>({
+export const ingestCommand = buildCommand<AdoptFlags, [], CliContext>({
   loader: async () => (await processes()).ingest,
   parameters: adopt,
   docs: { brief: 'run the ingest process alone' },
 })
 
-export const deliveryCommand = buildCommand<NodeFlags, [], CliContext>({
+export const deliveryCommand = buildCommand<AdoptFlags, [], CliContext>({
   loader: async () => (await processes()).delivery,
   parameters: adopt,
   docs: { brief: 'run the delivery process alone' },

@@ -54,6 +54,7 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   controlCaFile: node,
   allowPlaintext: all,
   nodeToken: withClients,
+  joinToken: ingest,
   operatorToken: control,
   secretKey: control,
   advertiseAddresses: ingest,

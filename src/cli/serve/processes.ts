@@ -12,14 +12,32 @@ import { formatFirstKey, keepFirstKey } from './first-key.ts'
 import { logFormatOf, openLog } from './open-log.ts'
 import { type App, type RunAppOptions, runApp } from './run-app.ts'
 
-export type NodeFlags = { readonly adopt: boolean }
+export type AdoptFlags = { readonly adopt: boolean }
 
-export function start(this: CliContext, flags: NodeFlags): Promise<void> {
+/** Options of `inlet node` that stand for environment variables. */
+const variables = {
+  region: 'INLET_REGION',
+  control: 'INLET_CONTROL_URL',
+  joinToken: 'INLET_JOIN_TOKEN',
+  dataDir: 'INLET_DATA_DIR',
+} as const
+
+export type NodeFlags = AdoptFlags & { readonly [Flag in keyof typeof variables]?: string }
+
+export function start(this: CliContext, flags: AdoptFlags): Promise<void> {
   return supervise('start', ['control', 'delivery', 'ingest'], this, flags)
 }
 
-export function node(this: CliContext, flags: NodeFlags): Promise<void> {
-  return supervise('node', ['delivery', 'ingest'], this, flags)
+export function node(this: CliContext, { adopt, ...given }: NodeFlags): Promise<void> {
+  const settings = Object.fromEntries(
+    Object.entries(variables).flatMap(([flag, name]) => {
+      const value = given[flag as keyof typeof variables]
+      return value === undefined ? [] : [[name, value]]
+    }),
+  )
+  // Every user of the machine can read the arguments of a process, as long as it runs.
+  if (given.joinToken !== undefined) process.title = 'inlet node'
+  return supervise('node', ['delivery', 'ingest'], this, { adopt, settings })
 }
 
 export function control(this: CliContext): Promise<void> {
@@ -40,7 +58,7 @@ export function control(this: CliContext): Promise<void> {
   })
 }
 
-export function ingest(this: CliContext, { adopt }: NodeFlags): Promise<void> {
+export function ingest(this: CliContext, { adopt }: AdoptFlags): Promise<void> {
   return serveOne('ingest', this, async (config, hooks) => {
     const { startIngest } = await import('#ingest/app.ts')
     return async () => {
@@ -50,7 +68,7 @@ export function ingest(this: CliContext, { adopt }: NodeFlags): Promise<void> {
   })
 }
 
-export function delivery(this: CliContext, { adopt }: NodeFlags): Promise<void> {
+export function delivery(this: CliContext, { adopt }: AdoptFlags): Promise<void> {
   return serveOne('delivery', this, async (config, hooks) => {
     const { startDelivery } = await import('#delivery/app.ts')
     return async () => {
@@ -81,10 +99,17 @@ async function serveOne(name: string, context: CliContext, load: Load): Promise<
   })
 }
 
-async function supervise(name: string, children: readonly ChildName[], context: CliContext, { adopt }: NodeFlags): Promise<void> {
+type SuperviseFlags = AdoptFlags & { readonly settings?: Readonly<Record<string, string>> }
+
+async function supervise(
+  name: string,
+  children: readonly ChildName[],
+  context: CliContext,
+  { adopt, settings = {} }: SuperviseFlags,
+): Promise<void> {
   const { program, clock } = context
-  const config = await context.readConfig()
-  const { environment } = await import('#config.ts')
+  const config = await context.readConfig(settings)
+  const environment = { ...(await import('#config.ts')).environment, ...settings }
   const { checkStart } = await import('./check-start.ts')
   const { superviseProcesses } = await import('./supervise.ts')
   const logger = openLog(name, config, true)
