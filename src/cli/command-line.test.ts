@@ -8,6 +8,7 @@ const commands = [
   'demo',
   'accounts',
   'keys',
+  'nodes',
   'join-tokens',
   'segment',
   'segments',

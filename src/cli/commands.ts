@@ -11,6 +11,7 @@ import { commitsCommands } from './commands/commits.ts'
 import { demoCommand } from './commands/demo.ts'
 import { joinTokensCommands } from './commands/join-tokens.ts'
 import { keysCommands } from './commands/keys.ts'
+import { nodesCommands } from './commands/nodes.ts'
 import { segmentCommands } from './commands/segment.ts'
 import { segmentsCommands } from './commands/segments.ts'
 import { controlCommand, deliveryCommand, ingestCommand, nodeCommand, startCommand } from './commands/serve.ts'
@@ -26,6 +27,7 @@ export const commands = buildRouteMap({
     accounts: accountsCommands,
     keys: keysCommands,
     certificates: certificatesCommands,
+    nodes: nodesCommands,
     'join-tokens': joinTokensCommands,
     segment: segmentCommands,
     segments: segmentsCommands,

@@ -1,5 +1,6 @@
 /** Tuning of control. Limits that are part of the API are in `model/limits.ts`. */
 import { MiB } from '#lib/bytes.ts'
+import { nodeLimits } from '#model/limits.ts'
 
 export const controlLimits = {
   bodyBytesMax: MiB,
@@ -74,7 +75,7 @@ export const drainLimits = {
 } as const
 
 /** A node without a heartbeat for this long is unhealthy. It sends one every two seconds. */
-export const nodeHealthySeconds = 7
+export const nodeHealthySeconds = nodeLimits.healthySeconds
 /** An endpoint without a healthy node for this long has failed. */
 export const nodeFailedSeconds = 9
 /** An endpoint that was not provisioned within this time has failed. */

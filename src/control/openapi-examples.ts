@@ -131,6 +131,10 @@ const nodeLog = {
   },
   ...{ blocked_by: null, append_blocked_by: null, closed: false },
 }
+const nodeRemoval = {
+  ...{ node_id: ids.node, region: 'fra', reported_at: at, segments: totals, endpoints: 1, logs: [nodeLog] },
+  note: `the node is silent since ${at}: what it accepted after its last report is not counted`,
+}
 const deploying = { ...endpoint, status: 'deploying', status_reasons: ['no node serves region fra'], dns_ipv4: [], dns_ipv6: [] }
 
 const view = {
@@ -438,6 +442,7 @@ export const examples: Readonly<Record<string, Example>> = {
   listJoinTokens: { response: page(joinToken) },
   revokeJoinToken: {},
   listNodes: { response: page(node) },
+  removeNode: { response: nodeRemoval },
   revokeNodeCredential: {},
   listNodeSegments: { response: page(nodeLog) },
   listJobs: { response: page(job) },

@@ -27,7 +27,7 @@ import { DlqFile } from '#model/dlq-file.ts'
 import { ChangeEndpoint, ChangeMqttConfig, CreateEndpoint, Endpoint, ForcedDeletion, MqttConfig } from '#model/endpoint.ts'
 import { Backfill, Job, JobDetail, Redrive } from '#model/job.ts'
 import { CreatedJoinToken, CreateJoinToken, JoinToken } from '#model/join-token.ts'
-import { LogOwner, Node, NodeLog, NodeProcess, SegmentTotals } from '#model/node.ts'
+import { LogOwner, Node, NodeLog, NodeProcess, NodeRemoval, SegmentTotals } from '#model/node.ts'
 import { PreviewColumn, PreviewIssue, PreviewRequest, PreviewResult } from '#model/preview.ts'
 import { ChangeQuotas, Quotas, QuotaUse } from '#model/quota.ts'
 import { SuggestedColumn, Suggestion, SuggestRequest } from '#model/suggestion.ts'
@@ -119,6 +119,7 @@ const components = {
   Node,
   NodeLog,
   NodeProcess,
+  NodeRemoval,
   PreviewColumn,
   PreviewIssue,
   PreviewRequest,

@@ -156,6 +156,13 @@ export const auditLimits = {
 
 export const tokenLimits = { ttlSecondsMin: 1, ttlSecondsMax: 3_600, ttlSecondsDefault: 900 } as const
 
+export const nodeLimits = {
+  /** A process of a node without a heartbeat for this long is not healthy. */
+  healthySeconds: 7,
+  /** Logs that the removal of a node lists. */
+  removedLogsMax: 1_000,
+} as const
+
 /** Join tokens: how long they are valid, how many nodes may join with one, and how long they are listed after they expired. */
 export const joinTokenLimits = {
   ttlSecondsMin: 60,

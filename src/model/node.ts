@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Id } from './id.ts'
+import { nodeLimits } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
 
 /** Segments by state, and the bytes of all of them. */
@@ -38,7 +39,9 @@ export const Node = z.object({
   registered_at: Timestamp,
   join_token_id: Id.nullable().meta({ description: 'the token with which the node last joined; null for the join secret' }),
   credential: CredentialState.meta({ description: '`none`: the next node that registers under the id sets it' }),
-  healthy: z.boolean().meta({ description: 'both processes are healthy and have sent a heartbeat within 7 seconds' }),
+  healthy: z
+    .boolean()
+    .meta({ description: `both processes are healthy and have sent a heartbeat within ${nodeLimits.healthySeconds} seconds` }),
   ingest: NodeProcess.nullable().meta({ description: 'null before the first heartbeat' }),
   delivery: NodeProcess.nullable().meta({ description: 'null before the first heartbeat' }),
   segments: SegmentTotals.meta({ description: 'everything on the disk of the node, as delivery last reported it' }),
@@ -62,3 +65,17 @@ export const NodeLog = SegmentTotals.extend({
   closed: z.boolean().meta({ description: 'ingest refuses further data, because the endpoint drains' }),
 })
 export type NodeLog = z.infer<typeof NodeLog>
+
+/** What the removal of a node abandons. */
+export const NodeRemoval = z.object({
+  node_id: Id,
+  region: z.string(),
+  reported_at: Timestamp.nullable().meta({ description: 'the last report about its disk; null if there is none' }),
+  segments: SegmentTotals.meta({ description: 'everything that was on its disk and not delivered, as last reported' }),
+  endpoints: z.int().min(0).meta({ description: 'the number of endpoints that it held data of' }),
+  logs: z.array(NodeLog).meta({
+    description: `what it held of each endpoint, those with the most bytes first; at most ${nodeLimits.removedLogsMax}`,
+  }),
+  note: z.string().meta({ description: 'why its disk may hold something else than these counts say' }),
+})
+export type NodeRemoval = z.infer<typeof NodeRemoval>

@@ -3,7 +3,8 @@
  *
  * Owns: the hash of each, and when an id may get another one. Does not own: verification (control/services/node-access.ts).
  * Law: an id with a credential gets another one only from a node that proves that it had the credential, or after an operator released the
- * id. The commits of a node count as known under its id, so whoever took the id over could make it drop records.
+ * id. This holds for the ids of removed nodes, too. The commits of a node count as known under its id, so whoever took the id over could make
+ * it drop records.
  */
 import { AppError } from '#errors.ts'
 import type { Db, Tx } from './store.ts'
@@ -25,6 +26,8 @@ export type CredentialRow = {
 /** Gives a registered node this credential. `revoked`: it is the revoked one of the id; `taken`: the id has one that the claim does not prove. */
 export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'claimed' | 'revoked' | 'taken'> {
   const { hash, previousHash, joinTokenId } = claim
+  const removed = await db.selectFrom('removed_nodes').select('credential_hash').where('id', '=', id).executeTakeFirst()
+  if (removed !== undefined && ![hash, previousHash].includes(removed.credential_hash)) return 'taken'
   const claimed = await db
     .updateTable('nodes')
     .set({ credential_hash: hash, credential_revoked_at: null, join_token_id: joinTokenId })
@@ -38,7 +41,10 @@ export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'cl
     )
     .returning('id')
     .executeTakeFirst()
-  if (claimed !== undefined) return 'claimed'
+  if (claimed !== undefined) {
+    if (removed !== undefined) await forgetRemovedNode(db, id)
+    return 'claimed'
+  }
   const { credential_hash } = (await findNodeCredential(db, id)) ?? {}
   return credential_hash === hash ? 'revoked' : 'taken'
 }
@@ -51,9 +57,26 @@ export async function findNodeCredential(db: Db, id: string): Promise<Credential
     .executeTakeFirst()
 }
 
-/** Refuses the credential from now on. `release`: any node may then register under the id. Throws not_found. */
+/**
+ * Refuses the credential from now on. `release`: any node may then register under the id, also if the node was removed. Throws
+ * not_found.
+ */
 export async function revokeNodeCredential(db: Db, id: string, release: boolean, now: number): Promise<void> {
   const change = release ? { credential_hash: null, credential_revoked_at: null } : { credential_revoked_at: now }
   const { numUpdatedRows } = await db.updateTable('nodes').set(change).where('id', '=', id).executeTakeFirst()
-  if (numUpdatedRows === 0n) throw new AppError('not_found', 'there is no such node')
+  const wasRemoved = release && (await forgetRemovedNode(db, id))
+  if (numUpdatedRows === 0n && !wasRemoved) throw new AppError('not_found', 'there is no such node')
+}
+
+/** Removes a node with everything that it reported. Its id stays with whoever has its credential. */
+export async function deleteNode(db: Tx, id: string, now: number): Promise<void> {
+  const removed = await db.deleteFrom('nodes').where('id', '=', id).returning('credential_hash').executeTakeFirst()
+  if (removed?.credential_hash == null) return
+  await db.insertInto('removed_nodes').values({ id, credential_hash: removed.credential_hash, removed_at: now }).execute()
+}
+
+/** Returns whether there was a removed node with this id. */
+async function forgetRemovedNode(db: Db, id: string): Promise<boolean> {
+  const { numDeletedRows } = await db.deleteFrom('removed_nodes').where('id', '=', id).executeTakeFirst()
+  return numDeletedRows > 0n
 }

@@ -55,6 +55,11 @@ export async function listNodeInventories(db: Db, page: PageQuery): Promise<Page
   return { ...rest, items }
 }
 
+/** Returns everything that a node holds, as it last reported. */
+export async function sumNodeSegments(db: Db, node_id: string): Promise<SegmentTotals> {
+  return add(await listTotals(db, [node_id]))
+}
+
 async function listTotals(db: Db, nodeIds: readonly string[]) {
   const sum = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`
   return db
@@ -94,6 +99,14 @@ export async function listNodeLogs(db: Db, node_id: string, page: PageQuery, own
   const logs = selectLogs(db, node_id)
   return readLogs(page, owner === undefined ? logs : logs.where((row) => ownerIs(row, owner)))
 }
+
+/** Returns one page of the logs that the node holds segments of, those with the most bytes first. */
+export async function listHeldLogs(db: Db, node_id: string, page: PageQuery): Promise<Page<NodeLog>> {
+  const held = selectLogs(db, node_id).where(sql<boolean>`${segmentCount} > 0`)
+  return readLogs(page, held, held.orderBy('undelivered_bytes', 'desc'))
+}
+
+const segmentCount = sql<number>`(open_segments + undelivered_segments + parked_segments + quarantined_segments)`
 
 function selectLogs(db: Db, node_id: string) {
   const reported = db

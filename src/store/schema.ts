@@ -159,6 +159,8 @@ export type Database = {
     /** The token with which the node last joined. Null: the join secret. */
     join_token_id: string | null
   }
+  /** The ids of removed nodes belong to whoever has the credential. */
+  removed_nodes: { id: string; credential_hash: string; removed_at: number }
   join_tokens: {
     id: string
     name: string

@@ -97,6 +97,7 @@ describe('isolation of accounts', () => {
         'listNodes',
         'listViews',
         'previewView',
+        'removeNode',
         'revokeJoinToken',
         'revokeNodeCredential',
         'suggestView',

@@ -1,6 +1,6 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { LogOwner, Node, NodeLog } from '#model/node.ts'
+import { LogOwner, Node, NodeLog, NodeRemoval } from '#model/node.ts'
 import { PageQuery, pageOf } from '#model/page.ts'
 import { problem } from '../openapi.ts'
 import type { Inventory } from '../services/inventory.ts'
@@ -14,6 +14,12 @@ const RevokeQuery = z.strictObject({
   release: z.enum(['true', 'false']).default('false').meta({
     description:
       '`true` also releases the id: any node with a join token or the join secret may register under it, for example after its disk was lost',
+  }),
+})
+
+const RemoveQuery = z.strictObject({
+  force: z.enum(['true', 'false']).default('false').meta({
+    description: '`true` also removes a node that runs, or whose disk holds data that was not delivered',
   }),
 })
 
@@ -47,6 +53,25 @@ export function nodeRoutes(inventory: Inventory, access: NodeAccess): FastifyPlu
         },
       },
       ({ params, query: { owner, ...page } }) => inventory.listSegments(params.id, page, owner),
+    )
+
+    app.delete(
+      '/nodes/:id',
+      {
+        config: { scope: 'operator' },
+        schema: {
+          operationId: 'removeNode',
+          summary: 'Remove a node: drains no longer wait for it, and control refuses its credential',
+          params: ById,
+          querystring: RemoveQuery,
+          response: {
+            200: NodeRemoval,
+            404: problem('there is no such node'),
+            409: problem('the node runs, or its removal would abandon what it holds; `detail` says what'),
+          },
+        },
+      },
+      ({ params, query }) => access.remove(params.id, query.force === 'true'),
     )
 
     app.delete(

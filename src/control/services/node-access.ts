@@ -1,7 +1,7 @@
 /**
  * Which node calls, and what it may do.
  *
- * Owns: joining, verification and revocation of credentials. Does not own: the rows (store/node-credentials.ts, store/join-tokens.ts).
+ * Owns: joining, verification and revocation of credentials, removal. Does not own: the rows (store/node-credentials.ts, store/join-tokens.ts).
  * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
  * transaction that registers the node. A node that only repeats its join, because it lost the response, does not use the token again.
  */
@@ -11,11 +11,13 @@ import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { JoinToken } from '#model/join-token.ts'
+import type { NodeRemoval } from '#model/node.ts'
 import type { Join, Joined } from '#model/node-protocol.ts'
 import { joinSecretPattern } from '#model/patterns.ts'
 import { eventOutsideApi, insertAuditEvent } from '#store/audit-events.ts'
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/join-tokens.ts'
 import { claimNodeId, findNodeCredential, revokeNodeCredential } from '#store/node-credentials.ts'
+import { removeNode } from '#store/node-removal.ts'
 import { registerNode } from '#store/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 
@@ -89,6 +91,14 @@ export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptio
       }
       logger.info({ node_id, region, join_token_id: token_id }, 'node joined')
       return { joined: true }
+    },
+
+    /** Removes a node, and says what that abandons. Throws not_found, and conflict without `force` if it may abandon something. */
+    async remove(node_id: string, force: boolean): Promise<NodeRemoval> {
+      const removal = await transact(store, (db) => removeNode(db, node_id, force, clock.now()))
+      const { logs, ...abandoned } = removal
+      logger.notice({ force, ...abandoned }, 'node removed')
+      return removal
     },
 
     /** Throws not_found. */

@@ -1,6 +1,6 @@
 import type { Db } from '../store.ts'
 
-/** Lets nodes join with tokens, and keeps which one a node joined with. */
+/** Lets nodes join with tokens, and keeps which one a node joined with, and to whom the id of a removed node belongs. */
 export async function up({ schema }: Db): Promise<void> {
   await schema
     .createTable('join_tokens')
@@ -17,4 +17,10 @@ export async function up({ schema }: Db): Promise<void> {
   await schema.createIndex('join_tokens_by_age').on('join_tokens').columns(['created_at desc', 'id']).execute()
   // No reference: nodes outlive the tokens that are listed.
   await schema.alterTable('nodes').addColumn('join_token_id', 'text').execute()
+  await schema
+    .createTable('removed_nodes')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('credential_hash', 'text', (column) => column.notNull())
+    .addColumn('removed_at', 'bigint', (column) => column.notNull())
+    .execute()
 }

@@ -1,0 +1,50 @@
+import { buildCommand, buildRouteMap } from '@stricli/core'
+import type { CliContext } from '../context.ts'
+import type { RemoveFlags } from '../nodes.ts'
+import { parseId } from './id.ts'
+
+const nodes = () => import('../nodes.ts')
+
+const id = { kind: 'tuple', parameters: [{ parse: parseId, brief: 'id of the node', placeholder: 'ID' }] } as const
+
+export const nodesCommands = buildRouteMap({
+  routes: {
+    list: buildCommand<object, [], CliContext>({
+      loader: async () => (await nodes()).listAllNodes,
+      parameters: {},
+      docs: { brief: 'list nodes, when they last reported, and what is on their disks' },
+    }),
+    remove: buildCommand<RemoveFlags, [id: string], CliContext>({
+      loader: async () => (await nodes()).removeOneNode,
+      parameters: {
+        flags: {
+          yes: {
+            kind: 'boolean',
+            default: false,
+            brief: 'remove it; without it only say what would be abandoned',
+            withNegated: false,
+          },
+        },
+        positional: id,
+      },
+      docs: {
+        brief: 'remove a node that does not come back; says what is abandoned with it',
+        fullDescription:
+          'Removes a node that does not come back: drains no longer wait for it, and control refuses its credential. Says what it last reported to hold, which is abandoned. A node that still has its disk and a join token joins again, and delivers what it holds.',
+      },
+    }),
+    release: buildCommand<object, [id: string], CliContext>({
+      loader: async () => (await nodes()).releaseNode,
+      parameters: { positional: id },
+      docs: {
+        brief: 'let another machine join under the id of a node, after its disk was lost',
+        fullDescription:
+          'Lets another machine join under the id of a node whose disk, and with it the credential, was lost. The credential that control knows is refused from then on.',
+      },
+    }),
+  },
+  docs: {
+    brief: 'show and remove nodes',
+    fullDescription: 'Shows and removes nodes, directly in the database: control does not have to run.',
+  },
+})

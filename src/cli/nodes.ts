@@ -1,0 +1,82 @@
+/** `inlet nodes`: shows and removes nodes, directly in the database, so that it works while control is down. */
+
+import { UserError } from '#lib/user-error.ts'
+import { pageLimits } from '#model/limits.ts'
+import type { NodeRemoval, SegmentTotals } from '#model/node.ts'
+import { revokeNodeCredential } from '#store/node-credentials.ts'
+import { listNodeInventories, type NodeInventory } from '#store/node-inventory.ts'
+import { planRemoval, removeNode } from '#store/node-removal.ts'
+import type { ProcessFacts } from '#store/nodes.ts'
+import { transact } from '#store/store.ts'
+import { audited } from './audited.ts'
+import type { CliContext } from './context.ts'
+import { openMigratedStore } from './store.ts'
+import { toTable } from './table.ts'
+
+export type RemoveFlags = { readonly yes: boolean }
+
+export async function listAllNodes(this: CliContext): Promise<void> {
+  await using store = await openMigratedStore(this)
+  const nodes: NodeInventory[] = []
+  for (let offset: number | null = 0; offset !== null; ) {
+    const page = await listNodeInventories(store.db, { limit: pageLimits.max, offset })
+    nodes.push(...page.items)
+    offset = page.next_offset
+  }
+  const now = this.clock.now()
+  const rows = nodes.map(({ id, region, ingest_address, credential, ingest, delivery, segments }) => [
+    ...[id, region, ingest_address, describeProcess(ingest, now), describeProcess(delivery, now), credential],
+    ...[String(countSegments(segments)), String(segments.bytes)],
+  ])
+  const heads = ['ID', 'REGION', 'ADDRESS', 'INGEST', 'DELIVERY', 'CREDENTIAL', 'SEGMENTS', 'BYTES']
+  this.process.stdout.write(nodes.length === 0 ? 'There are no nodes.\n' : toTable([heads, ...rows]))
+}
+
+/** Without `--yes` it only says what would be abandoned, and the exit code is 1. */
+export async function removeOneNode(this: CliContext, { yes }: RemoveFlags, id: string): Promise<void> {
+  await using store = await openMigratedStore(this)
+  const { removal, obstacle } = await planRemoval(store.db, id, this.clock.now())
+  this.process.stdout.write(describeRemoval(removal))
+  if (!yes) {
+    const why = obstacle === undefined ? '' : `: ${obstacle}`
+    throw new UserError(`nothing was removed${why}; to remove the node anyway, repeat the command with --yes`)
+  }
+  const what = { operation: 'removeNode', account_id: null, resource_id: id }
+  await audited(store, this.clock, what, () => transact(store, (db) => removeNode(db, id, true, this.clock.now())))
+  this.process.stdout.write(`The node ${id} is removed. Drains no longer wait for it, and control refuses its credential.\n`)
+}
+
+/** The operation is that of the API: a released id has no credential. */
+export async function releaseNode(this: CliContext, _flags: object, id: string): Promise<void> {
+  await using store = await openMigratedStore(this)
+  const what = { operation: 'revokeNodeCredential', account_id: null, resource_id: id }
+  await audited(store, this.clock, what, () => transact(store, (db) => revokeNodeCredential(db, id, true, this.clock.now())))
+  this.process.stdout.write(
+    `The id ${id} is released: its credential is refused, and the next node that joins under the id gets it.\n`,
+  )
+}
+
+function describeRemoval({ segments, endpoints, logs, reported_at, note }: NodeRemoval): string {
+  if (endpoints === 0) return `The node reported no segment. Mind that ${note}.\n`
+  const rows = logs.map(({ endpoint_id, endpoint_name, account_id, owner, bytes, ...counts }) => [
+    ...[endpoint_id, endpoint_name ?? '-', account_id ?? '-', owner],
+    ...[String(countSegments(counts)), String(bytes)],
+  ])
+  const more = endpoints > logs.length ? `and ${endpoints - logs.length} more endpoints\n` : ''
+  return (
+    `${toTable([['ENDPOINT', 'NAME', 'ACCOUNT', 'OWNER', 'SEGMENTS', 'BYTES'], ...rows])}${more}\n` +
+    `These ${countSegments(segments)} segments (${segments.bytes} bytes) are abandoned with the node, as it reported at ${reported_at}.\n` +
+    `They stay on its disk. Mind that ${note}.\n`
+  )
+}
+
+function countSegments(of: Omit<SegmentTotals, 'bytes'>): number {
+  return of.open_segments + of.sealed_segments + of.parked_segments + of.quarantined_segments
+}
+
+/** Returns for example `healthy, 2 s ago`. */
+function describeProcess(process: ProcessFacts | null, now: number): string {
+  if (process === null) return 'never seen'
+  const seconds = Math.max(0, Math.round((now - Date.parse(process.last_seen_at)) / 1000))
+  return `${process.healthy ? 'healthy' : 'not healthy'}, ${seconds} s ago`
+}

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest'
+import { readConfig } from '#config.ts'
+import type { Clock } from '#lib/clock.ts'
+import { systemClock } from '#lib/clock.ts'
+import { newId } from '#model/id.ts'
+import { listAuditEvents } from '#store/audit-events.ts'
+import { claimNodeId } from '#store/node-credentials.ts'
+import { recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { transact } from '#store/store.ts'
+import { runCli } from '../support/cli.ts'
+import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
+import { aLag } from '../support/lags.ts'
+import { t0 } from './fixtures.ts'
+
+const clock: Clock = { ...systemClock, now: () => t0 + 60_000 }
+
+function inlet(url: string, ...args: readonly string[]) {
+  return runCli(['nodes', ...args], { config: readConfig({ INLET_DATABASE_URL: url }), clock })
+}
+
+/** A node that last reported a minute ago. */
+async function aNode(store: TestStore, lag = [aLag(newId())]): Promise<string> {
+  const node_id = newId()
+  await registerNode(store.db, { node_id, region: 'fra', ipv4: [], ipv6: [], ingest_address: '10.0.0.1:8081' }, t0)
+  const beat = { node_id, applied_epoch: 1, healthy: true, reasons: [] }
+  await transact(store, async (db) => {
+    await claimNodeId(db, node_id, { hash: 'ab', previousHash: null, joinTokenId: null })
+    await recordHeartbeat(db, { process: 'ingest', ...beat, disk_full: false, blocked: [] }, t0)
+    await recordHeartbeat(db, { process: 'delivery', ...beat, healthy: false, lag }, t0)
+  })
+  return node_id
+}
+
+describeDatabases('inlet nodes', (kind) => {
+  test('list shows when each process last reported, and what is on the disk', async () => {
+    await using store = await newStore(kind)
+    expect((await inlet(store.url, 'list')).out).toBe('There are no nodes.\n')
+    const id = await aNode(store)
+    expect((await inlet(store.url, 'list')).out).toMatch(
+      new RegExp(`^${id}  fra +10.0.0.1:8081  healthy, 60 s ago  not healthy, 60 s ago  active +1 +9$`, 'm'),
+    )
+  })
+
+  test('remove says what would be abandoned, and removes the node only with --yes', async () => {
+    await using store = await newStore(kind)
+    const endpoint = newId()
+    const id = await aNode(store, [aLag(endpoint, { parked_segments: 1 })])
+    const asked = await inlet(store.url, 'remove', id)
+    expect(asked).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^nothing was removed: .*repeat the command with --yes\n$/),
+    })
+    expect(asked.out).toMatch(new RegExp(`^${endpoint}  - +- +unknown +2 +9$`, 'm'))
+    expect(asked.out).toContain('These 2 segments (9 bytes) are abandoned with the node')
+    expect((await inlet(store.url, 'list')).out).toContain(id)
+
+    const { code, out } = await inlet(store.url, 'remove', id, '--yes')
+    expect([code, out]).toEqual([0, expect.stringContaining(`The node ${id} is removed.`)])
+    expect((await inlet(store.url, 'list')).out).toBe('There are no nodes.\n')
+    expect(await inlet(store.url, 'remove', id, '--yes')).toMatchObject({ code: 1, err: 'there is no such node\n' })
+    const { items } = await listAuditEvents(store.db, undefined, { limit: 5 })
+    expect(items).toMatchObject([{ operation: 'removeNode', actor: 'cli', resource_id: id, result: 'succeeded' }])
+  })
+
+  test('release lets another machine have the id', async () => {
+    await using store = await newStore(kind)
+    const id = await aNode(store, [])
+    const claim = (hash: string) => transact(store, (db) => claimNodeId(db, id, { hash, previousHash: null, joinTokenId: null }))
+    expect(await claim('cd')).toBe('taken')
+    expect(await inlet(store.url, 'release', id)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`The id ${id} is released`),
+    })
+    expect(await claim('cd')).toBe('claimed')
+    expect(await inlet(store.url, 'release', newId())).toMatchObject({ code: 1, err: 'there is no such node\n' })
+  })
+})
