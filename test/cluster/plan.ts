@@ -1,6 +1,6 @@
 /** Draws what happens in a round from its seed. */
 import type { Random } from '../torture/random.ts'
-import { cutControl, killControl, restartDatabase } from './faults/control.ts'
+import { cutControl, failOver, killControl, restartDatabase } from './faults/control.ts'
 import type { Fault, FaultKind } from './faults/fault.ts'
 import { cutNode, isolateNode, killNodes, pauseNode, restartNodes } from './faults/nodes.ts'
 import { cutStorage, killNameServer } from './faults/services.ts'
@@ -17,6 +17,7 @@ const draw: Readonly<Record<FaultKind, (random: Random) => Fault>> = {
   'kill-control': (random) => killControl(random.pick(controlNames)),
   'cut-control': (random) => cutControl(random.pick(controlNames)),
   'restart-database': (random) => restartDatabase(random.between(5, 15) * 1_000),
+  'fail-over': () => failOver(),
   'cut-storage': (random) => cutStorage(random.some(nodeNames)),
   'kill-dns': () => killNameServer(),
 }

@@ -53,6 +53,18 @@ export function restartDatabase(downMs: number): Fault {
   }
 }
 
+export function failOver(): Fault {
+  return {
+    ...unnoticed,
+    kind: 'fail-over',
+    text: 'kill the database and promote its standby',
+    async begin({ services }) {
+      await services.database.failOver()
+      return () => services.database.rejoin()
+    },
+  }
+}
+
 function othersThan(name: ControlName): readonly ControlName[] {
   return controlNames.filter((other) => other !== name)
 }

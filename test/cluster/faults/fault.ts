@@ -12,6 +12,7 @@ export const faultKinds = [
   'kill-control',
   'cut-control',
   'restart-database',
+  'fail-over',
   'cut-storage',
   'kill-dns',
 ] as const

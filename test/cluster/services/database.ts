@@ -37,8 +37,8 @@ export class DatabasePair implements AsyncDisposable {
 
   /** Names both servers: control finds the one that takes changes. */
   get url(): string {
-    const first = new URL(this.#primary.postgres.url).host
-    return `postgres://inlet@${first}/postgres`
+    const [first, second] = [this.#primary, this.#standby].map(({ postgres }) => new URL(postgres.url).host).toSorted()
+    return `postgres://inlet@${first},${second}/postgres`
   }
 
   killPrimary(): Promise<void> {
