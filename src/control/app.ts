@@ -61,6 +61,7 @@ import { Snapshots } from './services/snapshots.ts'
 import { Suggestions } from './services/suggestions.ts'
 import { Tokens } from './services/tokens.ts'
 import { viewService } from './services/views.ts'
+import { reportSettingDifferences } from './setting-differences.ts'
 import { registerUsageMetrics } from './usage-metrics.ts'
 
 export type AppHooks = {
@@ -128,6 +129,20 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   })
   const joinSecret = config.nodeToken ?? (await readOrCreateNodeToken(config.paths.nodeToken))
   const operatorToken = config.operatorToken ?? (await readOrCreateOperatorToken(config.paths.operatorToken))
+
+  if (store.dialect === 'postgres') {
+    const settings = {
+      INLET_BASE_URL: baseUrl,
+      INLET_BASE_DOMAIN: config.baseDomain,
+      INLET_OPERATOR_TOKEN: operatorToken,
+      INLET_NODE_TOKEN: joinSecret,
+      INLET_OBJECT_STORE: config.objectStore,
+      INLET_API_REQUESTS_PER_MINUTE: config.apiRequestsPerMinute,
+      INLET_EXCHANGE_REQUESTS_PER_MINUTE: config.exchangeRequestsPerMinute,
+      INLET_ADDRESS_REQUESTS_PER_MINUTE: config.addressRequestsPerMinute,
+    }
+    await reportSettingDifferences({ store, keyring, logger, settings })
+  }
 
   const outages = new ControlOutages(clock, await newestHeartbeat(store.db))
   const readEpoch = async () => {

@@ -1,0 +1,33 @@
+/** Finds settings in which control processes of one database differ: then a client would get another answer from each of them. */
+import { createHash } from 'node:crypto'
+import type { Keyring } from '#lib/keyring.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { replaceSecret } from '#store/secrets.ts'
+import type { Store } from '#store/store.ts'
+
+export type ComparedSettings = {
+  readonly store: Store
+  readonly keyring: Keyring
+  readonly logger: Logger
+  /** By the name of the variable; null if it is not set. */
+  readonly settings: Readonly<Record<string, string | number | null>>
+}
+
+/**
+ * Compares the settings with those of the control process that started before, and logs each one that differs. A setting that is being
+ * changed differs once. Only digests are stored.
+ */
+export async function reportSettingDifferences({ store, keyring, logger, settings }: ComparedSettings): Promise<void> {
+  const digests = Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, digestOf(value)]))
+  const stored = await replaceSecret(store, keyring, 'settings', JSON.stringify(digests))
+  const before = JSON.parse(stored ?? '{}') as Readonly<Record<string, string>>
+  for (const [name, digest] of Object.entries(digests)) {
+    if (before[name] !== undefined && before[name] !== digest) {
+      logger.warn({ setting: name }, 'setting differs from that of the control process that started before: all need the same')
+    }
+  }
+}
+
+function digestOf(value: string | number | null): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('base64url')
+}

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { reportSettingDifferences } from '#control/setting-differences.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { newStore } from '../support/databases.ts'
+import { keyring } from '../support/keyring.ts'
+
+test('a control process that starts with other settings says which ones, once, and keeps them to itself', async () => {
+  await using store = await newStore('sqlite')
+  const lines: string[] = []
+  const logger = createLogger('control', null, undefined, { write: (line) => void lines.push(line) })
+  const start = async (settings: Record<string, string | number | null>): Promise<readonly unknown[]> => {
+    lines.length = 0
+    await reportSettingDifferences({ store, keyring, logger, settings })
+    return lines.map((line) => JSON.parse(line).setting)
+  }
+  const settings = {
+    INLET_BASE_URL: 'https://inlet.example',
+    INLET_OPERATOR_TOKEN: 'secret-of-the-operator',
+    INLET_BASE_DOMAIN: null,
+  }
+  expect(await start(settings)).toEqual([])
+  expect(await start(settings)).toEqual([])
+  const others = { ...settings, INLET_OPERATOR_TOKEN: 'another-secret', INLET_BASE_DOMAIN: 'ingest.example' }
+  expect(await start(others)).toEqual(['INLET_OPERATOR_TOKEN', 'INLET_BASE_DOMAIN'])
+  expect(lines.join()).not.toContain('secret')
+  expect(await start(others)).toEqual([])
+  expect(await start({ ...others, INLET_API_REQUESTS_PER_MINUTE: 5 })).toEqual([])
+})
