@@ -5,13 +5,15 @@ import { errorCode } from '#lib/files.ts'
 import { splitPostgresUrl } from '#lib/postgres-urls.ts'
 import { UserError } from '#lib/user-error.ts'
 import { migrate } from './migrate.ts'
-import type { Store } from './store.ts'
+import type { Db, Store } from './store.ts'
 
 /** Connects to the database at `url` and migrates it. Returns the number of migrations. Throws a UserError if it cannot be used. */
 export async function prepareDatabase(store: Store, url: string): Promise<number> {
   try {
-    await sql`select 1`.execute(store.db)
+    if (store.dialect === 'postgres') await requirePostgresVersion(store.db)
+    else await sql`select 1`.execute(store.db)
   } catch (error) {
+    if (error instanceof UserError) throw error
     throw store.dialect === 'postgres' ? postgresProblem(error, url) : sqliteProblem(error, url)
   }
   try {
@@ -22,6 +24,17 @@ export async function prepareDatabase(store: Store, url: string): Promise<number
       : errorCode(error) === '42501'
         ? postgresProblem(error, url)
         : error
+  }
+}
+
+/** The leader's lock needs `idle_session_timeout`. */
+const postgresVersionMin = 14
+
+async function requirePostgresVersion(db: Db): Promise<void> {
+  const { rows } = await sql<{ server_version_num: string }>`show server_version_num`.execute(db)
+  const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000)
+  if (version < postgresVersionMin) {
+    throw new UserError(`the database runs Postgres ${version}: upgrade it to Postgres ${postgresVersionMin} or later`)
   }
 }
 

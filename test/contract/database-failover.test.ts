@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { must } from '#lib/assert.ts'
 import { databaseErrorKind } from '#store/database-error.ts'
 import { migrate } from '#store/migrate.ts'
+import { prepareDatabase } from '#store/prepare.ts'
 import { openStore } from '#store/store.ts'
 import { type Postgres, startPostgres } from '../../tools/services/postgres.ts'
 import { type Answer, newControl, newRegion } from '../support/control.ts'
@@ -63,6 +64,11 @@ describe.skipIf(postgresUrl === undefined)(
       await until('control leads', async () =>
         /^inlet_control_leader\{[^}]*\} 1$/m.test((await control.call('GET', '/metrics')).body),
       )
+      // A start finds the new primary behind a host that is gone.
+      const [gone, promoted] = [new URL(primary.url), new URL(standby.url)]
+      const store = await openStore(`postgres://inlet@${gone.host},${promoted.host}/postgres`)
+      expect(await prepareDatabase(store, url)).toBe(0)
+      await store.close()
     })
 
     test('a primary that takes no more writes is left at the first one that it refuses', async () => {
