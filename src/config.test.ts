@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConfigurationError, controlOf, options, readConfig } from './config.ts'
+import { baseUrlOf, ConfigurationError, certificateSourcesOf, controlOf, options, readConfig } from './config.ts'
 
 describe('readConfig', () => {
   test('works without any option', () => {
@@ -99,6 +99,34 @@ describe('readConfig', () => {
     { INLET_CONTROL_URL: 'https://control.test' },
   ])('allows %j', (environment) => {
     expect(() => readConfig(environment)).not.toThrow()
+  })
+
+  describe('the certificate of each listener', () => {
+    const sources = (environment: Record<string, string>) => certificateSourcesOf(readConfig(environment))
+    const issued = { INLET_CERTIFICATES: 'development', INLET_BASE_URL: 'https://inlet.test' }
+    const beyondLoopback = { INLET_NODE_API_LISTEN: '0.0.0.0:8082' }
+
+    test('there is none unless it is configured', () => {
+      expect(sources({})).toEqual({ control: null, nodeApi: null, ingest: null })
+    })
+
+    test('is issued for control if clients call it by HTTPS, and for nodes that call it from elsewhere', () => {
+      expect(sources(issued)).toEqual({ control: 'issued', nodeApi: null, ingest: 'issued' })
+      expect(sources({ ...issued, ...beyondLoopback })).toMatchObject({ nodeApi: 'issued' })
+      expect(sources({ ...issued, INLET_BASE_URL: 'http://inlet.test' })).toMatchObject({ control: null, ingest: 'issued' })
+      expect(() => readConfig({ ...issued, ...beyondLoopback, INLET_BASE_URL: '' })).toThrow('in plaintext')
+    })
+
+    test('comes from files where they are set', () => {
+      const files = { INLET_CONTROL_CERTIFICATE_FILE: 'crt', INLET_CONTROL_KEY_FILE: 'key', ...certificate }
+      const tls = { INLET_TLS_CERTIFICATE_FILE: 'crt', INLET_TLS_KEY_FILE: 'key' }
+      expect(sources({ ...issued, ...files, ...tls })).toEqual({ control: 'files', nodeApi: 'files', ingest: 'files' })
+      expect(baseUrlOf(readConfig(files))).toBe('https://127.0.0.1:8080')
+    })
+
+    test('comes from control on a node elsewhere', () => {
+      expect(sources({ INLET_CERTIFICATES: 'control' })).toEqual({ control: null, nodeApi: null, ingest: 'issued' })
+    })
   })
 
   test('a node on the same machine calls control as it listens', () => {

@@ -119,8 +119,26 @@ export const options = {
   certificates: option(
     'INLET_CERTIFICATES',
     '',
-    optional(choice(['development', 'control'])),
-    'who issues certificates for control and nodes: `development`: a CA of this installation, whose root clients have to trust; `control`: on a node of a control process elsewhere, what that one issues; empty: nobody, set files or use no TLS',
+    optional(choice(['acme', 'development', 'control'])),
+    'who issues certificates for control and nodes: `acme`: an ACME server such as Let’s Encrypt, by DNS-01 challenges; `development`: a CA of this installation, whose root clients have to trust; `control`: on a node of a control process elsewhere, what that one issues; empty: nobody, set files or use no TLS',
+  ),
+  acmeDirectory: option(
+    'INLET_ACME_DIRECTORY',
+    'https://acme-v02.api.letsencrypt.org/directory',
+    endpointUrl,
+    'directory URL of the ACME server. With INLET_CERTIFICATES=acme you accept its terms of service',
+  ),
+  acmeEmail: option(
+    'INLET_ACME_EMAIL',
+    '',
+    optional(matching(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address')),
+    'where the ACME server sends notices; empty: nowhere',
+  ),
+  acmeCaFile: option(
+    'INLET_ACME_CA_FILE',
+    '',
+    optional((path) => resolve(path)),
+    'PEM file with the certificate of the CA that signed the one of the ACME server, if that is your own; empty: the CAs that Node trusts',
   ),
   dnsProvider: option(
     'INLET_DNS_PROVIDER',
@@ -433,7 +451,7 @@ export function certificateSourcesOf(
   config: CertificateSettings,
 ): Readonly<Record<'control' | 'nodeApi' | 'ingest', CertificateSource>> {
   const { certificates, baseUrl, nodeApiListen } = config
-  const isIssued = certificates === 'development'
+  const isIssued = certificates === 'acme' || certificates === 'development'
   const isControlIssued = isIssued && baseUrl?.startsWith('https:') === true
   return {
     control: config.controlCertificateFile !== null ? 'files' : isControlIssued ? 'issued' : null,

@@ -178,7 +178,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const access = nodeAccess({ store, joinSecret, clock, logger })
   const certificates = await openCertificates(
     { ...config, baseUrl },
-    { sources: certificateSourcesOf(config), store, keyring, feed, applyChange, clock, logger },
+    { sources: certificateSourcesOf(config), store, keyring, dns: dnsProvider, leadership, feed, applyChange, clock, logger },
   )
   const { certificateName } = certificates
   const rootCertificate = () => {

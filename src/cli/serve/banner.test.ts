@@ -69,6 +69,15 @@ describe('the banner', () => {
     expect(lines({ config: behind })).toContain('  Management API   https://inlet.example.com/')
   })
 
+  test('says which root clients have to trust', () => {
+    const development = readConfig({ INLET_CERTIFICATES: 'development', INLET_BASE_DOMAIN: 'localhost' })
+    const root = development.paths.developmentCa
+    const text = lines({ config: development }).join('\n')
+    expect(text).toContain(`Root certificate ${root}`)
+    expect(text).toContain(`curl --cacert '${root}' -X POST 'https://127.0.0.1:8081/v1/ingest`)
+    expect(lines().join('\n')).not.toContain('Root certificate')
+  })
+
   test('of a node names the control that it uses', () => {
     const remote = readConfig({ INLET_CONTROL_URL: 'https://inlet.example.com', INLET_NODE_TOKEN: 't'.repeat(32) })
     const text = lines({ config: remote, children: ['delivery', 'ingest'], bootstrapped: undefined }).join('\n')

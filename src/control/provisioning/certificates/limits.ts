@@ -15,6 +15,16 @@ export const certificateLimits = {
   failedDelayMsMax: 600_000,
 } as const
 
+export const acmeLimits = {
+  requestTimeoutMs: 30_000,
+  /** How often the ACME server is asked whether it has validated a challenge, with growing pauses. */
+  pollAttempts: 15,
+  pollMsMin: 500,
+  pollMsMax: 5_000,
+  /** Seconds for which resolvers may keep the challenge. */
+  challengeTtlSeconds: 60,
+} as const
+
 export const developmentCaLimits = {
   rootLifeMs: 10 * 365 * 86_400_000,
   certificateLifeMs: 90 * 86_400_000,

@@ -1,5 +1,6 @@
 /** Opens the certificates of control's listeners, and the issuer for those of nodes, as the configuration says. */
-import { Certificate } from '#lib/certificate.ts'
+import { isIP } from 'node:net'
+import { Certificate, readNamed } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
 import { systemFiles, writeDurably } from '#lib/files.ts'
 import type { Keyring } from '#lib/keyring.ts'
@@ -8,17 +9,22 @@ import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { Store } from '#store/store.ts'
+import type { Leadership } from '../../leadership.ts'
 import type { ApplyChange } from '../../services/changes.ts'
 import type { EpochFeed } from '../../services/epoch-feed.ts'
+import type { DnsProvider } from '../dns/provider.ts'
 import { type Issuer, wildcardOf } from './issuer.ts'
 import { OwnCertificate } from './own-certificate.ts'
 import { createRenewals } from './renewals.ts'
 
 /** The part of the configuration that says where certificates come from. */
 export type CertificateConfig = {
-  readonly certificates: 'development' | 'control' | null
+  readonly certificates: 'acme' | 'development' | 'control' | null
   readonly baseUrl: string
   readonly baseDomain: string | null
+  readonly acmeDirectory: string
+  readonly acmeEmail: string | null
+  readonly acmeCaFile: string | null
   readonly controlCertificateFile: string | null
   readonly controlKeyFile: string | null
   readonly nodeApiCertificateFile: string | null
@@ -32,6 +38,9 @@ export type CertificateContext = {
   readonly sources: Readonly<Record<'control' | 'nodeApi', 'files' | 'issued' | null>>
   readonly store: Store
   readonly keyring: Keyring
+  /** Publishes challenges. Undefined: Inlet publishes nothing. */
+  readonly dns: DnsProvider | undefined
+  readonly leadership: Leadership
   readonly feed: EpochFeed
   readonly applyChange: ApplyChange
   readonly clock: Clock
@@ -54,9 +63,11 @@ export type Certificates = {
 export async function openCertificates(config: CertificateConfig, context: CertificateContext): Promise<Certificates> {
   const { sources, clock, logger } = context
   const { baseDomain } = config
-  const issuer = await openIssuer(config, context)
   const host = new URL(config.baseUrl).hostname.replace(/^\[|\]$/g, '')
   const isOwnIssued = sources.control === 'issued' || sources.nodeApi === 'issued'
+  if (isOwnIssued && config.certificates === 'acme' && isIP(host) !== 0)
+    throw new UserError(`INLET_BASE_URL: an ACME server issues no certificate for the address ${host}; use a name`)
+  const issuer = await openIssuer(config, context)
   const own = isOwnIssued ? new OwnCertificate({ ...context, host }) : undefined
   const openFiles = (setting: string, certificateFile: string | null, keyFile: string | null) =>
     Certificate.open({ setting, certificateFile, keyFile, clock, logger })
@@ -76,12 +87,25 @@ export async function openCertificates(config: CertificateConfig, context: Certi
 
 /** Libraries are loaded on demand: most installations need none. */
 async function openIssuer(config: CertificateConfig, context: CertificateContext): Promise<Issuer | undefined> {
-  const { store, logger } = context
   if (config.certificates === 'control')
-    throw new UserError('INLET_CERTIFICATES: control is for nodes; control itself needs development, or files')
+    throw new UserError('INLET_CERTIFICATES: control is for nodes; control itself needs acme or development, or files')
   if (config.certificates === null) return undefined
   if (config.baseDomain === null)
     throw new UserError('INLET_CERTIFICATES: needs INLET_BASE_DOMAIN, the domain of the names in certificates')
+  return config.certificates === 'acme' ? openAcme(config, context) : openDevelopmentCa(config, context)
+}
+
+async function openAcme(config: CertificateConfig, { store, keyring, dns, clock }: CertificateContext): Promise<Issuer> {
+  if (dns === undefined)
+    throw new UserError('INLET_CERTIFICATES: acme needs INLET_DNS_PROVIDER=rfc2136 or route53, to publish the challenges')
+  const { acmeDirectory: directoryUrl, acmeEmail: email, acmeCaFile } = config
+  const ca = acmeCaFile === null ? undefined : await readNamed('INLET_ACME_CA_FILE', acmeCaFile)
+  const { AcmeIssuer, readAccountKey } = await import('./acme.ts')
+  return new AcmeIssuer({ directoryUrl, email, ca, accountKey: await readAccountKey(store.db, keyring), dns, clock })
+}
+
+async function openDevelopmentCa(config: CertificateConfig, context: CertificateContext): Promise<Issuer> {
+  const { store, logger } = context
   const { DevelopmentCa } = await import('./development-ca.ts')
   const ca = await DevelopmentCa.open({ ...context, db: store.db })
   const path = config.paths.developmentCa

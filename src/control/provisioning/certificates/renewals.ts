@@ -2,8 +2,8 @@
  * Orders certificates and renews them.
  *
  * Owns: which names have one, and when one is ordered. Does not own: how (the issuer), who serves it.
- * Law: a failed order changes nothing about the certificate in use. The state of each is in the database, so that another process continues
- * with the same pauses.
+ * Law: only the leader orders. A failed order changes nothing about the certificate in use, and the state of each is in the database, so that
+ * another leader continues with the same pauses.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { Clock } from '#lib/clock.ts'
@@ -14,6 +14,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { type CertificateState, listCertificates, recordCertificate, recordOrderFailure } from '#store/certificates.ts'
 import { listNodeRegions } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
+import type { Leadership } from '../../leadership.ts'
 import type { ApplyChange } from '../../services/changes.ts'
 import { type Issuer, OrderRejected, wildcardOf } from './issuer.ts'
 import { certificateLimits } from './limits.ts'
@@ -33,12 +34,12 @@ export type RenewalOptions = {
   readonly random?: () => number
 }
 
-export function createRenewals(options: RenewalOptions): Periodic {
-  const { clock, logger } = options
+export function createRenewals(options: RenewalOptions & { readonly leadership: Leadership }): Periodic {
+  const { leadership, clock, logger } = options
   return new Periodic({
     name: 'certificate renewal',
     intervalMs: certificateLimits.checkMs,
-    run: (signal) => orderDue(options, signal),
+    run: leadership.whileLeading((signal) => orderDue(options, signal)),
     runAtStart: true,
     failure: 'certificate check failed',
     recovery: 'certificate check restored',
