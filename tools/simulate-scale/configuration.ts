@@ -88,14 +88,17 @@ async function measureChanges(
     let bytes = 0
     for (let turn = 0; turn < changes; turn += 1) {
       let startedAt = Number.NaN
+      let turns = 0
       const waiting = affected.flatMap((node) =>
         receivers.map(async (process) => {
           const copy = copies.get(`${process.name} ${node.region}`)
-          const body = await poll(fleet, node, process, copy ?? emptyCopy, waitMs)
+          turns += 1
+          const body = await fleet.longPoll(turns, node.token, requestOf(node, process, copy ?? emptyCopy, waitMs))
           delays.push(performance.now() - startedAt)
           return { process, node, body }
         }),
       )
+      await fleet.untilPolled(waiting.length)
       await gauge.untilIdle()
       let received: Awaited<(typeof waiting)[number]>[] = []
       const spread = await gauge.measure(async () => {

@@ -4,6 +4,7 @@
  * Owns: joining, and calls with bodies that are built beforehand, so that the simulation costs little of the machine that it measures.
  */
 import { Agent, request } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
 import { newNodeSecret, printNodeCredential } from '../../src/auth/node-credential.ts'
 import { newId } from '../../src/model/id.ts'
 import type { Installation, SimulatedEndpoint } from './installation.ts'
@@ -19,6 +20,8 @@ export type SimulatedNode = {
 export type Answer = { readonly status: number; readonly body: Buffer }
 
 const joinsParallel = 16
+const pollSpacingMs = 2
+const retryMsMax = 1_000
 
 export class Fleet {
   readonly nodes: readonly SimulatedNode[]
@@ -52,6 +55,22 @@ export class Fleet {
     const answer = await this.#send(token, path, body)
     if (answer.status === 200 || answer.status === 204) return answer
     throw new Error(`control rejected ${path}: ${answer.status} ${answer.body.toString().slice(0, 500)}`)
+  }
+
+  /** Waits for a change, and asks again as a node does when control is busy. Calls of many nodes begin a few at a time. */
+  async longPoll(turn: number, token: string, body: string): Promise<Buffer> {
+    await setTimeout(turn * pollSpacingMs)
+    for (;;) {
+      const { status, body: answer } = await this.#send(token, 'snapshot', [body])
+      if (status === 200) return answer
+      if (status !== 408 && status !== 503) throw new Error(`control rejected a poll: ${status} ${answer}`)
+      await setTimeout(Math.random() * retryMsMax)
+    }
+  }
+
+  /** Resolves when so many polls have begun. */
+  async untilPolled(polls: number): Promise<void> {
+    await setTimeout(polls * pollSpacingMs)
   }
 
   /** Calls as often as it can for so many seconds, with the nodes in turn. Returns the number of calls. */

@@ -6,11 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { newApiKey, newExternalId } from '../../src/auth/secrets.ts'
 import { newId, newLabel } from '../../src/model/id.ts'
-import { insertBinding } from '../../src/store/bindings.ts'
-import { insertEndpoint } from '../../src/store/endpoints.ts'
 import { applyChange } from '../../src/store/epoch.ts'
-import { openStore, type Store } from '../../src/store/store.ts'
-import { insertView, publishView } from '../../src/store/views.ts'
+import { type Db, openStore, type Store } from '../../src/store/store.ts'
 import { startPostgres } from '../services/postgres.ts'
 import { end, freePort, waitUntilUp } from '../services/processes.ts'
 
@@ -137,33 +134,54 @@ async function fill(store: Store, scale: Scale, progress: (what: string) => void
     return { id: newId(), account_id, name: `key ${index}`, prefix, hash, scopes, created_at: now, revoked_at: null }
   })
   progress(`creating ${scale.endpoints} endpoints with a view each`)
-  const endpoints = await applyChange(store, async (db, since_epoch) => {
-    for (const { id, view } of accounts) {
-      const columns = columnNames.map((name) => ({ name, type: 'VARCHAR' as const, path: `$.${name}` }))
-      const definition = { columns, filters: [] }
-      const shown = { name: 'events', description: '', format: 'json' as const, tags: [], created_by: 'simulation' }
-      await insertView(db, id, { id: view, definition, ...shown }, now)
-      await publishView(db, id, view, now)
-    }
-    const made: SimulatedEndpoint[] = []
-    for (let index = 0; index < scale.endpoints; index += 1) {
-      const { id: account = '', destination = '', view = '' } = accounts[index % accounts.length] ?? {}
-      const region = regions[(index % accounts.length) % regions.length] ?? ''
-      const id = newId()
-      const settings = { name: null, segment_bytes: null, segment_max_age_seconds: null, output_formats: null, mqtt_config: null }
-      await insertEndpoint(
-        db,
-        account,
-        { id, region, label: newLabel(12), since_epoch, destination_id: destination, ...settings },
-        now,
-      )
-      const binding = { id: newId(), endpoint_id: id, view_id: view, is_required: false, canary_start_ts: null }
-      await insertBinding(db, account, { ...binding, activated_by: 'simulation' }, now)
-      made.push({ id, account, region, destination, view })
-    }
-    return made
+  const columns = columnNames.map((name) => ({ name, type: 'VARCHAR', path: `$.${name}` }))
+  await insertAll(store, 'views', accounts, ({ id, view }) => ({
+    ...{
+      id: view,
+      account_id: id,
+      name: 'events',
+      version: 1,
+      definition: JSON.stringify({ columns, filters: [] }),
+      format: 'json',
+    },
+    ...{ status: 'published', description: '', tags: '[]', created_by: 'simulation', created_at: now, published_at: now },
+  }))
+  const endpoints = Array.from({ length: scale.endpoints }, (_, index): SimulatedEndpoint => {
+    const { id: account = '', destination = '', view = '' } = accounts[index % accounts.length] ?? {}
+    return { id: newId(), account, region: regions[(index % accounts.length) % regions.length] ?? '', destination, view }
   })
+  await insertAll(store, 'endpoints', endpoints, ({ id, account, region, destination }) => {
+    const label = newLabel(12)
+    return {
+      id,
+      account_id: account,
+      region,
+      label,
+      name: label,
+      desired_state: 'active',
+      destination_id: destination,
+      since_epoch: 1,
+      created_at: now,
+    }
+  })
+  await insertAll(store, 'bindings', endpoints, ({ id, account, view }) => ({
+    ...{ id: newId(), account_id: account, endpoint_id: id, view_id: view, is_required: 0, activated_at: now },
+    activated_by: 'simulation',
+  }))
+  await applyChange(store, (db) => touchEverything(db, regions))
   return { regions, endpoints, apiKey: secret.secret }
+}
+
+/** What the changes of the API do for the sections that they concern, at once for all: rows that were inserted in bulk touched none. */
+async function touchEverything(db: Db, regions: readonly string[]): Promise<void> {
+  const { version } = await db.selectFrom('epoch').select('version').executeTakeFirstOrThrow()
+  const shards = Array.from({ length: 256 }, (_, shard) => shard.toString(16).padStart(2, '0'))
+  const sections = ['keys', 'endpoints', 'views'].flatMap((kind) => shards.map((shard) => `${kind}/${shard}`))
+  for (const region of regions)
+    await db
+      .insertInto('snapshot_sections')
+      .values(sections.map((section) => ({ region, section, version })))
+      .execute()
 }
 
 /** Returns `aaa`, `aab` and so on. */
@@ -174,7 +192,7 @@ function regionName(index: number): string {
 
 async function insertAll<T>(
   { db }: Store,
-  table: 'accounts' | 'destinations' | 'api_keys',
+  table: 'accounts' | 'destinations' | 'api_keys' | 'views' | 'endpoints' | 'bindings',
   items: readonly T[],
   toRow: (item: T, index: number) => Readonly<Record<string, unknown>>,
 ): Promise<void> {
