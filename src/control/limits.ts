@@ -24,6 +24,8 @@ export const controlLimits = {
   snapshotWaitersMax: 8_000,
   /** Versions of the sections of a region by whose digest a poll may name what it has. */
   snapshotOffersKept: 4,
+  /** A response of this size at most is one buffer, which all processes with the same difference share. */
+  snapshotBytesShared: MiB,
   /** Long polls of one node: one for each of its two processes, with room for restarts. */
   snapshotWaitersPerNode: 8,
   /** How often the epoch is read to detect changes made by other processes. */

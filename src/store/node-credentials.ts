@@ -7,6 +7,7 @@
  * it drop records.
  */
 import { AppError } from '#errors.ts'
+import { inChunks } from './chunks.ts'
 import type { Db, Tx } from './store.ts'
 
 /** Hashes are SHA-256, lowercase hex. */
@@ -47,6 +48,20 @@ export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'cl
   }
   const { credential_hash } = (await findNodeCredential(db, id)) ?? {}
   return credential_hash === hash ? 'revoked' : 'taken'
+}
+
+/** Returns the credentials of these nodes by their ids. */
+export async function listNodeCredentials(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, CredentialRow>> {
+  const found = new Map<string, CredentialRow>()
+  for (const some of inChunks([...new Set(ids)])) {
+    const rows = await db
+      .selectFrom('nodes')
+      .select(['id', 'region', 'credential_hash', 'credential_revoked_at'])
+      .where('id', 'in', some)
+      .execute()
+    for (const { id, ...row } of rows) found.set(id, row)
+  }
+  return found
 }
 
 export async function findNodeCredential(db: Db, id: string): Promise<CredentialRow | undefined> {

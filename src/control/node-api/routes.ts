@@ -73,8 +73,10 @@ export function nodeApiRoutes({ nodes, snapshots, commits, certificates }: NodeA
       const lines = await snapshots.poll(request.body, gone.signal)
       if (lines === undefined) return reply.code(204).send()
       const bytes = lines.reduce((sum, line) => sum + line.byteLength, 0)
+      const [only, ...others] = lines
+      reply.header('content-type', 'application/x-ndjson').header('content-length', bytes)
       // Streamed: the lines are shared by many nodes, and a copy for each of them would be large.
-      return reply.header('content-type', 'application/x-ndjson').header('content-length', bytes).send(Readable.from(lines))
+      return reply.send(others.length === 0 ? only : Readable.from(lines))
     })
 
     app.post('/snapshot/check', { schema: { body: SnapshotCheck, response: { 200: SnapshotChecked } } }, async (request) => ({

@@ -9,14 +9,16 @@ import { parseNodeCredential } from '#auth/node-credential.ts'
 import { hashApiKey, secretsEqual } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { gather } from '#lib/gather.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { JoinToken } from '#model/join-token.ts'
 import type { NodeRemoval } from '#model/node.ts'
 import type { Join, Joined } from '#model/node-protocol.ts'
 import { joinSecretPattern } from '#model/patterns.ts'
 import { eventOutsideApi, insertAuditEvent } from '#store/audit-events.ts'
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/join-tokens.ts'
-import { claimNodeId, findNodeCredential, revokeNodeCredential } from '#store/node-credentials.ts'
+import { claimNodeId, findNodeCredential, listNodeCredentials, revokeNodeCredential } from '#store/node-credentials.ts'
 import { removeNode } from '#store/node-removal.ts'
 import { registerNode } from '#store/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
@@ -47,6 +49,8 @@ class Refused extends Error {
 }
 
 export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptions) {
+  // Many calls share a query that begins after they arrived.
+  const readCredentials = gather((ids: readonly string[]) => listNodeCredentials(store.db, ids))
   return {
     /** Returns what the secret opens. Throws unauthorized for one that was never known; the rest is decided when the node joins. */
     async admit(secret: string): Promise<JoinGrant> {
@@ -59,10 +63,11 @@ export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptio
     /** Throws unauthorized. */
     async verify(credential: string): Promise<NodeIdentity> {
       const presented = parseNodeCredential(credential)
-      const stored = presented && (await findNodeCredential(store.db, presented.node_id))
+      if (presented === undefined || !isUuid(presented.node_id)) throw notValid()
+      const stored = (await readCredentials(presented.node_id)).get(presented.node_id)
       if (stored?.credential_hash == null || stored.credential_revoked_at !== null) throw notValid()
-      if (!secretsEqual(hashApiKey(presented?.secret ?? ''), stored.credential_hash)) throw notValid()
-      return { id: presented?.node_id ?? '', region: stored.region }
+      if (!secretsEqual(hashApiKey(presented.secret), stored.credential_hash)) throw notValid()
+      return { id: presented.node_id, region: stored.region }
     },
 
     /** Registers a node under its id with the credential that it made. Nothing changes if it may not have the id. */

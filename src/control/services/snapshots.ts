@@ -73,6 +73,8 @@ export class Snapshots {
   #known: Known = { epoch: -1, versions: new Map() }
   /** By region, newest first. A process that polls after a change names what it has by the digest of one of these. */
   readonly #offered = new Map<string, readonly Offer[]>()
+  /** One buffer for all processes that lack the same sections. */
+  readonly #collected = new WeakMap<Difference, Collected>()
   /** One transaction for the many nodes that receive the same change. */
   readonly #recordSent = gather((sent: readonly Sent[]) => transact(this.#options.store, (db) => recordSnapshotsSent(db, sent)))
   /** Long polls by node. */
@@ -159,11 +161,18 @@ export class Snapshots {
 
   #fromCache(region: string, request: Poll): Collected | undefined {
     const offer = this.#offer(region)
-    const { versions } = offer
     const difference = differenceFrom(request, offer)
-    const lines = this.#cache.find(region, versions, difference.changed)
     const { epoch } = this.#known
-    return lines && { epoch, lines: [...lines.values(), toEndLine(epoch, region, difference)] }
+    const known = this.#collected.get(difference)
+    if (known?.epoch === epoch) return known
+    const found = this.#cache.find(region, offer.versions, difference.changed)
+    if (found === undefined) return undefined
+    const lines = [...found.values(), toEndLine(epoch, region, difference)]
+    const bytes = lines.reduce((sum, line) => sum + line.byteLength, 0)
+    if (bytes > controlLimits.snapshotBytesShared) return { epoch, lines }
+    const collected = { epoch, lines: [Buffer.concat(lines)] }
+    this.#collected.set(difference, collected)
+    return collected
   }
 
   #build(region: string, request: Poll): Promise<Collected> {
