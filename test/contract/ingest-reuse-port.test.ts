@@ -4,10 +4,17 @@ import { Agent, request } from 'node:http'
 import { expect, test } from 'vitest'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { freePort } from '../support/installation.ts'
+import { until } from '../support/until.ts'
 
 const snapshot = aSnapshot({ endpoints: [anEndpoint()] })
-const start = (port: number, more: Readonly<Record<string, string>> = {}) =>
-  IngestNode.start({ snapshot, environment: { INLET_INGEST_LISTEN: `127.0.0.1:${port}`, INLET_REUSE_PORT: 'true', ...more } })
+
+async function start(port: number, more: Readonly<Record<string, string>> = {}): Promise<IngestNode> {
+  const environment = { INLET_INGEST_LISTEN: `127.0.0.1:${port}`, INLET_REUSE_PORT: 'true', ...more }
+  const node = await IngestNode.start({ snapshot, environment })
+  // `/readyz` may have been that of the other node.
+  await until('the node to be healthy', () => node.control.heartbeats.some(({ healthy }) => healthy))
+  return node
+}
 
 /** Sends a record on a connection of its own, and returns the node that accepted it. */
 async function accept(url: string): Promise<string> {
