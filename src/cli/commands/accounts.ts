@@ -1,4 +1,5 @@
 import { buildCommand, buildRouteMap } from '@stricli/core'
+import { UserError } from '#lib/user-error.ts'
 import type { Limit, QuotaFlags } from '../account-quotas.ts'
 import type { NameFlags } from '../accounts.ts'
 import type { CliContext } from '../context.ts'
@@ -69,6 +70,6 @@ export const accountsCommands = buildRouteMap({
 
 function parseLimit(text: string): Limit {
   if (text === 'default') return text
-  if (!/^\d+$/.test(text)) throw new SyntaxError('must be a whole number, or default')
+  if (!/^\d+$/.test(text)) throw new UserError('must be a whole number, or default')
   return Number(text)
 }
