@@ -24,12 +24,13 @@ export type CreateJoinTokenFlags = {
 }
 
 export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFlags): Promise<void> {
-  const { secret, token } = newJoinToken(parseSettings(flags), this.clock.now())
+  const now = this.clock.now()
+  const { secret, token } = newJoinToken(parseSettings(flags), now)
   await using store = await openMigratedStore(this)
   const root = await readRootCertificate(await this.readConfig(), store)
   const what = { operation: 'createJoinToken', account_id: null, resource_id: token.id }
   const { region, uses_max, expires_at } = await audited(store, this.clock, what, () =>
-    transact(store, (db) => insertJoinToken(db, token, this.clock.now())),
+    transact(store, (db) => insertJoinToken(db, token, now)),
   )
   const who = uses_max === null ? 'any number of nodes' : uses_max === 1 ? 'one node' : `${uses_max} nodes`
   const pinned = root === undefined ? '' : '\nIt pins the root certificate of control, so nodes need no CA file.'

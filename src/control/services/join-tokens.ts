@@ -22,9 +22,10 @@ export type JoinTokens = ReturnType<typeof joinTokenService>
 export function joinTokenService({ store, rootCertificate, clock, logger }: JoinTokensOptions) {
   return {
     async create(settings: CreateJoinToken): Promise<CreatedJoinToken> {
-      const { secret, token } = newJoinToken(settings, clock.now())
+      const now = clock.now()
+      const { secret, token } = newJoinToken(settings, now)
       const root = rootCertificate()
-      const created = await transact(store, (db) => insertJoinToken(db, token, clock.now()))
+      const created = await transact(store, (db) => insertJoinToken(db, token, now))
       logger.info({ join_token_id: token.id, region: token.region, uses_max: token.uses_max }, 'join token created')
       const join_token = printJoinToken(secret, root && pinOf(root))
       return { ...created, join_token, root_sha256: root?.fingerprint256 ?? null }
