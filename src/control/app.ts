@@ -31,6 +31,7 @@ import { createLeadership, registerLeadershipMetric } from './leadership.ts'
 import { buildNodeServer } from './node-api/server.ts'
 import { openCertificates } from './provisioning/certificates/open.ts'
 import { openDnsProvider } from './provisioning/dns/open.ts'
+import { createDnsPublishing, DnsPublisher } from './provisioning/dns/publisher.ts'
 import { ControlOutages } from './provisioning/outages.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
 import { buildServer } from './server.ts'
@@ -166,6 +167,14 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   registerLeadershipMetric(metrics, leadership)
   registerEpochMetric(metrics, feed)
   const isShared = store.dialect === 'postgres'
+  const dnsPublisher =
+    dnsProvider === undefined || config.baseDomain === null
+      ? undefined
+      : new DnsPublisher({
+          ...{ store, outages, clock, logger, provider: dnsProvider, ttlSeconds: config.dnsTtlSeconds },
+          baseDomain: config.baseDomain.toLowerCase(),
+        })
+  dnsPublisher?.registerMetrics(metrics)
   let stopping = false
 
   const serverOptions = {
@@ -263,6 +272,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     createSettlements({ store, applyChange, leadership, clock, logger }),
     ...(isShared ? [createWindowRemoval({ store, leadership, clock, logger })] : []),
     previewWorkers,
+    ...(dnsPublisher === undefined ? [] : [createDnsPublishing(dnsPublisher, leadership, { clock, logger })]),
     ...(certificates.renewals === undefined ? [] : [certificates.renewals]),
     feed,
   ]

@@ -209,6 +209,27 @@ export type Database = {
   }
   /** Logs that ingest of a node cannot append to. */
   blocked_logs: { node_id: string; endpoint_id: string; reason: string }
+  /** What is published in DNS for each endpoint (`dns-records.ts`). Values are JSON. */
+  dns_records: {
+    name: string
+    type: string
+    endpoint_id: string
+    region: string
+    /** The DNS service that has them. */
+    target: string
+    published: string | null
+    ttl: number | null
+    published_at: number | null
+    /** What the last attempt sent; null once it is confirmed. */
+    sent: string | null
+    attempt: string | null
+    retry_at: number | null
+    /** How often the service rejected the records in a row. */
+    failures: number
+    last_error: string | null
+  }
+  /** When an address was last taken from a name of the region. Clients may use it until the TTL has passed. */
+  dns_removals: { region: string; address: string; removed_at: number }
   commits: {
     id: string
     endpoint_id: string

@@ -13,6 +13,7 @@ import { findCommittingNode, removeCommitsBefore } from '#store/commit-retention
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
+import { recordPublished, recordUnpublished, sendAgain } from '#store/dns-records.ts'
 import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
 import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobFinishedBefore } from '#store/jobs.ts'
@@ -218,6 +219,11 @@ async function multiply(store: TestStore, { account, endpoint, view }: { account
         }),
       )
       .execute()
+    const dns = { endpoint_id: endpoint, region: 'loc', target: 'here', published: '["192.0.2.1"]', failures: 0 }
+    await db
+      .insertInto('dns_records')
+      .values(rows.map(({ id }) => ({ ...dns, name: id, type: 'A', attempt: id })))
+      .execute()
     await db
       .insertInto('blocked_logs')
       .values(rows.map(({ id }) => ({ node_id: commit.node_id, endpoint_id: id, reason: 'a reason' })))
@@ -309,6 +315,9 @@ describeDatabases('query plans', (kind) => {
         ['jobs', (db) => removeJobFinishedBefore(db, t0 + 100, 10)],
         ['jobs', (db) => listJobs(db, account, { ...page, endpoint_id: endpoint })],
         ['jobs', (db) => addToJobs(db, { id: newId(), endpoint_id: endpoint, sealedAt: t0 - 1, applied: [] })],
+        ['dns_records', (db) => recordPublished(db, newId(), { ttl: 30, removals: [], now: t0 })],
+        ['dns_records', (db) => recordUnpublished(db, newId(), { error: '', retryAt: t0, failures: null })],
+        ['dns_records', (db) => sendAgain(db, [newId()])],
         ['bindings', (db) => findEndpointsWithViews(db, [endpoint])],
         ['bindings', (db) => listUnsettledBindings(db, t0, '', 100)],
         ['audit_events', (db) => removeAuditEventsBefore(db, t0 + 5, 10)],

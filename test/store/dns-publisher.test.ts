@@ -1,0 +1,233 @@
+/** Publishing in DNS: the order of an attempt, and what is left for the next leader. */
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { RecordsRejected } from '#control/provisioning/dns/provider.ts'
+import { DnsPublisher } from '#control/provisioning/dns/publisher.ts'
+import { ControlOutages } from '#control/provisioning/outages.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { newId } from '#model/id.ts'
+import type { Heartbeat } from '#model/node-protocol.ts'
+import { listDnsRecords, sendAgain } from '#store/dns-records.ts'
+import { drainEndpoint, removeDrainingEndpoint } from '#store/endpoints.ts'
+import { applyChange, currentEpoch } from '#store/epoch.ts'
+import { recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { transact } from '#store/store.ts'
+import { type DatabaseKind, describeDatabases, newStore } from '../support/databases.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+import { ZoneInMemory } from '../support/zone-in-memory.ts'
+import { anAccount, anEndpoint, aStoredEndpoint } from './fixtures.ts'
+
+const logger = pino({ level: 'silent' }) as unknown as Logger
+const { signal: never } = new AbortController()
+
+async function newWorld(kind: DatabaseKind) {
+  const store = await newStore(kind)
+  const clock = new ManualClock()
+  const zone = new ZoneInMemory()
+  const account = await anAccount(store)
+  const outages = new ControlOutages(clock, clock.now())
+  const options = { store, provider: zone, outages, baseDomain: 'inlet.test', ttlSeconds: 30, clock, logger }
+  const publisher = new DnsPublisher(options)
+  const nodes = new Map<string, string>()
+
+  async function beat(address: string, more: object = {}): Promise<void> {
+    const node_id = nodes.get(address) ?? newId()
+    if (!nodes.has(address))
+      await registerNode(
+        store.db,
+        { node_id, region: 'fra', ipv4: [address.split('#')[0] ?? ''], ipv6: [], ingest_address: 'node:1' },
+        clock.now(),
+      )
+    nodes.set(address, node_id)
+    const applied_epoch = await currentEpoch(store.db)
+    const ingest = {
+      process: 'ingest',
+      node_id,
+      applied_epoch,
+      healthy: true,
+      reasons: [],
+      disk_full: false,
+      blocked: [],
+    } as Heartbeat
+    await transact(store, (db) => recordHeartbeat(db, { ...ingest, ...more }, clock.now()))
+  }
+
+  return {
+    ...{ store, clock, zone, outages, beat },
+    nodeId: (address: string) => nodes.get(address) ?? '',
+    /** A second after the last pass. */
+    async pass(of = publisher, signal = never): Promise<void> {
+      clock.advance(1_000)
+      outages.noteContact()
+      await of.pass(signal)
+    },
+    anotherProcess: () => new DnsPublisher(options),
+    async endpoint(label: string): Promise<string> {
+      const since_epoch = (await currentEpoch(store.db)) + 1
+      return (await aStoredEndpoint(store, account, anEndpoint({ label, region: 'fra', since_epoch }))).id
+    },
+    remove: (id: string) =>
+      applyChange(store, async (db, epoch) => {
+        await drainEndpoint(db, account, id, { epoch, now: clock.now() })
+        await removeDrainingEndpoint(db, id, clock.now())
+      }),
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
+  }
+}
+
+const abc = 'A abc.fra.inlet.test'
+
+describeDatabases('publishing in DNS', (kind) => {
+  test('follows the healthy nodes, and ends with the endpoint', async () => {
+    await using world = await newWorld(kind)
+    const id = await world.endpoint('abc')
+    await world.pass()
+    expect(world.zone.addresses).toEqual({})
+    await world.beat('192.0.2.1')
+    await world.beat('192.0.2.2')
+    await world.pass()
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1', '192.0.2.2'] })
+    expect(await listDnsRecords(world.store.db)).toMatchObject([
+      { published: ['192.0.2.1', '192.0.2.2'], ttl: 30, sent: null, retry_at: null },
+    ])
+    await world.beat('192.0.2.1', { healthy: false })
+    await world.pass()
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.2'] })
+    world.clock.advance(20_000)
+    await world.pass()
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.2'] })
+    await world.remove(id)
+    await world.pass()
+    expect(world.zone.addresses).toEqual({})
+    expect(await listDnsRecords(world.store.db)).toEqual([])
+  })
+
+  test('keeps nodes that have not spoken yet since control was away', async () => {
+    await using world = await newWorld(kind)
+    await world.endpoint('abc')
+    await world.beat('192.0.2.1')
+    await world.beat('192.0.2.2')
+    await world.pass()
+    world.clock.advance(60_000)
+    await world.beat('192.0.2.1')
+    await world.pass()
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1', '192.0.2.2'] })
+    for (let seconds = 0; seconds < 16; seconds += 1) {
+      await world.beat('192.0.2.1')
+      await world.pass()
+    }
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1'] })
+  })
+
+  test('sends nothing while nothing changes', async () => {
+    await using world = await newWorld(kind)
+    await world.endpoint('abc')
+    for (let seconds = 0; seconds < 70; seconds += 1) {
+      await world.beat('192.0.2.1')
+      await world.pass()
+    }
+    expect(world.zone.calls).toHaveLength(1)
+  })
+
+  test('repeats what was not confirmed, and says why meanwhile', async () => {
+    await using world = await newWorld(kind)
+    await world.endpoint('abc')
+    await world.beat('192.0.2.1')
+    world.zone.after = () => {
+      throw new Error('the connection was closed')
+    }
+    await expect(world.pass()).rejects.toThrow('the connection was closed')
+    const record = { published: null, sent: ['192.0.2.1'], last_error: 'the connection was closed', failures: 0 }
+    expect(await listDnsRecords(world.store.db)).toMatchObject([record])
+    world.zone.after = () => undefined
+    await world.pass()
+    expect(await listDnsRecords(world.store.db)).toMatchObject([{ published: ['192.0.2.1'], sent: null, last_error: null }])
+    expect(world.zone.calls).toHaveLength(2)
+  })
+
+  test('another process continues after a crash, once the attempt must have ended', async () => {
+    await using world = await newWorld(kind)
+    const id = await world.endpoint('abc')
+    await world.beat('192.0.2.1')
+    const crash = new AbortController()
+    world.zone.after = () => {
+      crash.abort(new Error('crashed'))
+      crash.signal.throwIfAborted()
+    }
+    await expect(world.pass(world.anotherProcess(), crash.signal)).rejects.toThrow('crashed')
+    world.zone.after = () => undefined
+    await world.remove(id)
+    const next = world.anotherProcess()
+    await world.pass(next)
+    expect(world.zone.calls).toHaveLength(1)
+    world.clock.advance(world.zone.applyTimeoutMs)
+    await world.pass(next)
+    expect(world.zone.addresses).toEqual({})
+    expect(await listDnsRecords(world.store.db)).toEqual([])
+  })
+
+  test('isolates what is rejected: the others are published, it is repeated later and later', async () => {
+    await using world = await newWorld(kind)
+    for (let index = 0; index < 30; index += 1) await world.endpoint(index === 7 ? 'bad' : `good${index}`)
+    await world.beat('192.0.2.1')
+    world.zone.before = (changes) => {
+      if (changes.some(({ name }) => name.startsWith('bad.'))) throw new RecordsRejected('a CNAME is there')
+    }
+    for (let seconds = 0; seconds < 20; seconds += 1) {
+      await world.beat('192.0.2.1')
+      await world.pass()
+    }
+    expect(world.zone.sets.size).toBe(29)
+    const calls = world.zone.calls.length
+    for (let seconds = 0; seconds < 10; seconds += 1) {
+      await world.beat('192.0.2.1')
+      await world.pass()
+    }
+    expect(world.zone.calls.length - calls).toBeLessThanOrEqual(2)
+    world.zone.before = () => undefined
+    world.clock.advance(300_000)
+    await world.beat('192.0.2.1')
+    await world.pass()
+    expect(world.zone.sets.size).toBe(30)
+  })
+
+  test('an attempt of a process that no longer leads confirms nothing', async () => {
+    await using world = await newWorld(kind)
+    await world.endpoint('abc')
+    await world.beat('192.0.2.1')
+    const next = world.anotherProcess()
+    // While the first attempt waits, its time runs out, and another process publishes other addresses.
+    world.zone.after = async () => {
+      world.zone.after = () => undefined
+      world.clock.advance(world.zone.applyTimeoutMs)
+      await world.beat('192.0.2.2')
+      await world.pass(next)
+    }
+    await world.pass()
+    expect(await listDnsRecords(world.store.db)).toMatchObject([{ published: ['192.0.2.1', '192.0.2.2'], sent: null }])
+  })
+
+  test('publishes everything again with another provider, TTL, or where the zone was changed by somebody', async () => {
+    await using world = await newWorld(kind)
+    await world.endpoint('abc')
+    await world.beat('192.0.2.1')
+    await world.pass()
+    world.zone.sets.clear()
+    world.zone.target = 'elsewhere'
+    await world.pass(world.anotherProcess())
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1'] })
+    world.zone.sets.clear()
+    await sendAgain(world.store.db, ['abc.fra.inlet.test'])
+    await world.pass(world.anotherProcess())
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1'] })
+  })
+
+  test('sends many sets in batches, and looks again between them', async () => {
+    await using world = await newWorld(kind)
+    for (let index = 0; index < 120; index += 1) await world.endpoint(`e${index}`)
+    await world.beat('192.0.2.1')
+    await world.pass()
+    expect(world.zone.calls.map((changes) => changes.length)).toEqual([100, 20])
+    expect(world.zone.sets.size).toBe(120)
+  })
+})
