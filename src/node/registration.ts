@@ -22,6 +22,7 @@ export type RegistrationOptions = {
 
 const lostCredential =
   'control does not accept the credential of this node: it was revoked, the node was removed, or the database is an older copy'
+const setRegion = 'set INLET_REGION to the region of the token, or create another one (inlet join-tokens create)'
 const anotherToken = 'create a join token (inlet join-tokens create), set INLET_JOIN_TOKEN to it, and start this node again'
 
 export class Registration {
@@ -82,7 +83,7 @@ export class Registration {
       return await client.join({ ...node, node_id, secret, previous_secret }, joinSecret, signal)
     } catch (error) {
       if (error instanceof ControlError && (error.status === 401 || error.status === 403))
-        this.#logOnce(`control does not let this node join: ${error.detail}; ${anotherToken}`)
+        this.#logOnce(`control does not let this node join: ${error.detail}; ${error.status === 403 ? setRegion : anotherToken}`)
       throw error
     }
   }

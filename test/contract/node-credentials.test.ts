@@ -113,6 +113,20 @@ describe('a node', () => {
     expect(await storedHash(node.nodeId)).toBeUndefined()
   })
 
+  test('says once that its join token is for another region, or used up', async () => {
+    const { body } = await operator().post('/v1/join-tokens', { name: 'rack 4', region: newRegion() })
+    const astray = await machine({ joinSecret: body.join_token })
+    for (let attempt = 0; attempt < 2; attempt++) await expect(astray.register()).rejects.toThrow('403')
+    expect(astray.logged).toEqual([
+      expect.stringContaining(`is for region ${body.region}, and this node is in region ${astray.region}; set`),
+    ])
+    const first = await machine({ joinSecret: body.join_token, region: body.region, folder: 'first' })
+    await first.register()
+    const late = await machine({ joinSecret: body.join_token, region: body.region, folder: 'late' })
+    await expect(late.register()).rejects.toThrow('401')
+    expect(late.logged).toEqual([expect.stringMatching(/the join token is used up: 1 of 1 nodes .*; create a join token/)])
+  })
+
   test('registers again if the response was lost', async () => {
     const node = await TestNode.register(control(), newRegion())
     expect(await node.join()).toMatchObject({ status: 200, body: { joined: true } })
