@@ -30,6 +30,7 @@ import { registerLagMetrics } from './lag-metrics.ts'
 import { createLeadership, registerLeadershipMetric } from './leadership.ts'
 import { buildNodeServer } from './node-api/server.ts'
 import { openCertificates } from './provisioning/certificates/open.ts'
+import { createChecks } from './provisioning/checks/start.ts'
 import { openDnsProvider } from './provisioning/dns/open.ts'
 import { createDnsPublishing, DnsPublisher } from './provisioning/dns/publisher.ts'
 import { ControlOutages } from './provisioning/outages.ts'
@@ -158,8 +159,9 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const auditTrail = new AuditTrail({ store, keptMs: config.auditKeptDays * dayMs, clock, logger })
   const accounts = new Accounts({ store, applyChange, feed, clock, logger })
   const readPublicKeys = (db: Db) => tokens.publicKeys(db)
-  const provisioner = new Provisioner({ store, clock, hosts, outages })
   const dnsProvider = await openDnsProvider(config, clock)
+  const dnsKeeper = config.dnsProvider === null ? 'nobody' : dnsProvider === undefined ? 'operator' : 'inlet'
+  const provisioner = new Provisioner({ store, clock, hosts, outages, dnsKeeper })
   const previewWorkers = new PreviewWorkers({ clock, logger, sandbox: await openSandbox(logger, config.workerUser) })
   const metrics = createMetrics('control', clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
@@ -262,6 +264,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     },
   })
 
+  const { baseDomain, dnsServer } = config
   // The feed stops first, so that long polls end before the listener waits for its requests.
   const services = [
     ...certificates.services,
@@ -270,6 +273,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),
+    ...createChecks({ store, leadership, provisioner, baseDomain, dnsKeeper, dnsServer, clock, logger }),
     ...(isShared ? [createWindowRemoval({ store, leadership, clock, logger })] : []),
     previewWorkers,
     ...(dnsPublisher === undefined ? [] : [createDnsPublishing(dnsPublisher, leadership, { clock, logger })]),

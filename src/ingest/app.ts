@@ -70,6 +70,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       ipv4: config.advertiseAddresses.filter(isIPv4),
       ipv6: config.advertiseAddresses.filter(isIPv6),
       ingest_address: httpUrl(config.ingestListen).slice('http://'.length),
+      tls_ports: certificateSourcesOf(config).ingest === null ? [] : listenPorts(config),
     },
     logger,
   })
@@ -253,6 +254,10 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       lock[Symbol.dispose]()
     },
   }
+}
+
+function listenPorts({ ingestListen, mqttListen }: Config): number[] {
+  return [ingestListen, mqttListen].flatMap((listen) => listen?.port ?? [])
 }
 
 /** Returns what this node presents to join: null for one of a control process elsewhere that has its credential already. */

@@ -11,7 +11,13 @@ import { Timestamp } from './timestamp.ts'
  * Bounds of what a node reports. One that has more logs leaves out those with the least to report: `node/bounded-report.ts`. An array
  * with a bound is rejected before its items are looked at.
  */
-export const reportLimits = { logsMax: 20_000, reasonCharsMax: 1_000, reasonsMax: 100, addressesMax: 1_000 } as const
+export const reportLimits = {
+  logsMax: 20_000,
+  reasonCharsMax: 1_000,
+  reasonsMax: 100,
+  addressesMax: 1_000,
+  tlsPortsMax: 10,
+} as const
 
 /**
  * Values in the JSON of a call, where the bound of the management API is too low: a report of 20 000 logs, 100 commits with 100 views each or
@@ -48,6 +54,8 @@ export const Register = z.strictObject({
   ipv6: z.array(z.ipv6()).max(reportLimits.addressesMax),
   /** `host:port` where ingest listens, for installations without DNS. */
   ingest_address: z.string().max(300),
+  /** Ports at these addresses where clients find TLS; none if not set. */
+  tls_ports: z.array(z.int().min(0).max(65_535)).max(reportLimits.tlsPortsMax).optional(),
 })
 export type Register = z.infer<typeof Register>
 

@@ -3,7 +3,8 @@ import { AppError } from '#errors.ts'
 import type { DestinationStatus } from '#model/destination.ts'
 import type { DesiredState, MqttConfig, OutputFormat } from '#model/endpoint.ts'
 import type { Page, PageQuery } from '#model/page.ts'
-import { fromJsonOrNull, toJsonOrNull, toTime } from './columns.ts'
+import { inChunks } from './chunks.ts'
+import { fromJsonOrNull, toJsonOrNull, toTime, toTimeOrNull } from './columns.ts'
 import { translateErrors } from './database-error.ts'
 import type { ChangeTx } from './epoch.ts'
 import { readPage } from './page.ts'
@@ -41,6 +42,8 @@ export type StoredEndpoint = Omit<NewEndpoint, 'name'> & {
   readonly destination_name: string | null
   readonly destination_status: DestinationStatus | null
   readonly created_at: string
+  /** When it was first served under its name; null before. */
+  readonly provisioned_at: string | null
 }
 
 const notFound = () => new AppError('not_found', 'no such endpoint')
@@ -131,7 +134,15 @@ export async function listEndpoints(
 /** The fields that the status is computed from. */
 export type EndpointFacts = Pick<
   StoredEndpoint,
-  'id' | 'region' | 'account_suspended' | 'desired_state' | 'created_at' | 'since_epoch' | 'destination_status'
+  | 'id'
+  | 'region'
+  | 'label'
+  | 'account_suspended'
+  | 'desired_state'
+  | 'created_at'
+  | 'provisioned_at'
+  | 'since_epoch'
+  | 'destination_status'
 >
 
 /** Returns the active endpoints of an account, newest first, to filter them by computed status; optionally those with one name. */
@@ -144,7 +155,8 @@ export async function listEndpointFacts(db: Db, account_id: string, name?: strin
         .onRef('destinations.account_id', '=', 'endpoints.account_id')
         .onRef('destinations.id', '=', 'endpoints.destination_id'),
     )
-    .select(['endpoints.id', 'endpoints.region', 'endpoints.created_at', 'endpoints.since_epoch'])
+    .select(['endpoints.id', 'endpoints.region', 'endpoints.label', 'endpoints.since_epoch'])
+    .select(['endpoints.created_at', 'endpoints.provisioned_at'])
     .select(['destinations.status as destination_status', 'accounts.status as account_status'])
     .where('endpoints.account_id', '=', account_id)
     .where('endpoints.desired_state', '=', 'active')
@@ -159,7 +171,42 @@ export async function listEndpointFacts(db: Db, account_id: string, name?: strin
     desired_state: 'active',
     destination_status: row.destination_status as DestinationStatus | null,
     created_at: toTime(row.created_at),
+    provisioned_at: toTimeOrNull(row.provisioned_at),
   }))
+}
+
+/** Returns the label of one endpoint in each region. */
+export async function listLabelsByRegion(db: Db): Promise<ReadonlyMap<string, string>> {
+  const rows = await db
+    .selectFrom('endpoints')
+    .select('region')
+    .select(({ fn }) => fn.max('label').as('label'))
+    .where('deleted_at', 'is', null)
+    .groupBy('region')
+    .execute()
+  return new Map(rows.map(({ region, label }) => [region, label]))
+}
+
+/** Returns endpoints of all accounts that were never served under their name, newest first. */
+export async function listUnprovisionedEndpoints(db: Db, limit: number): Promise<readonly StoredEndpoint[]> {
+  const rows = await select(db)
+    .where('endpoints.provisioned_at', 'is', null)
+    .where('endpoints.desired_state', '=', 'active')
+    .orderBy('endpoints.created_at', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(toStoredEndpoint)
+}
+
+/** Records that these endpoints have been served under their names. */
+export async function markProvisioned(db: Db, ids: readonly string[], now: number): Promise<void> {
+  for (const some of inChunks(ids))
+    await db
+      .updateTable('endpoints')
+      .set({ provisioned_at: now })
+      .where('id', 'in', some)
+      .where('provisioned_at', 'is', null)
+      .execute()
 }
 
 /** Returns these endpoints in this order, without any that were deleted in the meantime. */
@@ -277,6 +324,7 @@ export async function removeDrainingEndpoint(db: ChangeTx, id: string, now: numb
     .where(isNeededByNodes)
     .returning('view_id')
     .execute()
+  await db.deleteFrom('dns_checks').where('endpoint_id', '=', id).execute()
   await touchEndpoint(db, id)
   await touchKeysUnlessServed(db, removed.account_id, removed.region)
   for (const { view_id } of detached) await touchViewUnlessNeeded(db, view_id, removed.region)
@@ -319,5 +367,6 @@ export function toStoredEndpoint(row: Row): StoredEndpoint {
     mqtt_config: fromJsonOrNull(row.mqtt_config),
     since_epoch: row.since_epoch,
     created_at: toTime(row.created_at),
+    provisioned_at: toTimeOrNull(row.provisioned_at),
   }
 }

@@ -29,6 +29,8 @@ export type NodeFacts = {
   readonly ipv4: readonly string[]
   readonly ipv6: readonly string[]
   readonly ingest_address: string
+  /** Ports where clients find TLS. */
+  readonly tls_ports: readonly number[]
   readonly registered_at: string
   readonly credential: CredentialState
   /** Null before the first heartbeat. */
@@ -44,6 +46,7 @@ export async function registerNode(db: Db, node: Register & { readonly node_id: 
     ipv4: JSON.stringify(node.ipv4),
     ipv6: JSON.stringify(node.ipv6),
     ingest_address,
+    tls_ports: JSON.stringify(node.tls_ports ?? []),
     registered_at: now,
   }
   await db
@@ -95,6 +98,11 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
 export async function listNodes(db: Db, regions: readonly string[]): Promise<readonly NodeFacts[]> {
   if (regions.length === 0) return []
   return readNodes(db, db.selectFrom('nodes').select('id').where('region', 'in', regions))
+}
+
+/** Returns the nodes of all regions where clients find TLS. */
+export async function listTlsNodes(db: Db): Promise<readonly NodeFacts[]> {
+  return readNodes(db, db.selectFrom('nodes').select('id').where('tls_ports', '!=', '[]'))
 }
 
 /** Returns the time of the newest heartbeat (epoch ms); null before the first. */
@@ -201,6 +209,7 @@ async function readNodes(db: Db, ids: NodeIds): Promise<readonly NodeFacts[]> {
     ipv4: fromJson(row.ipv4),
     ipv6: fromJson(row.ipv6),
     ingest_address: row.ingest_address,
+    tls_ports: fromJson(row.tls_ports),
     registered_at: toTime(row.registered_at),
     credential: row.credential_hash === null ? 'none' : row.credential_revoked_at === null ? 'active' : 'revoked',
     ingest: factsOf(row.id, 'ingest'),

@@ -117,6 +117,8 @@ export type Database = {
     /** Deleted for its account. The row stays, because commits, DLQ files and metrics refer to it. */
     deleted_at: number | null
     created_at: number
+    /** When it was first served under its name. */
+    provisioned_at: number | null
   }
   views: {
     id: string
@@ -152,6 +154,8 @@ export type Database = {
     ipv4: string
     ipv6: string
     ingest_address: string
+    /** JSON of the ports where clients find TLS. */
+    tls_ports: string
     registered_at: number
     /** SHA-256 of its secret. Null: whoever registers next under the id sets it. */
     credential_hash: string | null
@@ -190,6 +194,19 @@ export type Database = {
     /** Only of delivery: names the report that `endpoint_lags` has. */
     lag_version: string | null
   }
+  /** The certificate that control last saw at an address of a node, or why it saw none. */
+  certificate_checks: {
+    node_id: string
+    address: string
+    port: number
+    names: string
+    not_before: number | null
+    not_after: number | null
+    error: string | null
+    checked_at: number
+  }
+  /** What the name servers last said about the name of an endpoint. `answers` is JSON, one for each server. */
+  dns_checks: { endpoint_id: string; name: string; answers: string; checked_at: number }
   /** The newest configuration of a region that was sent to a node: it may hold data of every endpoint in it. */
   node_snapshots: { node_id: string; region: string; epoch: number }
   endpoint_lags: {

@@ -39,6 +39,7 @@ describeDatabases('endpoints', (kind) => {
       destination_name: destination.name,
       destination_status: 'pending',
       created_at: iso(t0),
+      provisioned_at: null,
     })
     expect(await getEndpoint(store.db, account, input.id)).toEqual(made)
   })

@@ -29,7 +29,7 @@ describeDatabases('nodes', (kind) => {
     expect(await listNodes(store.db, ['loc'])).toEqual([
       {
         ...{ id: node_id, region: 'loc', ipv4: ['127.0.0.1'], ipv6: [], ingest_address: '127.0.0.1:8081' },
-        ...{ registered_at: iso(t0), credential: 'none', ingest: null, delivery: null },
+        ...{ tls_ports: [], registered_at: iso(t0), credential: 'none', ingest: null, delivery: null },
       },
     ])
     await registerNode(store.db, aNode({ node_id, region: 'fra', ipv6: ['::1'] }), t0 + 1)

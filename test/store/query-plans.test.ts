@@ -14,7 +14,13 @@ import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
 import { recordPublished, recordUnpublished, sendAgain } from '#store/dns-records.ts'
-import { getEndpoint, listDrainingEndpoints, listEndpointFacts, listEndpoints } from '#store/endpoints.ts'
+import {
+  getEndpoint,
+  listDrainingEndpoints,
+  listEndpointFacts,
+  listEndpoints,
+  listUnprovisionedEndpoints,
+} from '#store/endpoints.ts'
 import { hasAvailableUnits, listAvailableUnits, listLeasedUnits } from '#store/job-units.ts'
 import { insertJob, listJobReasons, listJobs, listRunningJobIds, removeJobFinishedBefore } from '#store/jobs.ts'
 import { addToJobs } from '#store/late-segments.ts'
@@ -252,6 +258,7 @@ describeDatabases('query plans', (kind) => {
         ['endpoints', (db) => listEndpoints(db, account, page), 'endpoints_by_account'],
         ['endpoints', (db) => listEndpoints(db, account, page, { desired_states: ['paused'] }), 'endpoints_by_state'],
         ['endpoints', (db) => listDrainingEndpoints(db, t0, 100), 'endpoints_draining'],
+        ['endpoints', (db) => listUnprovisionedEndpoints(db, 100), 'endpoints_unprovisioned'],
         ['api_keys', (db) => listApiKeyPage(db, account, page), 'api_keys_by_account'],
         ['views', (db) => listViews(db, account, {}, page), 'views_by_account'],
         ['views', (db) => listViews(db, account, { status: 'draft' }, page), 'views_by_status'],

@@ -2,13 +2,15 @@
  * Provisions endpoints and computes their state.
  *
  * Owns: placement (on every node of the endpoint's region), the addresses to send to, the status. Does not own: nodes, resources.
- * DNS is static: the addresses of the serving nodes. Managed DNS and certificates would be added here as further facts.
+ * What is known of DNS and certificates was seen by the leader (checks/).
  */
 import type { Clock } from '#lib/clock.ts'
 import { viewsWriteNothing } from '#model/binding.ts'
-import type { DeliveryLag, Endpoint, EndpointStatus } from '#model/endpoint.ts'
+import type { Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import { findEndpointsWithViews } from '#store/bindings.ts'
-import { listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
+import { type CertificateCheck, listCertificateChecks } from '#store/certificate-checks.ts'
+import { type DnsCheck, listDnsChecks } from '#store/dns-checks.ts'
+import { type EndpointFacts, listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
 import {
   findLargestLag,
   type LargestLag,
@@ -16,23 +18,28 @@ import {
   listBlockedLogsOfAccount,
   listDegradingLags,
   listLags,
-  type NodeLag,
 } from '#store/node-reports.ts'
 import { listNodes, listNodesOnceIn, type NodeFacts } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { deliveryLagSecondsMax, nodeGoneSeconds } from '../limits.ts'
+import { addressesOf } from './checks/dns-reasons.ts'
+import type { NamingFacts } from './checks/naming.ts'
 import { type DrainHold, type Draining, listDrainHolds, listHoldReasons } from './drain.ts'
-import { type HostOptions, ingestHost } from './ingest-host.ts'
+import { endpointName, type HostOptions, ingestHost } from './ingest-host.ts'
 import { type ControlOutages, excuseSilence } from './outages.ts'
-import { describeSegments } from './reports.ts'
+import { describeSegments, sumLags } from './reports.ts'
 import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
 
 export type EndpointState = Pick<Endpoint, 'status' | 'status_reasons' | 'lag' | 'dns_ipv4' | 'dns_ipv6' | 'ingest_host'>
+
+/** Who publishes the records: nobody, Inlet, or the operator, who names all nodes of a region, whether or not they are healthy. */
+export type DnsKeeper = 'nobody' | 'inlet' | 'operator'
 
 export type ProvisionerOptions = {
   readonly store: Store
   readonly clock: Clock
   readonly hosts: HostOptions
+  readonly dnsKeeper: DnsKeeper
   readonly outages: Pick<ControlOutages, 'last'>
 }
 
@@ -42,6 +49,8 @@ export type Observation = {
   readonly nodes: ReadonlyMap<string, readonly NodeFacts[]>
   /** The log with the most bytes on each node whose disk is full, by node id. */
   readonly largestLags: ReadonlyMap<string, LargestLag>
+  /** By node id. */
+  readonly certificateChecks: ReadonlyMap<string, readonly CertificateCheck[]>
 }
 
 export class Provisioner {
@@ -61,7 +70,9 @@ export class Provisioner {
       const largest = ingest?.disk_full === true ? await findLargestLag(store.db, id) : undefined
       if (largest !== undefined) largestLags.set(id, largest)
     }
-    return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region), largestLags }
+    const secureNodes = nodes.flatMap(({ id, tls_ports }) => (tls_ports.length === 0 ? [] : [id]))
+    const certificateChecks = Map.groupBy(await listCertificateChecks(store.db, secureNodes), ({ node_id }) => node_id)
+    return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region), largestLags, certificateChecks }
   }
 
   /** Returns the state of each endpoint, by id. */
@@ -75,9 +86,11 @@ export class Provisioner {
       endpoints.flatMap(({ draining_epoch, ...endpoint }) => (draining_epoch === null ? [] : [{ ...endpoint, draining_epoch }])),
     )
     const idle = await this.#findIdleViews(endpoints)
+    const dnsChecks = await this.#listDnsChecks(ids)
     return new Map(
       endpoints.map((endpoint) => {
-        const reports = { lags: lags.get(endpoint.id) ?? [], blocked: blocked.get(endpoint.id) ?? [] }
+        const naming = this.#namingOf(endpoint, dnsChecks, observation)
+        const reports = { lags: lags.get(endpoint.id) ?? [], blocked: blocked.get(endpoint.id) ?? [], naming }
         const state = this.#computeState(endpoint, reports, observation)
         const reasons = listHoldReasons(holds.get(endpoint.id) ?? [])
         const notes = idle.has(endpoint.id) ? [viewsWriteNothing] : []
@@ -122,11 +135,39 @@ export class Provisioner {
     })
     const lags = Map.groupBy(degrading, ({ endpoint_id }) => endpoint_id)
     const blocked = Map.groupBy(await listBlockedLogsOfAccount(db, account_id), ({ endpoint_id }) => endpoint_id)
+    const dnsChecks = await this.#listDnsChecks(endpoints.map(({ id }) => id))
     const matching = endpoints.filter((endpoint) => {
-      const reports = { lags: lags.get(endpoint.id) ?? [], blocked: blocked.get(endpoint.id) ?? [], diskCauses: new Map() }
+      const naming = this.#namingOf(endpoint, dnsChecks, observation)
+      const reports = {
+        lags: lags.get(endpoint.id) ?? [],
+        blocked: blocked.get(endpoint.id) ?? [],
+        diskCauses: new Map(),
+        naming,
+      }
       return computeStatus(endpoint, nodes.get(endpoint.region) ?? [], reports, nowMs).status === status
     })
     return { ids: matching.map(({ id }) => id), observation }
+  }
+
+  /** Returns what was last seen of the names of these endpoints, by id. */
+  async #listDnsChecks(ids: readonly string[]): Promise<ReadonlyMap<string, DnsCheck>> {
+    const { store, dnsKeeper } = this.#options
+    if (dnsKeeper === 'nobody') return new Map()
+    return new Map((await listDnsChecks(store.db, ids)).map((check) => [check.endpoint_id, check]))
+  }
+
+  #namingOf(
+    endpoint: EndpointFacts,
+    dnsChecks: ReadonlyMap<string, DnsCheck>,
+    { certificateChecks, nodes, nowMs }: Observation,
+  ): NamingFacts {
+    const { dnsKeeper, hosts } = this.#options
+    const host = hosts.baseDomain === null ? null : endpointName(endpoint, hosts.baseDomain)
+    if (dnsKeeper === 'nobody') return { host, dns: null, certificateChecks }
+    const present = nodes.get(endpoint.region) ?? []
+    const wanted = addressesOf(servingNodes(endpoint, present, nowMs))
+    const allowed = dnsKeeper === 'operator' ? addressesOf(present) : wanted
+    return { host, dns: { expected: { wanted, allowed }, check: dnsChecks.get(endpoint.id) }, certificateChecks }
   }
 
   /** Returns the ids of endpoints with attached views that no output format asks for. Nothing is broken, so their status stays. */
@@ -153,21 +194,6 @@ export class Provisioner {
       dns_ipv6: [...new Set(serving.flatMap(({ ipv6 }) => ipv6))],
       ingest_host: ingestHost(endpoint, serving.length > 0 ? serving : nodes, this.#options.hosts),
     }
-  }
-}
-
-/** The sum over all nodes, also those that are gone: what they hold is not in the bucket. */
-function sumLags(lags: readonly NodeLag[], nowMs: number): DeliveryLag {
-  const oldest = lags.flatMap(({ oldest_sealed_at }) => oldest_sealed_at ?? []).toSorted()[0] ?? null
-  const sum = (read: (lag: NodeLag) => number) => lags.reduce((total, lag) => total + read(lag), 0)
-  return {
-    open_segments: sum((lag) => lag.open_segments),
-    undelivered_segments: sum((lag) => lag.undelivered_segments + lag.parked_segments),
-    parked_segments: sum((lag) => lag.parked_segments),
-    quarantined_segments: sum((lag) => lag.quarantined_segments),
-    undelivered_bytes: sum((lag) => lag.undelivered_bytes),
-    oldest_sealed_at: oldest,
-    oldest_age_seconds: oldest === null ? null : Math.max(0, nowMs - Date.parse(oldest)) / 1000,
   }
 }
 

@@ -1,5 +1,7 @@
 /** What the reports of nodes say, for status and drains alike. */
+import type { DeliveryLag } from '#model/endpoint.ts'
 import { countSegments, type EndpointLag } from '#model/node-protocol.ts'
+import type { NodeLag } from '#store/node-reports.ts'
 import type { NodeFacts, ProcessFacts } from '#store/nodes.ts'
 import { nodeHealthySeconds } from '../limits.ts'
 
@@ -41,4 +43,19 @@ export function describeSegments(lag: EndpointLag): string {
 
 export function countNoun(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** The sum over all nodes, also those that are gone: what they hold is not in the bucket. */
+export function sumLags(lags: readonly NodeLag[], nowMs: number): DeliveryLag {
+  const oldest = lags.flatMap(({ oldest_sealed_at }) => oldest_sealed_at ?? []).toSorted()[0] ?? null
+  const sum = (read: (lag: NodeLag) => number) => lags.reduce((total, lag) => total + read(lag), 0)
+  return {
+    open_segments: sum((lag) => lag.open_segments),
+    undelivered_segments: sum((lag) => lag.undelivered_segments + lag.parked_segments),
+    parked_segments: sum((lag) => lag.parked_segments),
+    quarantined_segments: sum((lag) => lag.quarantined_segments),
+    undelivered_bytes: sum((lag) => lag.undelivered_bytes),
+    oldest_sealed_at: oldest,
+    oldest_age_seconds: oldest === null ? null : Math.max(0, nowMs - Date.parse(oldest)) / 1000,
+  }
 }

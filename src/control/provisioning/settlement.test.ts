@@ -23,7 +23,7 @@ const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
   ...more,
 })
 const aNode = (more: Partial<NodeHistory> = {}): NodeHistory => ({
-  ...{ id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', registered_at: ago(7_200_000) },
+  ...{ id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', tls_ports: [], registered_at: ago(7_200_000) },
   credential: 'active',
   ...{ received: new Map([['loc', 6]]), ingest: aProcess(), delivery: aProcess() },
   ...more,

@@ -5,6 +5,7 @@ import type { EndpointLag } from '#model/node-protocol.ts'
 import type { EndpointFacts as StoredFacts } from '#store/endpoints.ts'
 import type { NodeFacts, ProcessFacts } from '#store/nodes.ts'
 import { aLag } from '../../../test/support/lags.ts'
+import type { NamingFacts } from './checks/naming.ts'
 import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
 
 type EndpointFacts = Omit<StoredFacts, 'id'>
@@ -13,7 +14,8 @@ const now = Date.parse('2026-11-20T08:00:00.000Z')
 const ago = (seconds: number) => isoTimestamp(now - seconds * 1000)
 
 const anEndpoint = (more: Partial<EndpointFacts> = {}): EndpointFacts => ({
-  ...{ region: 'loc', account_suspended: false, desired_state: 'active', created_at: ago(600), since_epoch: 5 },
+  ...{ region: 'loc', label: 'abc', account_suspended: false, desired_state: 'active', since_epoch: 5 },
+  ...{ created_at: ago(600), provisioned_at: null },
   destination_status: 'valid',
   ...more,
 })
@@ -24,13 +26,14 @@ const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
 })
 
 const aNode = (ingest: Partial<ProcessFacts> | null = {}, delivery: Partial<ProcessFacts> | null = {}): NodeFacts => ({
-  ...{ id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', registered_at: ago(7200) },
+  ...{ id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', tls_ports: [], registered_at: ago(7200) },
   credential: 'active',
   ingest: ingest === null ? null : aProcess(ingest),
   delivery: delivery === null ? null : aProcess(delivery),
 })
 
-const none: Reports = { lags: [], blocked: [], diskCauses: new Map() }
+const naming: NamingFacts = { host: null, dns: null, certificateChecks: new Map() }
+const none: Reports = { lags: [], blocked: [], diskCauses: new Map(), naming }
 const statusOf = (endpoint: EndpointFacts, nodes: readonly NodeFacts[]) => computeStatus(endpoint, nodes, none, now).status
 
 describe('computeStatus', () => {
@@ -74,6 +77,30 @@ describe('computeStatus', () => {
     ]
     for (const endpoint of endpoints) expect(computeStatus(endpoint, [aNode()], none, now).reasons.length).toBeGreaterThan(0)
     expect(computeStatus(anEndpoint(), [], none, now).reasons).toEqual(['no node serves region loc'])
+  })
+})
+
+describe('an endpoint with a name that the name servers do not know', () => {
+  const addresses = { A: ['192.0.2.1'], AAAA: [] }
+  const dns = { expected: { wanted: addresses, allowed: addresses }, check: undefined }
+  const named: Reports = { ...none, naming: { ...naming, host: 'abc.loc.inlet.test', dns } }
+  const statusFor = (endpoint: Partial<EndpointFacts>, nodes: readonly NodeFacts[]) =>
+    computeStatus(anEndpoint(endpoint), nodes, named, now)
+
+  test('is deploying until it was served under its name, for five minutes at most', () => {
+    expect(statusFor({ created_at: ago(300) }, [aNode()])).toEqual({
+      status: 'deploying',
+      reasons: ['DNS of abc.loc.inlet.test was not looked up yet'],
+    })
+    expect(statusFor({ created_at: ago(301) }, [aNode()]).status).toBe('failed')
+    expect(statusFor({ created_at: ago(300) }, [aNode({ healthy: false })]).status).toBe('deploying')
+  })
+
+  test('is degraded once it was, and failed when no node has been healthy for nine seconds', () => {
+    const provisioned_at = ago(500)
+    expect(statusFor({ provisioned_at }, [aNode()]).status).toBe('degraded')
+    expect(statusFor({ provisioned_at }, [aNode({ last_seen_at: ago(9), healthy_at: ago(9) })]).status).toBe('degraded')
+    expect(statusFor({ provisioned_at }, [aNode({ last_seen_at: ago(10), healthy_at: ago(10) })]).status).toBe('failed')
   })
 })
 

@@ -9,23 +9,25 @@ import type { EndpointFacts } from '#store/endpoints.ts'
 import type { NodeBlockedLog, NodeLag } from '#store/node-reports.ts'
 import type { NodeFacts } from '#store/nodes.ts'
 import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds, provisioningSeconds } from '../limits.ts'
+import { judgeNaming, type NamingFacts, needsNaming } from './checks/naming.ts'
 import { describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
 
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
 
-/** What nodes report about one endpoint. */
+/** What nodes report about one endpoint, and what was seen of its name. */
 export type Reports = {
   readonly lags: readonly NodeLag[]
   /** Logs that ingest cannot append to, or that wait for a file it cannot recover: the reason says which. */
   readonly blocked: readonly NodeBlockedLog[]
   /** What fills the disk of a node, by its id, in words for the owner of the endpoint. */
   readonly diskCauses: ReadonlyMap<string, string>
+  readonly naming: NamingFacts
 }
 
 export function computeStatus(
   endpoint: Omit<EndpointFacts, 'id'>,
   nodes: readonly NodeFacts[],
-  { lags, blocked, diskCauses }: Reports,
+  { lags, blocked, diskCauses, naming: namingFacts }: Reports,
   nowMs: number,
 ): ComputedStatus {
   const blockedReasons = blocked
@@ -41,15 +43,19 @@ export function computeStatus(
   const explain = (node: NodeFacts) => explainNode(node, diskCauses.get(node.id), nowMs)
   if (serving.length === 0) {
     const reasons = nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : nodes.map(explain)
-    return { status: statusWithoutServingNode(endpoint, nodes, nowMs), reasons: [...reasons, ...held] }
+    return { status: statusWithoutServingNode(endpoint, nodes, namingFacts, nowMs), reasons: [...reasons, ...held] }
   }
+  const naming = judgeNaming(serving, namingFacts, nowMs)
   const reasons = [
     ...nodes.filter((node) => !serving.includes(node)).map(explain),
+    ...naming.reasons,
     ...listDestinationReasons(endpoint.destination_status),
     ...serving.flatMap((node) => listDeliveryReasons(node, nowMs)),
     ...held,
   ]
-  return reasons.length === 0 ? { status: 'active', reasons } : { status: 'degraded', reasons }
+  if (reasons.length === 0) return { status: 'active', reasons }
+  const isProvisioned = naming.isProvisioned || endpoint.provisioned_at !== null
+  return { status: isProvisioned ? 'degraded' : statusOfNew(endpoint, nowMs), reasons }
 }
 
 /** The nodes that accept data for the endpoint: healthy, with an applied epoch that includes it. */
@@ -73,15 +79,22 @@ function lastHeartbeatMs({ registered_at, ingest }: NodeFacts): number {
 }
 
 function statusWithoutServingNode(
-  { created_at, since_epoch }: Omit<EndpointFacts, 'id'>,
+  endpoint: Omit<EndpointFacts, 'id'>,
   nodes: readonly NodeFacts[],
+  naming: NamingFacts,
   nowMs: number,
 ): EndpointStatus {
-  const createdMs = Date.parse(created_at)
-  const wasServed = nodes.some(({ ingest }) => ingest !== null && ingest.applied_epoch >= since_epoch)
-  if (!wasServed) return nowMs - createdMs > provisioningSeconds * 1000 ? 'failed' : 'deploying'
+  const { created_at, provisioned_at, since_epoch } = endpoint
+  const isApplied = nodes.some(({ ingest }) => ingest !== null && ingest.applied_epoch >= since_epoch)
+  const wasServed = provisioned_at !== null || (isApplied && !needsNaming(naming, nodes))
+  if (!wasServed) return statusOfNew(endpoint, nowMs)
   const healthyMs = nodes.flatMap(({ ingest }) => (ingest?.healthy_at == null ? [] : [Date.parse(ingest.healthy_at)]))
-  return nowMs - Math.max(createdMs, ...healthyMs) > nodeFailedSeconds * 1000 ? 'failed' : 'degraded'
+  return nowMs - Math.max(Date.parse(created_at), ...healthyMs) > nodeFailedSeconds * 1000 ? 'failed' : 'degraded'
+}
+
+/** The status of an endpoint that was never served under its name. */
+function statusOfNew({ created_at }: Omit<EndpointFacts, 'id'>, nowMs: number): EndpointStatus {
+  return nowMs - Date.parse(created_at) > provisioningSeconds * 1000 ? 'failed' : 'deploying'
 }
 
 function explainNode({ id, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {

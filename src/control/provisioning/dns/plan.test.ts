@@ -17,6 +17,7 @@ const aNode = (ipv4: readonly string[], ipv6: readonly string[] = [], applied_ep
     ipv4,
     ipv6,
     ingest_address: 'node:1',
+    tls_ports: [],
     registered_at: at,
     credential: 'active',
     delivery: null,

@@ -1,0 +1,38 @@
+/**
+ * Looks up the names of endpoints.
+ *
+ * Owns: which names are due. Does not own: what should be there, and what a difference means (dns-reasons.ts).
+ * Law: one tick looks up a bounded number of names: with more, each is looked up less often.
+ */
+import type { Clock } from '#lib/clock.ts'
+import { listEndpointsToLookUp, recordDnsChecks } from '#store/dns-checks.ts'
+import type { Store } from '#store/store.ts'
+import { endpointName } from '../ingest-host.ts'
+import { checkLimits } from './limits.ts'
+import type { NameServers } from './name-servers.ts'
+
+export type DnsChecksOptions = {
+  readonly store: Store
+  readonly baseDomain: string
+  readonly nameServers: NameServers
+  readonly clock: Clock
+}
+
+export async function checkNames(options: DnsChecksOptions, signal: AbortSignal): Promise<void> {
+  const { store, baseDomain, nameServers, clock } = options
+  const due = await listEndpointsToLookUp(store.db, clock.now() - checkLimits.dueMs, checkLimits.namesMax)
+  const cancel = () => void nameServers.cancel().catch(() => undefined)
+  signal.addEventListener('abort', cancel, { once: true })
+  try {
+    const checks = await Promise.all(
+      due.map(async ({ id, ...endpoint }) => {
+        const name = endpointName(endpoint, baseDomain)
+        return { endpoint_id: id, name, answers: await nameServers.ask(name) }
+      }),
+    )
+    // What was cancelled says nothing about the name servers.
+    if (!signal.aborted) await recordDnsChecks(store.db, checks, clock.now())
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
+}

@@ -1,0 +1,54 @@
+/** What is wrong with the records of an endpoint, in sentences for its owner. */
+import { SocketAddress } from 'node:net'
+import type { DnsCheck, NameServerAnswer } from '#store/dns-checks.ts'
+import type { NodeFacts } from '#store/nodes.ts'
+import { checkStaleSeconds } from './limits.ts'
+
+/** In the form in which name servers return them. */
+export type Addresses = { readonly A: readonly string[]; readonly AAAA: readonly string[] }
+
+export type ExpectedRecords = {
+  /** Every name server should have all of these. */
+  readonly wanted: Addresses
+  /** And nothing but these. */
+  readonly allowed: Addresses
+}
+
+/** Nodes on one machine share its addresses. */
+export function addressesOf(nodes: readonly NodeFacts[]): Addresses {
+  const ipv6 = nodes.flatMap((node) => node.ipv6.map((address) => new SocketAddress({ address, family: 'ipv6' }).address))
+  return { A: [...new Set(nodes.flatMap(({ ipv4 }) => ipv4))].toSorted(), AAAA: [...new Set(ipv6)].toSorted() }
+}
+
+/** Returns one sentence for each record set that differs, and for each name server that gave no answer. */
+export function listDnsReasons(
+  host: string,
+  expected: ExpectedRecords,
+  check: DnsCheck | undefined,
+  nowMs: number,
+): readonly string[] {
+  // After a change of the base domain the check is that of another name.
+  if (check === undefined || check.name !== host) return [`DNS of ${host} was not looked up yet`]
+  if (nowMs - Date.parse(check.checked_at) > checkStaleSeconds * 1000)
+    return [`DNS of ${host} was last looked up at ${check.checked_at}: see whether control can reach the name servers`]
+  const { answers } = check
+  return answers.flatMap((answer) => {
+    const at = answers.length > 1 ? ` at name server ${answer.server}` : ''
+    return listDifferences(host, at, expected, answer)
+  })
+}
+
+function listDifferences(host: string, at: string, { wanted, allowed }: ExpectedRecords, answer: NameServerAnswer): string[] {
+  if (answer.error !== null) return [`name server ${answer.server} gave no answer about ${host}: ${answer.error}`]
+  return (['A', 'AAAA'] as const).flatMap((type) => {
+    const [found, should] = [answer[type], wanted[type]]
+    if (isSubset(should, found) && isSubset(found, allowed[type])) return []
+    const state = found.length === 0 ? 'missing' : found.join(', ')
+    const remedy = should.length === 0 ? 'there should be none' : `it should be ${should.join(', ')}`
+    return [`the ${type} record of ${host} is ${state}${at}: ${remedy}`]
+  })
+}
+
+function isSubset(some: readonly string[], all: readonly string[]): boolean {
+  return some.every((each) => all.includes(each))
+}

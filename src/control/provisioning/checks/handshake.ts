@@ -1,0 +1,48 @@
+/** Reads the certificate that a TLS listener serves, as a client of this name would see it. */
+import { once } from 'node:events'
+import { loadTls } from '#lib/http.ts'
+import { checkLimits } from './limits.ts'
+
+export type ServedCertificate = {
+  /** Alternative names, as in `DNS:*.fra.example.com`. */
+  readonly names: string
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+}
+
+/**
+ * Makes a handshake and closes the connection. Who signed the certificate is not judged: which CAs clients trust is not known here. Throws
+ * an error that says why there was no handshake.
+ */
+export async function readServedCertificate(
+  { address: host, port }: { readonly address: string; readonly port: number },
+  /** Null: the client gives no name, because it connects to an address. */
+  servername: string | null,
+  signal: AbortSignal,
+): Promise<ServedCertificate> {
+  const timeout = AbortSignal.timeout(checkLimits.handshakeTimeoutMs)
+  const socket = loadTls().connect({
+    host,
+    port,
+    ...(servername === null ? {} : { servername }),
+    rejectUnauthorized: false,
+    minVersion: 'TLSv1.2',
+  })
+  // One that is emitted after the end of the wait below changes nothing.
+  socket.on('error', () => undefined)
+  try {
+    await once(socket, 'secureConnect', { signal: AbortSignal.any([signal, timeout]) })
+    const certificate = socket.getPeerX509Certificate()
+    if (certificate === undefined) throw new Error('no certificate was sent')
+    return {
+      names: certificate.subjectAltName ?? '',
+      notBeforeMs: certificate.validFromDate.getTime(),
+      notAfterMs: certificate.validToDate.getTime(),
+    }
+  } catch (error) {
+    if (timeout.aborted && !signal.aborted) throw new Error(`no response within ${checkLimits.handshakeTimeoutMs / 1000} s`)
+    throw error
+  } finally {
+    socket.destroy()
+  }
+}

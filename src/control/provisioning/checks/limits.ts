@@ -1,0 +1,26 @@
+/** Tuning of the checks of DNS and certificates. */
+export const checkLimits = {
+  /** How often the leader looks for names and addresses that are due. */
+  tickMs: 1_000,
+  /** Something that was checked less long ago is not due. */
+  dueMs: 4_000,
+  /** Handshakes, and names that are looked up, in one tick. */
+  handshakesMax: 50,
+  namesMax: 200,
+  handshakeTimeoutMs: 3_000,
+  /** Name servers of a zone that are asked. */
+  serversMax: 8,
+  /** How long the name servers of a zone are remembered. */
+  serversKeptMs: 60_000,
+  /** Time for one attempt at a look-up, and attempts. */
+  lookUpTimeoutMs: 1_000,
+  lookUpAttempts: 2,
+  /** Endpoints that are considered for `provisioned_at` at once. */
+  unprovisionedMax: 500,
+} as const
+
+/** A check that is older than this says nothing about now. */
+export const checkStaleSeconds = 120
+/** A certificate is about to expire in the last part of its life, but at most so long before the end. */
+export const expiryNoticeSecondsMax = 14 * 86_400
+export const expiryNoticePart = 1 / 6

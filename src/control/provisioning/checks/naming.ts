@@ -1,0 +1,40 @@
+/**
+ * What clients need beside healthy nodes: a name that leads to them, and certificates for it.
+ *
+ * Owns: whether an endpoint is provisioned, by what was last seen. Does not own: looking, publishing, the status.
+ */
+import type { CertificateCheck } from '#store/certificate-checks.ts'
+import type { DnsCheck } from '#store/dns-checks.ts'
+import type { NodeFacts } from '#store/nodes.ts'
+import { judgeCertificates } from './certificate-reasons.ts'
+import { type ExpectedRecords, listDnsReasons } from './dns-reasons.ts'
+
+export type NamingFacts = {
+  /** The name of the endpoint; null if clients use the address of a node. */
+  readonly host: string | null
+  /** Null if nobody keeps records for Inlet. */
+  readonly dns: { readonly expected: ExpectedRecords; readonly check: DnsCheck | undefined } | null
+  /** By node id. */
+  readonly certificateChecks: ReadonlyMap<string, readonly CertificateCheck[]>
+}
+
+export type Naming = {
+  readonly reasons: readonly string[]
+  /** Whether clients find a node that serves the endpoint, and can connect to it. */
+  readonly isProvisioned: boolean
+}
+
+/** `serving` is not empty. */
+export function judgeNaming(serving: readonly NodeFacts[], { host, dns, certificateChecks }: NamingFacts, nowMs: number): Naming {
+  const certificates = serving.map((node) => judgeCertificates(node, certificateChecks.get(node.id) ?? [], host, nowMs))
+  const dnsReasons = host === null || dns === null ? [] : listDnsReasons(host, dns.expected, dns.check, nowMs)
+  return {
+    reasons: [...dnsReasons, ...certificates.flatMap(({ reasons }) => reasons)],
+    isProvisioned: dnsReasons.length === 0 && certificates.some(({ isUsable }) => isUsable),
+  }
+}
+
+/** Says whether being served by a node is not all that the endpoint needs. */
+export function needsNaming({ dns }: NamingFacts, nodes: readonly NodeFacts[]): boolean {
+  return dns !== null || nodes.some(({ tls_ports }) => tls_ports.length > 0)
+}

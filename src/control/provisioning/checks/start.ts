@@ -1,0 +1,46 @@
+/** What the leader looks at every second: names, certificates, and endpoints that are new. */
+import type { Clock } from '#lib/clock.ts'
+import type { ListenAddress } from '#lib/option-types.ts'
+import { Periodic } from '#lib/periodic.ts'
+import type { Service } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { Store } from '#store/store.ts'
+import type { Leadership } from '../../leadership.ts'
+import { noteProvisioned } from '../provisioned.ts'
+import type { DnsKeeper, Provisioner } from '../provisioner.ts'
+import { checkCertificates } from './certificate-checks.ts'
+import { checkNames } from './dns-checks.ts'
+import { checkLimits } from './limits.ts'
+import { NameServers } from './name-servers.ts'
+
+export type ChecksOptions = {
+  readonly store: Store
+  readonly leadership: Pick<Leadership, 'whileLeading'>
+  readonly provisioner: Provisioner
+  readonly baseDomain: string | null
+  readonly dnsKeeper: DnsKeeper
+  readonly dnsServer: ListenAddress | null
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export function createChecks(options: ChecksOptions): readonly Service[] {
+  const { leadership, baseDomain, dnsKeeper, dnsServer, clock, logger } = options
+  const check = (name: string, work: (signal: AbortSignal) => Promise<void>) =>
+    new Periodic({
+      name,
+      intervalMs: checkLimits.tickMs,
+      run: leadership.whileLeading(work),
+      failure: `${name} failed`,
+      recovery: `${name} restored`,
+      clock,
+      logger,
+    })
+  const checks = [
+    check('check of new endpoints', () => noteProvisioned(options)),
+    check('check of certificates', (signal) => checkCertificates(options, signal)),
+  ]
+  if (baseDomain === null || dnsKeeper === 'nobody') return checks
+  const names = { ...options, baseDomain, nameServers: new NameServers({ begin: dnsServer, clock }) }
+  return [...checks, check('check of DNS', (signal) => checkNames(names, signal))]
+}

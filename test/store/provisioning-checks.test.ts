@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
+import { listCertificateChecks, recordCertificateChecks } from '#store/certificate-checks.ts'
+import { listDnsChecks, listEndpointsToLookUp, recordDnsChecks } from '#store/dns-checks.ts'
+import {
+  drainEndpoint,
+  getEndpoint,
+  listLabelsByRegion,
+  listUnprovisionedEndpoints,
+  markProvisioned,
+  removeDrainingEndpoint,
+} from '#store/endpoints.ts'
+import { applyChange } from '#store/epoch.ts'
+import { listTlsNodes, newestHeartbeat, recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { type Store, transact } from '#store/store.ts'
+import { describeDatabases, newStore } from '../support/databases.ts'
+import { anAccount, aStoredEndpoint, iso, t0 } from './fixtures.ts'
+
+async function aNode(store: Store, tls_ports?: number[]): Promise<string> {
+  const node_id = newId()
+  const addresses = { region: 'loc', ipv4: ['192.0.2.1'], ipv6: [], ingest_address: 'node:443' }
+  await registerNode(store.db, { node_id, ...addresses, ...(tls_ports === undefined ? {} : { tls_ports }) }, t0)
+  return node_id
+}
+
+const answer = { server: '198.51.100.1', A: ['192.0.2.1'], AAAA: [], error: null }
+
+describeDatabases('checks of names and certificates', (kind) => {
+  test('what was seen of a certificate is replaced, and goes with its node', async () => {
+    await using store = await newStore(kind)
+    await aNode(store)
+    const node_id = await aNode(store, [443, 8883])
+    expect(await listTlsNodes(store.db)).toMatchObject([{ id: node_id, tls_ports: [443, 8883] }])
+    const seen = {
+      ...{ node_id, address: '192.0.2.1', port: 443, names: 'DNS:*.loc.inlet.test' },
+      ...{ not_before: iso(t0 - 1), not_after: iso(t0 + 1), error: null },
+    }
+    const failed = { ...seen, names: '', not_before: null, not_after: null, error: 'no response\0' }
+    await recordCertificateChecks(store.db, [seen, { ...failed, port: 8883 }], t0)
+    await recordCertificateChecks(store.db, [{ ...seen, port: 8883 }, failed], t0 + 1)
+    const checks = await listCertificateChecks(store.db, [node_id, newId()])
+    expect(checks.toSorted((a, b) => a.port - b.port)).toEqual([
+      { ...failed, error: 'no response\uFFFD', checked_at: iso(t0 + 1) },
+      { ...seen, port: 8883, checked_at: iso(t0 + 1) },
+    ])
+    await store.db.deleteFrom('nodes').where('id', '=', node_id).execute()
+    expect(await listCertificateChecks(store.db, [node_id])).toEqual([])
+  })
+
+  test('names are due that were never looked up, not for some time, or never served; deleted endpoints are forgotten', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const [old, recent, fresh, unserved] = [
+      await aStoredEndpoint(store, account),
+      await aStoredEndpoint(store, account),
+      await aStoredEndpoint(store, account),
+      await aStoredEndpoint(store, account),
+    ]
+    const record = (endpoint_id: string, at: number) =>
+      recordDnsChecks(store.db, [{ endpoint_id, name: 'a.loc.inlet.test', answers: [answer] }], at)
+    await markProvisioned(store.db, [old.id, recent.id, fresh.id], t0)
+    await record(old.id, t0)
+    await record(recent.id, t0 + 5_000)
+    await record(unserved.id, t0 + 5_000)
+    const due = (limit: number) => listEndpointsToLookUp(store.db, t0 + 1_000, limit)
+    expect((await due(10)).map(({ id }) => id)).toEqual([fresh.id, old.id, unserved.id])
+    expect(await due(1)).toEqual([{ id: fresh.id, label: fresh.label, region: 'loc' }])
+    expect(await listDnsChecks(store.db, [old.id, fresh.id])).toEqual([
+      { endpoint_id: old.id, name: 'a.loc.inlet.test', answers: [answer], checked_at: iso(t0) },
+    ])
+    await applyChange(store, async (db, epoch) => {
+      await drainEndpoint(db, account, old.id, { epoch, now: t0 })
+      await removeDrainingEndpoint(db, old.id, t0)
+    })
+    expect((await due(10)).map(({ id }) => id)).toEqual([fresh.id, unserved.id])
+    expect(await listDnsChecks(store.db, [old.id])).toEqual([])
+  })
+
+  test('an endpoint is provisioned once', async () => {
+    await using store = await newStore(kind)
+    const account = await anAccount(store)
+    const { id } = await aStoredEndpoint(store, account, { label: 'abc', region: 'fra' })
+    await aStoredEndpoint(store, account, { label: 'abb', region: 'fra' })
+    expect(await listUnprovisionedEndpoints(store.db, 10)).toHaveLength(2)
+    await markProvisioned(store.db, [id], t0)
+    await markProvisioned(store.db, [id], t0 + 1)
+    expect((await getEndpoint(store.db, account, id)).provisioned_at).toBe(iso(t0))
+    expect((await listUnprovisionedEndpoints(store.db, 10)).map(({ label }) => label)).toEqual(['abb'])
+    expect(await listLabelsByRegion(store.db)).toEqual(new Map([['fra', 'abc']]))
+  })
+
+  test('the newest heartbeat of all nodes', async () => {
+    await using store = await newStore(kind)
+    expect(await newestHeartbeat(store.db)).toBeNull()
+    for (const at of [t0 + 5, t0]) {
+      const node_id = await aNode(store)
+      const beat = { process: 'delivery' as const, node_id, applied_epoch: 1, healthy: true, reasons: [], lag: [] }
+      await transact(store, (db) => recordHeartbeat(db, beat, at))
+    }
+    expect(await newestHeartbeat(store.db)).toBe(t0 + 5)
+  })
+})

@@ -1,0 +1,26 @@
+/** Makes certificates for the times and names of a test. */
+import { KeyObject, webcrypto } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509'
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
+
+export type TestCertificate = { readonly name: string; readonly fromMs: number; readonly toMs: number }
+
+/** Writes a self-signed certificate and its key to these files. */
+export async function writeCertificate(
+  { certificateFile, keyFile }: { readonly certificateFile: string; readonly keyFile: string },
+  { name, fromMs, toMs }: TestCertificate,
+): Promise<void> {
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    name: 'CN=inlet',
+    notBefore: new Date(fromMs),
+    notAfter: new Date(toMs),
+    keys,
+    signingAlgorithm: algorithm,
+    extensions: [new SubjectAlternativeNameExtension([{ type: 'dns', value: name }])],
+  })
+  writeFileSync(certificateFile, `${certificate.toString('pem')}\n`)
+  writeFileSync(keyFile, KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' }))
+}
