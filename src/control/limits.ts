@@ -18,6 +18,8 @@ export const controlLimits = {
   exchangeRejectionMs: 250,
   /** Requests are counted in windows of this length. */
   rateWindowMs: 60_000,
+  /** Callers for which parts of their limits are taken from the database in one query. */
+  allowancesTakenAtOnce: 500,
   /** Callers whose request rate is tracked by this process. */
   rateLimitedCallersMax: 10_000,
   /** Long polls for snapshots at the same time: two of each node. */

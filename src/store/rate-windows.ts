@@ -10,31 +10,38 @@ import type { Db } from './store.ts'
 const grantShare = 8
 
 export type Grant = {
-  /** Requests that the caller of `takeAllowance` may admit; 0 if nothing is left of the window. */
+  readonly caller: string
+  /** Requests that this process may admit; 0 if nothing is left of the window. */
   readonly granted: number
   /** Requests granted in this window, to all processes together. */
   readonly taken: number
   readonly endsInMs: number
 }
 
-export type Allowance = { readonly caller: string; readonly max: number; readonly windowMs: number }
+export type Allowance = { readonly caller: string; readonly max: number }
 
-/** Takes a part of the caller's allowance in the current window. The first request of a caller begins a window. */
-export async function takeAllowance(db: Db, { caller, max, windowMs }: Allowance): Promise<Grant> {
-  const first = Math.max(1, Math.floor(max / grantShare))
-  const left = sql`greatest(0, ${max}::int - w.taken)`
-  const next = sql`greatest(least(1, ${left}), ${left} / ${grantShare}::int)`
+/**
+ * Takes a part of the allowance of each caller in its current window. The first request of a caller begins a window of `windowMs`.
+ * No caller may be named twice.
+ */
+export async function takeAllowances(db: Db, allowances: readonly Allowance[], windowMs: number): Promise<readonly Grant[]> {
+  // Sorted, so that two processes do not wait for each other.
+  const sorted = allowances.toSorted((a, b) => (a.caller < b.caller ? -1 : 1))
+  const [callers, limits] = [sorted.map(({ caller }) => caller), sorted.map(({ max }) => max)]
   const isOver = sql`w.ends_at <= ${now}`
+  const left = sql`greatest(0, excluded.allowed - w.taken)`
+  const next = sql`greatest(least(1, ${left}), ${left} / ${grantShare}::int)`
   const { rows } = await sql<Grant>`
-    insert into rate_windows as w (caller, ends_at, taken, granted)
-    values (${caller}, ${now} + ${windowMs}::bigint, ${first}::int, ${first}::int)
+    insert into rate_windows as w (caller, allowed, ends_at, taken, granted)
+    select caller, allowed, ${now} + ${windowMs}::bigint, first, first
+    from unnest(${callers}::text[], ${limits}::int[]) as asked (caller, allowed), greatest(1, allowed / ${grantShare}::int) as first
     on conflict (caller) do update set
+      allowed = excluded.allowed,
       ends_at = case when ${isOver} then excluded.ends_at else w.ends_at end,
-      taken = case when ${isOver} then ${first}::int else w.taken + ${next} end,
-      granted = case when ${isOver} then ${first}::int else ${next} end
-    returning granted, taken, ends_at - ${now} as "endsInMs"`.execute(db)
-  const [grant = { granted: 0, taken: max, endsInMs: windowMs }] = rows
-  return grant
+      taken = case when ${isOver} then excluded.taken else w.taken + ${next} end,
+      granted = case when ${isOver} then excluded.granted else ${next} end
+    returning caller, granted, taken, ends_at - ${now} as "endsInMs"`.execute(db)
+  return rows
 }
 
 /** Constant within one statement. */

@@ -360,8 +360,8 @@ export type Database = {
     deaths: number
     reason: string | null
   }
-  /** What a caller has used of its rate limit until `ends_at`. `granted` is the last part that a process took. */
-  rate_windows: { caller: string; ends_at: number; taken: number; granted: number }
+  /** What a caller has used of its rate limit, `allowed`, until `ends_at`. `granted` is the last part that a process took. */
+  rate_windows: { caller: string; allowed: number; ends_at: number; taken: number; granted: number }
   /** Artifacts that jobs added to a segment after the commit. */
   commit_additions: { commit_id: string; view_id: string; job_id: string; artifacts: string; added_at: number }
 }

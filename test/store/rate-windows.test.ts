@@ -1,10 +1,17 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { removeEndedWindows, takeAllowance } from '#store/rate-windows.ts'
-import { openStore } from '#store/store.ts'
+import { must } from '#lib/assert.ts'
+import { type Allowance, type Grant, removeEndedWindows, takeAllowances } from '#store/rate-windows.ts'
+import { type Db, openStore } from '#store/store.ts'
 import { newStore, postgresUrl, type TestStore } from '../support/databases.ts'
 
-const allowance = { caller: 'key 1', max: 100, windowMs: 60_000 }
+const allowance = { caller: 'key 1', max: 100 }
+
+async function takeAllowance(db: Db, asked: Allowance): Promise<Grant> {
+  const [grant] = await takeAllowances(db, [asked], 60_000)
+  return must(grant, 'a grant')
+}
+
 /** Ends all windows without waiting for it. */
 const endWindows = ({ db }: TestStore) => sql`update rate_windows set ends_at = 1`.execute(db)
 
@@ -15,7 +22,12 @@ describe.skipIf(postgresUrl === undefined)('windows of rate limits (skipped with
     for (let granted = 1; granted > 0; grants.push(granted)) granted = (await takeAllowance(store.db, allowance)).granted
     expect(grants.slice(0, 3)).toEqual([12, 11, 9])
     expect(grants.reduce((sum, granted) => sum + granted)).toBe(100)
-    expect(await takeAllowance(store.db, allowance)).toEqual({ granted: 0, taken: 100, endsInMs: expect.any(Number) })
+    expect(await takeAllowance(store.db, allowance)).toEqual({
+      caller: 'key 1',
+      granted: 0,
+      taken: 100,
+      endsInMs: expect.any(Number),
+    })
   })
 
   test('concurrent processes never get more than the limit together', async () => {
@@ -26,6 +38,18 @@ describe.skipIf(postgresUrl === undefined)('windows of rate limits (skipped with
     )
     expect(grants.reduce((sum, { granted }) => sum + granted, 0)).toBe(100)
     await Promise.all(stores.map((each) => each.close()))
+  })
+
+  test('concurrent queries for the same callers in another order do not collide, and each caller has its own limit', async () => {
+    await using store = await newStore('postgres')
+    const many = Array.from({ length: 200 }, (_, index) => ({ caller: `address ${index}`, max: index + 1 }))
+    const rounds = await Promise.all(
+      Array.from({ length: 10 }, (_, round) => takeAllowances(store.db, round % 2 === 0 ? many : many.toReversed(), 60_000)),
+    )
+    const sums = Map.groupBy(rounds.flat(), ({ caller }) => caller)
+    const granted = (caller: string) => (sums.get(caller) ?? []).reduce((sum, grant) => sum + grant.granted, 0)
+    expect(many.filter(({ caller, max }) => granted(caller) > max)).toEqual([])
+    expect(granted('address 7')).toBe(8)
   })
 
   test('the first request after the end begins a new window', async () => {

@@ -3,18 +3,21 @@ import type { Allowance, Grant } from '#store/rate-windows.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { SharedRateLimits } from './shared-rate-limits.ts'
 
-const allowance: Allowance = { caller: 'key 1', max: 10, windowMs: 60_000 }
+const allowance: Allowance = { caller: 'key 1', max: 10 }
 
-/** Grants in the manner of the database: `grants` are the parts that this process gets, one after the other. */
-function limitsOf(grants: readonly Grant[]) {
+type Part = Omit<Grant, 'caller'>
+
+/** Grants in the manner of the database: `parts` are those that this process gets, one query after the other. */
+function limitsOf(parts: readonly Part[]) {
   const clock = new ManualClock()
-  let asked = 0
-  const take = async () => {
-    const grant = grants[asked++]
-    if (grant === undefined) throw new Error('the database is unreachable')
-    return grant
+  const asked: (readonly string[])[] = []
+  const take = async (allowances: readonly Allowance[]) => {
+    const part = parts[asked.length]
+    asked.push(allowances.map(({ caller }) => caller))
+    if (part === undefined) throw new Error('the database is unreachable')
+    return allowances.map(({ caller }) => ({ caller, ...part }))
   }
-  return { clock, limits: new SharedRateLimits({ take, clock }), asked: () => asked }
+  return { clock, limits: new SharedRateLimits({ take, clock }), asked }
 }
 
 describe('shared rate limits', () => {
@@ -27,7 +30,16 @@ describe('shared rate limits', () => {
     const counted = await Promise.all(Array.from({ length: 6 }, () => limits.count(allowance)))
     expect(counted.map(({ current }) => current)).toEqual([7, 8, 9, 11, 11, 11])
     expect(counted.every(({ ttl }) => ttl === 30_000)).toBe(true)
-    expect(asked()).toBe(3)
+    expect(asked).toHaveLength(3)
+  })
+
+  test('callers that come during a query share the next one, each with a grant of its own', async () => {
+    const part = { granted: 1, taken: 1, endsInMs: 30_000 }
+    const { limits, asked } = limitsOf([part, part])
+    const callers = ['a', 'b', 'b', 'c']
+    const counted = await Promise.allSettled(callers.map((caller) => limits.count({ caller, max: 1 })))
+    expect(asked).toEqual([['a'], ['b', 'c']])
+    expect(counted.map((result) => result.status === 'fulfilled' && result.value.current)).toEqual([1, 1, 2, 1])
   })
 
   test('a caller without anything left asks again only in the next window', async () => {
@@ -38,7 +50,7 @@ describe('shared rate limits', () => {
     expect((await limits.count(allowance)).current).toBe(11)
     clock.advance(4_999)
     expect(await limits.count(allowance)).toEqual({ current: 11, ttl: 1 })
-    expect(asked()).toBe(1)
+    expect(asked).toHaveLength(1)
     clock.advance(1)
     expect(await limits.count(allowance)).toEqual({ current: 1, ttl: 60_000 })
   })

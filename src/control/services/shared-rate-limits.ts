@@ -7,16 +7,17 @@
  * window costs no query until the window ends.
  */
 import { LRUCache } from 'lru-cache'
+import { must } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { type Allowance, type Grant, removeEndedWindows, takeAllowance } from '#store/rate-windows.ts'
+import { type Allowance, type Grant, removeEndedWindows, takeAllowances } from '#store/rate-windows.ts'
 import type { Store } from '#store/store.ts'
 import type { Leadership } from '../leadership.ts'
 import { controlLimits } from '../limits.ts'
 
 export type SharedRateLimitsOptions = {
-  readonly take: (allowance: Allowance) => Promise<Grant>
+  readonly take: (allowances: readonly Allowance[]) => Promise<readonly Grant[]>
   readonly clock: Pick<Clock, 'monotonic'>
 }
 
@@ -25,18 +26,28 @@ type Counted = { readonly current: number; readonly ttl: number }
 /** What is left of the last grant for a caller. */
 type Purse = { left: number; taken: number; endsAt: number; filling: Promise<void> | undefined }
 
+type Waiting = {
+  readonly allowance: Allowance
+  readonly resolve: (grant: Grant) => void
+  readonly reject: (reason: unknown) => void
+}
+
 export class SharedRateLimits {
   readonly #options: SharedRateLimitsOptions
   readonly #purses = new LRUCache<string, Purse>({ max: controlLimits.rateLimitedCallersMax })
+  /** Those that wait for a grant. They stay known, whatever the cache forgets: a caller must not be asked for twice at once. */
+  readonly #filling = new Map<string, Purse>()
+  #waiting: Waiting[] = []
+  #isTaking = false
 
   constructor(options: SharedRateLimitsOptions) {
     this.#options = options
   }
 
-  /** Counts a request. The first number of the result is above `max` if it must be refused. Throws if the database fails. */
+  /** Counts a request. `current` is above `max` if it must be refused. Throws if the database fails. */
   async count(allowance: Allowance): Promise<Counted> {
     const { caller, max } = allowance
-    const purse = this.#purses.get(caller) ?? { left: 0, taken: 0, endsAt: 0, filling: undefined }
+    const purse = this.#filling.get(caller) ?? this.#purses.get(caller) ?? { left: 0, taken: 0, endsAt: 0, filling: undefined }
     this.#purses.set(caller, purse)
     for (;;) {
       const ttl = purse.endsAt - this.#options.clock.monotonic()
@@ -51,23 +62,49 @@ export class SharedRateLimits {
   }
 
   async #fill(purse: Purse, allowance: Allowance): Promise<void> {
+    this.#filling.set(allowance.caller, purse)
     try {
       // Before the query, so that the window ends here no later than in the database.
       const askedAt = this.#options.clock.monotonic()
-      const { granted, taken, endsInMs } = await this.#options.take(allowance)
+      const { granted, taken, endsInMs } = await this.#ask(allowance)
       Object.assign(purse, { left: granted, taken, endsAt: askedAt + endsInMs })
     } finally {
       purse.filling = undefined
+      this.#filling.delete(allowance.caller)
     }
+  }
+
+  #ask(allowance: Allowance): Promise<Grant> {
+    const { promise, resolve, reject } = Promise.withResolvers<Grant>()
+    this.#waiting.push({ allowance, resolve, reject })
+    if (!this.#isTaking) void this.#takeAll()
+    return promise
+  }
+
+  /** One query at a time, for all callers that wait: a flood from many addresses takes one connection, and few round trips. */
+  async #takeAll(): Promise<void> {
+    this.#isTaking = true
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.slice(0, controlLimits.allowancesTakenAtOnce)
+      this.#waiting = this.#waiting.slice(batch.length)
+      try {
+        const grants = await this.#options.take(batch.map(({ allowance }) => allowance))
+        const byCaller = new Map(grants.map((grant) => [grant.caller, grant]))
+        for (const { allowance, resolve } of batch) resolve(must(byCaller.get(allowance.caller), 'the grant of a caller'))
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+    this.#isTaking = false
   }
 }
 
 /** Returns the class of a store, which is what the plugin takes. All limits share one: the names of their callers differ. */
 export function rateLimitStore({ db }: Store, clock: Clock) {
-  const limits = new SharedRateLimits({ take: (allowance) => takeAllowance(db, allowance), clock })
+  const limits = new SharedRateLimits({ take: (allowances) => takeAllowances(db, allowances, controlLimits.rateWindowMs), clock })
   return class RateLimitStore {
-    incr(caller: string, done: (error: Error | null, counted?: Counted) => void, windowMs: number, max: number): void {
-      limits.count({ caller, max, windowMs }).then((counted) => done(null, counted), done)
+    incr(caller: string, done: (error: Error | null, counted?: Counted) => void, _windowMs: number, max: number): void {
+      limits.count({ caller, max }).then((counted) => done(null, counted), done)
     }
     child(): RateLimitStore {
       return this

@@ -5,6 +5,7 @@ export async function up({ schema }: Db): Promise<void> {
   await schema
     .createTable('rate_windows')
     .addColumn('caller', 'text', (column) => column.primaryKey())
+    .addColumn('allowed', 'integer', (column) => column.notNull())
     .addColumn('ends_at', 'bigint', (column) => column.notNull())
     .addColumn('taken', 'integer', (column) => column.notNull())
     .addColumn('granted', 'integer', (column) => column.notNull())
