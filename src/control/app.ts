@@ -18,7 +18,6 @@ import { SignedUrls } from '#objects/signed-urls.ts'
 import { PreviewWorkers } from '#preview/preview-workers.ts'
 import { listBucketAccounts } from '#store/destinations.ts'
 import { currentEpoch } from '#store/epoch.ts'
-import { listAllLags } from '#store/node-reports.ts'
 import { newestHeartbeat } from '#store/nodes.ts'
 import { prepareDatabase } from '#store/prepare.ts'
 import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
@@ -165,7 +164,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const previewWorkers = new PreviewWorkers({ clock, logger, sandbox: await openSandbox(logger, config.workerUser) })
   const metrics = createMetrics('control', clock)
   if (config.metricsToken !== null) registerUsageMetrics(metrics, { store, clock })
-  registerLagMetrics(metrics, { readLags: () => listAllLags(store.db), clock, byEndpoint: config.metricsToken !== null })
+  registerLagMetrics(metrics, { store, clock, byEndpoint: config.metricsToken !== null })
   registerLeadershipMetric(metrics, leadership)
   registerEpochMetric(metrics, feed)
   const isShared = store.dialect === 'postgres'

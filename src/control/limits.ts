@@ -42,7 +42,9 @@ export const controlLimits = {
   auditedAccountsMax: 10_000,
   /** Accounts with a metric of their own: those that sent most today. */
   accountsShown: 20,
-  housekeepingIntervalMs: 3_600_000,
+  /** Logs of nodes with metrics of their own: those with the most bytes. */
+  lagsShown: 2_000,
+  housekeepingIntervalMs: 900_000,
   /** Rows that one statement of housekeeping removes; of counters, those of one bucket. */
   rowsRemovedAtOnce: 1_000,
   /** How often draining endpoints are checked. */

@@ -32,19 +32,6 @@ export async function listLags(db: Db, endpointIds: readonly string[]): Promise<
   return lags
 }
 
-/** Returns the lags of all accounts, for operators, and whether an endpoint still owns the log. */
-export async function listAllLags(db: Db): Promise<readonly (NodeLag & { readonly is_owned: boolean })[]> {
-  const rows = await selectLags(db)
-    .leftJoin('endpoints', (join) =>
-      join.onRef('endpoints.id', '=', 'endpoint_lags.endpoint_id').on('endpoints.deleted_at', 'is', null),
-    )
-    .select('endpoints.id as owner')
-    .orderBy('endpoint_lags.endpoint_id')
-    .orderBy('endpoint_lags.node_id')
-    .execute()
-  return rows.map(({ owner, ...row }) => ({ ...toNodeLag(row), is_owned: owner !== null }))
-}
-
 /**
  * Returns the lags that degrade an account's endpoints: blocked, with segments that need a person, with a segment sealed before
  * `sealedBefore`, or last reported before `reportedBefore` (both epoch ms).

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import type { EndpointLag, Heartbeat } from '#model/node-protocol.ts'
-import { findLargestLag, listAllLags, listBlockedLogs, listLags } from '#store/node-reports.ts'
+import { listLargestLags, sumLags } from '#store/lag-totals.ts'
+import { findLargestLag, listBlockedLogs, listLags } from '#store/node-reports.ts'
 import { getNodeRegion, listNodes, listNodesOnceIn, recordHeartbeat, recordSnapshotsSent, registerNode } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
@@ -181,8 +182,36 @@ describeDatabases('nodes', (kind) => {
     expect(await findLargestLag(store.db, node_id)).toEqual({ ...large, node_id, reported_at: iso(t0), account_id: account })
     await say(aLag(newId(), { undelivered_bytes: 10 }), large)
     expect(await findLargestLag(store.db, node_id)).toMatchObject({ undelivered_bytes: 10, account_id: null })
-    expect((await listAllLags(store.db)).map(({ is_owned }) => is_owned).toSorted()).toEqual([false, true])
     expect(await findLargestLag(store.db, other)).toBeUndefined()
+  })
+
+  test('what all nodes hold is summed up, with the largest logs', async () => {
+    await using store = await newStore(kind)
+    const none = { open_segments: 0, undelivered_segments: 0, parked_segments: 0, logs_held_by_views: 0 }
+    const nothing = { ...none, quarantined_segments: 0, unowned_segments: 0, undelivered_bytes: 0, oldest_sealed_at: null }
+    expect(await sumLags(store.db)).toEqual(nothing)
+    const endpoint = await aStoredEndpoint(store, await anAccount(store))
+    const [one, two] = [await registered(store), await registered(store)]
+    const say = (node_id: string, ...lag: EndpointLag[]) =>
+      transact(store, (db) => recordHeartbeat(db, { process: 'delivery', node_id, ...beat, lag }, t0))
+    const gone = aLag(newId(), { quarantined_segments: 4, oldest_sealed_at: null })
+    await say(one, aLag(endpoint.id, { open_segments: 1, parked_segments: 3, oldest_sealed_at: iso(t0 + 1) }), gone)
+    await say(two, aLag(endpoint.id, { undelivered_bytes: 10, failing_view: { view_id: newId(), since: iso(t0) } }))
+    expect(await sumLags(store.db)).toEqual({
+      ...{ open_segments: 1, undelivered_segments: 9, parked_segments: 3, logs_held_by_views: 1, quarantined_segments: 4 },
+      ...{ unowned_segments: 6, undelivered_bytes: 18_000_000_010, oldest_sealed_at: t0 },
+    })
+    const largest = await listLargestLags(store.db, 2)
+    expect(new Set(largest.map(({ endpoint_id }) => endpoint_id))).toEqual(new Set([endpoint.id, gone.endpoint_id]))
+    const [smallest] = (await listLargestLags(store.db, 3)).slice(-1)
+    expect(smallest).toMatchObject({
+      ...nothing,
+      node_id: two,
+      undelivered_segments: 2,
+      logs_held_by_views: 1,
+      undelivered_bytes: 10,
+      oldest_sealed_at: t0,
+    })
   })
 
   test('ten thousand endpoints can lag at once', async () => {

@@ -30,7 +30,7 @@ export type HousekeepingOptions = {
   readonly logger: Logger
 }
 
-/** Removes what is too old once an hour. */
+/** Removes what is too old, from time to time. */
 export function createHousekeeping(options: HousekeepingOptions): Periodic {
   const { leadership, clock, logger } = options
   return new Periodic({
