@@ -16,6 +16,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { SignedUrls } from '#objects/signed-urls.ts'
 import { PreviewWorkers } from '#preview/preview-workers.ts'
+import { listCertificates } from '#store/certificates.ts'
 import { listBucketAccounts } from '#store/destinations.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { newestHeartbeat } from '#store/nodes.ts'
@@ -23,6 +24,7 @@ import { prepareDatabase } from '#store/prepare.ts'
 import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import { type Db, openStore, type Store } from '#store/store.ts'
+import { registerCertificateMetrics } from './certificate-metrics.ts'
 import { DeliveryDelays } from './delivery-delays.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
@@ -191,6 +193,8 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     { sources: certificateSourcesOf(config), store, keyring, dns: dnsProvider, leadership, feed, applyChange, clock, logger },
   )
   const { certificateName } = certificates
+  if (certificateName !== undefined)
+    registerCertificateMetrics(metrics, { readCertificates: () => listCertificates(store.db), clock })
   const rootCertificate = () => {
     const { cert } = certificates.nodeApi?.options ?? {}
     return cert && rootOf(cert)

@@ -63,6 +63,9 @@ describe('a development CA', () => {
     ]
     expect(JSON.stringify(tables)).not.toContain('PRIVATE KEY')
     expect(statSync(join(control.directory, 'development-ca.pem')).mode & 0o077).toBe(0)
+    const { body } = await control.call('GET', '/metrics')
+    expect(body).toMatch(/^inlet_certificate_remaining_seconds\{.*name="\*\.fra\.ingest\.test".*\} 77\d{5}/m)
+    expect(body).toMatch(/^inlet_certificate_failed_orders\{.*name="\*\.iad\.ingest\.test".*\} 0$/m)
   })
 
   test('keeps its root and its certificates over a restart', async () => {
