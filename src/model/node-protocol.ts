@@ -40,7 +40,7 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *                                          or 204 if nothing changed within `wait_ms`; 409 if the digest is not known
  *   POST /internal/v1/snapshot/check       SnapshotCheck → 200 SnapshotChecked
  *   GET  /internal/v1/committed-seqs       ?node_id= → 200 CommittedSeqs
- *   POST /internal/v1/heartbeat            Heartbeat   → 204; 409 if its logs build on a report that control does not have
+ *   POST /internal/v1/heartbeat            Heartbeat   → 200 HeartbeatRecorded; 409 if its logs build on a report that control does not have
  *   POST /internal/v1/usage                UsageReport → 200 UsageTotals. Idempotent.
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
  *   POST /internal/v1/commits/lookup       CommitLookup → 200 CommitsFound
@@ -145,6 +145,8 @@ export const Heartbeat = z.discriminatedUnion('process', [
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** Whether it is not healthy for want of room: the disk is full, or the budget is used up. */
     disk_full: z.boolean(),
+    /** Whether it was asked to stop: it accepts data until clients no longer find it, but gets no new clients. */
+    leaving: z.boolean().optional(),
     blocked: boundedList(BlockedLog, reportLimits.logsMax),
   }),
   z.strictObject({
@@ -159,6 +161,15 @@ export const Heartbeat = z.discriminatedUnion('process', [
   }),
 ])
 export type Heartbeat = z.infer<typeof Heartbeat>
+
+export const HeartbeatRecorded = z.object({
+  /**
+   * Seconds until no client finds the node by DNS. Null while the installation manages DNS and the node is not leaving, or records still
+   * name it. 0: it may stop at any time.
+   */
+  may_stop_in_seconds: z.number().min(0).nullable(),
+})
+export type HeartbeatRecorded = z.infer<typeof HeartbeatRecorded>
 
 /** What ingest accepted for an account on one UTC day, since its start. Counters only grow. */
 export const AccountUsage = z.strictObject({

@@ -21,6 +21,9 @@ export const NodeProcess = z.object({
   healthy: z.boolean().meta({ description: 'as the process last reported' }),
   reasons: z.array(z.string()).meta({ description: 'why it is not healthy' }),
   applied_epoch: z.int().meta({ description: 'the configuration in use; -1 before the first' }),
+  leaving: z
+    .boolean()
+    .meta({ description: 'only of ingest: it was asked to stop, and serves until clients no longer find the node by DNS' }),
   last_seen_at: Timestamp,
 })
 export type NodeProcess = z.infer<typeof NodeProcess>

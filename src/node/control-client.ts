@@ -9,6 +9,7 @@ import {
   CommitsRecorded,
   type Heartbeat,
   IssuedCertificate,
+  HeartbeatRecorded,
   type Join,
   Joined,
   type Register,
@@ -102,8 +103,8 @@ export class ControlClient {
     return this.#json(CommittedSeqs, 'GET', `committed-seqs?node_id=${nodeId}`, { signal })
   }
 
-  async sendHeartbeat(body: Heartbeat, signal: AbortSignal): Promise<void> {
-    await this.#call('POST', 'heartbeat', { body, signal })
+  async sendHeartbeat(body: Heartbeat, signal: AbortSignal): Promise<HeartbeatRecorded> {
+    return this.#json(HeartbeatRecorded, 'POST', 'heartbeat', { body, signal })
   }
 
   /** Returns what all nodes accepted, for the accounts and days of the report. */

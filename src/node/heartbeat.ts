@@ -11,7 +11,7 @@ const timeoutMs = 3_000
 const failuresBeforeWarning = 5
 
 export interface HeartbeatSink {
-  sendHeartbeat(message: Message, signal: AbortSignal): Promise<void>
+  sendHeartbeat(message: Message, signal: AbortSignal): Promise<unknown>
 }
 
 export type HeartbeatOptions = {
@@ -31,7 +31,9 @@ export class Heartbeat implements Service {
     this.#beats = new Periodic({
       name: this.name,
       intervalMs,
-      run: (signal) => control.sendHeartbeat(message(), AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])),
+      async run(signal) {
+        await control.sendHeartbeat(message(), AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]))
+      },
       runAtStart: true,
       failure: 'heartbeat failed',
       recovery: 'heartbeat restored',

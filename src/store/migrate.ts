@@ -25,6 +25,7 @@ import * as rateWindows from './migrations/0017-rate-windows.ts'
 import * as joinTokens from './migrations/0018-join-tokens.ts'
 import * as dnsRecords from './migrations/0019-dns-records.ts'
 import * as provisioningChecks from './migrations/0020-provisioning-checks.ts'
+import * as leavingNodes from './migrations/0021-leaving-nodes.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -51,6 +52,7 @@ const released: readonly Migration[] = [
   { version: 18, name: 'join-tokens', up: joinTokens.up },
   { version: 19, name: 'dns-records', up: dnsRecords.up },
   { version: 20, name: 'provisioning-checks', up: provisioningChecks.up },
+  { version: 21, name: 'leaving-nodes', up: leavingNodes.up },
 ]
 
 /** An arbitrary number, the same in every release. */

@@ -16,6 +16,8 @@ export type ProcessFacts = {
   readonly reasons: readonly string[]
   /** Only of ingest: not healthy for want of room on the disk. */
   readonly disk_full: boolean
+  /** Only of ingest: it was asked to stop, and gets no new clients. */
+  readonly leaving: boolean
   readonly last_seen_at: string
   /** Time of the last healthy heartbeat; null before the first. */
   readonly healthy_at: string | null
@@ -69,8 +71,9 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
   const { node_id, process, applied_epoch, healthy, reasons } = heartbeat
   const disk_full = fromFlag(heartbeat.process === 'ingest' && heartbeat.disk_full)
   const lag_version = heartbeat.process === 'delivery' ? (heartbeat.lag_version ?? null) : null
-  const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, last_seen_at: now }
-  const facts = { ...known, lag_version }
+  const leaving = fromFlag(heartbeat.process === 'ingest' && heartbeat.leaving === true)
+  const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, leaving }
+  const facts = { ...known, last_seen_at: now, lag_version }
   if (heartbeat.process === 'delivery' && heartbeat.lag_base !== undefined) {
     const updated = await db
       .updateTable('node_processes')
@@ -188,6 +191,7 @@ function toProcessFacts(row: Database['node_processes']): ProcessFacts {
     healthy: row.healthy === 1,
     reasons: fromJson(row.reasons),
     disk_full: row.disk_full === 1,
+    leaving: row.leaving === 1,
     last_seen_at: toTime(row.last_seen_at),
     healthy_at: toTimeOrNull(row.healthy_at),
   }

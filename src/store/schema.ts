@@ -188,6 +188,8 @@ export type Database = {
     reasons: string
     /** Only of ingest: not healthy for want of room. */
     disk_full: number
+    /** Only of ingest: it was asked to stop. */
+    leaving: number
     last_seen_at: number
     /** Time of the last healthy heartbeat. */
     healthy_at: number | null

@@ -117,7 +117,29 @@ describe('POST /internal/v1/register', () => {
 })
 
 describe('POST /internal/v1/heartbeat', () => {
-  test('204 for twenty thousand logs of unknown endpoints, with a reason each; 422 for more', async () => {
+  test('200: a node that leaves gets no new clients, and may stop at once where no DNS is managed', async () => {
+    const account = await createAccount(control().call)
+    const region = newRegion()
+    const { body: endpoint } = await account.post('/v1/endpoints', { region })
+    const [leaving, staying] = [await TestNode.register(control(), region), await TestNode.register(control(), region)]
+    await staying.registerAgain({ ipv4: ['127.0.0.2'] })
+    for (const node of [leaving, staying]) await node.heartbeat()
+    const read = async () => (await account.get(`/v1/endpoints/${endpoint.id}`)).body
+    expect((await read()).dns_ipv4.toSorted()).toEqual(['127.0.0.1', '127.0.0.2'])
+    const { epoch } = await leaving.snapshot()
+    const beat = { process: 'ingest', node_id: leaving.id, applied_epoch: epoch, healthy: true, reasons: [] }
+    const more = { disk_full: false, leaving: true, blocked: [] }
+    expect(await leaving.call('POST', 'heartbeat', { ...beat, ...more })).toMatchObject({
+      status: 200,
+      body: { may_stop_in_seconds: 0 },
+    })
+    expect(await read()).toMatchObject({ dns_ipv4: ['127.0.0.2'] })
+    expect((await read()).status_reasons).toContain(`node ${leaving.id} is shutting down`)
+    await leaving.heartbeat()
+    expect((await read()).dns_ipv4).toHaveLength(2)
+  })
+
+  test('200 for twenty thousand logs of unknown endpoints, with a reason each; 422 for more', async () => {
     const node = await TestNode.register(control(), newRegion())
     const lag = Array.from({ length: reportLimits.logsMax }, () => aLag(newId(), { blocked_by: 'x'.repeat(1_000) }))
     await node.heartbeat({}, { lag })

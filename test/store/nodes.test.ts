@@ -54,6 +54,7 @@ describeDatabases('nodes', (kind) => {
         healthy: false,
         reasons: ['the disk is full'],
         disk_full: false,
+        leaving: true,
         blocked: [],
       },
       t0 + 1,
@@ -62,10 +63,12 @@ describeDatabases('nodes', (kind) => {
     expect(await listNodes(store.db, ['loc'])).toMatchObject([
       {
         id: node_id,
-        ingest: { applied_epoch: 4, healthy: false, reasons: ['the disk is full'], last_seen_at: iso(t0 + 1) },
-        delivery: { applied_epoch: 3, healthy: true, reasons: [], last_seen_at: iso(t0 + 2) },
+        ingest: { applied_epoch: 4, healthy: false, reasons: ['the disk is full'], leaving: true, last_seen_at: iso(t0 + 1) },
+        delivery: { applied_epoch: 3, healthy: true, reasons: [], leaving: false, last_seen_at: iso(t0 + 2) },
       },
     ])
+    await say({ process: 'ingest', node_id, ...beat, disk_full: false, blocked: [] }, t0 + 3)
+    expect(await listNodes(store.db, ['loc'])).toMatchObject([{ ingest: { healthy: true, leaving: false } }])
   })
 
   test('what a node received is kept for each region, at its highest epoch', async () => {

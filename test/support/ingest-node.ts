@@ -103,6 +103,8 @@ export class ControlStandIn implements AsyncDisposable {
   readonly usage: UsageReport[] = []
   /** What it says about nodes of the region, and about bytes that other nodes accepted for every account. */
   usageElsewhere = { nodes: 1, bytes: 0 }
+  /** What it says about DNS: 0 if none is managed. */
+  mayStopInSeconds: number | null = 0
   /** In order of arrival. */
   readonly commits: SegmentCommit[] = []
   /** By id. */
@@ -131,7 +133,7 @@ export class ControlStandIn implements AsyncDisposable {
         response.end(JSON.stringify({ epoch: this.#snapshot?.epoch ?? 0 }))
       } else if (url.pathname === '/internal/v1/heartbeat') {
         this.heartbeats.push(Heartbeat.parse(JSON.parse(body)))
-        response.writeHead(204).end()
+        response.end(JSON.stringify({ may_stop_in_seconds: this.mayStopInSeconds }))
       } else if (url.pathname === '/internal/v1/usage') {
         this.usage.push(UsageReport.parse(JSON.parse(body)))
         response.end(JSON.stringify(this.#usageTotals()))

@@ -12,6 +12,7 @@ import {
   CommitsRecorded,
   Heartbeat,
   IssuedCertificate,
+  HeartbeatRecorded,
   Join,
   Joined,
   nodeBodyPartsMax,
@@ -22,7 +23,7 @@ import {
 } from '#model/node-protocol.ts'
 import { CommittedSeqs, SnapshotCheck, SnapshotChecked, SnapshotRequest } from '#model/snapshot-sections.ts'
 import { controlLimits } from '../limits.ts'
-import { ById, Empty } from '../routes/parameters.ts'
+import { ById } from '../routes/parameters.ts'
 import type { Commits } from '../services/commits.ts'
 import type { IssuedCertificates } from '../services/issued-certificates.ts'
 import type { NodeAccess } from '../services/node-access.ts'
@@ -92,12 +93,9 @@ export function nodeApiRoutes({ nodes, snapshots, commits, certificates }: NodeA
       {
         bodyLimit: controlLimits.heartbeatBodyBytesMax,
         config: { bodyPartsMax: nodeBodyPartsMax.heartbeat },
-        schema: { body: Heartbeat, response: { 204: Empty } },
+        schema: { body: Heartbeat, response: { 200: HeartbeatRecorded } },
       },
-      async (request, reply) => {
-        await nodes.heartbeat(request.body)
-        return reply.code(204).send()
-      },
+      (request) => nodes.heartbeat(request.body),
     )
 
     app.post(

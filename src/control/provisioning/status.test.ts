@@ -21,7 +21,7 @@ const anEndpoint = (more: Partial<EndpointFacts> = {}): EndpointFacts => ({
 })
 
 const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
-  ...{ applied_epoch: 9, healthy: true, reasons: [], disk_full: false, last_seen_at: ago(1), healthy_at: ago(1) },
+  ...{ applied_epoch: 9, healthy: true, reasons: [], disk_full: false, leaving: false, last_seen_at: ago(1), healthy_at: ago(1) },
   ...more,
 })
 
@@ -48,6 +48,9 @@ describe('computeStatus', () => {
     ['degraded', anEndpoint(), [aNode(), aNode({ last_seen_at: ago(8) })]],
     ['degraded', anEndpoint(), [aNode({ last_seen_at: ago(8), healthy_at: ago(8) })]],
     ['degraded', anEndpoint(), [aNode({ healthy: false })]],
+    ['degraded', anEndpoint(), [aNode(), aNode({ leaving: true })]],
+    ['degraded', anEndpoint(), [aNode({ leaving: true })]],
+    ['failed', anEndpoint(), [aNode({ leaving: true, last_seen_at: ago(61), healthy_at: ago(61) })]],
     ['degraded', anEndpoint(), [aNode({}, null)]],
     ['degraded', anEndpoint(), [aNode({}, { healthy: false })]],
     ['degraded', anEndpoint({ destination_status: 'pending' }), [aNode()]],
@@ -78,6 +81,13 @@ describe('computeStatus', () => {
     for (const endpoint of endpoints) expect(computeStatus(endpoint, [aNode()], none, now).reasons.length).toBeGreaterThan(0)
     expect(computeStatus(anEndpoint(), [], none, now).reasons).toEqual(['no node serves region loc'])
   })
+})
+
+test('says that a node is shutting down, and later when it was shut down', () => {
+  const reasonsOf = (node: NodeFacts) => computeStatus(anEndpoint(), [node, aNode()], none, now).reasons
+  const [leaving, gone] = [aNode({ leaving: true }), aNode({ leaving: true, last_seen_at: ago(16) })]
+  expect(reasonsOf(leaving)).toEqual([`node ${leaving.id} is shutting down`])
+  expect(reasonsOf(gone)).toEqual([`node ${gone.id} was shut down at ${ago(16)}`])
 })
 
 describe('an endpoint with a name that the name servers do not know', () => {
@@ -153,14 +163,15 @@ describe('what nodes hold', () => {
 
 describe('presentNodes and servingNodes', () => {
   test('keep nodes with a heartbeat within the hour; only healthy ones that know the endpoint serve it', () => {
-    const [serving, silent, gone, unhealthy] = [
+    const [serving, silent, gone, unhealthy, leaving] = [
       aNode(),
       aNode({ last_seen_at: ago(8) }),
       aNode({ last_seen_at: ago(3601) }),
       aNode({ healthy: false }),
+      aNode({ leaving: true }),
     ]
-    const present = presentNodes([serving, silent, gone, unhealthy], now)
-    expect(present).toEqual([serving, silent, unhealthy])
+    const present = presentNodes([serving, silent, gone, unhealthy, leaving], now)
+    expect(present).toEqual([serving, silent, unhealthy, leaving])
     expect(servingNodes(anEndpoint(), present, now)).toEqual([serving])
   })
 })

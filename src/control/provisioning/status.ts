@@ -58,14 +58,15 @@ export function computeStatus(
   return { status: isProvisioned ? 'degraded' : statusOfNew(endpoint, nowMs), reasons }
 }
 
-/** The nodes that accept data for the endpoint: healthy, with an applied epoch that includes it. */
+/** The nodes that clients of the endpoint should use: healthy, not about to stop, with an applied epoch that includes the endpoint. */
 export function servingNodes(
   { since_epoch }: Pick<EndpointFacts, 'since_epoch'>,
   nodes: readonly NodeFacts[],
   nowMs: number,
 ): readonly NodeFacts[] {
   return nodes.filter(
-    ({ ingest }) => ingest?.healthy === true && hasRecentHeartbeat(ingest, nowMs) && ingest.applied_epoch >= since_epoch,
+    ({ ingest }) =>
+      ingest?.healthy === true && !ingest.leaving && hasRecentHeartbeat(ingest, nowMs) && ingest.applied_epoch >= since_epoch,
   )
 }
 
@@ -99,7 +100,10 @@ function statusOfNew({ created_at }: Omit<EndpointFacts, 'id'>, nowMs: number): 
 
 function explainNode({ id, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {
   if (ingest === null || !hasRecentHeartbeat(ingest, nowMs))
-    return `node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`
+    return ingest?.leaving === true
+      ? `node ${id} was shut down at ${ingest.last_seen_at}`
+      : `node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`
+  if (ingest.leaving) return `node ${id} is shutting down`
   if (!ingest.healthy) {
     const cause = diskCause === undefined ? [] : [diskCause]
     return `node ${id} is not healthy${formatReasons([...ingest.reasons, ...cause])}`

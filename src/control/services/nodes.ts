@@ -3,7 +3,7 @@ import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { AssignableDestination } from '#model/destination.ts'
-import type { Heartbeat, Register, Registered, UsageReport, UsageTotals } from '#model/node-protocol.ts'
+import type { Heartbeat, HeartbeatRecorded, Register, Registered, UsageReport, UsageTotals } from '#model/node-protocol.ts'
 import { recordUsage, sumUsage } from '#store/account-usage.ts'
 import { findDestinationTarget } from '#store/destinations.ts'
 import { listOwnAccounts } from '#store/node-scope.ts'
@@ -14,17 +14,25 @@ import { nodeHealthySeconds } from '../limits.ts'
 import type { EpochFeed } from './epoch-feed.ts'
 import type { NodeIdentity } from './node-access.ts'
 
+/** Says how long clients may still find a node by DNS. */
+export interface PublishedNodes {
+  /** Returns the seconds until no client finds the node; null while a record still names it. 0 if it stays although the node leaves. */
+  secondsUntilForgotten(node_id: string): Promise<number | null>
+}
+
 export type NodesOptions = {
   readonly store: Store
   readonly feed: EpochFeed
   readonly delays: Pick<DeliveryDelays, 'report'>
+  /** Undefined if this installation manages no DNS. */
+  readonly published?: PublishedNodes | undefined
   readonly clock: Clock
   readonly logger: Logger
 }
 
 export type Nodes = ReturnType<typeof nodeService>
 
-export function nodeService({ store, feed, delays, clock, logger }: NodesOptions) {
+export function nodeService({ store, feed, delays, published, clock, logger }: NodesOptions) {
   return {
     /** Does not need a new epoch: snapshots do not contain the addresses of nodes. */
     async register({ id, region }: NodeIdentity, node: Register): Promise<z.infer<typeof Registered>> {
@@ -38,9 +46,12 @@ export function nodeService({ store, feed, delays, clock, logger }: NodesOptions
       return { epoch: await feed.refresh() }
     },
 
-    heartbeat(heartbeat: Heartbeat): Promise<void> {
+    async heartbeat(heartbeat: Heartbeat): Promise<HeartbeatRecorded> {
       delays.report(heartbeat)
-      return transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
+      await transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
+      if (published === undefined) return { may_stop_in_seconds: 0 }
+      const isLeaving = heartbeat.process === 'ingest' && heartbeat.leaving === true
+      return { may_stop_in_seconds: isLeaving ? await published.secondsUntilForgotten(heartbeat.node_id) : null }
     },
 
     /**
