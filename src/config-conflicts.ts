@@ -18,6 +18,8 @@ type Values = {
   readonly nodeApiListen?: ListenAddress
   readonly nodeApiCertificateFile?: string | null
   readonly controlUrl?: string | null
+  readonly leaveSecondsMin?: number
+  readonly leaveSecondsMax?: number
 }
 
 /** Returns a sentence for each conflict. `from` is what the values were read from. */
@@ -30,7 +32,7 @@ export function findConflicts(values: Values, from: Readonly<Record<string, stri
     const [certificate, key] = [`${setting}_CERTIFICATE_FILE`, `${setting}_KEY_FILE`]
     if (!from[certificate] !== !from[key]) problems.push(`${certificate} and ${key}: set both or neither`)
   }
-  return [...problems, ...plaintextProblems(values), ...workerUserProblems(values), ...dnsProblems(values)]
+  return [...problems, ...plaintextProblems(values), ...workerUserProblems(values), ...dnsProblems(values), ...leaveProblems(values)]
 }
 
 /** A worker must not be able to read what Inlet or its readers can. */
@@ -59,6 +61,10 @@ function dnsProblems(values: Values): readonly string[] {
   })
   if (dnsProvider == null || (baseDomain != null && hostnamePattern.test(baseDomain))) return problems
   return [...problems, 'INLET_BASE_DOMAIN: must be a domain such as ingest.example.com, because INLET_DNS_PROVIDER is set']
+}
+
+function leaveProblems({ leaveSecondsMin = 0, leaveSecondsMax = 0 }: Values): readonly string[] {
+  return leaveSecondsMin <= leaveSecondsMax ? [] : ['INLET_LEAVE_SECONDS_MIN: must not be more than INLET_LEAVE_SECONDS_MAX']
 }
 
 /** Messages between nodes and control contain credentials: beyond loopback they must be encrypted. */

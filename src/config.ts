@@ -66,6 +66,18 @@ export const options = {
     integer(1, 600),
     'maximum time of a shutdown after SIGTERM, in seconds; undelivered data stays on disk',
   ),
+  leaveSecondsMin: option(
+    'INLET_LEAVE_SECONDS_MIN',
+    '0',
+    integer(0, 600),
+    'minimum time for which ingest goes on serving after SIGTERM, before the shutdown, while `/readyz` is 503: time for load balancers to notice, in seconds',
+  ),
+  leaveSecondsMax: option(
+    'INLET_LEAVE_SECONDS_MAX',
+    '60',
+    integer(0, 600),
+    'maximum time for which ingest goes on serving after SIGTERM, before the shutdown, until DNS no longer leads clients to it, in seconds',
+  ),
 
   controlListen: option('INLET_CONTROL_LISTEN', '127.0.0.1:8080', address, 'host:port of the management API'),
   controlCertificateFile: option(

@@ -31,6 +31,7 @@ import { Allowances } from './allowances.ts'
 import { Authenticator } from './authenticator.ts'
 import { Configuration } from './configuration.ts'
 import { ConnectionBudget } from './connection-budget.ts'
+import { Departure } from './departure.ts'
 import { FairShares } from './fair-shares.ts'
 import { Gate } from './gate.ts'
 import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
@@ -45,7 +46,13 @@ import { WebSocketRoute } from './mqtt/websocket-route.ts'
 export type AppHooks = { readonly logger: Logger; readonly clock: Clock; readonly files?: Files }
 
 /** The addresses it listens at, with the port that the system chose if the configured port is 0. `mqtt` is MQTT without WebSocket. */
-export type App = { readonly url: string; readonly mqtt: ListenAddress | undefined; stop(signal: AbortSignal): Promise<void> }
+export type App = {
+  readonly url: string
+  readonly mqtt: ListenAddress | undefined
+  /** Call it before `stop`. Resolves when clients no longer find this node. */
+  leave(): Promise<void>
+  stop(signal: AbortSignal): Promise<void>
+}
 
 const controlTimeoutMs = 10_000
 
@@ -161,7 +168,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       clock,
     },
     operator: {
-      notReadyReasons,
+      notReadyReasons: () => (departure.isLeaving ? ['shutting down'] : notReadyReasons()),
       metrics: new MetricsText(registry, clock),
       metricsToken: config.metricsToken,
     },
@@ -169,11 +176,23 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     logger,
   })
 
+  const departure = new Departure({
+    secondsMin: config.leaveSecondsMin,
+    secondsMax: config.leaveSecondsMax,
+    announce: () => heartbeat.beatNow(),
+    async endConnections(withinMs) {
+      http.endConnections()
+      await sessions.endInTurns(withinMs)
+    },
+    clock,
+    logger,
+  })
+
   const heartbeat = new Heartbeat({
     control: {
       async sendHeartbeat(message, signal) {
         try {
-          await control.sendHeartbeat(message, signal)
+          departure.heard(await control.sendHeartbeat(message, signal))
         } catch (error) {
           // A long poll would learn of it only at its end, and delivery waits for the new credential.
           if (error instanceof ControlError && error.status === 401) feed.registerAgain()
@@ -190,6 +209,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
         healthy: reasons.length === 0,
         reasons: boundReasons(reasons),
         disk_full: admission.isDiskFull(),
+        leaving: departure.isLeaving,
         blocked: boundBlocked([...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
       }
     },
@@ -249,6 +269,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   return {
     url,
     mqtt: mqtt.address,
+    leave: () => departure.leave(),
     async stop(signal) {
       await stopAll(services, signal)
       lock[Symbol.dispose]()

@@ -313,6 +313,10 @@ export class IngestNode implements AsyncDisposable {
     return Number(line?.split(' ').at(-1))
   }
 
+  leave(): Promise<void> {
+    return this.#app.leave()
+  }
+
   stop(signal: AbortSignal = AbortSignal.timeout(10_000)): Promise<void> {
     this.#stopped ??= this.#app.stop(signal)
     return this.#stopped

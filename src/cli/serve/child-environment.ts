@@ -24,6 +24,8 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   logFormat: all,
   metricsToken: withClients,
   shutdownSeconds: all,
+  leaveSecondsMin: ingest,
+  leaveSecondsMax: ingest,
   controlListen: withClients,
   controlCertificateFile: withClients,
   controlKeyFile: withClients,

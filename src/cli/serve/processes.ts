@@ -118,8 +118,8 @@ async function supervise(
   const paint = paintFor(stdout)
   context.process.exitCode = await runApp({
     name: 'supervisor',
-    // Longer than the shutdown of the processes themselves, so that only a hanging one is killed.
-    shutdownSeconds: config.shutdownSeconds + 5,
+    // Longer than the processes themselves take, so that only a hanging one is killed.
+    shutdownSeconds: config.leaveSecondsMax + config.shutdownSeconds + 10,
     logger,
     clock,
     ...launchedBy(environment),

@@ -5,9 +5,11 @@ import { IdleTrimmer } from '#lib/idle-trimmer.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { type ChildReport, isMessage } from '#node/child-messages.ts'
 import { startProblem } from './start-problem.ts'
-import { stopRequest } from './stop-request.ts'
+import { stopRequest, supervisorExited } from './stop-request.ts'
 
 export type App = {
+  /** Called before `stop`, without a deadline, unless the supervisor has ended: resolves when clients no longer need the app. */
+  leave?(): Promise<void>
   stop(signal: AbortSignal): Promise<void>
   /** Ends processes of the app that would outlive this one, at once. */
   kill?(): void
@@ -66,7 +68,10 @@ export async function runApp(options: RunAppOptions): Promise<number> {
     new IdleTrimmer({ clock }).start()
     const end = await Promise.race([stopRequested, ...(app.failed === undefined ? [] : [app.failed])])
     if (end instanceof Error) await reportStartFailure(end, options)
-    else logger[isSupervised ? 'info' : 'notice']({ reason: end }, `${name} stopping`)
+    else {
+      logger[isSupervised ? 'info' : 'notice']({ reason: end }, `${name} stopping`)
+      if (end !== supervisorExited) await app.leave?.()
+    }
     await app.stop(AbortSignal.timeout(shutdownSeconds * 1000))
     return end instanceof Error ? 1 : 0
   } catch (error) {

@@ -13,6 +13,9 @@ import { isMessage } from '#node/child-messages.ts'
 const sameRequestMs = 1_000
 const parentPollMs = 1_000
 
+/** The reason if the supervisor ended first: another one may wait for the files of this process. */
+export const supervisorExited = 'supervisor exited'
+
 export type StopRequestOptions = {
   /** Emits signals and what the supervisor sends: `process`. */
   readonly source: EventEmitter
@@ -55,7 +58,7 @@ export function stopRequest({
   source.on('message', (message) => {
     if (isMessage(message, 'stop')) resolve('stopped by the supervisor')
   })
-  source.on('disconnect', () => resolve('supervisor exited'))
+  source.on('disconnect', () => resolve(supervisorExited))
   if (npmPid !== undefined) {
     onChange(npmPid, clock, () => {
       if (!outlivesNpm) resolve('npm exited')

@@ -33,7 +33,10 @@ export type ExchangeContext = {
   readonly maxRequestBytes: number
   readonly authenticator: Verifier
   readonly gate: Gate
+  /** Whether no more requests are accepted. */
   readonly isDraining: () => boolean
+  /** Whether each response is the last one of its connection. */
+  readonly endsConnections: () => boolean
   readonly counters: HttpCounters
   readonly discards: Discards
   readonly clock: Clock
@@ -102,10 +105,10 @@ export class Exchange implements Receiving, Route {
   /** Responds with the problem. The rest of the body is read and discarded, or the connection closes after the response. */
   reject(error: unknown, { close = false, allow }: { readonly close?: boolean; readonly allow?: string } = {}): void {
     if (this.#isOver) return
-    const { baseUrl, gate, isDraining, counters } = this.#context
+    const { baseUrl, gate, endsConnections, counters } = this.#context
     const problem = error instanceof AppError ? error : toAppError(gate.rejectionOf(error))
     const hasRest = !this.#request.complete
-    const isLast = close || isDraining() || (hasRest && !this.#isRestAtMost(httpLimits.discardBytesMax))
+    const isLast = close || endsConnections() || (hasRest && !this.#isRestAtMost(httpLimits.discardBytesMax))
     if (hasRest) this.#discardRest()
     else this.#bodyEnded()
     this.#end()
@@ -239,7 +242,7 @@ export class Exchange implements Receiving, Route {
     const { records, payloadBytes } = intake
     intake.free()
     const { nodeId, counters } = this.#context
-    const isLast = this.#context.isDraining()
+    const isLast = this.#context.endsConnections()
     this.#end()
     counters.accepted(records, payloadBytes)
     if (this.#response.destroyed) return

@@ -34,7 +34,7 @@ export type HttpServerOptions = {
   readonly listen: ListenAddress
   readonly connections: ConnectionBudget
   readonly requestTimeoutSeconds: number
-  readonly exchange: Omit<ExchangeContext, 'isDraining' | 'discards'>
+  readonly exchange: Omit<ExchangeContext, 'isDraining' | 'endsConnections' | 'discards'>
   readonly operator: Omit<OperatorOptions, 'baseUrl'>
   /** If set, the server uses HTTPS and secure WebSocket. */
   readonly certificate: ServedCertificate | undefined
@@ -59,12 +59,18 @@ export class HttpServer implements Service {
   readonly #rateChecks: Periodic
   readonly #authenticationChecks: Periodic
   #isDraining = false
+  #endsConnections = false
   #stopped: Promise<void> | undefined
 
   constructor(options: HttpServerOptions) {
     this.#options = options
     const discards = new Discards(options.exchange.clock)
-    this.#exchangeContext = { ...options.exchange, discards, isDraining: () => this.#isDraining }
+    this.#exchangeContext = {
+      ...options.exchange,
+      discards,
+      isDraining: () => this.#isDraining,
+      endsConnections: () => this.#endsConnections,
+    }
     this.#operatorOptions = { ...options.operator, baseUrl: options.exchange.baseUrl }
     this.#server = this.#createServer()
     this.#rateChecks = new Periodic({
@@ -92,6 +98,11 @@ export class HttpServer implements Service {
   async start(): Promise<void> {
     await listen(this.#server, this.#options.listen, 'INLET_INGEST_LISTEN')
     await Promise.all([this.#rateChecks.start(), this.#authenticationChecks.start()])
+  }
+
+  /** From now on each response is the last one of its connection, so that clients connect elsewhere. */
+  endConnections(): void {
+    this.#endsConnections = true
   }
 
   stop(signal: AbortSignal): Promise<void> {
@@ -258,6 +269,7 @@ export class HttpServer implements Service {
 
   async #drain(signal: AbortSignal): Promise<void> {
     this.#isDraining = true
+    this.endConnections()
     const { promise: closed, resolve } = Promise.withResolvers<void>()
     this.#server.close(() => resolve())
     for (const { socket } of this.#connections.values()) if (socket.bytesRead === 0) socket.destroy()

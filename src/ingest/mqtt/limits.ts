@@ -27,6 +27,8 @@ export const sessionLimits = {
   sweepMs: 1_000,
   /** How often memory and disk are checked again while there is no room. */
   roomPollMs: 20,
+  /** How often some connections are ended when the node leaves. */
+  endTurnMs: 100,
   /** Share of the shutdown time that messages in flight get to become durable. */
   drainMs: 5_000,
   /** At most one log line per reason in this time. */

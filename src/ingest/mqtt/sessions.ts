@@ -4,7 +4,7 @@
  * Owns: the connected clients by endpoint and client id, takeover, shutdown. Does not own: a single connection.
  * Law: an endpoint has one open connection per client id [MQTT-3.1.4-3]; connections that are closing do not count.
  */
-import type { Clock } from '#lib/clock.ts'
+import { type Clock, sleep } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
@@ -102,6 +102,17 @@ export class Sessions {
         if (reason !== undefined) session.end('administrative_action', reason)
         else if (!this.#authenticator.isActive(session.terms?.keyId ?? '')) session.revoke()
       }
+    }
+  }
+
+  /** Ends the sessions that are open now, some at a time, so that their clients do not all connect elsewhere at once. */
+  async endInTurns(withinMs: number): Promise<void> {
+    const { endTurnMs } = sessionLimits
+    const sessions = [...this.#all].filter(({ terms }) => terms !== undefined)
+    const perTurn = Math.ceil((sessions.length * endTurnMs) / withinMs)
+    for (let waitedMs = 0; waitedMs < withinMs; waitedMs += endTurnMs) {
+      for (const session of sessions.splice(0, perTurn)) session.drain()
+      await sleep(this.#clock, endTurnMs)
     }
   }
 
