@@ -90,14 +90,21 @@ export class RevokedKeyError extends AppError {
 
 export class AccessTokenVerifier {
   readonly #clock: Clock
+  readonly #refuseUnknown: (detail: string) => Error
   #issuer: string
   #findKey = createLocalJWKSet({ keys: [] })
   #revokedKeys: ReadonlySet<string> = new Set()
   readonly #verified = new LRUCache<string, VerifiedToken>({ max: verifiedMax })
 
-  constructor(options: { readonly issuer: string; readonly clock: Clock }) {
+  constructor(options: {
+    readonly issuer: string
+    readonly clock: Clock
+    /** Makes the error for a token that no known key signed. */
+    readonly refuseUnknown?: (detail: string) => Error
+  }) {
     this.#issuer = options.issuer
     this.#clock = options.clock
+    this.#refuseUnknown = options.refuseUnknown ?? (() => invalidToken())
   }
 
   /** Replaces the keys, the ids of revoked API keys and the issuer, and drops every cached token. */
@@ -108,7 +115,7 @@ export class AccessTokenVerifier {
     this.#verified.clear()
   }
 
-  /** Throws unauthorized. Verifying a token again costs one cache lookup. */
+  /** Throws unauthorized, or what `refuseUnknown` returns. Verifying a token again costs one cache lookup. */
   async verify(token: string): Promise<Principal> {
     const verified = this.#verified.get(token) ?? (await this.#check(token))
     if (this.#clock.now() < verified.expiresAtMs) return verified.principal
@@ -147,6 +154,7 @@ export class AccessTokenVerifier {
       return payload
     } catch (error) {
       if (error instanceof errors.JWTExpired) throw new AppError('unauthorized', 'the access token has expired', { cause: error })
+      if (error instanceof errors.JWKSNoMatchingKey) throw this.#refuseUnknown(invalidToken().message)
       if (error instanceof errors.JOSEError) throw invalidToken(error)
       throw error
     }

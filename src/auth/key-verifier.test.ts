@@ -35,6 +35,15 @@ describe('KeyVerifier', () => {
     },
   )
 
+  test('refuses a well-formed key that it does not know in a way of its own, if it has one', () => {
+    const verifier = new KeyVerifier((detail) => new TypeError(detail))
+    const { secret, key } = aKey('k1')
+    verifier.update([key])
+    expect(() => verifier.verify(newApiKey().secret)).toThrow(TypeError)
+    expect(() => verifier.verify('ing_live_short')).toThrow(expect.objectContaining({ code: 'unauthorized' }))
+    expect(verifier.verify(secret)).toMatchObject({ key_id: 'k1' })
+  })
+
   test('rejects the hash in place of the secret', () => {
     const verifier = new KeyVerifier()
     const { key } = aKey('k1')

@@ -4,6 +4,8 @@ import { apiKeyPattern } from '#model/patterns.ts'
 import type { SnapshotKey } from '#model/snapshot.ts'
 import { hashApiKey } from './secrets.ts'
 
+const unknown = 'the API key is unknown or revoked, or its account has no endpoint in this region'
+
 /**
  * Verifies API keys against the hashes in a snapshot.
  *
@@ -15,6 +17,12 @@ export class KeyVerifier {
   #ids: ReadonlySet<string> = new Set()
   /** Cache of verified secrets. It has only secrets of known keys, so it never outgrows `#byHash`. */
   readonly #bySecret = new Map<string, Principal>()
+  readonly #refuseUnknown: (detail: string) => Error
+
+  /** `refuseUnknown` makes the error for a well-formed key that is not among the keys. */
+  constructor(refuseUnknown = (detail: string): Error => new AppError('unauthorized', detail)) {
+    this.#refuseUnknown = refuseUnknown
+  }
 
   update(keys: readonly SnapshotKey[]): void {
     // The feed passes the same array while no key changes.
@@ -30,14 +38,14 @@ export class KeyVerifier {
     return this.#ids.has(id)
   }
 
-  /** Throws unauthorized. A cached secret costs one map lookup, a new one a hash. */
+  /** Throws unauthorized, or what `refuseUnknown` returns. A cached secret costs one map lookup, a new one a hash. */
   verify(secret: string): Principal {
     const known = this.#bySecret.get(secret)
     if (known !== undefined) return known
     // Looks up the hash instead of comparing the secret, so timing reveals nothing about similar secrets.
-    const principal = apiKeyPattern.test(secret) ? this.#byHash.get(hashApiKey(secret)) : undefined
-    if (principal === undefined)
-      throw new AppError('unauthorized', 'the API key is unknown or revoked, or its account has no endpoint in this region')
+    if (!apiKeyPattern.test(secret)) throw new AppError('unauthorized', unknown)
+    const principal = this.#byHash.get(hashApiKey(secret))
+    if (principal === undefined) throw this.#refuseUnknown(unknown)
     this.#bySecret.set(secret, principal)
     return principal
   }

@@ -148,6 +148,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
       async sendHeartbeat(message, signal) {
         try {
           await control.sendHeartbeat(message, signal)
+          feed.contact.answered()
           lagReports.accept()
         } catch (error) {
           if (error instanceof ControlError && error.status === 409) lagReports.reject()

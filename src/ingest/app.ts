@@ -19,6 +19,7 @@ import { Id } from '#model/id.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
 import { ControlClient, ControlError } from '#node/control-client.ts'
+import type { ControlContact } from '#node/control-contact.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { HandedCertificate } from '#node/handed-certificate.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
@@ -113,7 +114,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     clock,
     logger,
   })
-  const authenticator = new Authenticator({ clock })
+  const authenticator = new Authenticator({ contact: feed.contact, clock })
   const allowances = new Allowances({ nodeId, control, clock, logger })
   const configuration = new Configuration({ authenticator, allowances, wal, admission, logger })
   const gate = new Gate({ configuration, capacity: admission, allowances, wal, clock, logger })
@@ -169,6 +170,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     },
     operator: {
       notReadyReasons: () => (departure.isLeaving ? ['shutting down'] : notReadyReasons()),
+      readyNotes: () => notesAbout(feed.contact, configuration.epoch),
       metrics: new MetricsText(registry, clock),
       metricsToken: config.metricsToken,
     },
@@ -193,6 +195,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       async sendHeartbeat(message, signal) {
         try {
           departure.heard(await control.sendHeartbeat(message, signal))
+          feed.contact.answered()
         } catch (error) {
           // A long poll would learn of it only at its end, and delivery waits for the new credential.
           if (error instanceof ControlError && error.status === 401) feed.registerAgain()
@@ -227,6 +230,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     walBytesOnDisk: () => wal.bytesOnDisk(),
     rescuedSegments: () => wal.rescuedSegments,
     appliedEpoch: () => configuration.epoch,
+    controlContactAgeMs: () => feed.contact.ageMs,
     refusals: () => [...admission.refusals, ...connections.refusals],
     poolsUsed: () => [
       ['memory', admission.memory.poolUsedRatio],
@@ -293,6 +297,13 @@ async function readJoinToken(config: Config): Promise<{ readonly secret: string 
   throw new UserError(
     'INLET_JOIN_TOKEN (--join-token): required with INLET_CONTROL_URL until this node has joined; create a token where control runs: inlet join-tokens create',
   )
+}
+
+function notesAbout({ mayLackChanges, ageMs }: ControlContact, epoch: number): readonly string[] {
+  if (!mayLackChanges) return []
+  return [
+    `cut off from control for ${Math.round(ageMs / 1000)} s: this node works with its last configuration (epoch ${epoch}), and refuses keys that are newer`,
+  ]
 }
 
 /** A directory in the WAL that is not named after an endpoint is only in the log. */

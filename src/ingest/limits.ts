@@ -18,6 +18,9 @@ export const ingestLimits = {
   retryDiskSeconds: 5,
   retryStoreSeconds: 2,
   retryPausedSeconds: 30,
+  /** The same for a key or token that may be newer than the configuration, and for how long one is taken for new. */
+  retryUnverifiableSeconds: 5,
+  unknownCredentialMs: 300_000,
   /** How often ingest reports what it accepted, if that changed. */
   usageReportMs: 2_000,
   /** One account is reported so often at least, by a node that is one of many. */

@@ -9,6 +9,7 @@ export type NodeReadings = {
   readonly walBytesOnDisk: () => number
   readonly rescuedSegments: () => number
   readonly appliedEpoch: () => number
+  readonly controlContactAgeMs: () => number
   readonly quotaRefusals: ReadonlyMap<string, number>
   /** By resource and bound, as in `Admission.refusals`. */
   readonly refusals: () => Iterable<readonly [string, number]>
@@ -19,8 +20,7 @@ export type NodeReadings = {
 }
 
 export function registerNodeMetrics(registry: Registry, readings: NodeReadings): void {
-  const { connections, inFlightBytes, walBytesOnDisk, rescuedSegments, appliedEpoch, refusals, poolsUsed, largestAccounts } =
-    readings
+  const { connections, inFlightBytes, walBytesOnDisk, rescuedSegments, refusals, poolsUsed, largestAccounts } = readings
   const { counter, counters, gauge, gauges } = observableMetrics(registry)
   counter('inlet_ingest_dropped_connections_total', 'connections closed because there were too many', () => connections.dropped)
   counters(
@@ -47,5 +47,10 @@ export function registerNodeMetrics(registry: Registry, readings: NodeReadings):
       'account',
       largestAccounts,
     )
-  gauge('inlet_applied_epoch', 'epoch of the configuration in use; -1 for none', appliedEpoch)
+  gauge('inlet_applied_epoch', 'epoch of the configuration in use; -1 for none', readings.appliedEpoch)
+  gauge(
+    'inlet_control_contact_age_seconds',
+    'seconds for which changes of the configuration may have been missed',
+    () => readings.controlContactAgeMs() / 1000,
+  )
 }

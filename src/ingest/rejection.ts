@@ -15,6 +15,8 @@ export type Outcome =
   /** The sender did not name an endpoint although there are several, or named one incorrectly. */
   | 'invalid_route'
   | 'endpoint_paused'
+  /** The key or token is unknown, and may be newer than the configuration: this node is cut off from control. */
+  | 'unverifiable'
   /** No configuration from control yet. */
   | 'not_configured'
   /** Memory or disk is full. */

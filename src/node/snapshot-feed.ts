@@ -7,13 +7,14 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { Snapshot } from '#model/snapshot.ts'
 import type { SectionKind } from '#model/snapshot-sections.ts'
 import { type ControlClient, ControlError } from './control-client.ts'
+import { ControlContact } from './control-contact.ts'
 import type { Registration } from './registration.ts'
 import { SnapshotFile } from './snapshot-file.ts'
 import { parseUpdates, SnapshotSections } from './snapshot-sections.ts'
 
 const waitMs = 20_000
-/** Consecutive failures before a warning: control may be starting at the same time. */
-const failuresBeforeWarning = 8
+/** A process is cut off after this time without control, which may just be restarting. */
+const cutOffMs = 15_000
 
 export type SnapshotFeedOptions = {
   readonly client: ControlClient
@@ -37,6 +38,7 @@ export type SnapshotFeedOptions = {
  */
 export class SnapshotFeed implements Service {
   readonly name = 'snapshot feed'
+  readonly contact: ControlContact
   readonly #options: SnapshotFeedOptions
   readonly #listeners = new Set<(snapshot: Snapshot) => void>()
   readonly #stopping = new AbortController()
@@ -51,6 +53,7 @@ export class SnapshotFeed implements Service {
 
   constructor(options: SnapshotFeedOptions) {
     this.#options = options
+    this.contact = new ControlContact(options.clock)
     this.#file = new SnapshotFile(options)
     this.#sections = new SnapshotSections(options.kinds)
   }
@@ -95,7 +98,7 @@ export class SnapshotFeed implements Service {
     const { registration, clock, logger } = this.#options
     const backoff = new Backoff({ delayMsMin: 100, delayMsMax: 5_000 })
     let registered = false
-    let isFirst = true
+    let isCutOff = false
     while (!signal.aborted) {
       try {
         if (!registered) await this.#register(signal)
@@ -105,18 +108,23 @@ export class SnapshotFeed implements Service {
           registered = registration === undefined
           ended.abort()
         }
-        await this.#fetch(isFirst ? 0 : waitMs, AbortSignal.any([signal, ended.signal]))
-        isFirst = false
-        if (backoff.attempts >= failuresBeforeWarning)
-          logger.notice({ epoch: this.current()?.epoch }, 'connection to control restored')
+        // The first one does not wait: its response shows that no change is missing.
+        await this.#fetch(this.contact.mayLackChanges ? 0 : waitMs, AbortSignal.any([signal, ended.signal]))
+        this.contact.polled()
+        if (isCutOff) logger.notice({ epoch: this.current()?.epoch }, 'connection to control restored')
+        isCutOff = false
         backoff.reset()
       } catch (error) {
         if (signal.aborted) return
         if (error instanceof ControlError && (error.status === 401 || error.status === 404))
           registered = registration === undefined
+        this.contact.lost()
         const delayMs = backoff.next()
-        if (backoff.attempts === failuresBeforeWarning)
-          logger.warn({ reason: errorMessage(error) }, 'snapshot refresh failed; using the last snapshot')
+        if (!isCutOff && this.contact.ageMs > cutOffMs) {
+          isCutOff = true
+          const { epoch } = this.current() ?? {}
+          logger.warn({ reason: errorMessage(error), epoch }, 'cut off from control; working with the last configuration')
+        }
         this.#endPoll = () => undefined
         const ended = new AbortController()
         this.#endBackoff = () => ended.abort()

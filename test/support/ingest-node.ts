@@ -167,6 +167,7 @@ export class ControlStandIn implements AsyncDisposable {
         const isNew = wanted.epoch < 0 || have.every((version) => version !== `v${epoch}`)
         if (wanted.have === undefined) response.writeHead(409).end()
         else if (epoch !== undefined && isNew && !this.#isSlow) this.#send(response, wanted)
+        else if (epoch !== undefined && !isNew && wanted.wait_ms === 0) response.writeHead(204).end()
         else {
           this.#waiting.set(response, wanted)
           response.on('close', () => this.#waiting.delete(response))

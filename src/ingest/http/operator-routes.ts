@@ -3,12 +3,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { secretsEqual } from '#auth/secrets.ts'
 import { AppError } from '#errors.ts'
 import type { MetricsText } from '#lib/metrics-text.ts'
-import { healthy, notReady } from '#model/health.ts'
+import { healthy, notReady, ready } from '#model/health.ts'
 import { sendJson, sendProblem, sendText } from './responses.ts'
 
 export type OperatorOptions = {
   /** Returns why this node should not receive requests now; empty when it should. */
   readonly notReadyReasons: () => readonly string[]
+  /** Returns what operators should know while it should. */
+  readonly readyNotes: () => readonly string[]
   readonly metrics: MetricsText
   /** Null if anyone who can reach this server may read the metrics. */
   readonly metricsToken: string | null
@@ -39,7 +41,7 @@ export function sendOperatorResponse(
   path: OperatorPath,
   response: ServerResponse,
   isDraining: boolean,
-  { notReadyReasons, metrics, baseUrl }: OperatorOptions,
+  { notReadyReasons, readyNotes, metrics, baseUrl }: OperatorOptions,
 ): void {
   switch (path) {
     case '/healthz':
@@ -47,7 +49,7 @@ export function sendOperatorResponse(
       break
     case '/readyz': {
       const reasons = isDraining ? ['shutting down'] : notReadyReasons()
-      if (reasons.length === 0) sendJson(response, 200, healthyBody, isDraining)
+      if (reasons.length === 0) sendJson(response, 200, JSON.stringify(ready(readyNotes())), isDraining)
       else sendProblem(response, notReady(reasons), { baseUrl, close: isDraining })
       break
     }

@@ -22,6 +22,7 @@ const codes: Readonly<Record<Outcome, ErrorCode>> = {
   quota_exceeded: 'quota_exceeded',
   invalid_route: 'validation_error',
   endpoint_paused: 'unavailable',
+  unverifiable: 'unavailable',
   not_configured: 'unavailable',
   no_room: 'unavailable',
   not_stored: 'unavailable',

@@ -50,6 +50,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
     },
     operator: {
       notReadyReasons: () => [],
+      readyNotes: () => [],
       metrics: new MetricsText(createMetrics('test', systemClock), systemClock),
       metricsToken: null,
     },

@@ -49,6 +49,7 @@ const reasonOf: Readonly<Record<Outcome, Reason>> = {
   quota_exceeded: 'quota_exceeded',
   invalid_route: 'not_authorized',
   endpoint_paused: 'server_unavailable',
+  unverifiable: 'server_unavailable',
   not_configured: 'server_unavailable',
   no_room: 'server_busy',
   not_stored: 'server_busy',
