@@ -446,6 +446,12 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   return Object.freeze({ ...values, paths: dataPaths(dataDirectory) }) as Config
 }
 
+/** Returns the configuration of another node on this machine, with a data directory of its own. */
+export function withDataDirectory(config: Config, dataDirectory: string): Config {
+  const { buckets, nodeToken } = config.paths
+  return Object.freeze({ ...config, dataDirectory, paths: { ...dataPaths(dataDirectory), buckets, nodeToken } })
+}
+
 /** Returns the public URL of the management API, without a slash at its end. */
 export function baseUrlOf(config: Config): string {
   const { baseUrl, controlListen, controlCertificateFile } = config

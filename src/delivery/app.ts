@@ -8,11 +8,13 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { EndpointLag } from '#model/node-protocol.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundLags, boundReasons } from '#node/bounded-report.ts'
 import { ControlClient, ControlError } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
+import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { Outbox } from '#node/outbox.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
@@ -48,7 +50,23 @@ export type AppHooks = {
   /** Shared by several apps: none of them stops it. */
   readonly conversionPool?: ConversionPool
 }
-export type App = { stop(signal: AbortSignal): Promise<void> }
+export type App = {
+  /** What this node holds, as of the last scan. */
+  held(): Held
+  stop(signal: AbortSignal): Promise<void>
+}
+
+export type Held = {
+  /** Whether the scan applied the newest configuration of control. */
+  readonly isCurrent: boolean
+  readonly lags: readonly EndpointLag[]
+  /** The same as control knows it; undefined before the first heartbeat. */
+  readonly reportedLags: readonly EndpointLag[] | undefined
+  /** Commits that control has not recorded. */
+  readonly reports: number
+  /** Why the segments cannot be listed; null if they can. */
+  readonly problem: string | null
+}
 
 const controlTimeoutMs = 10_000
 
@@ -143,28 +161,35 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   })
   const delay = new EventLoopDelay(clock)
   const lagReports = new LagReports(clock)
+  let sentLags: readonly EndpointLag[] = []
+  let reportedLags: readonly EndpointLag[] | undefined
+  const sink = heartbeatSink(control, feed, () => {
+    lagReports.accept()
+    reportedLags = sentLags
+  })
   const heartbeat = new Heartbeat({
     control: {
       async sendHeartbeat(message, signal) {
         try {
-          await control.sendHeartbeat(message, signal)
-          feed.contact.answered()
-          lagReports.accept()
+          await sink.sendHeartbeat(message, signal)
         } catch (error) {
           if (error instanceof ControlError && error.status === 409) lagReports.reject()
           throw error
         }
       },
     },
-    message: () => ({
-      process: 'delivery',
-      event_loop_delay_ms: delay.longestMs,
-      node_id: nodeId,
-      applied_epoch: pipeline.scannedEpoch,
-      healthy: pipeline.problem === null,
-      reasons: boundReasons(pipeline.problem === null ? [] : [pipeline.problem]),
-      ...lagReports.next(boundLags(pipeline.lag())),
-    }),
+    message: () => {
+      sentLags = pipeline.lag()
+      return {
+        process: 'delivery',
+        event_loop_delay_ms: delay.longestMs,
+        node_id: nodeId,
+        applied_epoch: pipeline.scannedEpoch,
+        healthy: pipeline.problem === null,
+        reasons: boundReasons(pipeline.problem === null ? [] : [pipeline.problem]),
+        ...lagReports.next(boundLags(sentLags)),
+      }
+    },
     clock,
     logger,
   })
@@ -195,6 +220,10 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const services = [feed, assignments, outbox, pipeline, heartbeat, blockedFile, jobs]
   await startAll(services)
   return {
+    held: () => ({
+      isCurrent: !feed.contact.mayLackChanges && pipeline.scannedEpoch === endpoints.epoch,
+      ...{ lags: pipeline.lag(), reportedLags, reports: outbox.size, problem: pipeline.problem },
+    }),
     async stop(signal) {
       await stopAll(services, signal)
       if (hooks.conversionPool === undefined) await conversionPool.stop()

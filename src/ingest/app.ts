@@ -1,7 +1,5 @@
 /** The composition of the ingest process. */
 import { isIPv4, isIPv6 } from 'node:net'
-import { parseJoinToken } from '#auth/join-token.ts'
-import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { baseUrlOf, type Config, certificateSourcesOf, controlOf, httpUrl, ingestAddressesOf } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { Certificate } from '#lib/certificate.ts'
@@ -11,25 +9,24 @@ import { type Files, systemFiles } from '#lib/files.ts'
 import { createMetrics } from '#lib/metrics.ts'
 import { MetricsText } from '#lib/metrics-text.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
-import { readTrimmed } from '#lib/read-or-create.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { UserError } from '#lib/user-error.ts'
-import { Id } from '#model/id.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
-import { ControlClient, ControlError } from '#node/control-client.ts'
+import { ControlClient } from '#node/control-client.ts'
 import type { ControlContact } from '#node/control-contact.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { HandedCertificate } from '#node/handed-certificate.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
+import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
-import { type BlockedLog, Wal } from '#wal/wal.ts'
+import { Wal } from '#wal/wal.ts'
 import { Admission } from './admission.ts'
 import { Allowances } from './allowances.ts'
 import { Authenticator } from './authenticator.ts'
+import { blockedEndpoints } from './blocked-endpoints.ts'
 import { Configuration } from './configuration.ts'
 import { ConnectionBudget } from './connection-budget.ts'
 import { Departure } from './departure.ts'
@@ -37,6 +34,7 @@ import { FairShares } from './fair-shares.ts'
 import { Gate } from './gate.ts'
 import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
 import { HttpServer } from './http/server.ts'
+import { readJoinToken } from './join-token.ts'
 import { ingestLimits } from './limits.ts'
 import { registerNodeMetrics } from './metrics.ts'
 import { MqttCounters, registerMqttMetrics } from './mqtt/metrics.ts'
@@ -191,18 +189,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   })
 
   const heartbeat = new Heartbeat({
-    control: {
-      async sendHeartbeat(message, signal) {
-        try {
-          departure.heard(await control.sendHeartbeat(message, signal))
-          feed.contact.answered()
-        } catch (error) {
-          // A long poll would learn of it only at its end, and delivery waits for the new credential.
-          if (error instanceof ControlError && error.status === 401) feed.registerAgain()
-          throw error
-        }
-      },
-    },
+    control: heartbeatSink(control, feed, (recorded) => departure.heard(recorded)),
     message: () => {
       const reasons = notReadyReasons()
       return {
@@ -285,30 +272,11 @@ function listenPorts({ ingestListen, mqttListen }: Config): number[] {
   return [ingestListen, mqttListen].flatMap((listen) => listen?.port ?? [])
 }
 
-/** Returns what this node presents to join: null for one of a control process elsewhere that has its credential already. */
-async function readJoinToken(config: Config): Promise<{ readonly secret: string | null; readonly pin: string | null }> {
-  const { joinToken, nodeToken, controlUrl, paths } = config
-  const parsed = joinToken === null ? undefined : parseJoinToken(joinToken)
-  if (parsed !== undefined) return parsed
-  if (nodeToken !== null) return { secret: nodeToken, pin: null }
-  if (controlUrl === null || (await readTrimmed(paths.nodeToken)) !== undefined)
-    return { secret: await readOrCreateNodeToken(paths.nodeToken), pin: null }
-  if ((await readTrimmed(paths.nodeCredential)) !== undefined) return { secret: null, pin: null }
-  throw new UserError(
-    'INLET_JOIN_TOKEN (--join-token): required with INLET_CONTROL_URL until this node has joined; create a token where control runs: inlet join-tokens create',
-  )
-}
-
 function notesAbout({ mayLackChanges, ageMs }: ControlContact, epoch: number): readonly string[] {
   if (!mayLackChanges) return []
   return [
     `cut off from control for ${Math.round(ageMs / 1000)} s: this node works with its last configuration (epoch ${epoch}), and refuses keys that are newer`,
   ]
-}
-
-/** A directory in the WAL that is not named after an endpoint is only in the log. */
-function blockedEndpoints(logs: readonly BlockedLog[]): { readonly endpoint_id: string; readonly reason: string }[] {
-  return logs.flatMap(({ logName, reason }) => (Id.safeParse(logName).success ? [{ endpoint_id: logName, reason }] : []))
 }
 
 /** A request needs twice its size, because the compressed and the decompressed body are in memory at the same time. */

@@ -92,6 +92,13 @@ export class Installation extends ApiClient implements AsyncDisposable {
     return this.#keep(command, child)
   }
 
+  /** Runs `inlet <command>` to its end. */
+  async run(command: string, ...args: readonly string[]): Promise<{ readonly exitCode: number | null; readonly log: string }> {
+    const child = this.spawn(command, { args })
+    await once(child, 'close')
+    return { exitCode: child.exitCode, log: this.log }
+  }
+
   /** Runs `npm start` in a process group of its own, and waits until it is ready. */
   async startWithNpm(): Promise<void> {
     const env = { ...this.#environment, npm_config_update_notifier: 'false' }

@@ -35,7 +35,14 @@ export const nodeCommand = buildCommand<NodeFlags, [], CliContext>({
   loader: async () => (await processes()).node,
   parameters: {
     flags: {
-      ...adopt.flags,
+      adopt: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        inferEmpty: true,
+        brief: `without DIR: ${adopt.flags.adopt.brief}. With DIR: deliver what a node whose machine is gone left there, under its id, and end`,
+        placeholder: 'DIR',
+      },
       region: setting('region of this node: INLET_REGION', 'REGION'),
       control: setting('URL of the API for nodes of control: INLET_CONTROL_URL', 'URL'),
       joinToken: setting('token with which this node joins, at its first start: INLET_JOIN_TOKEN', 'TOKEN'),

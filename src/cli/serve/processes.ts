@@ -22,7 +22,8 @@ const variables = {
   dataDir: 'INLET_DATA_DIR',
 } as const
 
-export type NodeFlags = AdoptFlags & { readonly [Flag in keyof typeof variables]?: string }
+/** `adopt`: the directory of a node whose machine is gone; empty for that of this node. */
+export type NodeFlags = { readonly adopt?: string } & { readonly [Flag in keyof typeof variables]?: string }
 
 export function start(this: CliContext, flags: AdoptFlags): Promise<void> {
   return supervise('start', ['control', 'delivery', 'ingest'], this, flags)
@@ -37,7 +38,8 @@ export function node(this: CliContext, { adopt, ...given }: NodeFlags): Promise<
   )
   // Every user of the machine can read the arguments of a process, as long as it runs.
   if (given.joinToken !== undefined) process.title = 'inlet node'
-  return supervise('node', ['delivery', 'ingest'], this, { adopt, settings })
+  if (adopt) return deliverAdopted(this, adopt, settings)
+  return supervise('node', ['delivery', 'ingest'], this, { adopt: adopt !== undefined, settings })
 }
 
 export function control(this: CliContext): Promise<void> {
@@ -95,6 +97,28 @@ async function serveOne(name: string, context: CliContext, load: Load): Promise<
     load: async () => {
       if (!isSupervised(environment)) await warnAboutPermissions(config, logger)
       return await load(config, { logger, clock: context.clock })
+    },
+  })
+}
+
+async function deliverAdopted(
+  context: CliContext,
+  directory: string,
+  settings: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { clock } = context
+  const config = await context.readConfig(settings)
+  const { environment } = await import('#config.ts')
+  const logger = openLog('adopt', config, true)
+  context.process.exitCode = await runApp({
+    name: 'adoption',
+    shutdownSeconds: config.shutdownSeconds,
+    logger,
+    clock,
+    ...launchedBy(environment),
+    load: async () => {
+      const { startAdoption } = await import('./adopt.ts')
+      return () => startAdoption(config, directory, { logger, clock })
     },
   })
 }

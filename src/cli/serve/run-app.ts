@@ -15,6 +15,8 @@ export type App = {
   kill?(): void
   /** Resolves with the reason if the app cannot go on. */
   readonly failed?: Promise<Error>
+  /** Resolves with the exit code if the app has nothing left to do. */
+  readonly finished?: Promise<number>
 }
 
 export type RunAppOptions = {
@@ -29,6 +31,8 @@ export type RunAppOptions = {
   /** Imports the code of the app, and returns the function that starts it. Under a supervisor that waits for earlier processes. */
   readonly load: () => Promise<() => Promise<App>>
 }
+
+const never = new Promise<never>(() => undefined)
 
 /**
  * Runs an app and returns the exit code once it has stopped. A signal or the exit of the supervisor stops it gracefully; a second
@@ -66,14 +70,14 @@ export async function runApp(options: RunAppOptions): Promise<number> {
     await tellParent({ type: 'ready' })
     logger.info({}, `${name} started`)
     new IdleTrimmer({ clock }).start()
-    const end = await Promise.race([stopRequested, ...(app.failed === undefined ? [] : [app.failed])])
+    const end = await Promise.race([stopRequested, app.failed ?? never, app.finished ?? never])
     if (end instanceof Error) await reportStartFailure(end, options)
-    else {
+    else if (typeof end === 'string') {
       logger[isSupervised ? 'info' : 'notice']({ reason: end }, `${name} stopping`)
       if (end !== supervisorExited) await app.leave?.()
     }
     await app.stop(AbortSignal.timeout(shutdownSeconds * 1000))
-    return end instanceof Error ? 1 : 0
+    return end instanceof Error ? 1 : typeof end === 'number' ? end : 0
   } catch (error) {
     if (app === undefined) await reportStartFailure(error, options)
     else logger.fatal({ reason: errorMessage(error), err: error }, `${name} failed to stop`)

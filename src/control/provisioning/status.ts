@@ -103,11 +103,11 @@ function explainNode({ id, ingest }: NodeFacts, diskCause: string | undefined, n
     return ingest?.leaving === true
       ? `node ${id} was shut down at ${ingest.last_seen_at}`
       : `node ${id} has not sent a heartbeat for ${nodeHealthySeconds} s`
-  if (ingest.leaving) return `node ${id} is shutting down`
   if (!ingest.healthy) {
     const cause = diskCause === undefined ? [] : [diskCause]
     return `node ${id} is not healthy${formatReasons([...ingest.reasons, ...cause])}`
   }
+  if (ingest.leaving) return `node ${id} is shutting down`
   return `node ${id} does not know the endpoint yet`
 }
 

@@ -1,0 +1,98 @@
+/**
+ * `inlet node --adopt DIR`: delivers what a node whose machine is gone left on a disk, under the id of that node, and ends.
+ *
+ * Owns: when there is nothing left to do, and what is said meanwhile. Does not own: the recovery of the log (ingest), delivery.
+ */
+import type { Config } from '#config.ts'
+import type { Held } from '#delivery/app.ts'
+import type { Clock } from '#lib/clock.ts'
+import { Periodic } from '#lib/periodic.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { EndpointLag } from '#model/node-protocol.ts'
+import { adoptWal } from '#node/identity.ts'
+import { adoptedConfig } from './adopted-directory.ts'
+import type { App } from './run-app.ts'
+
+const checkMs = 1_000
+/** How often the log says what is left, if that changed. */
+const reportMs = 10_000
+
+type Progress = {
+  /** Segments that are not delivered, and reports that control has not recorded. */
+  readonly segments: number
+  readonly bytes: number
+  /** Reasons why segments are not delivered. */
+  readonly reasons: readonly string[]
+  /** Segments that only a person can do something about. */
+  readonly forPerson: number
+  /** Whether the rest of it is delivered, and control knows. */
+  readonly isDone: boolean
+}
+
+/** Returns what is left of what delivery holds. */
+export function progressOf({ isCurrent, lags, reportedLags, reports, problem }: Held): Progress {
+  const isReported = JSON.stringify(reportedLags) === JSON.stringify(lags)
+  const sum = (read: (lag: EndpointLag) => number) => lags.reduce((total, lag) => total + read(lag), 0)
+  return {
+    segments: Math.max(reports, sum(waiting)),
+    bytes: sum((lag) => lag.undelivered_bytes),
+    reasons: [...new Set([problem, ...lags.map(({ blocked_by }) => blocked_by)].filter((reason) => reason !== null))],
+    forPerson: sum(forPerson),
+    isDone: isCurrent && isReported && reports === 0 && problem === null && lags.every(isDone),
+  }
+}
+
+const waiting = (lag: EndpointLag) => lag.open_segments + lag.undelivered_segments
+const forPerson = (lag: EndpointLag) => lag.parked_segments + lag.quarantined_segments
+
+/** A log without segments has a row only while its endpoint is being deleted: that waits for the log to be closed. */
+function isDone(lag: EndpointLag): boolean {
+  return waiting(lag) === 0 && (lag.closed || forPerson(lag) > 0)
+}
+
+export async function startAdoption(
+  config: Config,
+  directory: string,
+  { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
+): Promise<App> {
+  const { startAdoptedWal } = await import('#ingest/adopted-wal.ts')
+  const { startDelivery } = await import('#delivery/app.ts')
+  const adopted = await adoptedConfig(config, directory)
+  await adoptWal(adopted.paths, logger)
+  const wal = await startAdoptedWal(adopted, { logger, clock })
+  const delivery = await startDelivery(adopted, { logger, clock })
+  const finished = Promise.withResolvers<number>()
+  let said = ''
+  let saidAt = Number.NEGATIVE_INFINITY
+  const check = () => {
+    const progress = progressOf(delivery.held())
+    const { segments, bytes, reasons, forPerson } = progress
+    if (progress.isDone) {
+      if (forPerson > 0)
+        logger.error({ segments: forPerson, bytes, reasons }, `what is left needs a person: INLET_DATA_DIR=${adopted.paths.data} inlet segments`)
+      else logger.notice('nothing is left: the directory can be removed, and the node with inlet nodes remove')
+      finished.resolve(forPerson > 0 ? 1 : 0)
+    } else if (JSON.stringify(progress) !== said && clock.monotonic() - saidAt >= reportMs) {
+      said = JSON.stringify(progress)
+      saidAt = clock.monotonic()
+      logger.notice({ segments, bytes, reasons }, 'delivering the adopted log')
+    }
+  }
+  const checks = new Periodic({
+    name: 'adoption',
+    intervalMs: checkMs,
+    run: check,
+    failure: 'checking the adopted log failed',
+    clock,
+    logger,
+  })
+  await checks.start()
+  return {
+    finished: finished.promise,
+    async stop(signal) {
+      await checks.stop()
+      await wal.stop(signal)
+      await delivery.stop(signal)
+    },
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Ingest of a node whose machine is gone, on another machine. It listens nowhere.
+ *
+ * Owns: that what the node accepted is sealed, that logs of deleted endpoints are closed, and what control learns of it. Does not own:
+ * delivery, which runs beside it.
+ * Law: the node keeps its id, and gets no new data: it is never healthy, so no client is led to it.
+ */
+import { type Config, controlOf } from '#config.ts'
+import type { Clock } from '#lib/clock.ts'
+import { lockExclusively } from '#lib/exclusive.ts'
+import { systemFiles } from '#lib/files.ts'
+import { startAll, stopAll } from '#lib/service.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { boundBlocked } from '#node/bounded-report.ts'
+import { ControlClient, ControlError } from '#node/control-client.ts'
+import { NodeCredential } from '#node/credential.ts'
+import { Heartbeat } from '#node/heartbeat.ts'
+import { heartbeatSink } from '#node/heartbeat-sink.ts'
+import { readOrCreateNodeId } from '#node/identity.ts'
+import { Registration } from '#node/registration.ts'
+import { SnapshotFeed } from '#node/snapshot-feed.ts'
+import { Wal } from '#wal/wal.ts'
+import { blockedEndpoints } from './blocked-endpoints.ts'
+import { readJoinToken } from './join-token.ts'
+
+const controlTimeoutMs = 10_000
+const reason = 'its machine is gone, and its log was adopted by another one: it accepts no data'
+
+/** Starts it on the data directory of the configuration. Throws UserError if the node runs, or cannot be proven to control. */
+export async function startAdoptedWal(
+  config: Config,
+  { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
+): Promise<{ stop(signal: AbortSignal): Promise<void> }> {
+  const { paths } = config
+  const files = systemFiles
+  const nodeId = await readOrCreateNodeId(paths)
+  const lock = lockExclusively(paths.ingestLock, 'does the node still run?')
+  const { secret: joinSecret, pin } = await readJoinToken(config)
+  const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
+  const control = await ControlClient.open({ ...controlOf(config), pin, credential, timeoutMs: controlTimeoutMs })
+  const node = { region: config.region, ipv4: [], ipv6: [], ingest_address: '' }
+  const registration = new Registration({ client: control, credential, joinSecret, node, logger })
+  const feed = new SnapshotFeed({
+    client: control,
+    nodeId,
+    kinds: ['installation', 'keys', 'endpoints'],
+    path: paths.ingestSnapshot,
+    registration: {
+      // The credential opens the region of the node, whatever the region of this machine.
+      async register(signal, wasConfigured) {
+        await control.establishTrust(signal)
+        if (!(await isAccepted(control, nodeId, signal))) await registration.register(signal, wasConfigured)
+      },
+    },
+    ...{ files, clock, logger },
+  })
+  const wal = new Wal({ directory: paths.wal, files, clock, logger })
+  let epoch = -1
+  const heartbeat = new Heartbeat({
+    control: heartbeatSink(control, feed),
+    message: () => ({
+      process: 'ingest',
+      node_id: nodeId,
+      applied_epoch: epoch,
+      healthy: false,
+      reasons: [reason],
+      disk_full: false,
+      leaving: true,
+      blocked: boundBlocked(blockedEndpoints(wal.blocked())),
+    }),
+    clock,
+    logger,
+  })
+  feed.subscribe((snapshot) => {
+    for (const { id, desired_state } of snapshot.endpoints) if (desired_state === 'draining') wal.close(id)
+    wal.retireExcept(new Set(snapshot.endpoints.map(({ id }) => id)))
+    epoch = snapshot.epoch
+    heartbeat.beatNow()
+  })
+  const services = [wal, feed, heartbeat]
+  await startAll(services)
+  logger.info({ node_id: nodeId, wal: paths.wal }, 'log adopted')
+  return {
+    async stop(signal) {
+      await stopAll(services, signal)
+      lock[Symbol.dispose]()
+    },
+  }
+}
+
+async function isAccepted(control: ControlClient, nodeId: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await control.fetchCommittedSeqs(nodeId, signal)
+    return true
+  } catch (error) {
+    if (error instanceof ControlError && error.status === 401) return false
+    throw error
+  }
+}

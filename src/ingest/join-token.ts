@@ -1,0 +1,19 @@
+import { parseJoinToken } from '#auth/join-token.ts'
+import { readOrCreateNodeToken } from '#auth/node-token.ts'
+import type { Config } from '#config.ts'
+import { readTrimmed } from '#lib/read-or-create.ts'
+import { UserError } from '#lib/user-error.ts'
+
+/** Returns what a node presents to join: null for one of a control process elsewhere that has its credential already. */
+export async function readJoinToken(config: Config): Promise<{ readonly secret: string | null; readonly pin: string | null }> {
+  const { joinToken, nodeToken, controlUrl, paths } = config
+  const parsed = joinToken === null ? undefined : parseJoinToken(joinToken)
+  if (parsed !== undefined) return parsed
+  if (nodeToken !== null) return { secret: nodeToken, pin: null }
+  if (controlUrl === null || (await readTrimmed(paths.nodeToken)) !== undefined)
+    return { secret: await readOrCreateNodeToken(paths.nodeToken), pin: null }
+  if ((await readTrimmed(paths.nodeCredential)) !== undefined) return { secret: null, pin: null }
+  throw new UserError(
+    'INLET_JOIN_TOKEN (--join-token): required with INLET_CONTROL_URL until this node has joined; create a token where control runs: inlet join-tokens create',
+  )
+}

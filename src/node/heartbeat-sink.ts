@@ -1,0 +1,25 @@
+import type { HeartbeatRecorded } from '#model/node-protocol.ts'
+import { type ControlClient, ControlError } from './control-client.ts'
+import type { HeartbeatSink } from './heartbeat.ts'
+import type { SnapshotFeed } from './snapshot-feed.ts'
+
+/** Returns where a process sends its heartbeats: to control, and what they show about control to the feed of the process. */
+export function heartbeatSink(
+  control: Pick<ControlClient, 'sendHeartbeat'>,
+  feed: Pick<SnapshotFeed, 'contact' | 'registerAgain'>,
+  onRecorded: (recorded: HeartbeatRecorded) => void = () => undefined,
+): HeartbeatSink {
+  return {
+    async sendHeartbeat(message, signal) {
+      try {
+        const recorded = await control.sendHeartbeat(message, signal)
+        feed.contact.answered()
+        onRecorded(recorded)
+      } catch (error) {
+        // A long poll would learn of it only at its end, and the other process of the node waits for the new credential.
+        if (error instanceof ControlError && error.status === 401) feed.registerAgain()
+        throw error
+      }
+    },
+  }
+}

@@ -1,0 +1,54 @@
+/** A node whose machine is gone is delivered from its data directory by another machine. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { startAdoption } from '#cli/serve/adopt.ts'
+import { readConfig } from '#config.ts'
+import { lockExclusively } from '#lib/exclusive.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { systemClock } from '#lib/clock.ts'
+import { NodeCredential } from '#node/credential.ts'
+import { readOrCreateNodeId } from '#node/identity.ts'
+import { aDestination, DeliveryNode } from '../support/delivery-node.ts'
+import { anEndpoint } from '../support/ingest-node.ts'
+
+const hooks = { logger: createLogger('adoption', 'silent'), clock: systemClock }
+
+async function adopting(node: DeliveryNode) {
+  const data = await mkdtemp(join(tmpdir(), 'inlet-adopting-'))
+  const config = readConfig({ INLET_DATA_DIR: data, INLET_CONTROL_URL: node.control.url, INLET_REGION: 'oth', INLET_LOG_LEVEL: 'silent' })
+  return { config, data, [Symbol.asyncDispose]: () => rm(data, { recursive: true }) }
+}
+
+test('everything is committed under the id of the node, which is never healthy, and the adoption ends', async () => {
+  const endpoint = anEndpoint({ destination: aDestination() })
+  const deleted = anEndpoint({ desired_state: 'draining', destination: aDestination() })
+  await using node = await DeliveryNode.create(endpoint, deleted)
+  const { paths } = node.config
+  const id = await readOrCreateNodeId(paths)
+  await NodeCredential.open(id, paths.nodeCredential)
+  await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
+  await node.seal(deleted.id, '{"n":3}')
+  await using machine = await adopting(node)
+  const app = await startAdoption(machine.config, node.directory, hooks)
+  expect(await app.finished).toBe(0)
+  await app.stop(AbortSignal.timeout(10_000))
+  expect(node.commits.map(({ node_id, endpoint_id }) => [node_id, endpoint_id]).toSorted()).toEqual(
+    [endpoint.id, endpoint.id, deleted.id].map((endpointId) => [id, endpointId]).toSorted(),
+  )
+  const { heartbeats } = node.control
+  const ingest = heartbeats.filter((beat) => beat.process === 'ingest')
+  expect(ingest.length).toBeGreaterThan(0)
+  for (const beat of ingest) expect(beat).toMatchObject({ node_id: id, healthy: false, leaving: true })
+  const last = heartbeats.findLast((beat) => beat.process === 'delivery')
+  expect(last).toMatchObject({ node_id: id, lag: [{ endpoint_id: deleted.id, closed: true, undelivered_segments: 0 }] })
+})
+
+test('is refused while the node runs', async () => {
+  await using node = await DeliveryNode.create()
+  await node.sealAll([])
+  await using machine = await adopting(node)
+  using _running = lockExclusively(node.config.paths.ingestLock)
+  await expect(startAdoption(machine.config, node.directory, hooks)).rejects.toThrow('is locked by another process')
+})
