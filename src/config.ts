@@ -74,7 +74,7 @@ export const options = {
   ),
   leaveSecondsMax: option(
     'INLET_LEAVE_SECONDS_MAX',
-    '60',
+    '120',
     integer(0, 600),
     'maximum time for which ingest goes on serving after SIGTERM, before the shutdown, until DNS no longer leads clients to it, in seconds',
   ),

@@ -11,6 +11,7 @@ import { MetricsText } from '#lib/metrics-text.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import type { Heartbeat as HeartbeatMessage } from '#model/node-protocol.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import { boundBlocked, boundReasons } from '#node/bounded-report.ts'
 import { ControlClient } from '#node/control-client.ts'
@@ -54,6 +55,7 @@ export type App = {
 }
 
 const controlTimeoutMs = 10_000
+const ignore = () => undefined
 
 export async function startIngest(config: Config, { logger, clock, files = systemFiles }: AppHooks): Promise<App> {
   warnAboutMemory(config, logger)
@@ -179,7 +181,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
   const departure = new Departure({
     secondsMin: config.leaveSecondsMin,
     secondsMax: config.leaveSecondsMax,
-    announce: () => heartbeat.beatNow(),
+    announce: () => sink.sendHeartbeat(message(), AbortSignal.timeout(ingestLimits.announceMs)).then(ignore, ignore),
     async endConnections(withinMs) {
       http.endConnections()
       await sessions.endInTurns(withinMs)
@@ -188,24 +190,21 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     logger,
   })
 
-  const heartbeat = new Heartbeat({
-    control: heartbeatSink(control, feed, (recorded) => departure.heard(recorded)),
-    message: () => {
-      const reasons = notReadyReasons()
-      return {
-        process: 'ingest',
-        node_id: nodeId,
-        applied_epoch: configuration.epoch,
-        healthy: reasons.length === 0,
-        reasons: boundReasons(reasons),
-        disk_full: admission.isDiskFull(),
-        leaving: departure.isLeaving,
-        blocked: boundBlocked([...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
-      }
-    },
-    clock,
-    logger,
-  })
+  const message = (): HeartbeatMessage => {
+    const reasons = notReadyReasons()
+    return {
+      process: 'ingest',
+      node_id: nodeId,
+      applied_epoch: configuration.epoch,
+      healthy: reasons.length === 0,
+      reasons: boundReasons(reasons),
+      disk_full: admission.isDiskFull(),
+      leaving: departure.isLeaving,
+      blocked: boundBlocked([...blockedEndpoints(wal.blocked()), ...admission.fullEndpoints()]),
+    }
+  }
+  const sink = heartbeatSink(control, feed, (recorded) => departure.heard(recorded))
+  const heartbeat = new Heartbeat({ control: sink, message, clock, logger })
   registerHttpMetrics(registry, httpCounters)
   registerMqttMetrics(registry, mqttCounters, {
     connections: () => sessions.connections,

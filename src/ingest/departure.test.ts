@@ -13,7 +13,7 @@ function leaving({ secondsMin = 0, secondsMax = 60, known = null as number | nul
   const calls: string[] = []
   const departure = new Departure({
     ...{ secondsMin, secondsMax, clock, logger },
-    announce: () => calls.push('announced'),
+    announce: async () => void calls.push('announced'),
     endConnections: async () => void calls.push('ended'),
   })
   const hear = (may_stop_in_seconds: number | null) => departure.heard({ may_stop_in_seconds })

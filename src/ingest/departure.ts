@@ -16,8 +16,8 @@ export type DepartureOptions = {
   readonly secondsMin: number
   /** Bounds the wait for DNS. */
   readonly secondsMax: number
-  /** Called at the beginning: control has to learn of it now. */
-  readonly announce: () => void
+  /** Tells control at the beginning, or gives up soon. Never rejects. */
+  readonly announce: () => Promise<void>
   /** Ends all connections within this time, so that clients connect elsewhere. New ones are still accepted. */
   readonly endConnections: (withinMs: number) => Promise<void>
   readonly clock: Clock
@@ -51,7 +51,7 @@ export class Departure {
     const startedAt = clock.monotonic()
     const [earliest, latest] = [startedAt + secondsMin * 1000, startedAt + secondsMax * 1000]
     this.#isLeaving = true
-    announce()
+    await announce()
     let hasWaited = false
     for (;;) {
       const end = Math.min(latest, Math.max(earliest, this.#mayStopAt ?? latest))
@@ -63,7 +63,8 @@ export class Departure {
       await sleep(clock, waitMs, this.#news.signal)
     }
     if (!hasWaited) return
-    if (this.#mayStopAt === undefined) logger.warn('leaving while DNS may still name this node: INLET_LEAVE_SECONDS_MAX has passed')
+    if (this.#mayStopAt === undefined)
+      logger.warn('leaving while DNS may still name this node: INLET_LEAVE_SECONDS_MAX has passed')
     await endConnections(ingestLimits.endConnectionsMs)
   }
 }

@@ -29,6 +29,8 @@ export const ingestLimits = {
   usageFailuresBeforeLog: 5,
   /** How long the last report may take when the process stops. */
   lastUsageReportMs: 1_000,
+  /** How long a node that stops waits until control knows. */
+  announceMs: 1_000,
   /** The last part of a departure: clients are led elsewhere, some at a time. */
   endConnectionsMs: 3_000,
   /** If the account has too many connections. */

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { newSigningKey, publicKeys, signAccessToken } from '#auth/access-tokens.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
-import { aKey, aSnapshot, accountId, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { accountId, aKey, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { MqttClient } from '../support/mqtt-client.ts'
 import { mqttEndpoint } from '../support/mqtt-node.ts'
 import { until } from '../support/until.ts'
@@ -41,7 +41,10 @@ async function connack(node: IngestNode, letter: string, version: 4 | 5): Promis
 
 test('goes on with what it knows, has the rest wait for five minutes, and refuses it then; it says so', async () => {
   const [known, unknown] = [await newSigningKey(Date.now()), await newSigningKey(Date.now())]
-  const request = { principal: { account_id: accountId('a'), key_id: aKey().id, scopes: ['ingest'] as const }, scope: 'ingest' } as const
+  const request = {
+    principal: { account_id: accountId('a'), key_id: aKey().id, scopes: ['ingest'] as const },
+    scope: 'ingest',
+  } as const
   const bearer = async (signedBy: typeof known) => ({
     authorization: `Bearer ${await signAccessToken(signedBy, { ...request, issuer, ttlSeconds: 3_600, now: Date.now() })}`,
   })

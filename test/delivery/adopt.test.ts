@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startAdoption } from '#cli/serve/adopt.ts'
 import { readConfig } from '#config.ts'
+import { systemClock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { systemClock } from '#lib/clock.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
 import { aDestination, DeliveryNode } from '../support/delivery-node.ts'
@@ -17,7 +17,12 @@ const hooks = { logger: createLogger('adoption', 'silent'), clock: systemClock }
 
 async function adopting(node: DeliveryNode) {
   const data = await mkdtemp(join(tmpdir(), 'inlet-adopting-'))
-  const config = readConfig({ INLET_DATA_DIR: data, INLET_CONTROL_URL: node.control.url, INLET_REGION: 'oth', INLET_LOG_LEVEL: 'silent' })
+  const config = readConfig({
+    INLET_DATA_DIR: data,
+    INLET_CONTROL_URL: node.control.url,
+    INLET_REGION: 'oth',
+    INLET_LOG_LEVEL: 'silent',
+  })
   return { config, data, [Symbol.asyncDispose]: () => rm(data, { recursive: true }) }
 }
 

@@ -62,7 +62,12 @@ describeWith('processes', 'two nodes and control', () => {
     return node
   }
 
-  type KnownNode = { readonly id: string; readonly healthy: boolean; readonly ipv4: readonly string[]; readonly ingest: { leaving: boolean } }
+  type KnownNode = {
+    readonly id: string
+    readonly healthy: boolean
+    readonly ipv4: readonly string[]
+    readonly ingest: { leaving: boolean }
+  }
 
   async function operator(method: string, path: string): Promise<Response> {
     return fetch(`${control.apiUrl}${path}`, { method, headers: { authorization: `Bearer ${operatorToken}` } })
@@ -101,8 +106,14 @@ describeWith('processes', 'two nodes and control', () => {
     let turn = 0
     const resolver = setInterval(() => void resolve().then((found) => (addresses = found)), 200)
     const follower = { endpointId, apiKey: control.apiKey, resolve: () => addresses[turn++ % addresses.length] ?? '' }
-    const http = Array.from({ length: 4 }, (_, at) => new HttpFollower(`http-${at}`, { ...follower, port: ports.http, pauseMs: 5 }))
-    const mqtt = Array.from({ length: 4 }, (_, at) => new MqttFollower(`mqtt-${at}`, { ...follower, port: ports.mqtt, pauseMs: 5 }))
+    const http = Array.from(
+      { length: 4 },
+      (_, at) => new HttpFollower(`http-${at}`, { ...follower, port: ports.http, pauseMs: 5 }),
+    )
+    const mqtt = Array.from(
+      { length: 4 },
+      (_, at) => new MqttFollower(`mqtt-${at}`, { ...follower, port: ports.mqtt, pauseMs: 5 }),
+    )
     const all = [...http, ...mqtt]
     for (let round = 0; round < runs(1, 3); round += 1) {
       for (const node of nodes) {

@@ -82,7 +82,11 @@ export class MqttFollower {
   constructor(name: string, { resolve, port, endpointId, apiKey, pauseMs }: FollowerOptions) {
     const properties = { userProperties: { endpoint: endpointId } }
     const options = { protocolVersion: 5, clientId: name, username: 'somebody', password: apiKey, properties } as const
-    this.#client = new mqtt.MqttClient(() => connect(port, resolve()), { ...options, reconnectPeriod: 100, connectTimeout: 5_000 })
+    this.#client = new mqtt.MqttClient(() => connect(port, resolve()), {
+      ...options,
+      reconnectPeriod: 100,
+      connectTimeout: 5_000,
+    })
     this.#client.on('connect', () => {
       this.connections += 1
     })

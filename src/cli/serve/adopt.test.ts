@@ -28,7 +28,10 @@ describe('what is left', () => {
   ])('done: %s if %s', (isDone, _, of) => expect(progressOf(of).isDone).toBe(isDone))
 
   test('is counted, with the reasons', () => {
-    const lags = [...held({ open_segments: 1, undelivered_segments: 2, blocked_by: 'no access' }), aLag(newId(), { parked_segments: 3 })]
+    const lags = [
+      ...held({ open_segments: 1, undelivered_segments: 2, blocked_by: 'no access' }),
+      aLag(newId(), { parked_segments: 3 }),
+    ]
     expect(progressOf({ ...everything(lags), reports: 2, problem: 'EIO' })).toMatchObject({
       ...{ segments: 4, forPerson: 3, reasons: ['EIO', 'no access'] },
     })

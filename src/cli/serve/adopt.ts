@@ -69,7 +69,10 @@ export async function startAdoption(
     const { segments, bytes, reasons, forPerson } = progress
     if (progress.isDone) {
       if (forPerson > 0)
-        logger.error({ segments: forPerson, bytes, reasons }, `what is left needs a person: INLET_DATA_DIR=${adopted.paths.data} inlet segments`)
+        logger.error(
+          { segments: forPerson, bytes, reasons },
+          `what is left needs a person: INLET_DATA_DIR=${adopted.paths.data} inlet segments`,
+        )
       else logger.notice('nothing is left: the directory can be removed, and the node with inlet nodes remove')
       finished.resolve(forPerson > 0 ? 1 : 0)
     } else if (JSON.stringify(progress) !== said && clock.monotonic() - saidAt >= reportMs) {

@@ -19,7 +19,15 @@ const binding = {
   unsettled_epoch: 7,
 }
 const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
-  ...{ applied_epoch: 7, healthy: true, reasons: [], disk_full: false, leaving: false, last_seen_at: ago(1_000), healthy_at: ago(1_000) },
+  ...{
+    applied_epoch: 7,
+    healthy: true,
+    reasons: [],
+    disk_full: false,
+    leaving: false,
+    last_seen_at: ago(1_000),
+    healthy_at: ago(1_000),
+  },
   ...more,
 })
 const aNode = (more: Partial<NodeHistory> = {}): NodeHistory => ({
