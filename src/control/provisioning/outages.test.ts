@@ -10,7 +10,15 @@ const start = clock.now()
 const at = (seconds: number) => isoTimestamp(start + seconds * 1000)
 
 const aNode = (last_seen_at: string): NodeFacts => {
-  const process = { applied_epoch: 1, healthy: true, reasons: [], disk_full: false, last_seen_at, healthy_at: last_seen_at }
+  const process = {
+    applied_epoch: 1,
+    healthy: true,
+    reasons: [],
+    disk_full: false,
+    leaving: false,
+    last_seen_at,
+    healthy_at: last_seen_at,
+  }
   const addresses = { region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', tls_ports: [], registered_at: at(-9_000) }
   return { id: newId(), ...addresses, credential: 'active', ingest: process, delivery: null }
 }
