@@ -32,7 +32,13 @@ export function findConflicts(values: Values, from: Readonly<Record<string, stri
     const [certificate, key] = [`${setting}_CERTIFICATE_FILE`, `${setting}_KEY_FILE`]
     if (!from[certificate] !== !from[key]) problems.push(`${certificate} and ${key}: set both or neither`)
   }
-  return [...problems, ...plaintextProblems(values), ...workerUserProblems(values), ...dnsProblems(values), ...leaveProblems(values)]
+  return [
+    ...problems,
+    ...plaintextProblems(values),
+    ...workerUserProblems(values),
+    ...dnsProblems(values),
+    ...leaveProblems(values),
+  ]
 }
 
 /** A worker must not be able to read what Inlet or its readers can. */
