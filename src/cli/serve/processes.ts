@@ -101,11 +101,7 @@ async function serveOne(name: string, context: CliContext, load: Load): Promise<
   })
 }
 
-async function deliverAdopted(
-  context: CliContext,
-  directory: string,
-  settings: Readonly<Record<string, string>>,
-): Promise<void> {
+async function deliverAdopted(context: CliContext, directory: string, settings: Readonly<Record<string, string>>): Promise<void> {
   const { clock } = context
   const config = await context.readConfig(settings)
   const { environment } = await import('#config.ts')
