@@ -31,6 +31,7 @@ import { Conversions } from './convert/conversions.ts'
 import { WorkerAccess } from './convert/worker-access.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
 import { Endpoints } from './endpoints.ts'
+import type { Held } from './held.ts'
 import { Janitor } from './janitor.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runUnit } from './jobs/unit-run.ts'
@@ -54,18 +55,6 @@ export type App = {
   /** What this node holds, as of the last scan. */
   held(): Held
   stop(signal: AbortSignal): Promise<void>
-}
-
-export type Held = {
-  /** Whether the scan applied the newest configuration of control. */
-  readonly isCurrent: boolean
-  readonly lags: readonly EndpointLag[]
-  /** The same as control knows it; undefined before the first heartbeat. */
-  readonly reportedLags: readonly EndpointLag[] | undefined
-  /** Commits that control has not recorded. */
-  readonly reports: number
-  /** Why the segments cannot be listed; null if they can. */
-  readonly problem: string | null
 }
 
 const controlTimeoutMs = 10_000

@@ -1,12 +1,22 @@
 import { parseJoinToken } from '#auth/join-token.ts'
 import { readOrCreateNodeToken } from '#auth/node-token.ts'
-import type { Config } from '#config.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import { UserError } from '#lib/user-error.ts'
 
+type JoinSettings = {
+  readonly joinToken: string | null
+  readonly nodeToken: string | null
+  readonly controlUrl: string | null
+  readonly paths: { readonly nodeToken: string; readonly nodeCredential: string }
+}
+
 /** Returns what a node presents to join: null for one of a control process elsewhere that has its credential already. */
-export async function readJoinToken(config: Config): Promise<{ readonly secret: string | null; readonly pin: string | null }> {
-  const { joinToken, nodeToken, controlUrl, paths } = config
+export async function readJoinToken({
+  joinToken,
+  nodeToken,
+  controlUrl,
+  paths,
+}: JoinSettings): Promise<{ readonly secret: string | null; readonly pin: string | null }> {
   const parsed = joinToken === null ? undefined : parseJoinToken(joinToken)
   if (parsed !== undefined) return parsed
   if (nodeToken !== null) return { secret: nodeToken, pin: null }

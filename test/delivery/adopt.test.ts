@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startAdoption } from '#cli/serve/adopt.ts'
 import { readConfig } from '#config.ts'
+import { startDelivery } from '#delivery/app.ts'
+import { startAdoptedIngest } from '#ingest/adopted/app.ts'
 import { systemClock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -13,7 +15,7 @@ import { readOrCreateNodeId } from '#node/identity.ts'
 import { aDestination, DeliveryNode } from '../support/delivery-node.ts'
 import { anEndpoint } from '../support/ingest-node.ts'
 
-const hooks = { logger: createLogger('adoption', 'silent'), clock: systemClock }
+const hooks = { logger: createLogger('adoption', 'silent'), clock: systemClock, startIngest: startAdoptedIngest, startDelivery }
 
 async function adopting(node: DeliveryNode) {
   const data = await mkdtemp(join(tmpdir(), 'inlet-adopting-'))
@@ -36,7 +38,7 @@ test('everything is committed under the id of the node, which is never healthy, 
   await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
   await node.seal(deleted.id, '{"n":3}')
   await using machine = await adopting(node)
-  const app = await startAdoption(machine.config, node.directory, hooks)
+  const app = await startAdoption({ ...hooks, config: machine.config, directory: node.directory })
   expect(await app.finished).toBe(0)
   await app.stop(AbortSignal.timeout(10_000))
   expect(node.commits.map(({ node_id, endpoint_id }) => [node_id, endpoint_id]).toSorted()).toEqual(
@@ -55,5 +57,7 @@ test('is refused while the node runs', async () => {
   await node.sealAll([])
   await using machine = await adopting(node)
   using _running = lockExclusively(node.config.paths.ingestLock)
-  await expect(startAdoption(machine.config, node.directory, hooks)).rejects.toThrow('is locked by another process')
+  await expect(startAdoption({ ...hooks, config: machine.config, directory: node.directory })).rejects.toThrow(
+    'is locked by another process',
+  )
 })

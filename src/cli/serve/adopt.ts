@@ -4,7 +4,7 @@
  * Owns: when there is nothing left to do, and what is said meanwhile. Does not own: the recovery of the log (ingest), delivery.
  */
 import type { Config } from '#config.ts'
-import type { Held } from '#delivery/app.ts'
+import type { Held } from '#delivery/held.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -50,16 +50,20 @@ function isDone(lag: EndpointLag): boolean {
   return waiting(lag) === 0 && (lag.closed || forPerson(lag) > 0)
 }
 
-export async function startAdoption(
-  config: Config,
-  directory: string,
-  { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
-): Promise<App> {
-  const { startAdoptedWal } = await import('#ingest/adopted-wal.ts')
-  const { startDelivery } = await import('#delivery/app.ts')
+type Hooks = { readonly logger: Logger; readonly clock: Clock }
+
+export type AdoptionOptions = Hooks & {
+  readonly config: Config
+  readonly directory: string
+  readonly startIngest: (config: Config, hooks: Hooks) => Promise<App>
+  readonly startDelivery: (config: Config, hooks: Hooks) => Promise<App & { held(): Held }>
+}
+
+export async function startAdoption(options: AdoptionOptions): Promise<App> {
+  const { config, directory, startIngest, startDelivery, logger, clock } = options
   const adopted = await adoptedConfig(config, directory)
   await adoptWal(adopted.paths, logger)
-  const wal = await startAdoptedWal(adopted, { logger, clock })
+  const ingest = await startIngest(adopted, { logger, clock })
   const delivery = await startDelivery(adopted, { logger, clock })
   const finished = Promise.withResolvers<number>()
   let said = ''
@@ -94,7 +98,7 @@ export async function startAdoption(
     finished: finished.promise,
     async stop(signal) {
       await checks.stop()
-      await wal.stop(signal)
+      await ingest.stop(signal)
       await delivery.stop(signal)
     },
   }

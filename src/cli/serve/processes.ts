@@ -114,7 +114,9 @@ async function deliverAdopted(context: CliContext, directory: string, settings: 
     ...launchedBy(environment),
     load: async () => {
       const { startAdoption } = await import('./adopt.ts')
-      return () => startAdoption(config, directory, { logger, clock })
+      const { startAdoptedIngest } = await import('#ingest/adopted/app.ts')
+      const { startDelivery } = await import('#delivery/app.ts')
+      return () => startAdoption({ config, directory, startIngest: startAdoptedIngest, startDelivery, logger, clock })
     },
   })
 }

@@ -20,14 +20,14 @@ import { readOrCreateNodeId } from '#node/identity.ts'
 import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { Wal } from '#wal/wal.ts'
-import { blockedEndpoints } from './blocked-endpoints.ts'
-import { readJoinToken } from './join-token.ts'
+import { blockedEndpoints } from '../blocked-endpoints.ts'
+import { readJoinToken } from '../join-token.ts'
 
 const controlTimeoutMs = 10_000
 const reason = 'its machine is gone, and its log was adopted by another one: it accepts no data'
 
 /** Starts it on the data directory of the configuration. Throws UserError if the node runs, or cannot be proven to control. */
-export async function startAdoptedWal(
+export async function startAdoptedIngest(
   config: Config,
   { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
 ): Promise<{ stop(signal: AbortSignal): Promise<void> }> {
