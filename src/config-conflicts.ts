@@ -1,4 +1,5 @@
 /** What is wrong with options together, although each of them is valid. */
+import { nearestName } from './lib/nearest-name.ts'
 import { isLoopback, type ListenAddress } from './lib/option-types.ts'
 import { hostnamePattern } from './model/patterns.ts'
 
@@ -91,4 +92,14 @@ function plaintextProblems(values: Values): readonly string[] {
     problems.push(`INLET_CONTROL_URL: the credential of this node would pass in plaintext; use https://, ${allowed}`)
   }
   return problems
+}
+
+/** Returns a sentence about a variable that looks like an option. */
+export function unknownOption(name: string, known: ReadonlySet<string>, prefix: string): string {
+  // Compared without the prefix, which makes any two options look alike.
+  const meant = nearestName(
+    name.toUpperCase().slice(prefix.length),
+    [...known].map((other) => other.slice(prefix.length)),
+  )
+  return `${name}: unknown option${meant === undefined ? '' : `; did you mean ${prefix}${meant}?`}`
 }

@@ -1,8 +1,7 @@
 import { resolve } from 'node:path'
-import { findConflicts } from './config-conflicts.ts'
+import { findConflicts, unknownOption } from './config-conflicts.ts'
 import { dataPaths } from './data-paths.ts'
 import { GiB, KiB, MiB } from './lib/bytes.ts'
-import { nearestName } from './lib/nearest-name.ts'
 import {
   address,
   addresses,
@@ -438,18 +437,12 @@ export function readConfig(from: Readonly<Record<string, string | undefined>> = 
   const known = new Set<string>(Object.values(options).map(({ env }) => env))
   for (const name of Object.keys(from)) {
     const isOption = name.startsWith(prefix) || known.has(name.toUpperCase())
-    if (isOption && !known.has(name)) problems.push(unknownOption(name, known))
+    if (isOption && !known.has(name)) problems.push(unknownOption(name, known, prefix))
   }
   problems.push(...findConflicts(values, from))
   if (problems.length > 0) throw new ConfigurationError(`invalid configuration:\n  ${problems.join('\n  ')}`)
   const dataDirectory = values['dataDirectory'] as string
   return Object.freeze({ ...values, paths: dataPaths(dataDirectory) }) as Config
-}
-
-/** Returns the configuration of another node on this machine, with a data directory of its own. */
-export function withDataDirectory(config: Config, dataDirectory: string): Config {
-  const { buckets, nodeToken } = config.paths
-  return Object.freeze({ ...config, dataDirectory, paths: { ...dataPaths(dataDirectory), buckets, nodeToken } })
 }
 
 /** Returns the public URL of the management API, without a slash at its end. */
@@ -499,15 +492,6 @@ export function ingestAddressesOf({ ingestListen, mqttListen, reusePort }: Confi
 
 export function httpUrl({ host, port }: ListenAddress, scheme: 'http' | 'https' = 'http'): string {
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
-}
-
-function unknownOption(name: string, known: ReadonlySet<string>): string {
-  // Compared without the prefix, which makes any two options look alike.
-  const meant = nearestName(
-    name.toUpperCase().slice(prefix.length),
-    [...known].map((other) => other.slice(prefix.length)),
-  )
-  return `${name}: unknown option${meant === undefined ? '' : `; did you mean ${prefix}${meant}?`}`
 }
 
 function option<T>(env: string, fallback: string, type: OptionType<T>, help: string): Option<T> {

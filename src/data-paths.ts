@@ -31,3 +31,11 @@ export function dataPaths(data: string) {
     buckets: join(data, 'buckets'),
   } as const
 }
+
+type DataPaths = ReturnType<typeof dataPaths>
+
+/** Returns the configuration of another node on this machine, with a data directory of its own. */
+export function withDataDirectory<Config extends { readonly paths: DataPaths }>(config: Config, dataDirectory: string): Config {
+  const { buckets, nodeToken } = config.paths
+  return Object.freeze({ ...config, dataDirectory, paths: { ...dataPaths(dataDirectory), buckets, nodeToken } })
+}

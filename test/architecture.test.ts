@@ -34,7 +34,7 @@ const rootFiles: Record<string, (importer: string) => boolean> = {
   'error-texts.ts': (importer) => importer.startsWith('pages/'),
   'config.ts': (importer) => importer.endsWith('/app.ts') || importer.startsWith('cli/'),
   'config-conflicts.ts': () => false,
-  'data-paths.ts': () => false,
+  'data-paths.ts': (importer) => importer.startsWith('cli/'),
   'main.ts': () => false,
 }
 
