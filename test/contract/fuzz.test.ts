@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
-import { operatorToken, type TestAccount, useControl } from '../support/control.ts'
+import { clientOf, operatorToken, type TestAccount, useControl } from '../support/control.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 import { runs } from '../support/thorough.ts'
 
@@ -76,6 +76,7 @@ async function furnished() {
   const endpoint = await made('/v1/endpoints', { region: 'loc', destination_id: destination })
   const binding = await made(`/v1/endpoints/${endpoint}/views`, { view_id: view })
   const key = await made('/v1/keys', { name: 'spare', scopes: ['ingest'] })
+  const { body: token } = await clientOf(control().call, operatorToken).post('/v1/join-tokens', { name: 'spare' })
   const node = await TestNode.register(control(), 'loc')
   await node.call('POST', 'commits', { commits: [aCommit(node.id, endpoint, 0, { sealed_at: '2026-11-20T00:00:00.000Z' })] })
   const job = await made(`/v1/views/${view}/backfill`, { endpoint_id: endpoint })
@@ -97,6 +98,7 @@ async function furnished() {
       keys: [key],
       jobs: [job],
       nodes: [node.id],
+      'join-tokens': [token.id],
     } as Record<string, string[]>,
   }
 }
