@@ -276,7 +276,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
     createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),
-    ...createChecks({ store, leadership, provisioner, baseDomain, dnsKeeper, dnsServer, clock, logger }),
+    ...createChecks({ store, leadership, provisioner, baseDomain, dnsKeeper, dnsServer, publisher: dnsPublisher, clock, logger }),
     ...(isShared ? [createWindowRemoval({ store, leadership, clock, logger })] : []),
     previewWorkers,
     ...(dnsPublisher === undefined ? [] : [createDnsPublishing(dnsPublisher, leadership, { clock, logger })]),

@@ -60,6 +60,16 @@ export async function listDnsRecords(db: Db): Promise<readonly DnsRecord[]> {
   return rows.map(toDnsRecord)
 }
 
+/** Returns the records of these names. */
+export async function listDnsRecordsOf(db: Db, names: readonly string[]): Promise<readonly DnsRecord[]> {
+  const records: DnsRecord[] = []
+  for (const some of inChunks(names)) {
+    const rows = await db.selectFrom('dns_records').selectAll().where('name', 'in', some).execute()
+    records.push(...rows.map(toDnsRecord))
+  }
+  return records
+}
+
 /** Records an attempt before it begins. No process repeats it before `retryAt`, when it has ended. */
 export async function recordSending(
   db: Tx,

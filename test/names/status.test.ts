@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startBind, updateZone } from '../../tools/services/bind.ts'
+import { resolverOf, startBind, updateZone } from '../../tools/services/bind.ts'
 import { writeCertificate } from '../support/certificates.ts'
 import { Fleet, fleetRegion } from '../support/fleet.ts'
 import { describeNameServer, freshDomain } from '../support/name-server.ts'
@@ -15,28 +15,44 @@ const minuteMs = 60_000
 const second = 1_000
 
 describeNameServer('the status of an endpoint', (nameServer) => {
-  const kept = (domain: string, at = nameServer.server) => ({
+  const { server, tsig } = nameServer
+  const managed = (domain: string) => ({
+    INLET_BASE_DOMAIN: domain,
+    INLET_DNS_PROVIDER: 'rfc2136',
+    INLET_DNS_SERVER: server,
+    INLET_DNS_TSIG_NAME: tsig.name,
+    INLET_DNS_TSIG_SECRET: tsig.secret,
+  })
+  const kept = (domain: string, at = server) => ({
     INLET_BASE_DOMAIN: domain,
     INLET_DNS_PROVIDER: 'static',
     INLET_DNS_SERVER: at,
   })
 
-  test('follows nodes that start, die and come back', { timeout: 2 * minuteMs }, async () => {
-    await using fleet = await Fleet.start({})
-    const { id } = await fleet.newEndpoint()
+  test('follows nodes that start, die and come back, and so does DNS', { timeout: 2 * minuteMs }, async () => {
+    await using fleet = await Fleet.start(managed(freshDomain(nameServer)))
+    const { id, ingest_host } = await fleet.newEndpoint()
+    const resolver = resolverOf(nameServer)
+    const isPublished = (...addresses: readonly string[]) =>
+      until(`${ingest_host} to be ${addresses.join(' and ')}`, async () => {
+        const found = await resolver.resolve4(ingest_host).catch(() => [])
+        return found.toSorted().join() === addresses.join()
+      })
     await fleet.told(id, 'deploying', [`no node serves region ${fleetRegion}`])
     const first = await fleet.startNode('127.0.0.2')
     await fleet.told(id, 'active')
+    await isPublished('127.0.0.2')
+
     const other = await fleet.startNode('127.0.0.3')
-    await until(
-      'both nodes to serve it',
-      async () => (await fleet.control.ok('GET', `/v1/endpoints/${id}`)).dns_ipv4.length === 2,
-    )
+    await isPublished('127.0.0.2', '127.0.0.3')
     await fleet.told(id, 'active')
     await other.kill('ingest')
     await fleet.told(id, 'degraded', [`node ${other.id} has not sent a heartbeat for 7 s`])
+    await isPublished('127.0.0.2')
     await first.kill('ingest')
     await fleet.told(id, 'failed', [`node ${first.id} has not sent a heartbeat for 7 s`])
+    // A set that leads to a dead node may lead to a living one soon. No set leads nowhere.
+    await isPublished('127.0.0.2')
 
     first.start('ingest')
     await fleet.told(id, 'degraded', [`node ${other.id} has not sent`])
@@ -130,6 +146,16 @@ describeNameServer('the status of an endpoint', (nameServer) => {
     } finally {
       await bind.stop()
     }
+  })
+
+  test('publishes a record again that somebody else removed', { timeout: 2 * minuteMs }, async () => {
+    await using fleet = await Fleet.start(managed(freshDomain(nameServer)))
+    await fleet.startNode('127.0.0.2')
+    const { id, ingest_host: name } = await fleet.newEndpoint()
+    await fleet.told(id, 'active')
+    await updateZone(nameServer, [`delete ${name} A`])
+    await fleet.told(id, 'degraded', [`the A record of ${name} is missing`])
+    await fleet.told(id, 'active')
   })
 
   test('says what is wrong with a certificate', { timeout: 2 * minuteMs }, async () => {

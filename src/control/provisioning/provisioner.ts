@@ -22,8 +22,9 @@ import {
 import { listNodes, listNodesOnceIn, type NodeFacts } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { deliveryLagSecondsMax, nodeGoneSeconds } from '../limits.ts'
-import { addressesOf } from './checks/dns-reasons.ts'
+import { allAddressesOf } from './checks/dns-reasons.ts'
 import type { NamingFacts } from './checks/naming.ts'
+import { WantedAddresses } from './dns/wanted.ts'
 import { type DrainHold, type Draining, listDrainHolds, listHoldReasons } from './drain.ts'
 import { endpointName, type HostOptions, ingestHost } from './ingest-host.ts'
 import { type ControlOutages, excuseSilence } from './outages.ts'
@@ -51,6 +52,7 @@ export type Observation = {
   readonly largestLags: ReadonlyMap<string, LargestLag>
   /** By node id. */
   readonly certificateChecks: ReadonlyMap<string, readonly CertificateCheck[]>
+  readonly wantedAddresses: WantedAddresses
 }
 
 export class Provisioner {
@@ -71,8 +73,9 @@ export class Provisioner {
       if (largest !== undefined) largestLags.set(id, largest)
     }
     const secureNodes = nodes.flatMap(({ id, tls_ports }) => (tls_ports.length === 0 ? [] : [id]))
+    const wantedAddresses = new WantedAddresses(servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, nodes, nowMs))
     const certificateChecks = Map.groupBy(await listCertificateChecks(store.db, secureNodes), ({ node_id }) => node_id)
-    return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region), largestLags, certificateChecks }
+    return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region), largestLags, certificateChecks, wantedAddresses }
   }
 
   /** Returns the state of each endpoint, by id. */
@@ -159,14 +162,13 @@ export class Provisioner {
   #namingOf(
     endpoint: EndpointFacts,
     dnsChecks: ReadonlyMap<string, DnsCheck>,
-    { certificateChecks, nodes, nowMs }: Observation,
+    { certificateChecks, nodes, wantedAddresses }: Observation,
   ): NamingFacts {
     const { dnsKeeper, hosts } = this.#options
     const host = hosts.baseDomain === null ? null : endpointName(endpoint, hosts.baseDomain)
     if (dnsKeeper === 'nobody') return { host, dns: null, certificateChecks }
-    const present = nodes.get(endpoint.region) ?? []
-    const wanted = addressesOf(servingNodes(endpoint, present, nowMs))
-    const allowed = dnsKeeper === 'operator' ? addressesOf(present) : wanted
+    const wanted = wantedAddresses.of(endpoint) ?? { A: [], AAAA: [] }
+    const allowed = dnsKeeper === 'operator' ? allAddressesOf(nodes.get(endpoint.region) ?? []) : wanted
     return { host, dns: { expected: { wanted, allowed }, check: dnsChecks.get(endpoint.id) }, certificateChecks }
   }
 

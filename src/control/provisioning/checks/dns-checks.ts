@@ -1,7 +1,7 @@
 /**
  * Looks up the names of endpoints.
  *
- * Owns: which names are due. Does not own: what should be there, and what a difference means (dns-reasons.ts).
+ * Owns: which names are due. Does not own: what should be there, and what a difference means (dns-reasons.ts, lost-records.ts).
  * Law: one tick looks up a bounded number of names: with more, each is looked up less often.
  */
 import type { Clock } from '#lib/clock.ts'
@@ -9,17 +9,20 @@ import { listEndpointsToLookUp, recordDnsChecks } from '#store/dns-checks.ts'
 import type { Store } from '#store/store.ts'
 import { endpointName } from '../ingest-host.ts'
 import { checkLimits } from './limits.ts'
+import { type LossNotice, republishLost } from './lost-records.ts'
 import type { NameServers } from './name-servers.ts'
 
 export type DnsChecksOptions = {
   readonly store: Store
   readonly baseDomain: string
   readonly nameServers: NameServers
+  /** Undefined if the operator keeps the records. */
+  readonly publisher: LossNotice | undefined
   readonly clock: Clock
 }
 
 export async function checkNames(options: DnsChecksOptions, signal: AbortSignal): Promise<void> {
-  const { store, baseDomain, nameServers, clock } = options
+  const { store, baseDomain, nameServers, publisher, clock } = options
   const due = await listEndpointsToLookUp(store.db, clock.now() - checkLimits.dueMs, checkLimits.namesMax)
   const cancel = () => void nameServers.cancel().catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
@@ -31,7 +34,10 @@ export async function checkNames(options: DnsChecksOptions, signal: AbortSignal)
       }),
     )
     // What was cancelled says nothing about the name servers.
-    if (!signal.aborted) await recordDnsChecks(store.db, checks, clock.now())
+    if (signal.aborted) return
+    const nowMs = clock.now()
+    await recordDnsChecks(store.db, checks, nowMs)
+    if (publisher !== undefined) await republishLost(checks, { store, publisher, nowMs })
   } finally {
     signal.removeEventListener('abort', cancel)
   }

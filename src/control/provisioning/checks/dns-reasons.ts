@@ -1,11 +1,8 @@
 /** What is wrong with the records of an endpoint, in sentences for its owner. */
-import { SocketAddress } from 'node:net'
 import type { DnsCheck, NameServerAnswer } from '#store/dns-checks.ts'
 import type { NodeFacts } from '#store/nodes.ts'
+import { type Addresses, canonicalIpv6 } from '../dns/wanted.ts'
 import { checkStaleSeconds } from './limits.ts'
-
-/** In the form in which name servers return them. */
-export type Addresses = { readonly A: readonly string[]; readonly AAAA: readonly string[] }
 
 export type ExpectedRecords = {
   /** Every name server should have all of these. */
@@ -14,10 +11,9 @@ export type ExpectedRecords = {
   readonly allowed: Addresses
 }
 
-/** Nodes on one machine share its addresses. */
-export function addressesOf(nodes: readonly NodeFacts[]): Addresses {
-  const ipv6 = nodes.flatMap((node) => node.ipv6.map((address) => new SocketAddress({ address, family: 'ipv6' }).address))
-  return { A: [...new Set(nodes.flatMap(({ ipv4 }) => ipv4))].toSorted(), AAAA: [...new Set(ipv6)].toSorted() }
+/** Returns the addresses of these nodes, whether or not they are healthy. */
+export function allAddressesOf(nodes: readonly NodeFacts[]): Addresses {
+  return { A: nodes.flatMap(({ ipv4 }) => ipv4), AAAA: nodes.flatMap(({ ipv6 }) => ipv6.map(canonicalIpv6)) }
 }
 
 /** Returns one sentence for each record set that differs, and for each name server that gave no answer. */

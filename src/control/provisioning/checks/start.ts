@@ -11,6 +11,7 @@ import type { DnsKeeper, Provisioner } from '../provisioner.ts'
 import { checkCertificates } from './certificate-checks.ts'
 import { checkNames } from './dns-checks.ts'
 import { checkLimits } from './limits.ts'
+import type { LossNotice } from './lost-records.ts'
 import { NameServers } from './name-servers.ts'
 
 export type ChecksOptions = {
@@ -20,6 +21,8 @@ export type ChecksOptions = {
   readonly baseDomain: string | null
   readonly dnsKeeper: DnsKeeper
   readonly dnsServer: ListenAddress | null
+  /** Undefined unless Inlet publishes the records. */
+  readonly publisher: LossNotice | undefined
   readonly clock: Clock
   readonly logger: Logger
 }

@@ -22,6 +22,7 @@ import {
   recordPublished,
   recordSending,
   recordUnpublished,
+  sendAgain,
 } from '#store/dns-records.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { listNodeRegions, listNodes, type NodeFacts } from '#store/nodes.ts'
@@ -85,6 +86,17 @@ export class DnsPublisher {
     counters('inlet_dns_changes_total', 'record sets that were sent to DNS, by result', 'result', () =>
       Object.entries(this.#counts),
     )
+  }
+
+  /** How long the name servers may take to show what was published. */
+  get settleSeconds(): number {
+    return this.#options.provider.settleSeconds
+  }
+
+  /** Publishes the records of these names again in the next pass: the zone has lost them. */
+  async sendAgain(names: readonly string[]): Promise<void> {
+    await sendAgain(this.#options.store.db, names)
+    this.#seen = ''
   }
 
   /** Sends what differs. Throws if the service cannot be used. */
