@@ -17,6 +17,7 @@ import { openObjectStores } from '#objects/open.ts'
 import { SignedUrls } from '#objects/signed-urls.ts'
 import { PreviewWorkers } from '#preview/preview-workers.ts'
 import { listCertificates } from '#store/certificates.ts'
+import { readDatabaseTime } from '#store/database-time.ts'
 import { listBucketAccounts } from '#store/destinations.ts'
 import { currentEpoch } from '#store/epoch.ts'
 import { newestHeartbeat } from '#store/nodes.ts'
@@ -25,6 +26,7 @@ import { findKeyInUse, sealSecrets } from '#store/sealed-secrets.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import { type Db, openStore, type Store } from '#store/store.ts'
 import { registerCertificateMetrics } from './certificate-metrics.ts'
+import { DatabaseClock } from './database-clock.ts'
 import { DeliveryDelays } from './delivery-delays.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
@@ -70,6 +72,8 @@ import { registerUsageMetrics } from './usage-metrics.ts'
 export type AppHooks = {
   readonly logger: Logger
   readonly clock: Clock
+  /** Whether a database on Postgres says what time it is. Tests set the time themselves. */
+  readonly usesDatabaseClock?: boolean
   /** Called once, at the startup that creates the first account. */
   readonly onBootstrap: (made: Bootstrapped) => void | Promise<void>
 }
@@ -110,7 +114,13 @@ const dayMs = 86_400_000
 const lockedHint =
   'is another control process running on this SQLite database? Stop it, or use Postgres, which several processes can share'
 
-async function serveStore(store: Store, config: Config, { logger, clock, onBootstrap }: AppHooks): Promise<App> {
+async function serveStore(store: Store, config: Config, hooks: AppHooks): Promise<App> {
+  const { logger, onBootstrap } = hooks
+  const databaseClock =
+    store.dialect === 'postgres' && hooks.usesDatabaseClock === true
+      ? await DatabaseClock.open({ readTime: () => readDatabaseTime(store.db), clock: hooks.clock, logger })
+      : undefined
+  const clock = databaseClock ?? hooks.clock
   const baseUrl = baseUrlOf(config)
   const { host, port } = config.ingestListen
   const hosts = { baseDomain: config.baseDomain, ingestAddressDefault: httpUrl({ host, port }).slice('http://'.length) }
@@ -270,6 +280,7 @@ async function serveStore(store: Store, config: Config, { logger, clock, onBoots
   const { baseDomain, dnsServer } = config
   // The feed stops first, so that long polls end before the listener waits for its requests.
   const services = [
+    ...(databaseClock === undefined ? [] : [databaseClock]),
     ...certificates.services,
     tokens,
     leadership,

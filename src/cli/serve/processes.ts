@@ -56,7 +56,7 @@ export function control(this: CliContext): Promise<void> {
       const firstKey = await keepFirstKey(bootstrapped.api_key, where)
       if (firstKey !== undefined) stdout.write(`${formatFirstKey(firstKey, logFormatOf(config))}\n`)
     }
-    return () => startControl(config, { ...hooks, onBootstrap })
+    return () => startControl(config, { ...hooks, onBootstrap, usesDatabaseClock: true })
   })
 }
 
