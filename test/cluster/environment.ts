@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type GatewayDescription, gatewayEnvironment } from '../support/object-gateway.ts'
 import { baseDomain, type NodeName, ports, regionOf } from './layout.ts'
 import type { Host } from './network/host.ts'
+import { clockEnvironment } from './programs/host-clock.ts'
 import type { Environment } from './programs/program.ts'
 
 /** What all programs of one installation agree on. */
@@ -64,6 +65,7 @@ function common({ directory }: Installation, { name }: Host): Environment {
   return {
     PATH: process.env['PATH'] ?? '',
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(import.meta.dirname, '../../node_modules/.cache/node-compile'),
+    ...clockEnvironment(directory, name),
     INLET_DATA_DIR: join(directory, name),
     INLET_LOG_FORMAT: 'json',
     // The network of the cluster is encrypted by other means: it has none.

@@ -1,11 +1,13 @@
 /** Draws what happens in a round from its seed. */
 import type { Random } from '../torture/random.ts'
+import { clock } from './faults/clock.ts'
 import { cutControl, failOver, killControl, restartDatabase } from './faults/control.ts'
 import type { Fault, FaultKind } from './faults/fault.ts'
 import { cutNode, isolateNode, killNodes, pauseNode, restartNodes } from './faults/nodes.ts'
 import { cutStorage, killNameServer } from './faults/services.ts'
 import { controlNames, nodeNames, nodesOf, regions } from './layout.ts'
 import type { NetworkKind } from './network/network.ts'
+import { canMoveClocks } from './programs/host-clock.ts'
 
 const draw: Readonly<Record<FaultKind, (random: Random) => Fault>> = {
   'kill-node': (random) => killNodes('kill-node', [random.pick(nodesOf('fra'))]),
@@ -20,13 +22,17 @@ const draw: Readonly<Record<FaultKind, (random: Random) => Fault>> = {
   'fail-over': () => failOver(),
   'cut-storage': (random) => cutStorage(random.some(nodeNames)),
   'kill-dns': () => killNameServer(),
+  clock: (random) => clock(random.pick([...controlNames, ...nodeNames]), random.pick([-3_600, -60, 60, 3_600])),
 }
 
 /** Each kind once, in an order and with targets that the seed decides. */
 export function drawPlan(random: Random, kinds: readonly FaultKind[], network: NetworkKind): readonly Fault[] {
   const faults = kinds
     .map((kind) => draw[kind](random))
-    .filter(({ cutsNetwork }) => network === 'namespaces' || cutsNetwork !== true)
+    .filter(
+      ({ cutsNetwork = false, movesClock = false }) =>
+        (!cutsNetwork || network === 'namespaces') && (!movesClock || canMoveClocks),
+    )
   return faults
     .map((fault) => ({ fault, order: random.share() }))
     .toSorted((one, other) => one.order - other.order)

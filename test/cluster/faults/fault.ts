@@ -15,6 +15,7 @@ export const faultKinds = [
   'fail-over',
   'cut-storage',
   'kill-dns',
+  'clock',
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
@@ -24,6 +25,7 @@ export type Fault = {
   readonly text: string
   /** Whether it needs namespaces. */
   readonly cutsNetwork?: boolean
+  readonly movesClock?: boolean
   /** Begins it and returns what ends it. That resolves once its programs run again. */
   begin(cluster: Cluster): Promise<() => Promise<void>>
   /** How long it lasts beyond the time in which the truth must be told. */
