@@ -1,5 +1,9 @@
 /** Certificates that control issues: for its own listeners, and for nodes. */
+import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { Agent, get } from 'node:https'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Issuer, OrderRejected } from '#control/provisioning/certificates/issuer.ts'
@@ -10,7 +14,7 @@ import { findCertificate, listCertificates } from '#store/certificates.ts'
 import { applyChange } from '#store/epoch.ts'
 import { registerNode } from '#store/nodes.ts'
 import { newControl, newRegion, type TestControl } from '../support/control.ts'
-import { newDatabase, newStore, type TestStore } from '../support/databases.ts'
+import { newDatabase, newStore, postgresUrl, type TestStore } from '../support/databases.ts'
 import { handshake, portOf } from '../support/handshake.ts'
 import { keyring } from '../support/keyring.ts'
 import { ManualClock } from '../support/manual-clock.ts'
@@ -21,6 +25,16 @@ const day = 86_400_000
 const environment = { INLET_CERTIFICATES: 'development', INLET_BASE_DOMAIN: 'ingest.test' }
 const signal = new AbortController().signal
 const rootOf = (control: TestControl) => readFileSync(join(control.directory, 'development-ca.pem'))
+
+/** Makes a request, and returns the connection that it used. */
+async function socketOf({ app }: TestControl, agent: Agent): Promise<Socket> {
+  const sent = get(`${app.url}/healthz`, { agent })
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  expect(response.statusCode).toBe(200)
+  response.resume()
+  await once(response, 'end')
+  return response.socket
+}
 
 /** Waits until the region has another certificate than `before`, and returns it as a node gets it. */
 async function handed(node: TestNode, before: string | null = null) {
@@ -91,14 +105,47 @@ describe('a development CA', () => {
     const serial = () => handshake(port, { rejectUnauthorized: false }).then((found) => found.serial)
     const { fingerprint } = await handed(node)
     const before = await serial()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false })
+    const socket = await socketOf(control, agent)
     control.clock.advance(59 * day)
     await expect(handed(node, null)).resolves.toMatchObject({ fingerprint })
     control.clock.advance(6 * day)
     const renewed = await handed(node, fingerprint)
     expect(renewed.fingerprint).not.toBe(fingerprint)
     await until('the new certificate of control', async () => (await serial()) !== before)
+    expect(await socketOf(control, agent)).toBe(socket)
+    agent.destroy()
   })
 })
+
+test.skipIf(postgresUrl === undefined)(
+  'two control processes serve the same certificate, and the next leader renews it',
+  async () => {
+    await using database = await newDatabase('postgres')
+    const https = { ...environment, INLET_BASE_URL: 'https://inlet.test' }
+    const start = () => newControl({ environment: https, database })
+    const [one, other] = await Promise.all([start(), start()])
+    const serial = ({ app }: TestControl) =>
+      handshake(portOf(app.url), { rejectUnauthorized: false }).then(
+        (found) => found.serial,
+        () => '',
+      )
+    try {
+      expect(rootOf(one)).toEqual(rootOf(other))
+      await until('both to serve it', async () => (await serial(one)) !== '' && (await serial(one)) === (await serial(other)))
+      const { fingerprint } = await handed(await TestNode.register(one, newRegion()))
+      const node = await TestNode.register(other, newRegion())
+      expect((await handed(node)).fingerprint).not.toBe(fingerprint)
+      const [before, ofRegion] = [await serial(other), (await handed(node)).fingerprint]
+      await one[Symbol.asyncDispose]()
+      other.clock.advance(65 * day)
+      await handed(node, ofRegion)
+      await until('the next certificate', async () => (await serial(other)) !== before)
+    } finally {
+      await other[Symbol.asyncDispose]()
+    }
+  },
+)
 
 test('without an issuer nodes are told of no certificate', async () => {
   await using control = await newControl({ environment: { INLET_BASE_DOMAIN: 'ingest.test' } })
