@@ -37,6 +37,11 @@ describe('sendRequest', () => {
     await expect(sendRequest(url, get)).rejects.toThrow()
   })
 
+  test('rejects if the response is too long, without its end', async () => {
+    const url = await serve((_request, response) => void response.write('123456'))
+    await expect(sendRequest(url, { ...get, responseBytesMax: 5 })).rejects.toThrow('the response has more than 5 bytes')
+  })
+
   test('rejects if nothing listens', async () => {
     const url = await serve(() => undefined)
     server?.close()

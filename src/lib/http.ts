@@ -25,20 +25,27 @@ export type HttpRequest = {
   readonly ca?: Buffer | undefined
   /** Whoever answers is not known: nothing secret may be in the request, and the response proves nothing. */
   readonly acceptsAnyServer?: boolean
+  /** Rejects a longer response. */
+  readonly responseBytesMax?: number
 }
 
 export type HttpResponse = { readonly status: number; readonly body: Buffer }
 
 /** Sends a request and reads the whole response. Rejects if the connection fails or the signal aborts. Does not follow redirects. */
 export function sendRequest(url: string, request: HttpRequest): Promise<HttpResponse> {
-  const { method, headers, body, signal, ca, acceptsAnyServer = false } = request
+  const { method, headers, body, signal, ca, acceptsAnyServer = false, responseBytesMax = Number.POSITIVE_INFINITY } = request
   const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>()
   const tls = { ...(ca === undefined ? {} : { ca }), ...(acceptsAnyServer ? { rejectUnauthorized: false, agent: false } : {}) }
   const outgoing = clientOf(url).request(url, { method, headers, signal, ...tls } as RequestOptions)
   outgoing.once('error', reject)
   outgoing.once('response', (response) => {
     const chunks: Buffer[] = []
-    response.on('data', (chunk: Buffer) => chunks.push(chunk))
+    let bytes = 0
+    response.on('data', (chunk: Buffer) => {
+      bytes += chunk.byteLength
+      if (bytes > responseBytesMax) response.destroy(new Error(`the response has more than ${responseBytesMax} bytes`))
+      else chunks.push(chunk)
+    })
     response.once('error', reject)
     response.once('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }))
   })

@@ -4,11 +4,15 @@
  * Owns: `node/control-ca.pem`: the root that the join token pins, fetched from control once. Does not own: the pin.
  * Law: a certificate that control sent without proof is used only if its hash is the pin. Nothing secret is sent before.
  */
+import { KiB } from '#lib/bytes.ts'
 import { readNamed } from '#lib/certificate.ts'
 import { systemFiles, writeDurably } from '#lib/files.ts'
 import { sendRequest } from '#lib/http.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import { parseCertificates, pinOf } from '#lib/root-certificate.ts'
+
+/** Whoever answers is not known yet. */
+const rootBytesMax = 64 * KiB
 
 export type ControlRootOptions = {
   /** Roots that the operator chose. Then nothing is fetched. */
@@ -54,6 +58,7 @@ export class ControlRoot {
       method: 'GET',
       headers: {},
       acceptsAnyServer: true,
+      responseBytesMax: rootBytesMax,
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     })
     const root = status === 200 ? findPinned(body, pin) : undefined

@@ -28,10 +28,12 @@ async function accept(url: string): Promise<string> {
 }
 
 test('connections are spread over both, and one of them may stop', async () => {
-  const port = await freePort()
-  await using one = await start(port)
-  await using other = await start(port)
+  const [port, mqttPort] = [await freePort(), await freePort()]
+  const mqtt = { INLET_MQTT_LISTEN: `127.0.0.1:${mqttPort}` }
+  await using one = await start(port, mqtt)
+  await using other = await start(port, mqtt)
   expect([one.url, other.url]).toEqual(Array(2).fill(`http://127.0.0.1:${port}`))
+  expect([one.mqttPort, other.mqttPort]).toEqual([mqttPort, mqttPort])
   const accepted = new Set<string>()
   // The kernel chooses by a hash of the addresses: 64 connections all to one node have a chance of 2^-63.
   for (let sent = 0; sent < 64; sent++) accepted.add(await accept(one.url))
