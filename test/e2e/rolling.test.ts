@@ -54,7 +54,7 @@ describeWith('processes', 'two nodes and control', () => {
         INLET_INGEST_LISTEN: `${address}:${ports.http}`,
         INLET_MQTT_LISTEN: `${address}:${ports.mqtt}`,
         // As long as a resolver here keeps an address.
-        INLET_LEAVE_SECONDS_MIN: '2',
+        INLET_LEAVE_SECONDS_MIN: '1',
       },
     })
     // Directory buckets are on one machine.
@@ -116,7 +116,7 @@ describeWith('processes', 'two nodes and control', () => {
     )
     const all = [...http, ...mqtt]
     for (let round = 0; round < runs(1, 3); round += 1) {
-      for (const node of nodes) {
+      for (const node of nodes.slice(0, runs(1, 2))) {
         const before = all.map(({ acknowledged }) => acknowledged.length)
         expect(await node.end('node', 'SIGTERM')).toBe(0)
         node.spawn('node')
