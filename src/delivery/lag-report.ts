@@ -55,6 +55,10 @@ export class LagReports {
   }
 
   #whole(lags: readonly EndpointLag[]): LagReport {
+    if (lags.length <= deliveryLimits.lagsReportedWhole) {
+      this.#sent = undefined
+      return { lag: [...lags] }
+    }
     const nowMs = this.#clock.monotonic()
     // Spread over the time, so that rows are not due all at once from then on.
     const sentAtMs = () => nowMs - Math.random() * refreshMsOf(lags)

@@ -68,12 +68,8 @@ const unknownBase = new AppError(
  * that is not the last one of this database.
  */
 export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number): Promise<void> {
-  const { node_id, process, applied_epoch, healthy, reasons } = heartbeat
-  const disk_full = fromFlag(heartbeat.process === 'ingest' && heartbeat.disk_full)
-  const lag_version = heartbeat.process === 'delivery' ? (heartbeat.lag_version ?? null) : null
-  const leaving = fromFlag(heartbeat.process === 'ingest' && heartbeat.leaving === true)
-  const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, leaving }
-  const facts = { ...known, last_seen_at: now, lag_version }
+  const { node_id, process, healthy } = heartbeat
+  const facts = factsOf(heartbeat, now)
   if (heartbeat.process === 'delivery' && heartbeat.lag_base !== undefined) {
     const updated = await db
       .updateTable('node_processes')
@@ -95,6 +91,16 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
   await translateErrors(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
   if (heartbeat.process === 'delivery') await replaceLags(db, node_id, heartbeat.lag, now)
   else await replaceBlockedLogs(db, node_id, heartbeat.blocked)
+}
+
+/** Returns the columns that a heartbeat says. */
+export function factsOf(heartbeat: Heartbeat, now: number) {
+  const { applied_epoch, healthy, reasons } = heartbeat
+  const disk_full = fromFlag(heartbeat.process === 'ingest' && heartbeat.disk_full)
+  const leaving = fromFlag(heartbeat.process === 'ingest' && heartbeat.leaving === true)
+  const lag_version = heartbeat.process === 'delivery' ? (heartbeat.lag_version ?? null) : null
+  const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, leaving }
+  return { ...known, last_seen_at: now, lag_version }
 }
 
 /** Returns the nodes of these regions with the last heartbeats of their processes. */

@@ -4,6 +4,7 @@ import type { EndpointLag, Heartbeat } from '#model/node-protocol.ts'
 import { listLargestLags, sumLags } from '#store/lag-totals.ts'
 import { findLargestLag, listBlockedLogs, listLags } from '#store/node-reports.ts'
 import { getNodeRegion, listNodes, listNodesOnceIn, recordHeartbeat, recordSnapshotsSent, registerNode } from '#store/nodes.ts'
+import { isQuiet, recordQuietHeartbeats } from '#store/quiet-heartbeats.ts'
 import { transact } from '#store/store.ts'
 import { describeDatabases, newStore, type TestStore } from '../support/databases.ts'
 import { aLag as lagOf } from '../support/lags.ts'
@@ -153,6 +154,65 @@ describeDatabases('nodes', (kind) => {
     await say(t0 + 4, { lag: [aLag(first)] })
     expect(await bytes()).toEqual(new Map([[first, 9_000_000_000]]))
     await expect(say(t0 + 5, { ...changes, lag_base: 'b', lag_version: 'c' })).rejects.toThrow(refused)
+  })
+
+  test('heartbeats without anything to report are recorded together, as each alone would be', async () => {
+    const beats = (ids: readonly string[], at: number, change: object = {}): Heartbeat[] =>
+      ids.flatMap((node_id) => [
+        { process: 'ingest', node_id, ...beat, applied_epoch: at - t0, disk_full: false, blocked: [], ...change },
+        { process: 'delivery', node_id, ...beat, applied_epoch: at - t0, lag: [], ...change },
+      ])
+    const states: unknown[] = []
+    for (const isTogether of [false, true]) {
+      await using store = await newStore(kind)
+      const ids = [await registered(store), await registered(store), await registered(store)]
+      const [one = '', two = '', three = ''] = ids
+      const say = (some: readonly Heartbeat[], at: number) =>
+        transact(store, async (db) => {
+          if (isTogether) return (await recordQuietHeartbeats(db, some, at)).size
+          for (const each of some) await recordHeartbeat(db, each, at)
+          return some.length
+        })
+      const alone = (heartbeat: Heartbeat, at: number) => transact(store, (db) => recordHeartbeat(db, heartbeat, at))
+      expect(await say(beats(ids, t0), t0)).toBe(isTogether ? 0 : 6)
+      for (const each of isTogether ? beats(ids, t0) : []) await alone(each, t0)
+      await alone(
+        { process: 'ingest', node_id: one, ...beat, disk_full: true, blocked: [{ endpoint_id: newId(), reason: 'EIO' }] },
+        t0,
+      )
+      await alone({ process: 'delivery', node_id: one, ...beat, lag: [aLag(newId())], lag_version: 'a' }, t0)
+      await alone({ process: 'delivery', node_id: two, ...beat, lag: [aLag(newId())], lag_version: 'b' }, t0)
+      const same = { lag: [], lag_base: 'b', lag_version: 'b' }
+      const next: Heartbeat[] = [
+        ...beats([one, three], t0 + 5),
+        { process: 'ingest', node_id: two, ...beat, healthy: false, reasons: ['full'], disk_full: true, blocked: [] },
+        { process: 'delivery', node_id: two, ...beat, ...same },
+      ]
+      expect(await say(next, t0 + 5)).toBe(6)
+      const other: Heartbeat = { process: 'delivery', node_id: two, ...beat, lag: [], lag_base: 'c', lag_version: 'c' }
+      if (isTogether) expect((await transact(store, (db) => recordQuietHeartbeats(db, [other], t0 + 9))).size).toBe(0)
+      const order = [one, two, three]
+      const rows = await store.db.selectFrom('node_processes').selectAll().execute()
+      const lags = await store.db.selectFrom('endpoint_lags').select('node_id').execute()
+      const blocked = await store.db.selectFrom('blocked_logs').select('node_id').execute()
+      const named = [rows, lags, blocked].map((some) => some.map((row) => ({ ...row, node_id: order.indexOf(row.node_id) })))
+      states.push(named.map((some) => some.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))))
+    }
+    expect(states[1]).toEqual(states[0])
+  })
+
+  test('only heartbeats without rows or a new report are quiet', () => {
+    const delivery = { process: 'delivery' as const, node_id: newId(), ...beat, lag: [] }
+    const ingest = { process: 'ingest' as const, node_id: newId(), ...beat, disk_full: false, blocked: [] }
+    expect([ingest, delivery, { ...delivery, lag_base: 'a', lag_version: 'a' }].map(isQuiet)).toEqual([true, true, true])
+    const loud: Heartbeat[] = [
+      { ...ingest, blocked: [{ endpoint_id: newId(), reason: 'EIO' }] },
+      { ...delivery, lag: [aLag(newId())] },
+      { ...delivery, lag_version: 'a' },
+      { ...delivery, lag_base: 'a', lag_version: 'a', lag_gone: [newId()] },
+      { ...delivery, lag_base: 'a', lag_version: 'b' },
+    ]
+    expect(loud.map(isQuiet)).toEqual(loud.map(() => false))
   })
 
   test('a heartbeat of ingest replaces the blocked logs of the node, of endpoints that exist or not', async () => {

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { gather } from '#lib/gather.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { AssignableDestination } from '#model/destination.ts'
 import type { Heartbeat, HeartbeatRecorded, Register, Registered, UsageReport, UsageTotals } from '#model/node-protocol.ts'
@@ -8,6 +9,7 @@ import { recordUsage, sumUsage } from '#store/account-usage.ts'
 import { findDestinationTarget } from '#store/destinations.ts'
 import { listOwnAccounts } from '#store/node-scope.ts'
 import { countHealthyNodes, getNodeRegion, recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { isQuiet, recordQuietHeartbeats } from '#store/quiet-heartbeats.ts'
 import { type Store, transact } from '#store/store.ts'
 import type { DeliveryDelays } from '../delivery-delays.ts'
 import { nodeHealthySeconds } from '../limits.ts'
@@ -33,6 +35,9 @@ export type NodesOptions = {
 export type Nodes = ReturnType<typeof nodeService>
 
 export function nodeService({ store, feed, delays, published, clock, logger }: NodesOptions) {
+  const recordQuiet = gather((heartbeats: readonly Heartbeat[]) =>
+    transact(store, (db) => recordQuietHeartbeats(db, heartbeats, clock.now())),
+  )
   return {
     /** Does not need a new epoch: snapshots do not contain the addresses of nodes. */
     async register({ id, region }: NodeIdentity, node: Register): Promise<z.infer<typeof Registered>> {
@@ -48,7 +53,8 @@ export function nodeService({ store, feed, delays, published, clock, logger }: N
 
     async heartbeat(heartbeat: Heartbeat): Promise<HeartbeatRecorded> {
       delays.report(heartbeat)
-      await transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
+      const isRecorded = isQuiet(heartbeat) && (await recordQuiet(heartbeat)).has(heartbeat)
+      if (!isRecorded) await transact(store, (db) => recordHeartbeat(db, heartbeat, clock.now()))
       if (published === undefined) return { may_stop_in_seconds: 0 }
       const isLeaving = heartbeat.process === 'ingest' && heartbeat.leaving === true
       return { may_stop_in_seconds: isLeaving ? await published.secondsUntilForgotten(heartbeat.node_id) : null }

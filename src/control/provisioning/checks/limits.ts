@@ -17,6 +17,8 @@ export const checkLimits = {
   lookUpAttempts: 2,
   /** Endpoints that are considered for `provisioned_at` at once. */
   unprovisionedMax: 500,
+  /** After that, so many times as long is nothing considered. */
+  restFactor: 9,
 } as const
 
 /** A check that is older than this says nothing about now. */

@@ -40,10 +40,25 @@ export function createChecks(options: ChecksOptions): readonly Service[] {
       logger,
     })
   const checks = [
-    check('check of new endpoints', () => noteProvisioned(options)),
+    check(
+      'check of new endpoints',
+      withRest(clock, () => noteProvisioned(options)),
+    ),
     check('check of certificates', (signal) => checkCertificates(options, signal)),
   ]
   if (baseDomain === null || dnsKeeper === 'nobody') return checks
   const names = { ...options, baseDomain, nameServers: new NameServers({ begin: dnsServer, clock }) }
   return [...checks, check('check of DNS', (signal) => checkNames(names, signal))]
+}
+
+/** Leaves out runs so that `work` takes a part of the time at most: many endpoints may wait for many nodes. */
+function withRest(clock: Clock, work: () => Promise<void>): () => Promise<void> {
+  let restedAtMs = 0
+  return async () => {
+    const startedAtMs = clock.monotonic()
+    if (startedAtMs < restedAtMs) return
+    await work()
+    const endedAtMs = clock.monotonic()
+    restedAtMs = endedAtMs + (endedAtMs - startedAtMs) * checkLimits.restFactor
+  }
 }
