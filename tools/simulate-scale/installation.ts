@@ -161,6 +161,7 @@ async function fill(store: Store, scale: Scale, progress: (what: string) => void
       desired_state: 'active',
       destination_id: destination,
       since_epoch: 1,
+      provisioned_at: now,
       created_at: now,
     }
   })

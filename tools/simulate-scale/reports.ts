@@ -1,4 +1,5 @@
 /** What the reports of nodes cost: heartbeats, usage, questions for jobs, commits. */
+import { setTimeout } from 'node:timers/promises'
 import { newId } from '../../src/model/id.ts'
 import { dayOf } from '../../src/model/quota.ts'
 import { commitBody } from './commits.ts'
@@ -34,6 +35,7 @@ export async function measureReports(fleet: Fleet, gauge: Gauge, tables: Tables,
   const rows: (readonly (string | number)[])[] = []
   let commits = 0
   let [idleControl, idleDatabase, idleWal, idleStatements] = [0, 0, 0, 0]
+  const alone = await gauge.measure(() => setTimeout(seconds * 1000))
   for (const { name, path, perSecond, body, items } of reports) {
     let calls = 0
     const cost = await gauge.measure(async () => {
@@ -62,30 +64,29 @@ export async function measureReports(fleet: Fleet, gauge: Gauge, tables: Tables,
     ['call', 'a second, here', 'CPU ms of control', 'CPU ms of Postgres', 'statements', 'WAL', 'a second, per core of control'],
     rows,
   )
+  const nodes = fleet.nodes.length
   tables.add(
     'idle fleet',
+    ['', 'calls a second', 'cores of control', 'cores of Postgres', 'statements a second', 'WAL a second'],
     [
-      'nodes',
-      'calls a second',
-      'cores of control',
-      'cores of Postgres',
-      'statements a second',
-      'WAL a second',
-      'memory of control',
-    ],
-    [
+      ['what control does by itself', '0', ...perSecondOf(alone)],
       [
-        fleet.nodes.length,
-        round(1.5 * fleet.nodes.length),
+        `calls of ${nodes} nodes`,
+        round(1.5 * nodes),
         round(idleControl),
         round(idleDatabase),
         round(idleStatements),
         size(idleWal),
-        size(gauge.controlBytes()),
       ],
     ],
   )
+  tables.add('memory', ['memory of control'], [[size(gauge.controlBytes())]])
   return commits
+}
+
+function perSecondOf({ seconds, controlCpuMs, databaseCpuMs, statements, walBytes }: Cost): readonly string[] {
+  const rates = [controlCpuMs / 1000, databaseCpuMs / 1000, statements].map((value) => round(value / seconds))
+  return [...rates, size(walBytes / seconds)]
 }
 
 function perCall(cost: Cost, calls: number): Omit<Cost, 'seconds'> {
