@@ -1,7 +1,8 @@
 /** One control and nodes at loopback addresses of their own: real processes, each node with a data directory of its own. */
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ApiClient } from './api-client.ts'
 import { freePort, Installation } from './installation.ts'
 import { until } from './until.ts'
 
@@ -13,20 +14,29 @@ type Environment = Readonly<Record<string, string>>
 
 export class Fleet implements AsyncDisposable {
   readonly control: Installation
-  readonly #joinSecret: string
+  readonly #environment: Environment
   readonly #nodes: FleetNode[] = []
+  #other: Installation | undefined
   #destinationId: string | undefined
 
-  private constructor(control: Installation, joinSecret: string) {
+  private constructor(control: Installation, environment: Environment) {
     this.control = control
-    this.#joinSecret = joinSecret
+    this.#environment = environment
   }
 
   static async start(environment: Environment): Promise<Fleet> {
-    const joinSecret = randomBytes(24).toString('base64url')
-    const control = await Installation.create({ environment: { ...environment, INLET_NODE_TOKEN: joinSecret } })
+    const shared = { ...environment, INLET_NODE_TOKEN: randomBytes(24).toString('base64url') }
+    const control = await Installation.create({ environment: shared })
     await control.start('control')
-    return new Fleet(control, joinSecret)
+    return new Fleet(control, shared)
+  }
+
+  /** Starts another control process on the same database, which `environment` names. */
+  async startOtherControl(): Promise<Installation> {
+    const environment = { ...this.#environment, INLET_BOOTSTRAP_API_KEY: this.control.apiKey }
+    this.#other = await Installation.create({ environment })
+    await this.#other.start('control')
+    return this.#other
   }
 
   /** Starts a node at a loopback address. It is ready when the status says so. */
@@ -35,7 +45,7 @@ export class Fleet implements AsyncDisposable {
     const processes = await Installation.create({
       environment: {
         INLET_CONTROL_URL: this.control.nodeApiUrl,
-        INLET_NODE_TOKEN: this.#joinSecret,
+        INLET_NODE_TOKEN: this.#environment['INLET_NODE_TOKEN'] ?? '',
         INLET_REGION: fleetRegion,
         INLET_NODE_ADDRESSES: address,
         INLET_INGEST_LISTEN: `${address}:${port}`,
@@ -55,10 +65,10 @@ export class Fleet implements AsyncDisposable {
   }
 
   /** Waits until the endpoint has the status, and each of these texts is in one of its reasons. Throws after ten seconds. */
-  async told(endpointId: string, status: string, reasons: readonly string[] = []): Promise<void> {
+  async told(endpointId: string, status: string, reasons: readonly string[] = [], api: ApiClient = this.control): Promise<void> {
     let last = ''
     const isTold = async () => {
-      const endpoint = await this.control.ok('GET', `/v1/endpoints/${endpointId}`)
+      const endpoint = await api.ok('GET', `/v1/endpoints/${endpointId}`)
       const given: readonly string[] = endpoint.status_reasons
       last = `${endpoint.status}: ${given.join('; ')}`
       return endpoint.status === status && reasons.every((reason) => given.some((text) => text.includes(reason)))
@@ -71,6 +81,7 @@ export class Fleet implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const node of this.#nodes) await node.processes[Symbol.asyncDispose]()
+    await this.#other?.[Symbol.asyncDispose]()
     await this.control[Symbol.asyncDispose]()
   }
 
@@ -95,7 +106,15 @@ export class FleetNode {
 
   /** Known once ingest has started. */
   get id(): string {
-    return readFileSync(join(this.processes.directory, 'node', 'id'), 'utf8').trim()
+    return readFileSync(this.#idFile, 'utf8').trim()
+  }
+
+  get hasId(): boolean {
+    return existsSync(this.#idFile)
+  }
+
+  get #idFile(): string {
+    return join(this.processes.directory, 'node', 'id')
   }
 
   start(process: 'ingest' | 'delivery'): void {
