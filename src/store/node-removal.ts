@@ -45,7 +45,7 @@ function findObstacle(node: NodeFacts, { segments, endpoints, reported_at }: Nod
   if (endpoints > 0) {
     const count = segments.open_segments + segments.sealed_segments + segments.parked_segments + segments.quarantined_segments
     const held = `${count} segments (${segments.bytes} bytes) of ${endpoints === 1 ? '1 endpoint' : `${endpoints} endpoints`}`
-    return `the removal would abandon ${held}, which the node reported at ${reported_at}; start it again, or deliver its disk on another machine (inlet node --adopt)`
+    return `the removal would abandon ${held}, which the node reported at ${reported_at}; start it again, or deliver its disk on another machine (inlet node --adopt DIR)`
   }
   // One that sent no heartbeat at all never accepted anything.
   if (reported_at === null && seenAt !== undefined)

@@ -59,7 +59,7 @@ describe('DELETE /v1/nodes/{id}', () => {
     const { status, body } = await remove(node.id)
     expect([status, body.detail]).toEqual([
       409,
-      expect.stringMatching(/^the removal would abandon 4 segments \(1000 bytes\) of 2 endpoints, .*--adopt\)$/),
+      expect.stringMatching(/^the removal would abandon 4 segments \(1000 bytes\) of 2 endpoints, .*--adopt DIR\)$/),
     ])
     expect(await nodeIds()).toContain(node.id)
     const removed = await remove(node.id, '?force=true')
