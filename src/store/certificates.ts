@@ -93,6 +93,10 @@ export async function recordOrderFailure(
     .execute()
 }
 
+export async function removeCertificate(db: Db, name: string): Promise<void> {
+  await db.deleteFrom('certificates').where('name', '=', name).execute()
+}
+
 /** Lets control order the certificate now, whatever failed before. Returns false if there is none of this name. */
 export function requestCertificate(store: Store, name: string): Promise<boolean> {
   return transact(store, async (db) => {

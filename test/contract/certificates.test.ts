@@ -157,6 +157,11 @@ test('without an issuer nodes are told of no certificate', async () => {
 test.each([
   [{ INLET_CERTIFICATES: 'development' }, /INLET_CERTIFICATES: needs INLET_BASE_DOMAIN/],
   [{ INLET_CERTIFICATES: 'control', INLET_BASE_DOMAIN: 'ingest.test' }, /INLET_CERTIFICATES: control is for nodes/],
+  [{ INLET_CERTIFICATES: 'acme', INLET_BASE_DOMAIN: 'ingest.test' }, /INLET_CERTIFICATES: acme needs INLET_DNS_PROVIDER/],
+  [
+    { INLET_CERTIFICATES: 'acme', INLET_BASE_DOMAIN: 'ingest.test', INLET_BASE_URL: 'https://192.0.2.1' },
+    /INLET_BASE_URL: an ACME server issues no certificate for the address 192\.0\.2\.1/,
+  ],
 ])('control does not start with %j', async (environment, message) => {
   await expect(newControl({ environment })).rejects.toThrow(message)
 })
@@ -212,6 +217,19 @@ describe('an issuer that fails', () => {
     const [issued] = await listCertificates(store.db)
     expect(issued).toMatchObject({ failures: 0, last_error: null, issuer: 'failing' })
     expect((await findCertificate(store.db, keyring, '*.fra.ingest.test'))?.key).toBe(fixture('key'))
+  })
+
+  test('is not asked for a region without nodes', async () => {
+    await using store = await newStore('sqlite')
+    const { clock, issuer, check } = await setUp(store, ['fra', 'iad'])
+    await check()
+    await store.db.deleteFrom('nodes').where('region', '=', 'iad').execute()
+    await check()
+    expect(await listCertificates(store.db)).toHaveLength(2)
+    clock.advance(70 * 365 * day)
+    await check()
+    expect((await listCertificates(store.db)).map(({ name }) => name)).toEqual(['*.fra.ingest.test'])
+    expect(issuer.orders).toEqual(['*.fra.ingest.test', '*.iad.ingest.test', '*.fra.ingest.test'])
   })
 
   test('does not keep other regions from their certificate, and keeps the one that is in use', async () => {

@@ -8,7 +8,8 @@ import { OrderRejected } from '#control/provisioning/certificates/issuer.ts'
 import type { RecordChange } from '#control/provisioning/dns/provider.ts'
 import { Rfc2136Provider } from '#control/provisioning/dns/rfc2136.ts'
 import { systemClock } from '#lib/clock.ts'
-import { type BindDescription, resolverOf } from '../../tools/services/bind.ts'
+import { listCertificates } from '#store/certificates.ts'
+import { type BindDescription, resolverOf, startBind } from '../../tools/services/bind.ts'
 import { type PebbleDescription, startPebble } from '../../tools/services/pebble.ts'
 import { newControl } from '../support/control.ts'
 import { newStore } from '../support/databases.ts'
@@ -97,6 +98,30 @@ describeAcme('an ACME server', (acme, nameServer) => {
     } finally {
       pebble.resume()
       await pebble.stop()
+    }
+  })
+
+  test('is asked again once the name server is back', async () => {
+    const bind = await startBind()
+    const pebble = await startPebble({ nameServer: bind.described.server })
+    try {
+      await bind.kill()
+      const domain = freshDomain(bind.described)
+      const environment = { ...environmentOf(pebble.described, bind.described, domain), INLET_BASE_URL: 'http://inlet.test' }
+      await using control = await newControl({ environment })
+      const node = await TestNode.register(control, 'fra')
+      const state = async () => (await listCertificates(control.store.db))[0]
+      await until('the order to fail', async () => (await state())?.failures === 1)
+      expect(await state()).toMatchObject({
+        last_error: expect.stringMatching(/cannot be published.*ECONNREFUSED/),
+        fingerprint: null,
+      })
+      await bind.start()
+      await until('the certificate', async () => (await node.snapshot()).certificate !== null, 40_000)
+      expect(await state()).toMatchObject({ failures: 0, last_error: null })
+    } finally {
+      await pebble.stop()
+      await bind.stop()
     }
   })
 

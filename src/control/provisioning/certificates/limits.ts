@@ -1,7 +1,7 @@
 /** Tuning of the issue of certificates. */
 export const certificateLimits = {
   /** How often the leader looks for certificates that are due. */
-  checkMs: 2_000,
+  checkMs: 1_000,
   /** Time for one order. */
   orderTimeoutMs: 300_000,
   /** Part of its life after which a certificate is renewed, and the part over which renewals are spread. */

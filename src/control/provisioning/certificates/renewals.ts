@@ -11,7 +11,13 @@ import { errorMessage } from '#lib/error-message.ts'
 import type { Keyring } from '#lib/keyring.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import { type CertificateState, listCertificates, recordCertificate, recordOrderFailure } from '#store/certificates.ts'
+import {
+  type CertificateState,
+  listCertificates,
+  recordCertificate,
+  recordOrderFailure,
+  removeCertificate,
+} from '#store/certificates.ts'
 import { listNodeRegions } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import type { Leadership } from '../../leadership.ts'
@@ -48,15 +54,18 @@ export function createRenewals(options: RenewalOptions & { readonly leadership: 
   })
 }
 
-/** Orders every certificate that is due, one after another. */
+/** Orders every certificate that is due, one after another, and forgets those that would be due but are not needed any more. */
 export async function orderDue(options: RenewalOptions, signal: AbortSignal): Promise<void> {
   const { store, issuer, baseDomain, ownName, clock } = options
   const stored = new Map((await listCertificates(store.db)).map((certificate) => [certificate.name, certificate]))
   const wildcards = (await listNodeRegions(store.db)).map((region) => wildcardOf(region, baseDomain))
-  for (const name of ownName === null ? wildcards : [ownName, ...wildcards]) {
+  const wanted = new Set(ownName === null ? wildcards : [ownName, ...wildcards])
+  for (const name of wanted) {
     signal.throwIfAborted()
     if (isDue(stored.get(name), issuer.id, clock.now())) await order(options, name, stored.get(name), signal)
   }
+  for (const { name, due_at } of stored.values())
+    if (!wanted.has(name) && due_at <= clock.now()) await removeCertificate(store.db, name)
 }
 
 async function order(
