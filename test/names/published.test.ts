@@ -26,7 +26,7 @@ describeNameServer('the names of endpoints', (nameServer) => {
       .join(' ')
   }
   const published = (name: string, addresses: string) =>
-    until(`${name} to have the addresses ${addresses || 'none'}`, async () => (await lookUp(name)) === addresses)
+    until(`${name} to have the addresses ${addresses || 'none'}`, async () => (await lookUp(name)) === addresses, 20_000)
 
   test('follow the healthy nodes, also after a restart of control, and go with the endpoint', async () => {
     await using database = await newDatabase()
@@ -74,6 +74,12 @@ describeNameServer('the names of endpoints', (nameServer) => {
     await published(body.ingest_host, '192.0.2.1')
     expect(await resolver.resolve4(body.ingest_host, { ttl: true })).toEqual([{ address: '192.0.2.1', ttl: 7 }])
     await updateZone(nameServer, [`delete ${body.ingest_host} A`])
+    const many = Array.from({ length: 40 }, (_, index) => `192.0.2.${index}`)
+    await node.registerAgain({ ipv4: many, ipv6: [] })
+    await node.heartbeat()
+    await until('32 of 40 addresses to be published', async () => (await lookUp(body.ingest_host)).split(' ').length === 32)
+    const { dns_ipv4 } = (await account.get(`/v1/endpoints/${body.id}`)).body
+    expect(dns_ipv4.toSorted().join(' ')).toBe(await lookUp(body.ingest_host))
     await node.registerAgain({ ipv4: ['192.0.2.2'], ipv6: [] })
     await node.heartbeat()
     await published(body.ingest_host, '192.0.2.2')
