@@ -129,6 +129,18 @@ export async function recordPublished(
     .execute()
 }
 
+/** Returns when one of the addresses was last taken from a name of the region (epoch ms); null if none was lately. */
+export async function findLastRemoval(db: Db, region: string, addresses: readonly string[]): Promise<number | null> {
+  if (addresses.length === 0) return null
+  const { removed_at } = await db
+    .selectFrom('dns_removals')
+    .select(({ fn }) => fn.max('removed_at').as('removed_at'))
+    .where('region', '=', region)
+    .where('address', 'in', addresses)
+    .executeTakeFirstOrThrow()
+  return removed_at
+}
+
 /** Records that an attempt failed, unless another one began since. `failures` is null if the service did not judge it. */
 export async function recordUnpublished(
   db: Db,
@@ -157,6 +169,31 @@ export async function sendAgain(db: Db, names: readonly string[]): Promise<void>
       .where('name', 'in', some)
       .where('sent', 'is', null)
       .execute()
+}
+
+/** Returns whether a name of the region has one of the addresses, among endpoints that were created up to an epoch. */
+export async function isAddressPublished(
+  db: Db,
+  { region, addresses, epoch }: { readonly region: string; readonly addresses: readonly string[]; readonly epoch: number },
+): Promise<boolean> {
+  if (addresses.length === 0) return false
+  const found = await db
+    .selectFrom('dns_records')
+    .innerJoin('endpoints', 'endpoints.id', 'dns_records.endpoint_id')
+    .select('dns_records.name')
+    .where('dns_records.region', '=', region)
+    .where('endpoints.since_epoch', '<=', epoch)
+    .where(({ eb, or }) =>
+      or(
+        addresses.flatMap((address) => [
+          eb('dns_records.published', 'like', `%"${address}"%`),
+          eb('dns_records.sent', 'like', `%"${address}"%`),
+        ]),
+      ),
+    )
+    .limit(1)
+    .executeTakeFirst()
+  return found !== undefined
 }
 
 function toDnsRecord({ attempt: _, ...row }: Database['dns_records']): DnsRecord {

@@ -2,6 +2,7 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { RecordsRejected } from '#control/provisioning/dns/provider.ts'
+import { publishedNodes } from '#control/provisioning/dns/published-nodes.ts'
 import { DnsPublisher } from '#control/provisioning/dns/publisher.ts'
 import { ControlOutages } from '#control/provisioning/outages.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -62,6 +63,7 @@ async function newWorld(kind: DatabaseKind) {
       await of.pass(signal)
     },
     anotherProcess: () => new DnsPublisher(options),
+    published: publishedNodes(options),
     async endpoint(label: string): Promise<string> {
       const since_epoch = (await currentEpoch(store.db)) + 1
       return (await aStoredEndpoint(store, account, anEndpoint({ label, region: 'fra', since_epoch }))).id
@@ -229,5 +231,50 @@ describeDatabases('publishing in DNS', (kind) => {
     await world.pass()
     expect(world.zone.calls.map((changes) => changes.length)).toEqual([100, 20])
     expect(world.zone.sets.size).toBe(120)
+  })
+})
+
+describeDatabases('a node that leaves', (kind) => {
+  test('is found until no record names it, and the TTL has passed since', async () => {
+    await using world = await newWorld(kind)
+    await world.endpoint('abc')
+    await world.beat('192.0.2.1')
+    await world.beat('192.0.2.2')
+    await world.pass()
+    const remaining = () => world.published.secondsUntilForgotten(world.nodeId('192.0.2.1'))
+    expect(await remaining()).toBe(null)
+    await world.beat('192.0.2.1', { leaving: true })
+    expect(await remaining()).toBe(null)
+    world.zone.before = () => {
+      throw new Error('connect ECONNREFUSED')
+    }
+    await expect(world.pass()).rejects.toThrow('ECONNREFUSED')
+    expect(await remaining()).toBe(null)
+    world.zone.before = () => undefined
+    await world.pass()
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.2'] })
+    expect(await remaining()).toBe(35)
+    // A later change of the name is no reason to wait longer.
+    await world.beat('192.0.2.3')
+    await world.pass()
+    expect(await remaining()).toBe(34)
+    world.clock.advance(60_000)
+    expect(await remaining()).toBe(0)
+  })
+
+  test('is not waited for if no other node serves in its place, or one at the same address does', async () => {
+    await using world = await newWorld(kind)
+    await world.endpoint('abc')
+    await world.beat('192.0.2.1', { leaving: true })
+    await world.pass()
+    await world.beat('192.0.2.1')
+    await world.pass()
+    await world.beat('192.0.2.1', { leaving: true })
+    await world.pass()
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1'] })
+    expect(await world.published.secondsUntilForgotten(world.nodeId('192.0.2.1'))).toBe(0)
+    await world.beat('192.0.2.1#second')
+    expect(await world.published.secondsUntilForgotten(world.nodeId('192.0.2.1'))).toBe(0)
+    expect(await world.published.secondsUntilForgotten(newId())).toBe(0)
   })
 })

@@ -1,0 +1,44 @@
+/** Says how long clients may still find a node by DNS that is about to stop. */
+import type { Clock } from '#lib/clock.ts'
+import { findLastRemoval, isAddressPublished } from '#store/dns-records.ts'
+import { listNodes, listNodesById } from '#store/nodes.ts'
+import type { Store } from '#store/store.ts'
+import type { PublishedNodes } from '../../services/nodes.ts'
+import { type ControlOutages, excuseSilence } from '../outages.ts'
+import { servingNodes } from '../status.ts'
+import type { DnsProvider } from './provider.ts'
+import { canonicalIpv6 } from './wanted.ts'
+
+export type PublishedNodesOptions = {
+  readonly store: Store
+  readonly provider: Pick<DnsProvider, 'settleSeconds'>
+  readonly outages: Pick<ControlOutages, 'last'>
+  readonly ttlSeconds: number
+  readonly clock: Clock
+}
+
+export function publishedNodes({ store, provider, outages, ttlSeconds, clock }: PublishedNodesOptions): PublishedNodes {
+  const lingerMs = (ttlSeconds + provider.settleSeconds) * 1000
+  return {
+    async secondsUntilForgotten(nodeId) {
+      const [node] = await listNodesById(store.db, [nodeId])
+      if (node === undefined) return 0
+      const nowMs = clock.now()
+      const { region } = node
+      const nodes = (await listNodes(store.db, [region])).filter(({ id }) => id !== nodeId)
+      const others = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, excuseSilence(nodes, outages.last), nowMs)
+      // Other nodes at the same address take over what arrives there.
+      const kept = new Set(others.flatMap(addressesOf))
+      const addresses = addressesOf(node).filter((address) => !kept.has(address))
+      // Endpoints that no other node serves keep their addresses, however long this one waits.
+      const epoch = Math.max(-1, ...others.map(({ ingest }) => ingest?.applied_epoch ?? -1))
+      if (await isAddressPublished(store.db, { region, addresses, epoch })) return null
+      const removedAt = await findLastRemoval(store.db, region, addresses)
+      return removedAt === null ? 0 : Math.max(0, removedAt + lingerMs - nowMs) / 1000
+    },
+  }
+}
+
+function addressesOf({ ipv4, ipv6 }: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] }): readonly string[] {
+  return [...ipv4, ...ipv6.map(canonicalIpv6)]
+}
