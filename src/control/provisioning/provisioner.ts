@@ -187,13 +187,15 @@ export class Provisioner {
     const diskCauses = new Map([...largestLags].map(([id, largest]) => [id, explainFullDisk(largest, endpoint.account_id)]))
     const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses }, nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
+    // A name that Inlet publishes has a bounded number of addresses.
+    const published = this.#options.dnsKeeper === 'inlet' ? observation.wantedAddresses.of(endpoint) : undefined
     return {
       status,
       status_reasons: [...reasons],
       lag: sumLags(reports.lags, nowMs),
       // Nodes of one machine may share its addresses.
-      dns_ipv4: [...new Set(serving.flatMap(({ ipv4 }) => ipv4))],
-      dns_ipv6: [...new Set(serving.flatMap(({ ipv6 }) => ipv6))],
+      dns_ipv4: [...(published?.A ?? new Set(serving.flatMap(({ ipv4 }) => ipv4)))],
+      dns_ipv6: [...(published?.AAAA ?? new Set(serving.flatMap(({ ipv6 }) => ipv6)))],
       ingest_host: ingestHost(endpoint, serving.length > 0 ? serving : nodes, this.#options.hosts),
     }
   }
