@@ -35,6 +35,7 @@ import { buildNodeServer } from './node-api/server.ts'
 import { openCertificates } from './provisioning/certificates/open.ts'
 import { createChecks } from './provisioning/checks/start.ts'
 import { openDnsProvider } from './provisioning/dns/open.ts'
+import { publishedNodes } from './provisioning/dns/published-nodes.ts'
 import { createDnsPublishing, DnsPublisher } from './provisioning/dns/publisher.ts'
 import { ControlOutages } from './provisioning/outages.ts'
 import { Provisioner } from './provisioning/provisioner.ts'
@@ -180,13 +181,9 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   registerLeadershipMetric(metrics, leadership)
   registerEpochMetric(metrics, feed)
   const isShared = store.dialect === 'postgres'
+  const dns = dnsProvider && { store, outages, clock, logger, provider: dnsProvider, ttlSeconds: config.dnsTtlSeconds }
   const dnsPublisher =
-    dnsProvider === undefined || config.baseDomain === null
-      ? undefined
-      : new DnsPublisher({
-          ...{ store, outages, clock, logger, provider: dnsProvider, ttlSeconds: config.dnsTtlSeconds },
-          baseDomain: config.baseDomain.toLowerCase(),
-        })
+    dns && config.baseDomain !== null ? new DnsPublisher({ ...dns, baseDomain: config.baseDomain.toLowerCase() }) : undefined
   dnsPublisher?.registerMetrics(metrics)
   let stopping = false
 
@@ -215,7 +212,10 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     access,
     rootCertificate,
     services: {
-      nodes: nodeService({ store, feed, delays: new DeliveryDelays(metrics, clock), clock, logger }),
+      nodes: nodeService({
+        ...{ store, feed, delays: new DeliveryDelays(metrics, clock), clock, logger },
+        published: dns && publishedNodes(dns),
+      }),
       snapshots: new Snapshots({
         ...{ store, feed, readPublicKeys, clock, certificateName },
         issuer: baseUrl,

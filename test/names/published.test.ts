@@ -84,4 +84,29 @@ describeNameServer('the names of endpoints', (nameServer) => {
     await node.heartbeat()
     await published(body.ingest_host, '192.0.2.2')
   })
+
+  test('lose a node that leaves, which learns when clients no longer find it', async () => {
+    const environment = { ...environmentFor(nameServer, freshDomain(nameServer)), INLET_DNS_TTL_SECONDS: '60' }
+    await using control = await newControl({ environment })
+    const account = await control.newAccount()
+    const { body } = await account.post('/v1/endpoints', { region: 'fra' })
+    const [leaving, staying] = [
+      await TestNode.register(control, 'fra', { ipv4: ['192.0.2.1'], ipv6: [] }),
+      await TestNode.register(control, 'fra', { ipv4: ['192.0.2.2'], ipv6: [] }),
+    ]
+    const { epoch } = await leaving.snapshot()
+    const ask = async (): Promise<number | null> => {
+      const state = { node_id: leaving.id, applied_epoch: epoch, healthy: true, reasons: [], disk_full: false, blocked: [] }
+      return (await leaving.call('POST', 'heartbeat', { process: 'ingest', ...state, leaving: true })).body.may_stop_in_seconds
+    }
+    await leaving.heartbeat()
+    await staying.heartbeat()
+    await published(body.ingest_host, '192.0.2.1 192.0.2.2')
+    expect(await ask()).toBe(null)
+    await published(body.ingest_host, '192.0.2.2')
+    await until('control to confirm it', async () => (await ask()) !== null)
+    expect(await ask()).toBeGreaterThan(50)
+    control.clock.advance(66_000)
+    expect(await ask()).toBe(0)
+  })
 })

@@ -13,7 +13,7 @@ import { findCommittingNode, removeCommitsBefore } from '#store/commit-retention
 import { listCommits, recordCommit } from '#store/commits.ts'
 import { listDestinations } from '#store/destinations.ts'
 import { listDlqFiles } from '#store/dlq-files.ts'
-import { isAddressPublished, recordPublished, recordUnpublished, sendAgain } from '#store/dns-records.ts'
+import { recordPublished, recordUnpublished, sendAgain } from '#store/dns-records.ts'
 import {
   getEndpoint,
   listDrainingEndpoints,
@@ -325,7 +325,6 @@ describeDatabases('query plans', (kind) => {
         ['dns_records', (db) => recordPublished(db, newId(), { ttl: 30, removals: [], now: t0 })],
         ['dns_records', (db) => recordUnpublished(db, newId(), { error: '', retryAt: t0, failures: null })],
         ['dns_records', (db) => sendAgain(db, [newId()])],
-        ['dns_records', (db) => isAddressPublished(db, { region: 'fra', addresses: ['192.0.2.1'], epoch: 1 })],
         ['bindings', (db) => findEndpointsWithViews(db, [endpoint])],
         ['bindings', (db) => listUnsettledBindings(db, t0, '', 100)],
         ['audit_events', (db) => removeAuditEventsBefore(db, t0 + 5, 10)],
