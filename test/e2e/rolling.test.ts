@@ -19,7 +19,17 @@ const bucket = 'rolling'
 /** Kills a supervisor and its children at once: none of them can finish anything. */
 async function killMachine(pid = 0): Promise<void> {
   const { stdout } = await promisify(execFile)('pgrep', ['-P', String(pid)])
-  for (const each of [pid, ...stdout.split('\n').filter(Boolean).map(Number)]) process.kill(each, 'SIGKILL')
+  const all = [pid, ...stdout.split('\n').filter(Boolean).map(Number)]
+  for (const each of all) process.kill(each, 'SIGKILL')
+  await until('the processes to be gone', () => !all.some(isAlive))
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
 }
 
 describeWith('processes', 'two nodes and control', () => {
@@ -40,6 +50,8 @@ describeWith('processes', 'two nodes and control', () => {
     await until('both nodes to serve it', async () => (await resolve()).length === 2, 30_000)
   }, 120_000)
   afterAll(async () => {
+    // Their children would go on writing into the directories.
+    await Promise.all(nodes.map((node) => killMachine(node.pid('node')).catch(() => undefined)))
     await Promise.all(nodes.map((node) => node[Symbol.asyncDispose]()))
     await control[Symbol.asyncDispose]()
   })
@@ -115,6 +127,7 @@ describeWith('processes', 'two nodes and control', () => {
       (_, at) => new MqttFollower(`mqtt-${at}`, { ...follower, port: ports.mqtt, pauseMs: 5 }),
     )
     const all = [...http, ...mqtt]
+    await until('every client to send', () => all.every(({ acknowledged }) => acknowledged.length > 10), 30_000)
     for (let round = 0; round < runs(1, 3); round += 1) {
       for (const node of nodes.slice(0, runs(1, 2))) {
         const before = all.map(({ acknowledged }) => acknowledged.length)

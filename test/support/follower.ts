@@ -45,11 +45,11 @@ export class HttpFollower {
     for (let count = 0; !this.#isStopping; ) {
       const record = `{"from":"${this.#name}","n":${count}}`
       const { status, isLast } = await this.#send(host, record).catch((error: Error) => ({ status: error.message, isLast: true }))
-      if (isLast) host = this.#options.resolve()
       if (status === 202) {
         this.acknowledged.push(record)
         count += 1
       } else this.failures.push(`${this.#name} ${count} to ${host}: ${status}`)
+      if (isLast) host = this.#options.resolve()
       await pause(this.#options.pauseMs)
     }
   }
