@@ -1,4 +1,5 @@
 /** Certificates that control issues: for its own listeners, and for nodes. */
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
@@ -146,6 +147,16 @@ test.skipIf(postgresUrl === undefined)(
     }
   },
 )
+
+test('the management API takes its certificate from files, and its URL begins with https://', async () => {
+  const file = (suffix: string) => join(import.meta.dirname, `../fixtures/tls/first.${suffix}`)
+  const files = { INLET_CONTROL_CERTIFICATE_FILE: file('crt'), INLET_CONTROL_KEY_FILE: file('key') }
+  await using control = await newControl({ environment: { ...files, INLET_BASE_URL: '' } })
+  expect(control.app.url).toMatch(/^https:/)
+  expect(control.app.nodeApiUrl).toMatch(/^http:/)
+  const { serial } = await handshake(portOf(control.app.url), { rejectUnauthorized: false })
+  expect(serial).toBe(new X509Certificate(readFileSync(file('crt'))).serialNumber)
+})
 
 test('without an issuer nodes are told of no certificate', async () => {
   await using control = await newControl({ environment: { INLET_BASE_DOMAIN: 'ingest.test' } })
