@@ -3,36 +3,43 @@
  *
  * Owns: starting and closing all of it, and what the faults act upon. Does not own: which faults come, nor the law.
  */
-import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import http from 'node:http'
+import https from 'node:https'
 import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { resolverOf } from '../../tools/services/bind.ts'
 import { ApiClient } from '../support/api-client.ts'
 import { Customer } from '../support/object-gateway.ts'
 import { until } from '../support/until.ts'
 import { Ledger } from '../torture/ledger.ts'
 import { Management } from '../torture/management.ts'
 import type { Random } from '../torture/random.ts'
-import { controlEnvironment, type Installation, newSecrets, nodeEnvironment } from './environment.ts'
+import { controlEnvironment, type Installation, newSecrets, nodeEnvironment, rootFile } from './environment.ts'
 import {
   bucket,
   type ControlName,
+  controlHost,
   controlNames,
   type HostName,
   hostNames,
   hostNumbers,
   type NodeName,
   nodeNames,
-  nodesOf,
   ports,
   type RegionCode,
+  regionOf,
   regions,
 } from './layout.ts'
 import { HttpSender } from './load/http-sender.ts'
 import { MqttSender } from './load/mqtt-sender.ts'
+import { NameCache } from './load/name-cache.ts'
 import { type Sender, Waits } from './load/sender.ts'
 import type { Host } from './network/host.ts'
 import type { Network } from './network/network.ts'
 import { Program } from './programs/program.ts'
 import { type Services, startServices } from './services/services.ts'
+import { awaitTruth, findUntruths } from './truth.ts'
 
 const startMsMax = 90_000
 
@@ -62,6 +69,8 @@ export class Cluster implements AsyncDisposable {
   readonly management: Management
   readonly ledger = new Ledger()
   readonly waits = new Waits()
+  /** What clients know of the zone. */
+  readonly names: NameCache
   /** What healthy programs and clients do not do. */
   readonly troubles: string[] = []
   readonly endpoints: ClusterEndpoint[] = []
@@ -77,9 +86,14 @@ export class Cluster implements AsyncDisposable {
     this.#random = options.random
     this.hosts = hosts
     this.services = services
-    const { gateway, database } = services
-    const balancer = this.host('balancer')
-    this.installation = { directory: this.directory, gateway, databaseUrl: database.url, balancer, ...newSecrets() }
+    const { gateway, database, bind, pebble } = services
+    const origin = this.network.hasNames ? `https://${controlHost}` : `http://${this.host('balancer').address}`
+    this.installation = {
+      ...{ directory: this.directory, gateway, databaseUrl: database.url, controlOrigin: origin },
+      ...{ bind: bind.described, pebble: pebble.described },
+      ...newSecrets(),
+    }
+    this.names = new NameCache(resolverOf(bind.described))
     const program = (name: ControlName | NodeName, args: readonly string[], environmentOf: typeof controlEnvironment) => {
       const host = this.host(name)
       const environment = environmentOf(this.installation, host)
@@ -89,7 +103,7 @@ export class Cluster implements AsyncDisposable {
       ...controlNames.map((name) => program(name, ['control'], controlEnvironment)),
       ...nodeNames.map((name) => program(name, ['node'], nodeEnvironment)),
     ])
-    this.management = new Management(this.#address(balancer))
+    this.management = new Management(this.#address(ports.management))
   }
 
   /** Starts everything healthy, with endpoints in each region and clients that send to them. */
@@ -98,7 +112,12 @@ export class Cluster implements AsyncDisposable {
     mkdirSync(directory, { recursive: true })
     const hosts = new Map<HostName, Host>()
     for (const name of hostNames) hosts.set(name, await network.addHost(name, hostNumbers[name]))
-    const services = await startServices(hosts, network.hub)
+    const services = await startServices(hosts, network)
+    const { root } = services.pebble.described
+    writeFileSync(join(directory, rootFile), root)
+    setDefaultCACertificates([...getCACertificates(), root])
+    const balancer = hosts.get('balancer')?.address
+    if (balancer !== undefined) network.addName(controlHost, balancer)
     const cluster = new Cluster(options, hosts, services)
     try {
       // One after the other: both would create the first account.
@@ -106,7 +125,7 @@ export class Cluster implements AsyncDisposable {
         cluster.program(name).start()
         await cluster.untilControlReady(name)
       }
-      for (const name of nodeNames) cluster.program(name).start()
+      for (const name of nodeNames) await cluster.join(name)
       for (const name of nodeNames) await cluster.untilReady(name)
       await cluster.#createEndpoints()
       return cluster
@@ -141,7 +160,7 @@ export class Cluster implements AsyncDisposable {
   clientOf(name: ControlName): ApiClient {
     const known = this.#clients.get(name)
     if (known !== undefined) return known
-    const client = new ApiClient(this.#address(this.host(name)))
+    const client = new ApiClient(this.#address(ports.direct[name]))
     this.#clients.set(name, client)
     return client
   }
@@ -151,12 +170,19 @@ export class Cluster implements AsyncDisposable {
     return this.#nodeIds.get(name) ?? ''
   }
 
+  /** Starts a node for the first time, with a token that only one node may use. */
+  async join(name: NodeName): Promise<void> {
+    const { join_token } = await this.#operate('POST', '/v1/join-tokens', { name, region: regionOf(name) })
+    this.program(name).configure({ INLET_JOIN_TOKEN: join_token })
+    this.program(name).start()
+  }
+
   async untilControlReady(name: ControlName): Promise<void> {
-    await until(`${name} to be ready`, () => isReady(`http://${this.host(name).address}:${ports.management}`), startMsMax)
+    await until(`${name} to be ready`, () => isReady(`${this.installation.controlOrigin}:${ports.direct[name]}`), startMsMax)
   }
 
   async untilReady(name: NodeName): Promise<void> {
-    const url = `http://${this.host(name).address}:${ports.ingest}`
+    const url = `https://${this.host(name).address}:${ports.ingest}`
     await until(`${name} to be ready`, () => isReady(url), startMsMax)
     this.#nodeIds.set(name, readFileSync(this.path(`${name}/node/id`), 'utf8').trim())
   }
@@ -194,28 +220,43 @@ export class Cluster implements AsyncDisposable {
         this.endpoints.push({ id, region, protocol, ingestHost: ingest_host })
       }
     }
-    for (const { id } of this.endpoints) {
-      const isActive = async () => (await this.management.ok('GET', `/v1/endpoints/${id}`)).status === 'active'
-      await until(`endpoint ${id} to be active`, isActive, startMsMax)
-    }
+    const { wrong } = await awaitTruth(() => findUntruths(this, controlNames, () => ({ statuses: ['active'] })), startMsMax)
+    if (wrong.length > 0) throw new Error(`the endpoints were not active after ${startMsMax / 1000} s:\n${wrong.join('\n')}`)
     for (const endpoint of this.endpoints) this.#send(endpoint)
   }
 
   #send({ id: endpointId, protocol, ingestHost, region }: ClusterEndpoint): void {
     const { ledger, waits } = this
-    const { apiKey } = this.installation
-    const addresses = async () => nodesOf(region).map((name) => this.host(name).address)
+    const { apiKey, pebble } = this.installation
+    const ca = pebble.root
+    const addresses = () => this.names.addressesOf(ingestHost)
+    const transport = region === 'fra' ? 'mqtts' : 'wss'
     const Kind = protocol === 'http' ? HttpSender : MqttSender
-    this.#senders.add(new Kind({ ledger, waits, apiKey, endpointId, ingestHost, addresses, random: this.#random }))
+    this.#senders.add(new Kind({ ledger, waits, apiKey, endpointId, ingestHost, addresses, ca, transport, random: this.#random }))
   }
 
-  #address({ address }: Host) {
-    return { apiUrl: `http://${address}:${ports.management}`, ingestUrl: '', apiKey: this.installation.apiKey }
+  // biome-ignore lint/suspicious/noExplicitAny: as in ApiClient
+  async #operate(method: string, path: string, body: unknown): Promise<any> {
+    const { controlOrigin, operatorToken } = this.installation
+    const headers = { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' }
+    const response = await fetch(`${controlOrigin}:${ports.management}${path}`, { method, headers, body: JSON.stringify(body) })
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+    return await response.json()
+  }
+
+  #address(port: number) {
+    return { apiUrl: `${this.installation.controlOrigin}:${port}`, ingestUrl: '', apiKey: this.installation.apiKey }
   }
 }
 
+/** The certificate of a node is not for its address. */
 async function isReady(url: string): Promise<boolean> {
-  const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(1_000) }).catch(() => undefined)
-  await response?.body?.cancel()
-  return response?.ok === true
+  const { get } = url.startsWith('https:') ? https : http
+  const options = { agent: false, rejectUnauthorized: false, signal: AbortSignal.timeout(1_000) }
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  get(`${url}/readyz`, options, (response) => {
+    response.resume()
+    resolve(response.statusCode === 200)
+  }).on('error', () => resolve(false))
+  return await promise
 }

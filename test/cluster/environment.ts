@@ -1,18 +1,26 @@
 /** The settings of the programs of the cluster. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import type { BindDescription } from '../../tools/services/bind.ts'
+import type { PebbleDescription } from '../../tools/services/pebble.ts'
 import { type GatewayDescription, gatewayEnvironment } from '../support/object-gateway.ts'
 import { baseDomain, type NodeName, ports, regionOf } from './layout.ts'
 import type { Host } from './network/host.ts'
 import { clockEnvironment } from './programs/host-clock.ts'
 import type { Environment } from './programs/program.ts'
 
+/** The root of the ACME server, which is not public. */
+export const rootFile = 'root.pem'
+
 /** What all programs of one installation agree on. */
 export type Installation = {
   readonly directory: string
   readonly gateway: GatewayDescription
   readonly databaseUrl: string
-  readonly balancer: Host
+  readonly bind: BindDescription
+  readonly pebble: PebbleDescription
+  /** How the balancer is reached: without a port. */
+  readonly controlOrigin: string
   readonly apiKey: string
   readonly operatorToken: string
   readonly joinSecret: string
@@ -26,20 +34,28 @@ export function newSecrets() {
 }
 
 export function controlEnvironment(installation: Installation, host: Host): Environment {
-  const { gateway, databaseUrl, balancer, apiKey, operatorToken, joinSecret, secretKey } = installation
+  const { gateway, databaseUrl, controlOrigin, bind, pebble, apiKey, operatorToken, joinSecret, secretKey } = installation
   return {
     ...common(installation, host),
     ...gatewayEnvironment(gateway),
     INLET_CONTROL_LISTEN: `${host.address}:${ports.management}`,
     INLET_NODE_API_LISTEN: `${host.address}:${ports.nodeApi}`,
-    INLET_BASE_URL: `http://${balancer.address}:${ports.management}`,
+    INLET_BASE_URL: `${controlOrigin}:${ports.management}`,
     INLET_BASE_DOMAIN: baseDomain,
+    INLET_DNS_PROVIDER: 'rfc2136',
+    INLET_DNS_SERVER: bind.server,
+    INLET_DNS_TSIG_NAME: bind.tsig.name,
+    INLET_DNS_TSIG_ALGORITHM: bind.tsig.algorithm,
+    INLET_DNS_TSIG_SECRET: bind.tsig.secret,
+    INLET_DNS_TTL_SECONDS: '3',
+    INLET_CERTIFICATES: 'acme',
+    INLET_ACME_DIRECTORY: pebble.directoryUrl,
+    INLET_ACME_CA_FILE: pebble.caFile,
     INLET_DATABASE_URL: databaseUrl,
     INLET_BOOTSTRAP_API_KEY: apiKey,
     INLET_OPERATOR_TOKEN: operatorToken,
     INLET_NODE_TOKEN: joinSecret,
     INLET_SECRET_KEY: secretKey,
-    INLET_TRUST_PROXY: balancer.address,
     INLET_API_REQUESTS_PER_MINUTE: '100000',
     INLET_ADDRESS_REQUESTS_PER_MINUTE: '100000',
     INLET_EXCHANGE_REQUESTS_PER_MINUTE: '100000',
@@ -47,16 +63,19 @@ export function controlEnvironment(installation: Installation, host: Host): Envi
 }
 
 export function nodeEnvironment(installation: Installation, host: Host): Environment {
-  const { gateway, balancer, joinSecret } = installation
+  const { gateway, controlOrigin, directory } = installation
+  // Loopback addresses are shared with other hosts.
+  const listen = host.ipv6 === undefined ? host.address : '[::]'
   return {
     ...common(installation, host),
     ...gatewayEnvironment(gateway),
     INLET_REGION: regionOf(host.name as NodeName),
-    INLET_CONTROL_URL: `http://${balancer.address}:${ports.nodeApi}`,
-    INLET_NODE_TOKEN: joinSecret,
+    INLET_CONTROL_URL: `${controlOrigin}:${ports.nodeApi}`,
+    INLET_CONTROL_CA_FILE: join(directory, rootFile),
+    INLET_CERTIFICATES: 'control',
     INLET_NODE_ADDRESSES: host.addresses.join(','),
-    INLET_INGEST_LISTEN: `${host.address}:${ports.ingest}`,
-    INLET_MQTT_LISTEN: `${host.address}:${ports.mqtt}`,
+    INLET_INGEST_LISTEN: `${listen}:${ports.ingest}`,
+    INLET_MQTT_LISTEN: `${listen}:${ports.mqtt}`,
     INLET_DISK_RESERVE_BYTES: '0B',
   }
 }
@@ -68,7 +87,5 @@ function common({ directory }: Installation, { name }: Host): Environment {
     ...clockEnvironment(directory, name),
     INLET_DATA_DIR: join(directory, name),
     INLET_LOG_FORMAT: 'json',
-    // The network of the cluster is encrypted by other means: it has none.
-    INLET_ALLOW_PLAINTEXT: 'true',
   }
 }

@@ -4,6 +4,8 @@ export const regions = ['fra', 'nyc'] as const
 export type RegionCode = (typeof regions)[number]
 
 export const baseDomain = 'inlet.test'
+/** Name of the load balancer. */
+export const controlHost = `control.${baseDomain}`
 export const bucket = 'cluster'
 
 /** The last part of the address of each host. */
@@ -43,5 +45,7 @@ const isRoot = process.getuid?.() === 0
 export const ports = {
   management: 8080,
   nodeApi: 8082,
+  /** Of the balancer: lead to one control process, whether or not it is ready. */
+  direct: { 'control-1': 8101, 'control-2': 8102 } satisfies Record<ControlName, number>,
   ...(isRoot ? { ingest: 443, mqtt: 8883, dns: 53 } : { ingest: 10_443, mqtt: 18_883, dns: 10_053 }),
 } as const

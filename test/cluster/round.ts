@@ -2,9 +2,10 @@
 import { type Finding, type Judgement, judge } from '../torture/law.ts'
 import { Random, seedOfRound } from '../torture/random.ts'
 import { seconds } from '../torture/text.ts'
-import { Cluster } from './cluster.ts'
-import { type Fault, stopsClients, truthUnder } from './faults/fault.ts'
-import { controlNames } from './layout.ts'
+import { Cluster, type ClusterEndpoint } from './cluster.ts'
+import { type Fault, servingNodes, stopsClients, truthUnder } from './faults/fault.ts'
+import { controlNames, nodesOf } from './layout.ts'
+import { findWrongCertificates, findWrongRecords } from './names.ts'
 import { createNetwork, type NetworkKind } from './network/network.ts'
 import { findUnrest, observe } from './observe.ts'
 import type { Options } from './options.ts'
@@ -53,6 +54,7 @@ export async function runRound({ directory, seed, round, kinds, network, print }
   const unrest = await waitForQuiet(cluster)
   if (unrest !== undefined) cluster.troubles.push(`not quiet after ${seconds(quietMsMax)}: ${unrest}`)
   const quietMs = performance.now() - quietFrom
+  cluster.troubles.push(...(await findWrongCertificates(cluster)))
   const judgement = judge(await observe(cluster))
   const { acknowledgedRecords } = cluster.ledger
   return { ...judgement, findings: [...findings, ...judgement.findings], steps, acknowledgedRecords, quietMs }
@@ -63,7 +65,11 @@ async function runStep(cluster: Cluster, fault: Fault): Promise<{ readonly step:
   const since = performance.now()
   cluster.note(fault.text)
   const heal = await fault.begin(cluster)
-  const findUnder = () => findUntruths(cluster, fault.controls, truthUnder(fault, cluster))
+  const servingOf = (endpoint: ClusterEndpoint) => servingNodes(fault, endpoint)
+  const findUnder = async () => [
+    ...(await findUntruths(cluster, fault.controls, truthUnder(fault, cluster))),
+    ...(fault.hidesRecords === true ? [] : await findWrongRecords(cluster, servingOf)),
+  ]
   const told = await awaitTruth(findUnder)
   problems.push(...told.wrong.map((text) => `${seconds(truthMsMax)} later ${text}`))
   const watched = await watchTruth(findUnder, fault.holdMs)
@@ -72,7 +78,10 @@ async function runStep(cluster: Cluster, fault: Fault): Promise<{ readonly step:
   cluster.note(`healing: ${fault.text}`)
   await heal()
   cluster.note(`healed: ${fault.text}`)
-  const active = await awaitTruth(() => findUntruths(cluster, controlNames, () => ({ statuses: ['active'] })))
+  const active = await awaitTruth(async () => [
+    ...(await findUntruths(cluster, controlNames, () => ({ statuses: ['active'] }))),
+    ...(await findWrongRecords(cluster, ({ region }) => nodesOf(region))),
+  ])
   problems.push(...active.wrong.map((text) => `${seconds(truthMsMax)} after it was healed ${text}`))
   for (const endpoint of cluster.endpoints) {
     const waited = cluster.waits.longest(endpoint.id, since)

@@ -36,6 +36,8 @@ export type Fault = {
   readonly stopsServing: boolean
   /** Control processes that must tell the truth while it lasts. */
   readonly controls: readonly ControlName[]
+  /** Whether the zone cannot be read while it lasts. */
+  readonly hidesRecords?: boolean
   /** In place of what follows from the missing nodes. */
   readonly truth?: Truth
   /** Finds out, while it lasts, whatever else must be true. */

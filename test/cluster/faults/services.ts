@@ -20,6 +20,8 @@ export function killNameServer(): Fault {
     ...unnoticed,
     kind: 'kill-dns',
     text: 'kill the name server',
+    truth: { statuses: ['degraded'], reason: 'gave no answer' },
+    hidesRecords: true,
     async begin({ services }) {
       await services.bind.kill()
       return () => services.bind.start()

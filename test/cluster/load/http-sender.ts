@@ -1,6 +1,7 @@
 /** Sends NDJSON to one endpoint, one request after the other, each until it is acknowledged, at whichever address takes it. */
 import { once } from 'node:events'
-import { Agent, type IncomingMessage, request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:https'
 import { type Outcome, recordText, type Sent } from '../../torture/ledger.ts'
 import { ports } from '../layout.ts'
 import { type Sender, type SenderOptions, stopMsMax } from './sender.ts'
@@ -59,10 +60,12 @@ export class HttpSender implements Sender {
   }
 
   async #post(body: string): Promise<Settled> {
-    const { apiKey, addresses, ingestHost, random } = this.#options
+    const { apiKey, addresses, ingestHost, random, ca } = this.#options
     this.#address ??= random.pick(await addresses())
     const outgoing = request({
       host: this.#address,
+      servername: ingestHost,
+      ca,
       port: ports.ingest,
       method: 'POST',
       path: '/v1/ingest',

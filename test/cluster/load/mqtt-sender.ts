@@ -2,6 +2,7 @@
  * Publishes messages with QoS 1 to one endpoint, a few in flight. The client is one that others wrote: it connects again by itself and
  * repeats what has no PUBACK yet.
  */
+import { isIP, type LookupFunction } from 'node:net'
 import mqtt from 'mqtt'
 import { recordsIn, recordText, type Sent } from '../../torture/ledger.ts'
 import { ports } from '../layout.ts'
@@ -38,15 +39,18 @@ export class MqttSender implements Sender {
   }
 
   async #run(): Promise<void> {
-    const { random, apiKey, endpointId, addresses } = this.#options
-    const servers = (await addresses()).map((host) => ({ host, port: ports.mqtt, protocol: 'mqtt' as const }))
+    const { random, apiKey, ingestHost, transport, ca } = this.#options
+    const lookup = this.#lookup
     const client = mqtt.connect({
-      servers,
+      protocol: transport,
+      host: ingestHost,
+      port: transport === 'wss' ? ports.ingest : ports.mqtt,
+      path: '/mqtt',
+      ...{ ca, lookup, wsOptions: { ca, lookup } },
       protocolVersion: 5,
       clientId: `cluster-${random.seed()}`,
       username: 'cluster',
       password: apiKey,
-      properties: { userProperties: { endpoint: endpointId } },
       connectTimeout: connectTimeoutMs,
       keepalive: keepaliveSeconds,
       reconnectPeriod: reconnectMs,
@@ -61,6 +65,19 @@ export class MqttSender implements Sender {
     }
     await Promise.all(this.#inFlight)
     await client.endAsync(true)
+  }
+
+  /** In place of the resolver of the machine. */
+  readonly #lookup: LookupFunction = (_, { all = false }, done) => {
+    this.#options.addresses().then(
+      (addresses) => {
+        const found = addresses.map((address) => ({ address, family: isIP(address) }))
+        const [first] = found
+        if (all || first === undefined) done(null, found)
+        else done(null, first.address, first.family)
+      },
+      (error: NodeJS.ErrnoException) => done(error, []),
+    )
   }
 
   #publish(client: mqtt.MqttClient): void {

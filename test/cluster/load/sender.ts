@@ -12,6 +12,10 @@ export type SenderOptions = {
   /** Addresses at which the region is reached now, in any order. */
   readonly addresses: () => Promise<readonly string[]>
   readonly waits: Waits
+  /** Root of the certificates that clients accept. */
+  readonly ca: string
+  /** How MQTT is carried. */
+  readonly transport: 'mqtts' | 'wss'
 }
 
 export interface Sender {

@@ -5,7 +5,9 @@
  * A host drops what comes from another one by a rule that is looked up before its own addresses, so the sender learns nothing.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { readlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { commandAt, end } from '../../../tools/services/processes.ts'
 import { until } from '../../support/until.ts'
 import { Host } from './host.ts'
@@ -19,6 +21,7 @@ const preferences = { cut: 50, local: 100 }
 
 export class NamespaceNetwork implements Network {
   readonly kind = 'namespaces'
+  readonly hasNames = true
   readonly hub = new Host('hub', { address: ipv4(hubNumber), enter: [] }, ipv6(hubNumber))
   /** Processes that keep the namespaces open. */
   readonly #holders: ChildProcess[] = []
@@ -54,6 +57,13 @@ export class NamespaceNetwork implements Network {
     ])
     ip(this.hub, [`route add ${ipv4(number)} dev ${outside}`, `-6 route add ${ipv6(number)} dev ${outside}`])
     return host
+  }
+
+  /** The file is only seen in the mount namespace of this process. */
+  addName(name: string, address: string): void {
+    const path = join(mkdtempSync(join(tmpdir(), 'hosts-')), 'hosts')
+    writeFileSync(path, `${readFileSync('/etc/hosts', 'utf8')}\n${address} ${name}\n`)
+    execFileSync('mount', ['--bind', path, '/etc/hosts'])
   }
 
   cut(one: Host, other: Host): Heal {

@@ -17,6 +17,10 @@ export interface Network {
   readonly kind: NetworkKind
   /** This program: clients, and the operator. */
   readonly hub: Host
+  /** Whether `addName` has an effect. */
+  readonly hasNames: boolean
+  /** Lets all hosts know an address by a name, as a hosts file does. */
+  addName(name: string, address: string): void
   /** Adds a host. Its number is the last part of its address. */
   addHost(name: string, number: number): Promise<Host>
   /** Drops everything between two hosts. */

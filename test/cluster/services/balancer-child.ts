@@ -4,6 +4,9 @@
  *
  * `node balancer-child.ts <settings as JSON>`
  */
+import { once } from 'node:events'
+import http, { type IncomingMessage } from 'node:http'
+import https from 'node:https'
 import { connect, createServer, type Socket } from 'node:net'
 
 export type BalancerSettings = {
@@ -12,6 +15,9 @@ export type BalancerSettings = {
   /** Ports that are forwarded, each to the same port of a backend. */
   readonly ports: readonly number[]
   readonly healthPort: number
+  /** Ports that lead to one backend. */
+  readonly direct: readonly { readonly port: number; readonly backend: string }[]
+  readonly scheme: 'http' | 'https'
 }
 
 const checkMs = 500
@@ -25,14 +31,24 @@ const settings: BalancerSettings = JSON.parse(process.argv[2] ?? '')
 const backends = settings.backends.map((address): Backend => ({ address, failures: 0, isReady: false, sockets: new Set() }))
 let turn = 0
 
-for (const port of settings.ports) createServer((client) => forward(client, port)).listen(port, settings.address)
+for (const port of settings.ports) createServer((client) => balance(client, port)).listen(port, settings.address)
+for (const { port, backend } of settings.direct) {
+  createServer((client) => forward(client, settings.healthPort, find(backend))).listen(port, settings.address)
+}
 for (const backend of backends) void watch(backend)
 
-function forward(client: Socket, port: number): void {
+function balance(client: Socket, port: number): void {
   const ready = backends.filter(({ isReady }) => isReady)
   const candidates = ready.length > 0 ? ready : backends
   turn += 1
-  const backend = candidates[turn % candidates.length]
+  forward(client, port, candidates[turn % candidates.length])
+}
+
+function find(address: string): Backend | undefined {
+  return backends.find((backend) => backend.address === address)
+}
+
+function forward(client: Socket, port: number, backend: Backend | undefined): void {
   if (backend === undefined) return
   const upstream = connect(port, backend.address)
   backend.sockets.add(client)
@@ -61,13 +77,18 @@ async function watch(backend: Backend): Promise<never> {
   }
 }
 
+/** The certificate is not for the address of a backend. */
 async function check(address: string): Promise<number | undefined> {
+  const { get } = settings.scheme === 'https' ? https : http
+  const options = { host: address, port: settings.healthPort, path: '/readyz', agent: false, rejectUnauthorized: false }
   try {
-    const response = await fetch(`http://${address}:${settings.healthPort}/readyz`, {
-      signal: AbortSignal.timeout(checkTimeoutMs),
-    })
-    await response.body?.cancel()
-    return response.status
+    const asked = get({ ...options, signal: AbortSignal.timeout(checkTimeoutMs) })
+    // Once the response is there, an error of the connection changes nothing.
+    asked.on('error', () => undefined)
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    response.on('error', () => undefined)
+    response.resume()
+    return response.statusCode
   } catch {
     return undefined
   }

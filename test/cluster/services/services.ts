@@ -6,6 +6,7 @@ import { type Pebble, startPebble } from '../../../tools/services/pebble.ts'
 import type { GatewayDescription } from '../../support/object-gateway.ts'
 import { baseDomain, controlNames, type HostName, ports } from '../layout.ts'
 import type { Host } from '../network/host.ts'
+import type { Network } from '../network/network.ts'
 import type { BalancerSettings } from './balancer-child.ts'
 import { DatabasePair } from './database.ts'
 
@@ -18,8 +19,7 @@ export type Services = AsyncDisposable & {
   readonly pebble: Pebble
 }
 
-/** `hub` is the host of this process. */
-export async function startServices(hosts: ReadonlyMap<HostName, Host>, hub: Host): Promise<Services> {
+export async function startServices(hosts: ReadonlyMap<HostName, Host>, network: Network): Promise<Services> {
   const host = (name: HostName): Host => {
     const found = hosts.get(name)
     if (found === undefined) throw new Error(`no host ${name}`)
@@ -28,7 +28,7 @@ export async function startServices(hosts: ReadonlyMap<HostName, Host>, hub: Hos
   await using started = new AsyncDisposableStack()
   const pairing = DatabasePair.start([host('database-1'), host('database-2')])
   const [objects, bind] = await Promise.all([
-    startObjectGatewayWithUsers({ place: host('storage').place, front: hub.address }).then((service) => {
+    startObjectGatewayWithUsers({ place: host('storage').place, front: network.hub.address }).then((service) => {
       started.defer(() => service.stop())
       return service
     }),
@@ -40,7 +40,7 @@ export async function startServices(hosts: ReadonlyMap<HostName, Host>, hub: Hos
   ])
   const pebble = await startPebble({ nameServer: bind.described.server, place: host('acme').place })
   started.defer(() => pebble.stop())
-  startBalancer(host('balancer'), controlNames.map(host))
+  startBalancer(host('balancer'), controlNames.map(host), network.hasNames ? 'https' : 'http')
   const kept = started.move()
   return {
     gateway: objects.described,
@@ -51,12 +51,17 @@ export async function startServices(hosts: ReadonlyMap<HostName, Host>, hub: Hos
   }
 }
 
-function startBalancer(host: Host, backends: readonly Host[]): void {
+function startBalancer(host: Host, backends: readonly Host[], scheme: 'http' | 'https'): void {
   const settings: BalancerSettings = {
     address: host.address,
     backends: backends.map(({ address }) => address),
     ports: [ports.management, ports.nodeApi],
     healthPort: ports.management,
+    direct: controlNames.flatMap((name, index) => {
+      const backend = backends[index]?.address
+      return backend === undefined ? [] : [{ port: ports.direct[name], backend }]
+    }),
+    scheme,
   }
   host.spawn(process.execPath, [balancerProgram, JSON.stringify(settings)], { stdio: ['ignore', 'inherit', 'inherit'] })
 }
