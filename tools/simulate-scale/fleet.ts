@@ -94,6 +94,11 @@ export class Fleet {
     return calls
   }
 
+  /** Calls once as each node. */
+  async callEach(parallel: number, path: string, bodyOf: (node: SimulatedNode, call: number) => string): Promise<void> {
+    await inParallel(parallel, this.nodes, (node) => this.call(node.token, path, bodyOf(node, 0)))
+  }
+
   close(): void {
     this.#agent.destroy()
   }

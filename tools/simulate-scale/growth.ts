@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { keepHouse } from '../../src/control/services/housekeeping.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { timeOrderedUuid } from '../../src/lib/uuid.ts'
-import type { Store } from '../../src/store/store.ts'
+import { type Db, type Store, transact } from '../../src/store/store.ts'
 import type { Gauge } from './gauge.ts'
 import type { Installation, Scale } from './installation.ts'
 import { round, size, type Tables } from './tables.ts'
@@ -33,11 +33,11 @@ export async function measureGrowth(
   const rowBytes = await fill(store, history)
   addGrowth(scale, rowBytes, tables)
   const counted: readonly Table[] = ['commits', 'dlq_files', 'view_counters', 'view_quality']
-  const before = await countRows(store, counted)
+  const before = await countRows(store.db, counted)
   const auditTrail = { prune: async () => undefined }
   const options = { store, auditTrail, commitsKeptMs: commitsKeptDays * dayMs, clock: systemClock }
   const cost = await gauge.measure(() => keepHouse(options, new AbortController().signal))
-  const after = await countRows(store, counted)
+  const after = await countRows(store.db, counted)
   const removed = counted.map((table) => (before.get(table) ?? 0) - (after.get(table) ?? 0))
   const all = removed.reduce((sum, rows) => sum + rows, 0)
   tables.add(
@@ -58,9 +58,15 @@ export async function measureGrowth(
 }
 
 /** Copies the rows that the reports made into a history, so that sizes are those of full tables. Returns the bytes of a row. */
-async function fill(store: Store, history: number): Promise<ReadonlyMap<Table, number>> {
-  const { db } = store
-  const made = (await countRows(store, ['commits'])).get('commits') ?? 0
+function fill(store: Store, history: number): Promise<ReadonlyMap<Table, number>> {
+  return transact(store, async (db) => {
+    await sql`set local statement_timeout = 0`.execute(db)
+    return fillWithin(db, history)
+  })
+}
+
+async function fillWithin(db: Db, history: number): Promise<ReadonlyMap<Table, number>> {
+  const made = (await countRows(db, ['commits'])).get('commits') ?? 0
   if (made === 0) throw new Error('no commits were made')
   const copies = Math.ceil(history / made)
   const shiftMs = Math.floor((historyDays * dayMs) / copies)
@@ -90,7 +96,7 @@ async function fill(store: Store, history: number): Promise<ReadonlyMap<Table, n
     ...(['commits', 'dlq_files', 'view_counters', 'view_quality'] as const),
     ...(['committed_seqs', 'account_usage', 'endpoint_lags', 'audit_events'] as const),
   ]
-  const counts = await countRows(store, names)
+  const counts = await countRows(db, names)
   const bytes = new Map<Table, number>()
   for (const name of names) {
     const { rows } = await sql<{ bytes: string }>`select pg_total_relation_size(${name})::text as bytes`.execute(db)
@@ -99,7 +105,7 @@ async function fill(store: Store, history: number): Promise<ReadonlyMap<Table, n
   return bytes
 }
 
-async function countRows({ db }: Store, names: readonly Table[]): Promise<ReadonlyMap<Table, number>> {
+async function countRows(db: Db, names: readonly Table[]): Promise<ReadonlyMap<Table, number>> {
   const counts = new Map<Table, number>()
   for (const name of names) {
     const { rows } = await sql<{ rows: string }>`select count(*)::text as rows from ${sql.table(name)}`.execute(db)

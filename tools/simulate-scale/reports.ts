@@ -35,6 +35,8 @@ export async function measureReports(fleet: Fleet, gauge: Gauge, tables: Tables,
   const rows: (readonly (string | number)[])[] = []
   let commits = 0
   let [idleControl, idleDatabase, idleWal, idleStatements] = [0, 0, 0, 0]
+  // The first heartbeat of a process is recorded by itself.
+  for (const body of [ingestHeartbeat, deliveryHeartbeat(0)]) await fleet.callEach(parallel, 'heartbeat', body)
   const alone = await gauge.measure(() => setTimeout(seconds * 1000))
   for (const { name, path, perSecond, body, items } of reports) {
     let calls = 0
