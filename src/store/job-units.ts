@@ -71,17 +71,17 @@ export async function leaseUnit(db: Tx, { job_id, commit_id, deaths }: Available
     .execute()
 }
 
-/** Returns the units leased to a node, and whether their jobs were canceled. */
+/** Returns the units leased to nodes, and whether their jobs were canceled. */
 export async function listLeasedUnits(
   db: Db,
-  node_id: string,
+  nodeIds: readonly string[],
 ): Promise<readonly (LeasedUnit & { readonly canceled: boolean })[]> {
   const rows = await db
     .selectFrom('job_units')
     .innerJoin('jobs', 'jobs.id', 'job_units.job_id')
     .select(['job_id', 'commit_id', 'job_units.view_id', 'job_units.status', 'deaths'])
     .select(['lease_id', 'node_id', 'incarnation', 'jobs.status as job_status'])
-    .where('node_id', '=', node_id)
+    .where('node_id', 'in', nodeIds)
     .where('job_units.status', '=', sql.lit('leased'))
     .execute()
   return rows.flatMap(({ lease_id, node_id, incarnation, job_status, ...unit }) =>

@@ -152,8 +152,8 @@ describeDatabases('jobs', (kind) => {
       await returnUnit(db, { ...unit, ...first }, t0)
       expect(await findUnit(db, job.id, unit.commit_id)).toMatchObject({ status: 'leased', lease_id: second.lease_id })
     })
-    expect(await listLeasedUnits(store.db, second.node_id)).toMatchObject([{ job_id: job.id, canceled: false }])
-    expect(await listLeasedUnits(store.db, first.node_id)).toEqual([])
+    expect(await listLeasedUnits(store.db, [second.node_id])).toMatchObject([{ job_id: job.id, canceled: false }])
+    expect(await listLeasedUnits(store.db, [first.node_id])).toEqual([])
   })
 
   test('one of two concurrent changes wins: a canceled job is not resumed', async () => {

@@ -21,9 +21,9 @@ export class Tables {
   writeInto(path: URL): void {
     let page = readFileSync(path, 'utf8')
     for (const [name, text] of this.#made) {
-      const place = new RegExp(`(<!-- ${name} -->\n)[^]*?(\n<!-- end -->)`)
+      const place = new RegExp(`(<!-- ${name} -->\n)[^]*?(<!-- end -->)`)
       if (!place.test(page)) throw new Error(`${path.pathname} has no place for the table ${name}`)
-      page = page.replace(place, (_, before: string, after: string) => `${before}\n${text}\n${after}`)
+      page = page.replace(place, (_, before: string, after: string) => `${before}\n${text}\n\n${after}`)
     }
     writeFileSync(path, page)
   }

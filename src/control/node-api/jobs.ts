@@ -8,7 +8,7 @@ import type { JobLeases } from '../services/job-leases.ts'
 export function nodeJobRoutes(leases: JobLeases): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post('/jobs/lease', { schema: { body: LeaseRequest, response: { 200: Leases } } }, (request) =>
-      leases.lease(request.body),
+      leases.lease(request.body, request.node.region),
     )
 
     app.post(

@@ -6,6 +6,7 @@
  */
 import { AppError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
+import { gather } from '#lib/gather.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { prefixOf } from '#model/artifact.ts'
 import type { DestinationTarget } from '#model/destination.ts'
@@ -29,7 +30,6 @@ import {
 } from '#store/job-units.ts'
 import { listRunningJobIds, lockRunningJob, type RunningJob } from '#store/jobs.ts'
 import { leaseLimits } from '#store/limits.ts'
-import { getNodeRegion } from '#store/nodes.ts'
 import { type Store, type Tx, transact } from '#store/store.ts'
 import { getView } from '#store/views.ts'
 import { chooseSource } from './job-source.ts'
@@ -40,22 +40,30 @@ const crashedTooOften = `failed permanently: ${leaseLimits.crashesMax} processes
 
 export class JobLeases {
   readonly #options: JobLeasesOptions
+  // Every node asks every two seconds, and nearly always there is nothing: many questions share a query that begins after they arrived.
+  readonly #readLeased = gather((nodeIds: readonly string[]) => listLeasedUnits(this.#options.store.db, nodeIds))
+  readonly #readRunning = gather(async (regions: readonly string[]) => {
+    const jobs = new Map<string, readonly string[]>()
+    for (const region of new Set(regions)) jobs.set(region, await listRunningJobIds(this.#options.store.db, region))
+    return jobs
+  })
 
   constructor(options: JobLeasesOptions) {
     this.#options = options
   }
 
-  async lease(request: LeaseRequest): Promise<Leases> {
+  /** `region` is that of the node. */
+  async lease(request: LeaseRequest, region: string): Promise<Leases> {
     const { store, clock } = this.#options
-    const region = await getNodeRegion(store.db, request.node_id)
     const held: string[] = []
-    for (const unit of await listLeasedUnits(store.db, request.node_id)) {
+    const leased = await this.#readLeased(request.node_id)
+    for (const unit of leased.filter(({ node_id }) => node_id === request.node_id)) {
       if (await transact(store, (db) => this.#renewOrReturn(db, unit, request))) held.push(unit.lease_id)
     }
     const units: Unit[] = []
     let more = false
     if (request.max === 0) return { units, held, more }
-    for (const id of await listRunningJobIds(store.db, region)) {
+    for (const id of (await this.#readRunning(region)).get(region) ?? []) {
       const wanted = request.max - units.length
       if (wanted === 0) return { units, held, more: true }
       if (!(await hasAvailableUnits(store.db, id, clock.now()))) continue
