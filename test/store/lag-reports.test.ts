@@ -1,0 +1,77 @@
+/** What a node reports of many logs, and what the database then has of it, whatever gets lost in between. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { LagReports } from '#delivery/lag-report.ts'
+import { newId } from '#model/id.ts'
+import type { EndpointLag } from '#model/node-protocol.ts'
+import { listLags } from '#store/node-reports.ts'
+import { recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { isQuiet, recordQuietHeartbeats } from '#store/quiet-heartbeats.ts'
+import { transact } from '#store/store.ts'
+import { describeDatabases, newStore } from '../support/databases.ts'
+import { aLag } from '../support/lags.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+import { t0 } from './fixtures.ts'
+
+const beat = { process: 'delivery' as const, applied_epoch: 1, healthy: true, reasons: [] }
+const logs = 60
+
+const step = fc.record({
+  /** What each log then has: nothing, which removes its row, or a row with these numbers. */
+  changes: fc.array(fc.record({ log: fc.nat(5), parked: fc.nat(2), bytes: fc.nat(5), isGone: fc.boolean() }), {
+    maxLength: 20,
+  }),
+  /** The request is lost, or the response. */
+  loss: fc.constantFrom('none', 'none', 'none', 'request', 'response'),
+  waitMs: fc.constantFrom(2_000, 70_000),
+})
+
+describeDatabases('reports of many logs', (kind) => {
+  test('leave the database with every row, and with what a drain or a status depends on', async () => {
+    await using store = await newStore(kind)
+    const property = fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+      const [node_id, ids] = [newId(), Array.from({ length: logs }, newId)]
+      await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)
+      const clock = new ManualClock()
+      const reports = new LagReports(clock)
+      const disk = new Map(ids.map((id) => [id, aLag(id)]))
+      /** As the service of control does it. */
+      const send = (report: ReturnType<LagReports['next']>) =>
+        transact(store, async (db) => {
+          const heartbeat = { ...beat, node_id, ...report }
+          const isRecorded = isQuiet(heartbeat) && (await recordQuietHeartbeats(db, [heartbeat], t0)).has(heartbeat)
+          if (!isRecorded) await recordHeartbeat(db, heartbeat, t0)
+        })
+      let wasRejected = false
+      for (const { changes, loss, waitMs } of steps) {
+        for (const { log, parked, bytes, isGone } of changes) {
+          const id = ids[log] ?? ''
+          if (isGone) disk.delete(id)
+          else disk.set(id, aLag(id, { parked_segments: parked, undelivered_bytes: bytes }))
+        }
+        clock.advance(waitMs)
+        const report = reports.next([...disk.values()])
+        const isStored =
+          loss !== 'request' &&
+          (await send(report).then(
+            () => true,
+            () => false,
+          ))
+        if (loss !== 'none') continue
+        if (!isStored) {
+          expect(wasRejected).toBe(false)
+          wasRejected = true
+          reports.reject()
+          continue
+        }
+        wasRejected = false
+        reports.accept()
+        const stored = await listLags(store.db, ids)
+        const what = ({ endpoint_id, parked_segments, closed }: EndpointLag) => `${endpoint_id} ${parked_segments} ${closed}`
+        expect(stored.map(what).toSorted()).toEqual([...disk.values()].map(what).toSorted())
+        if (waitMs > 60_000) expect(stored).toMatchObject(stored.map(({ endpoint_id }) => disk.get(endpoint_id)))
+      }
+    })
+    await fc.assert(property, { numRuns: 40 })
+  })
+})
