@@ -9,6 +9,7 @@ import type { ListenAddress } from '#lib/option-types.ts'
 import { encodeUpdate, encodeZoneQuery, rcodes, readRcode, readZone, updateBytes } from './dns-message.ts'
 import { rfc2136Limits } from './limits.ts'
 import { type DnsProvider, type RecordChange, RecordsRejected } from './provider.ts'
+import { splitBySize } from './split.ts'
 import { exchange } from './tcp-exchange.ts'
 import { findSignatureProblem, signMessage, type TsigKey } from './tsig.ts'
 import { Turns } from './turns.ts'
@@ -19,6 +20,8 @@ export type Rfc2136Options = {
   readonly clock: Clock
   readonly intervalMs?: number
 }
+
+const sizesOf = (change: RecordChange) => [updateBytes(change)]
 
 export class Rfc2136Provider implements DnsProvider {
   readonly target: string
@@ -44,7 +47,8 @@ export class Rfc2136Provider implements DnsProvider {
       const zone = await this.#zoneOf(change.name, signal)
       byZone.set(zone, [...(byZone.get(zone) ?? []), change])
     }
-    for (const [zone, inZone] of byZone) for (const some of splitBySize(inZone)) await this.#update(zone, some, signal)
+    for (const [zone, inZone] of byZone)
+      for (const some of splitBySize(inZone, sizesOf, [rfc2136Limits.messageBytesMax])) await this.#update(zone, some, signal)
   }
 
   close(): void {
@@ -104,20 +108,4 @@ export class Rfc2136Provider implements DnsProvider {
       throw deadline.aborted ? new Error('it did not respond in time') : error
     }
   }
-}
-
-function* splitBySize(changes: readonly RecordChange[]): Generator<readonly RecordChange[]> {
-  let part: RecordChange[] = []
-  let bytes = 0
-  for (const change of changes) {
-    const size = updateBytes(change)
-    if (part.length > 0 && bytes + size > rfc2136Limits.messageBytesMax) {
-      yield part
-      part = []
-      bytes = 0
-    }
-    part.push(change)
-    bytes += size
-  }
-  if (part.length > 0) yield part
 }

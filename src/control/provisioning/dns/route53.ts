@@ -13,6 +13,7 @@ import {
 import type { Clock } from '#lib/clock.ts'
 import { route53Limits } from './limits.ts'
 import { type DnsProvider, type RecordChange, RecordsRejected } from './provider.ts'
+import { splitBySize } from './split.ts'
 import { Turns } from './turns.ts'
 
 export type Route53Options = {
@@ -59,7 +60,7 @@ export class Route53Provider implements DnsProvider {
       if (change.values.length > 0) wanted.push({ Action: 'UPSERT', ResourceRecordSet: toRecordSet(change) })
       else wanted.push(...(await this.#deletionOf(change, signal)))
     }
-    for (const part of splitBySize(wanted)) {
+    for (const part of splitBySize(wanted, sizesOf, [route53Limits.valuesMax, route53Limits.charactersMax])) {
       const command = new ChangeResourceRecordSetsCommand({ HostedZoneId: this.#zoneId, ChangeBatch: { Changes: [...part] } })
       await this.#call((abortSignal) => this.#client.send(command, { abortSignal }), signal)
     }
@@ -117,25 +118,9 @@ function describeFailure(error: unknown, zoneId: string): Error {
   return new Error(`Route 53 cannot be used: ${hint[name] ?? (name || 'unknown error')}`, { cause: error })
 }
 
-/** Counts as AWS does. */
-function* splitBySize(changes: readonly Change[]): Generator<readonly Change[]> {
-  let part: Change[] = []
-  let values = 0
-  let characters = 0
-  for (const change of changes) {
-    const factor = change.Action === 'UPSERT' ? 2 : 1
-    const records = change.ResourceRecordSet?.ResourceRecords ?? []
-    const addedValues = factor * records.length
-    const addedCharacters = factor * records.reduce((sum, { Value = '' }) => sum + Value.length, 0)
-    if (values + addedValues > route53Limits.valuesMax || characters + addedCharacters > route53Limits.charactersMax) {
-      yield part
-      part = []
-      values = 0
-      characters = 0
-    }
-    part.push(change)
-    values += addedValues
-    characters += addedCharacters
-  }
-  if (part.length > 0) yield part
+/** Returns the number of values and of characters, as AWS counts them. */
+function sizesOf({ Action, ResourceRecordSet }: Change): readonly number[] {
+  const factor = Action === 'UPSERT' ? 2 : 1
+  const records = ResourceRecordSet?.ResourceRecords ?? []
+  return [factor * records.length, factor * records.reduce((sum, { Value = '' }) => sum + Value.length, 0)]
 }
