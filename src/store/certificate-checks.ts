@@ -32,7 +32,18 @@ export async function listCertificateChecks(db: Db, nodeIds: readonly string[]):
   return checks
 }
 
-/** Replaces what was seen at these addresses. */
+/** Forgets what was seen at addresses that their nodes do not have any more. */
+export async function removeCertificateChecks(db: Db, gone: readonly Pick<CertificateCheck, 'node_id' | 'address' | 'port'>[]) {
+  for (const { node_id, address, port } of gone)
+    await db
+      .deleteFrom('certificate_checks')
+      .where('node_id', '=', node_id)
+      .where('address', '=', address)
+      .where('port', '=', port)
+      .execute()
+}
+
+/** Replaces what was seen at these addresses, each named once. */
 export async function recordCertificateChecks(db: Db, checks: readonly Omit<CertificateCheck, 'checked_at'>[], now: number) {
   for (const some of inChunks(checks))
     await db

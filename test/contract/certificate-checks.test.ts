@@ -1,64 +1,68 @@
-/** Control makes TLS handshakes with nodes: what it sees of their certificates is in the status of endpoints. */
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
-import { createServer, type Server } from 'node:tls'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { must } from '#lib/assert.ts'
-import { useControl } from '../support/control.ts'
-import { TestNode } from '../support/test-node.ts'
-import { until } from '../support/until.ts'
+import { expect, test } from 'vitest'
+import { checkCertificates } from '#control/provisioning/checks/certificate-checks.ts'
+import { checkLimits } from '#control/provisioning/checks/limits.ts'
+import { newId } from '#model/id.ts'
+import type { Register } from '#model/node-protocol.ts'
+import { listCertificateChecks } from '#store/certificate-checks.ts'
+import { recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { type Store, transact } from '#store/store.ts'
+import { describeDatabases, newStore } from '../support/databases.ts'
 
-const control = useControl({ environment: { INLET_BASE_DOMAIN: 'inlet.test' } })
-const fixture = (name: string) => readFileSync(join(import.meta.dirname, '../fixtures/tls', name))
-const askedFor = new Set<string | false | null>()
-let listener: Server | undefined
+const now = Date.parse('2026-11-22T08:00:00.000Z')
 
-/** With a certificate for `*.loc.inlet.test`. */
-beforeAll(async () => {
-  listener = createServer({ cert: fixture('first.crt'), key: fixture('first.key') }, (socket) => {
-    askedFor.add(socket.servername)
-    socket.on('error', () => undefined).end()
-  }).listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-})
-afterAll(() => listener?.close())
-
-async function served(region: string) {
-  const { port } = must(listener, 'the listener').address() as AddressInfo
-  const account = await control().newAccount()
-  const role = { region: 'eu-central-1', role_arn: 'arn:aws:iam::123456789012:role/ingest' }
-  const { body: destination } = await account.post('/v1/destinations', { name: 'lake', bucket: 'lake', ...role })
-  await account.post(`/v1/destinations/${destination.id}/validate`)
-  const { body: endpoint } = await account.post('/v1/endpoints', { region, destination_id: destination.id })
-  const node = await TestNode.register(control(), region, { ipv6: [], tls_ports: [port] })
-  const read = async () => (await account.get(`/v1/endpoints/${endpoint.id}`)).body
-  /** The node goes on sending heartbeats. */
-  const told = (status: string, reason: string) =>
-    until(`${status}: ${reason}`, async () => {
-      await node.heartbeat()
-      const { status: now, status_reasons } = await read()
-      return now === status && status_reasons.join('; ').includes(reason)
-    })
-  return { account, endpoint, node, port, read, told }
+async function register(store: Store, node_id: string, more: Partial<Register>, at = now): Promise<void> {
+  const node = { region: 'loc', ipv4: ['127.0.0.1'], ipv6: [], ingest_address: 'node:443', tls_ports: [1], ...more }
+  await registerNode(store.db, { node_id, ...node }, at)
+  const beat = {
+    process: 'ingest' as const,
+    node_id,
+    applied_epoch: 1,
+    healthy: true,
+    reasons: [],
+    disk_full: false,
+    blocked: [],
+  }
+  await transact(store, (db) => recordHeartbeat(db, beat, at))
 }
 
-test('deploying until the certificate was seen with the name of an endpoint, then active, and degraded without a listener', async () => {
-  const { node, port, read, told } = await served('loc')
-  await node.heartbeat()
-  expect(await read()).toMatchObject({ status: 'deploying', status_reasons: [expect.stringContaining('is not checked yet')] })
-  await told('active', '')
-  for (const name of askedFor) expect(name).toMatch(/^[a-z0-9]{12}\.loc\.inlet\.test$/)
-  must(listener, 'the listener').close()
-  await told('degraded', `the certificate of node ${node.id} cannot be read at 127.0.0.1 port ${port}: connect ECONNREFUSED`)
-  must(listener, 'the listener').listen(port, '127.0.0.1')
-  await told('active', '')
-})
+async function check(store: Store, at = now): Promise<void> {
+  const clock = { now: () => at } as Parameters<typeof checkCertificates>[0]['clock']
+  await checkCertificates({ store, baseDomain: null, clock }, new AbortController().signal)
+}
 
-test('deploying with a certificate for other names, and listed as such', async () => {
-  const { account, endpoint, node, told } = await served('ber')
-  const names = 'localhost, 127.0.0.1, *.loc.inlet.test'
-  await told('deploying', `the certificate of node ${node.id} is for ${names}, not for ${endpoint.ingest_host}`)
-  expect(await account.get('/v1/endpoints?status=deploying')).toMatchObject({ body: { items: [{ id: endpoint.id }] } })
+const seenAt = async (store: Store, ...ids: string[]) =>
+  (await listCertificateChecks(store.db, ids)).map(({ address, port }) => `${address}:${port}`)
+
+describeDatabases('the check of certificates', (kind) => {
+  test('looks once at an address that a node names twice', async () => {
+    await using store = await newStore(kind)
+    const [twice, other] = [newId(), newId()]
+    await register(store, twice, { ipv4: ['127.0.0.1', '127.0.0.1'], tls_ports: [1, 1] })
+    await register(store, other, {})
+    await check(store)
+    expect(await seenAt(store, twice)).toEqual(['127.0.0.1:1'])
+    expect(await seenAt(store, other)).toEqual(['127.0.0.1:1'])
+  })
+
+  test('forgets addresses that a node does not have any more', async () => {
+    await using store = await newStore(kind)
+    const id = newId()
+    await register(store, id, { tls_ports: [1, 2] })
+    await check(store)
+    expect((await seenAt(store, id)).toSorted()).toEqual(['127.0.0.1:1', '127.0.0.1:2'])
+    await register(store, id, { ipv4: ['127.0.0.2'], tls_ports: [2] })
+    await check(store)
+    expect(await seenAt(store, id)).toEqual(['127.0.0.2:2'])
+  })
+
+  test('has time for every node, however many addresses one of them names', async () => {
+    await using store = await newStore(kind)
+    const [greedy, other] = [newId(), newId()]
+    const many = Array.from({ length: 500 }, (_, index) => `127.1.${Math.floor(index / 250)}.${1 + (index % 250)}`)
+    await register(store, greedy, { ipv4: many, tls_ports: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] })
+    await register(store, other, {})
+    for (let round = 0; round < 2; round += 1) await check(store, now + round)
+    expect(await seenAt(store, other)).toEqual(['127.0.0.1:1'])
+    expect(await seenAt(store, greedy)).toHaveLength(checkLimits.nodeAddressesMax)
+  })
 })

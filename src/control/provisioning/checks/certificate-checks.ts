@@ -6,7 +6,12 @@
  */
 import { type Clock, isoTimestamp } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
-import { type CertificateCheck, listCertificateChecks, recordCertificateChecks } from '#store/certificate-checks.ts'
+import {
+  type CertificateCheck,
+  listCertificateChecks,
+  recordCertificateChecks,
+  removeCertificateChecks,
+} from '#store/certificate-checks.ts'
 import { listLabelsByRegion } from '#store/endpoints.ts'
 import { listTlsNodes } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
@@ -37,8 +42,13 @@ export async function checkCertificates(
   )
   const checkedAt = new Map(known.map((check) => [keyOf(check), Date.parse(check.checked_at)]))
   const ageMs = (address: TlsAddress) => nowMs - (checkedAt.get(keyOf(address)) ?? 0)
-  const due = nodes
-    .flatMap((node) => tlsAddressesOf(node).map((address) => ({ ...address, region: node.region })))
+  const addresses = nodes.flatMap((node) => tlsAddressesOf(node).map((address) => ({ ...address, region: node.region })))
+  const present = new Set(addresses.map(keyOf))
+  await removeCertificateChecks(
+    store.db,
+    known.filter((check) => !present.has(keyOf(check))),
+  )
+  const due = addresses
     .filter((address) => ageMs(address) >= checkLimits.dueMs)
     .toSorted((a, b) => ageMs(b) - ageMs(a))
     .slice(0, checkLimits.handshakesMax)

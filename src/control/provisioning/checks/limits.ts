@@ -8,6 +8,8 @@ export const checkLimits = {
   handshakesMax: 50,
   namesMax: 200,
   handshakeTimeoutMs: 3_000,
+  /** Addresses of one node, each with a port, that are looked at. */
+  nodeAddressesMax: 64,
   /** Name servers of a zone that are asked. */
   serversMax: 8,
   /** How long the name servers of a zone are remembered. */
