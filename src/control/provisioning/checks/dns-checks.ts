@@ -5,7 +5,7 @@
  * Law: one tick looks up a bounded number of names: with more, each is looked up less often.
  */
 import type { Clock } from '#lib/clock.ts'
-import { listEndpointsToLookUp, recordDnsChecks } from '#store/dns-checks.ts'
+import { type DnsCheck, listEndpointsToLookUp, recordDnsChecks } from '#store/dns-checks.ts'
 import type { Store } from '#store/store.ts'
 import { endpointName } from '../ingest-host.ts'
 import { checkLimits } from './limits.ts'
@@ -27,12 +27,14 @@ export async function checkNames(options: DnsChecksOptions, signal: AbortSignal)
   const cancel = () => void nameServers.cancel().catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
   try {
-    const checks = await Promise.all(
-      due.map(async ({ id, ...endpoint }) => {
-        const name = endpointName(endpoint, baseDomain)
-        return { endpoint_id: id, name, answers: await nameServers.ask(name) }
-      }),
-    )
+    const checks: Omit<DnsCheck, 'checked_at'>[] = []
+    const askInTurn = async () => {
+      for (let next = due.shift(); next !== undefined && !signal.aborted; next = due.shift()) {
+        const name = endpointName(next, baseDomain)
+        checks.push({ endpoint_id: next.id, name, answers: await nameServers.ask(name) })
+      }
+    }
+    await Promise.all(Array.from({ length: checkLimits.namesInFlight }, askInTurn))
     // What was cancelled says nothing about the name servers.
     if (signal.aborted) return
     const nowMs = clock.now()

@@ -7,6 +7,8 @@ export const checkLimits = {
   /** Handshakes, and names that are looked up, in one tick. */
   handshakesMax: 50,
   namesMax: 200,
+  /** Names that are looked up at the same time: a name server drops a burst, and a repeated question costs a second. */
+  namesInFlight: 32,
   handshakeTimeoutMs: 3_000,
   /** Addresses of one node, each with a port, that are looked at. */
   nodeAddressesMax: 64,
@@ -15,7 +17,7 @@ export const checkLimits = {
   /** How long the name servers of a zone are remembered. */
   serversKeptMs: 60_000,
   /** Time for one attempt at a look-up, and attempts. */
-  lookUpTimeoutMs: 1_000,
+  lookUpTimeoutMs: 800,
   lookUpAttempts: 2,
   /** Endpoints that are considered for `provisioned_at` at once. */
   unprovisionedMax: 500,
