@@ -31,6 +31,12 @@ export async function listCertificates(db: Db): Promise<readonly CertificateStat
   return rows.map((row) => ({ ...row, not_before: toTimeOrNull(row.not_before), not_after: toTimeOrNull(row.not_after) }))
 }
 
+/** Returns why the last order of each certificate failed, by name, as long as none succeeded since. */
+export async function listFailedOrders(db: Db): Promise<ReadonlyMap<string, string>> {
+  const rows = await db.selectFrom('certificates').select(['name', 'last_error']).where('last_error', 'is not', null).execute()
+  return new Map(rows.map(({ name, last_error }) => [name, last_error ?? '']))
+}
+
 /** Returns the newest certificate of this name with its key, or undefined if there is none yet. */
 export async function findCertificate(db: Db, keyring: Keyring, name: string): Promise<IssuedCertificate | undefined> {
   const row = await db

@@ -41,6 +41,24 @@ describeNameServer('the reasons of a status', (nameServer) => {
     expect(await ended).toBe(0)
   })
 
+  test('of a certificate that nobody issues', { timeout: minuteMs }, async () => {
+    const { server, tsig } = nameServer
+    await using fleet = await Fleet.start({
+      INLET_BASE_DOMAIN: freshDomain(nameServer),
+      INLET_DNS_PROVIDER: 'rfc2136',
+      INLET_DNS_SERVER: server,
+      INLET_DNS_TSIG_NAME: tsig.name,
+      INLET_DNS_TSIG_SECRET: tsig.secret,
+      INLET_CERTIFICATES: 'acme',
+      INLET_ACME_DIRECTORY: 'https://127.0.0.1:1/directory',
+    })
+    const { id } = await fleet.newEndpoint()
+    const node = await fleet.startNode('127.0.0.2', { INLET_CERTIFICATES: 'control' })
+    await until('the node to have an id', () => node.hasId)
+    const reason = `node ${node.id} is not healthy: no TLS certificate yet`
+    await fleet.told(id, 'deploying', [reason, 'the last order of a certificate failed: '])
+  })
+
   test('of delivery: segments that cannot be delivered or listed', { timeout: 2 * minuteMs }, async () => {
     await using fleet = await Fleet.start({})
     const { id } = await fleet.newEndpoint()

@@ -8,7 +8,6 @@ import type { Clock } from '#lib/clock.ts'
 import { viewsWriteNothing } from '#model/binding.ts'
 import type { Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import { findEndpointsWithViews } from '#store/bindings.ts'
-import { type CertificateCheck, listCertificateChecks } from '#store/certificate-checks.ts'
 import { type DnsCheck, listDnsChecks } from '#store/dns-checks.ts'
 import { type EndpointFacts, listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
 import {
@@ -22,19 +21,15 @@ import {
 import { listNodes, listNodesOnceIn, type NodeFacts } from '#store/nodes.ts'
 import type { Store } from '#store/store.ts'
 import { deliveryLagSecondsMax, nodeGoneSeconds } from '../limits.ts'
-import { allAddressesOf } from './checks/dns-reasons.ts'
 import type { NamingFacts } from './checks/naming.ts'
-import { WantedAddresses } from './dns/wanted.ts'
+import { type DnsKeeper, namingOf, readSeen, type Seen } from './checks/seen.ts'
 import { type DrainHold, type Draining, listDrainHolds, listHoldReasons } from './drain.ts'
-import { endpointName, type HostOptions, ingestHost } from './ingest-host.ts'
+import { type HostOptions, ingestHost } from './ingest-host.ts'
 import { type ControlOutages, excuseSilence } from './outages.ts'
 import { describeSegments, sumLags } from './reports.ts'
 import { computeStatus, presentNodes, type Reports, servingNodes } from './status.ts'
 
 export type EndpointState = Pick<Endpoint, 'status' | 'status_reasons' | 'lag' | 'dns_ipv4' | 'dns_ipv6' | 'ingest_host'>
-
-/** Who publishes the records: nobody, Inlet, or the operator, who names all nodes of a region, whether or not they are healthy. */
-export type DnsKeeper = 'nobody' | 'inlet' | 'operator'
 
 export type ProvisionerOptions = {
   readonly store: Store
@@ -50,9 +45,7 @@ export type Observation = {
   readonly nodes: ReadonlyMap<string, readonly NodeFacts[]>
   /** The log with the most bytes on each node whose disk is full, by node id. */
   readonly largestLags: ReadonlyMap<string, LargestLag>
-  /** By node id. */
-  readonly certificateChecks: ReadonlyMap<string, readonly CertificateCheck[]>
-  readonly wantedAddresses: WantedAddresses
+  readonly seen: Seen
 }
 
 export class Provisioner {
@@ -72,10 +65,9 @@ export class Provisioner {
       const largest = ingest?.disk_full === true ? await findLargestLag(store.db, id) : undefined
       if (largest !== undefined) largestLags.set(id, largest)
     }
-    const secureNodes = nodes.flatMap(({ id, tls_ports }) => (tls_ports.length === 0 ? [] : [id]))
-    const wantedAddresses = new WantedAddresses(servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, nodes, nowMs))
-    const certificateChecks = Map.groupBy(await listCertificateChecks(store.db, secureNodes), ({ node_id }) => node_id)
-    return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region), largestLags, certificateChecks, wantedAddresses }
+    const serving = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, nodes, nowMs)
+    const seen = await readSeen(store.db, nodes, serving)
+    return { nowMs, nodes: Map.groupBy(nodes, ({ region }) => region), largestLags, seen }
   }
 
   /** Returns the state of each endpoint, by id. */
@@ -159,17 +151,10 @@ export class Provisioner {
     return new Map((await listDnsChecks(store.db, ids)).map((check) => [check.endpoint_id, check]))
   }
 
-  #namingOf(
-    endpoint: EndpointFacts,
-    dnsChecks: ReadonlyMap<string, DnsCheck>,
-    { certificateChecks, nodes, wantedAddresses }: Observation,
-  ): NamingFacts {
+  #namingOf(endpoint: EndpointFacts, checks: ReadonlyMap<string, DnsCheck>, { nodes, seen }: Observation): NamingFacts {
     const { dnsKeeper, hosts } = this.#options
-    const host = hosts.baseDomain === null ? null : endpointName(endpoint, hosts.baseDomain)
-    if (dnsKeeper === 'nobody') return { host, dns: null, certificateChecks }
-    const wanted = wantedAddresses.of(endpoint) ?? { A: [], AAAA: [] }
-    const allowed = dnsKeeper === 'operator' ? allAddressesOf(nodes.get(endpoint.region) ?? []) : wanted
-    return { host, dns: { expected: { wanted, allowed }, check: dnsChecks.get(endpoint.id) }, certificateChecks }
+    const naming = { dnsKeeper, baseDomain: hosts.baseDomain }
+    return namingOf(endpoint, naming, seen, nodes.get(endpoint.region) ?? [], checks.get(endpoint.id))
   }
 
   /** Returns the ids of endpoints with attached views that no output format asks for. Nothing is broken, so their status stays. */
@@ -188,7 +173,7 @@ export class Provisioner {
     const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses }, nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
     // A name that Inlet publishes has a bounded number of addresses.
-    const published = this.#options.dnsKeeper === 'inlet' ? observation.wantedAddresses.of(endpoint) : undefined
+    const published = this.#options.dnsKeeper === 'inlet' ? observation.seen.wantedAddresses.of(endpoint) : undefined
     return {
       status,
       status_reasons: [...reasons],

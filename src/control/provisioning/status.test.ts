@@ -32,7 +32,7 @@ const aNode = (ingest: Partial<ProcessFacts> | null = {}, delivery: Partial<Proc
   delivery: delivery === null ? null : aProcess(delivery),
 })
 
-const naming: NamingFacts = { host: null, dns: null, certificateChecks: new Map() }
+const naming: NamingFacts = { host: null, dns: null, certificateChecks: new Map(), failedOrder: null }
 const none: Reports = { lags: [], blocked: [], diskCauses: new Map(), naming }
 const statusOf = (endpoint: EndpointFacts, nodes: readonly NodeFacts[]) => computeStatus(endpoint, nodes, none, now).status
 

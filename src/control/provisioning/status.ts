@@ -9,7 +9,7 @@ import type { EndpointFacts } from '#store/endpoints.ts'
 import type { NodeBlockedLog, NodeLag } from '#store/node-reports.ts'
 import type { NodeFacts } from '#store/nodes.ts'
 import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthySeconds, provisioningSeconds } from '../limits.ts'
-import { judgeNaming, type NamingFacts, needsNaming } from './checks/naming.ts'
+import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from './checks/naming.ts'
 import { describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
 
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
@@ -43,7 +43,10 @@ export function computeStatus(
   const explain = (node: NodeFacts) => explainNode(node, diskCauses.get(node.id), nowMs)
   if (serving.length === 0) {
     const reasons = nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : nodes.map(explain)
-    return { status: statusWithoutServingNode(endpoint, nodes, namingFacts, nowMs), reasons: [...reasons, ...held] }
+    return {
+      status: statusWithoutServingNode(endpoint, nodes, namingFacts, nowMs),
+      reasons: [...reasons, ...listOrderReasons(namingFacts.failedOrder), ...held],
+    }
   }
   const naming = judgeNaming(serving, namingFacts, nowMs)
   const reasons = [

@@ -22,7 +22,11 @@ describe('DNS records', () => {
   const right: NameServerAnswer = { server: '198.51.100.1', ...wanted, error: null }
   const judge = (answers: readonly NameServerAnswer[], { name = host, age = 5, allowed = wanted, should = wanted } = {}) => {
     const check = { endpoint_id: newId(), name, answers, checked_at: ago(age) }
-    return judgeNaming([node], { host, dns: { expected: { wanted: should, allowed }, check }, certificateChecks: new Map() }, now)
+    return judgeNaming(
+      [node],
+      { host, dns: { expected: { wanted: should, allowed }, check }, certificateChecks: new Map(), failedOrder: null },
+      now,
+    )
   }
 
   test('that lead to the nodes are right', () => {
@@ -61,7 +65,7 @@ describe('DNS records', () => {
   test('were not looked up yet, not under this name, or too long ago', () => {
     const never = [`DNS of ${host} was not looked up yet`]
     const dns = { expected: { wanted, allowed: wanted }, check: undefined }
-    expect(judgeNaming([node], { host, dns, certificateChecks: new Map() }, now).reasons).toEqual(never)
+    expect(judgeNaming([node], { host, dns, certificateChecks: new Map(), failedOrder: null }, now).reasons).toEqual(never)
     expect(judge([right], { name: 'abc.fra.old.test' }).reasons).toEqual(never)
     expect(judge([right], { age: 121 }).reasons).toEqual([
       `DNS of ${host} was last looked up at ${ago(121)}: see whether control can reach the name servers`,
@@ -77,9 +81,12 @@ describe('certificates', () => {
     ...{ not_before: ago(60 * day), not_after: ago(-30 * day), checked_at: ago(5) },
     ...more,
   })
-  const judge = (checks: readonly CertificateCheck[], { name = host as string | null, serving = [node] } = {}) => {
+  const judge = (
+    checks: readonly CertificateCheck[],
+    { name = host as string | null, serving = [node], failedOrder = null as string | null } = {},
+  ) => {
     const certificateChecks = Map.groupBy(checks, ({ node_id }) => node_id)
-    const { reasons, isProvisioned } = judgeNaming(serving, { host: name, dns: null, certificateChecks }, now)
+    const { reasons, isProvisioned } = judgeNaming(serving, { host: name, dns: null, certificateChecks, failedOrder }, now)
     return { reasons: reasons.map((reason) => reason.replace(`the certificate of node ${node.id} `, '')), isProvisioned }
   }
 
@@ -109,6 +116,15 @@ describe('certificates', () => {
     expect(soon(90 * day, 14 * day + 1).reasons).toEqual([])
     expect(soon(600, 100).reasons).toHaveLength(1)
     expect(soon(600, 101).reasons).toEqual([])
+  })
+
+  test('that could not be renewed: why is told once clients are about to notice', () => {
+    const failedOrder = 'no response'
+    expect(judge([aCheck()], { failedOrder }).reasons).toEqual([])
+    expect(judge([aCheck({ not_after: ago(0) })], { failedOrder }).reasons).toEqual([
+      `expired at ${ago(0)}: renew it`,
+      'the last order of a certificate failed: no response',
+    ])
   })
 
   test('of one of two nodes that is wrong degrades an endpoint that is provisioned', () => {

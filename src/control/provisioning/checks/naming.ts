@@ -16,6 +16,8 @@ export type NamingFacts = {
   readonly dns: { readonly expected: ExpectedRecords; readonly check: DnsCheck | undefined } | null
   /** By node id. */
   readonly certificateChecks: ReadonlyMap<string, readonly CertificateCheck[]>
+  /** Why no certificate could be had for the nodes of the region lately; null if one could, or if nobody tried. */
+  readonly failedOrder: string | null
 }
 
 export type Naming = {
@@ -25,13 +27,21 @@ export type Naming = {
 }
 
 /** `serving` is not empty. */
-export function judgeNaming(serving: readonly NodeFacts[], { host, dns, certificateChecks }: NamingFacts, nowMs: number): Naming {
+export function judgeNaming(serving: readonly NodeFacts[], facts: NamingFacts, nowMs: number): Naming {
+  const { host, dns, certificateChecks, failedOrder } = facts
   const certificates = serving.map((node) => judgeCertificates(node, certificateChecks.get(node.id) ?? [], host, nowMs))
   const dnsReasons = host === null || dns === null ? [] : listDnsReasons(host, dns.expected, dns.check, nowMs)
+  const certificateReasons = certificates.flatMap(({ reasons }) => reasons)
+  // Until clients are about to notice there is time for other attempts.
+  const orderReasons = certificateReasons.length === 0 ? [] : listOrderReasons(failedOrder)
   return {
-    reasons: [...dnsReasons, ...certificates.flatMap(({ reasons }) => reasons)],
+    reasons: [...dnsReasons, ...certificateReasons, ...orderReasons],
     isProvisioned: dnsReasons.length === 0 && certificates.some(({ isUsable }) => isUsable),
   }
+}
+
+export function listOrderReasons(failedOrder: string | null): readonly string[] {
+  return failedOrder === null ? [] : [`the last order of a certificate failed: ${failedOrder}`]
 }
 
 /** Says whether being served by a node is not all that the endpoint needs. */

@@ -7,12 +7,13 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { Store } from '#store/store.ts'
 import type { Leadership } from '../../leadership.ts'
 import { noteProvisioned } from '../provisioned.ts'
-import type { DnsKeeper, Provisioner } from '../provisioner.ts'
+import type { Provisioner } from '../provisioner.ts'
 import { checkCertificates } from './certificate-checks.ts'
 import { checkNames } from './dns-checks.ts'
 import { checkLimits } from './limits.ts'
 import type { LossNotice } from './lost-records.ts'
 import { NameServers } from './name-servers.ts'
+import type { DnsKeeper } from './seen.ts'
 
 export type ChecksOptions = {
   readonly store: Store
