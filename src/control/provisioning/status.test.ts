@@ -37,6 +37,14 @@ const none: Reports = { lags: [], blocked: [], diskCauses: new Map(), naming }
 const statusOf = (endpoint: EndpointFacts, nodes: readonly NodeFacts[]) => computeStatus(endpoint, nodes, none, now).status
 
 describe('computeStatus', () => {
+  test('names twenty nodes that do not serve the endpoint, and counts the others', () => {
+    const nodes = Array.from({ length: 123 }, () => aNode({ healthy: false }))
+    for (const all of [nodes, [aNode(), ...nodes]]) {
+      const { reasons } = computeStatus(anEndpoint(), all, none, now)
+      expect([reasons.length, reasons.at(-1)]).toEqual([21, '103 more nodes do not serve the endpoint'])
+    }
+  })
+
   test.each<[string, EndpointFacts, readonly NodeFacts[]]>([
     ['active', anEndpoint(), [aNode()]],
     ['active', anEndpoint(), [aNode({ last_seen_at: ago(7) })]],

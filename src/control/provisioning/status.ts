@@ -12,6 +12,9 @@ import { deliveryLagSecondsMax, nodeFailedSeconds, nodeGoneSeconds, nodeHealthyS
 import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from './checks/naming.ts'
 import { describeSegments, hasRecentHeartbeat, holdsSegments } from './reports.ts'
 
+/** Nodes that a status lists by themselves. */
+const nodeReasonsMax = 20
+
 export type ComputedStatus = { readonly status: EndpointStatus; readonly reasons: readonly string[] }
 
 /** What nodes report about one endpoint, and what was seen of its name. */
@@ -40,9 +43,13 @@ export function computeStatus(
     return { status: 'paused', reasons: ['the account is suspended: ask the operator of this installation', ...held] }
   if (endpoint.desired_state === 'paused') return { status: 'paused', reasons: ['the endpoint is paused', ...held] }
   const serving = servingNodes(endpoint, nodes, nowMs)
-  const explain = (node: NodeFacts) => explainNode(node, diskCauses.get(node.id), nowMs)
+  const accepting = new Set(serving)
+  const missing = listNodeReasons(
+    nodes.filter((node) => !accepting.has(node)),
+    (node) => explainNode(node, diskCauses.get(node.id), nowMs),
+  )
   if (serving.length === 0) {
-    const reasons = nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : nodes.map(explain)
+    const reasons = nodes.length === 0 ? [`no node serves region ${endpoint.region}`] : missing
     return {
       status: statusWithoutServingNode(endpoint, nodes, namingFacts, nowMs),
       reasons: [...reasons, ...listOrderReasons(namingFacts.failedOrder), ...held],
@@ -50,7 +57,7 @@ export function computeStatus(
   }
   const naming = judgeNaming(serving, namingFacts, nowMs)
   const reasons = [
-    ...nodes.filter((node) => !serving.includes(node)).map(explain),
+    ...missing,
     ...naming.reasons,
     ...listDestinationReasons(endpoint.destination_status),
     ...serving.flatMap((node) => listDeliveryReasons(node, nowMs)),
@@ -99,6 +106,14 @@ function statusWithoutServingNode(
 /** The status of an endpoint that was never served under its name. */
 function statusOfNew({ created_at }: Omit<EndpointFacts, 'id'>, nowMs: number): EndpointStatus {
   return nowMs - Date.parse(created_at) > provisioningSeconds * 1000 ? 'failed' : 'deploying'
+}
+
+/** Lists so many one by one. A region may have hundreds of nodes, and a page two hundred endpoints. */
+function listNodeReasons(nodes: readonly NodeFacts[], explain: (node: NodeFacts) => string): readonly string[] {
+  const reasons = nodes.slice(0, nodeReasonsMax).map(explain)
+  return nodes.length <= nodeReasonsMax
+    ? reasons
+    : [...reasons, `${nodes.length - nodeReasonsMax} more nodes do not serve the endpoint`]
 }
 
 function explainNode({ id, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {
