@@ -3,6 +3,7 @@ import type { Random } from '../torture/random.ts'
 import { clock } from './faults/clock.ts'
 import { cutControl, failOver, killControl, restartDatabase } from './faults/control.ts'
 import type { Fault, FaultKind } from './faults/fault.ts'
+import { loseNode } from './faults/lost-node.ts'
 import { cutNode, isolateNode, killNodes, pauseNode, restartNodes } from './faults/nodes.ts'
 import { cutStorage, killNameServer } from './faults/services.ts'
 import { controlNames, nodeNames, nodesOf, regions } from './layout.ts'
@@ -16,6 +17,7 @@ const draw: Readonly<Record<FaultKind, (random: Random) => Fault>> = {
   'cut-node': (random) => cutNode(random.pick(nodeNames)),
   'isolate-node': (random) => isolateNode(random.pick(nodeNames)),
   'restart-nodes': () => restartNodes('fra'),
+  'lose-node': (random) => loseNode(random.pick(['fra-1', 'fra-2'])),
   'kill-control': (random) => killControl(random.pick(controlNames)),
   'cut-control': (random) => cutControl(random.pick(controlNames)),
   'restart-database': (random) => restartDatabase(random.between(5, 15) * 1_000),

@@ -9,6 +9,7 @@ export const faultKinds = [
   'cut-node',
   'isolate-node',
   'restart-nodes',
+  'lose-node',
   'kill-control',
   'cut-control',
   'restart-database',

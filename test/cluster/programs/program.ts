@@ -62,19 +62,24 @@ export class Program {
     this.#isExpectedToRun = true
     this.#isPaused = false
     let last = ''
-    for (const stream of [child.stdout, child.stderr]) {
-      if (stream === null) continue
-      createInterface({ input: stream }).on('line', (line) => {
-        appendFileSync(log, `${host.name} ${line}\n`)
-        if (line.includes('"level":"fatal"')) last = line
-      })
-    }
+    logOutput(child, (line) => {
+      appendFileSync(log, `${host.name} ${line}\n`)
+      if (line.includes('"level":"fatal"')) last = line
+    })
     child.once('close', (code, signal) => {
       this.#child = undefined
       if (!this.#isExpectedToRun) return
       troubles.push(`${args[0]} on ${host.name} ended by itself (${signal ?? `code ${code}`}): ${last.slice(0, 600)}`)
       setTimeout(() => this.#isExpectedToRun && this.start(args), restartMs)
     })
+  }
+
+  /** Runs another command on the same host with the same environment. */
+  runBeside(args: readonly string[]): ChildProcess {
+    const { host, log } = this.#options
+    const child = host.spawn(process.execPath, [main, ...args], { env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
+    logOutput(child, (line) => appendFileSync(log, `${host.name} ${line}\n`))
+    return child
   }
 
   /** Ends the program and everything that it started, as a power failure would. */
@@ -111,4 +116,8 @@ export class Program {
     this.#isPaused = false
     this.host.signal('SIGCONT')
   }
+}
+
+function logOutput({ stdout, stderr }: ChildProcess, onLine: (line: string) => void): void {
+  for (const stream of [stdout, stderr]) if (stream !== null) createInterface({ input: stream }).on('line', onLine)
 }
