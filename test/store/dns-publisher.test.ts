@@ -7,7 +7,7 @@ import { DnsPublisher } from '#control/provisioning/dns/publisher.ts'
 import { ControlOutages } from '#control/provisioning/outages.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
-import type { Heartbeat } from '#model/node-protocol.ts'
+import { type Heartbeat, reportLimits } from '#model/node-protocol.ts'
 import { listDnsRecords, sendAgain } from '#store/dns-records.ts'
 import { drainEndpoint, removeDrainingEndpoint } from '#store/endpoints.ts'
 import { applyChange, currentEpoch } from '#store/epoch.ts'
@@ -260,6 +260,23 @@ describeDatabases('a node that leaves', (kind) => {
     expect(await remaining()).toBe(34)
     world.clock.advance(60_000)
     expect(await remaining()).toBe(0)
+  })
+
+  test('is told of a node with as many addresses as one may report', async () => {
+    await using world = await newWorld(kind)
+    const { store, clock } = world
+    await world.endpoint('abc')
+    await world.beat('192.0.2.1')
+    await world.beat('192.0.2.2')
+    await world.pass()
+    const node_id = world.nodeId('192.0.2.1')
+    const others = Array.from({ length: reportLimits.addressesMax - 1 }, (_, index) => `10.0.${index >> 8}.${index & 255}`)
+    const addresses = { ipv4: ['192.0.2.1', ...others], ipv6: [], ingest_address: 'node:1' }
+    await registerNode(store.db, { node_id, region: 'fra', ...addresses }, clock.now())
+    await world.beat('192.0.2.1', { leaving: true })
+    expect(await world.published.secondsUntilForgotten(node_id)).toBe(null)
+    await world.pass()
+    expect(await world.published.secondsUntilForgotten(node_id)).toBe(35)
   })
 
   test('is not waited for if no other node serves in its place, or one at the same address does', async () => {
