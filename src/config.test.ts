@@ -55,6 +55,7 @@ describe('readConfig', () => {
     ['INLET_INGEST_LISTEN', '127.0.0.1:99999', 'must be host:port with a port up to 65535'],
     ['INLET_NODE_ADDRESSES', 'x', 'must be IP addresses separated by commas'],
     ['INLET_NODE_ADDRESSES', '10.0.0.1, node.test', 'must be IP addresses separated by commas'],
+    ['INLET_NODE_ADDRESSES', 'fe80::1%eth0', 'must be IP addresses separated by commas'],
     ['INLET_NODE_ADDRESSES', '10.0.0.0/8', 'must be IP addresses separated by commas'],
     ['INLET_DATABASE_URL', 'mysql://db/inlet', 'must be postgres://user:password@host:5432/name, or the path of an SQLite file'],
     [

@@ -41,7 +41,9 @@ export const proxies = checked((list) => list.split(',').every(isNetwork), 'must
 /** IP addresses, separated by commas. */
 export const addresses: OptionType<readonly string[]> = (list) => {
   const parts = list.split(',').map((part) => part.trim())
-  if (!parts.every((part) => isIP(part) !== 0)) throw new OptionError('must be IP addresses separated by commas')
+  // One with a zone, such as fe80::1%eth0, means something on this machine only.
+  if (!parts.every((part) => isIP(part) !== 0 && !part.includes('%')))
+    throw new OptionError('must be IP addresses separated by commas')
   return parts
 }
 
