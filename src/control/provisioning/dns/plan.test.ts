@@ -56,6 +56,18 @@ describe('planChanges', () => {
     ])
   })
 
+  test('sends what was changed longest ago first, whatever region changes all the time', () => {
+    const endpoints = ['restless', 'calm', 'new'].map((label) => ({ ...endpoint, id: label, label }))
+    const named = (label: string, more: Partial<DnsRecord>) =>
+      aRecord(['192.0.2.9'], { name: `${label}.fra.inlet.test`, endpoint_id: label, ...more })
+    const records = [named('restless', {}), named('calm', { published_at: isoTimestamp(nowMs - 60_000) })]
+    expect(dueOf({ nodes: [aNode(['192.0.2.1'])], records, endpoints }).map(([, name]) => name)).toEqual([
+      'new.fra.inlet.test',
+      'calm.fra.inlet.test',
+      'restless.fra.inlet.test',
+    ])
+  })
+
   test('changes nothing that is confirmed', () => {
     expect(planOf({ nodes: [aNode(['192.0.2.1'])], records: [aRecord(['192.0.2.1'])] })).toEqual({
       due: [],

@@ -53,10 +53,13 @@ export function planChanges({ endpoints, nodes, records, baseDomain, ttl, nowMs 
     const { name, type, endpoint_id, region } = record
     plan(record, { name, type, endpoint_id, region, values: [] })
   }
+  const publishedAt = new Map(records.map(({ type, name, published_at }) => [`${type} ${name}`, published_at ?? '']))
+  const lastTimeOf = ({ type, name }: PlannedChange) => publishedAt.get(`${type} ${name}`) ?? ''
   const isDue = ({ retry_at }: { readonly retry_at: number | null }) =>
     retry_at === null || retry_at <= nowMs || retry_at > nowMs + 2 * dnsLimits.rejectedDelayMsMax
   return {
-    due: changes.filter(isDue).toSorted((a, b) => a.failures - b.failures),
+    // The newest last: a region whose nodes come and go all the time must not keep the others waiting.
+    due: changes.filter(isDue).toSorted((a, b) => a.failures - b.failures || compare(lastTimeOf(a), lastTimeOf(b))),
     nextAt: Math.min(...changes.filter((change) => !isDue(change)).map(({ retry_at }) => retry_at ?? 0)),
     pending: changes.length,
   }
@@ -68,6 +71,10 @@ export function* batchesOf(changes: readonly PlannedChange[]): Generator<readonl
     const size = Math.max(1, Math.floor(dnsLimits.batchChangesMax / 4 ** failures))
     for (let start = 0; start < some.length; start += size) yield some.slice(start, start + size)
   }
+}
+
+function compare(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1
 }
 
 function isSame(published: readonly string[] | null, values: readonly string[]): boolean {
