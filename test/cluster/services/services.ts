@@ -26,13 +26,15 @@ export async function startServices(hosts: ReadonlyMap<HostName, Host>, network:
     return found
   }
   await using started = new AsyncDisposableStack()
+  // BIND listens only on addresses that an interface has.
+  const dnsPlace = network.kind === 'loopback' ? {} : { place: host('dns').place, port: ports.dns }
   const pairing = DatabasePair.start([host('database-1'), host('database-2')])
   const [objects, bind] = await Promise.all([
     startObjectGatewayWithUsers({ place: host('storage').place, front: network.hub.address }).then((service) => {
       started.defer(() => service.stop())
       return service
     }),
-    startBind({ zones: [baseDomain], place: host('dns').place, port: ports.dns }).then((service) => {
+    startBind({ zones: [baseDomain], ...dnsPlace }).then((service) => {
       started.defer(() => service.stop())
       return service
     }),
