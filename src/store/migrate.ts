@@ -26,6 +26,7 @@ import * as joinTokens from './migrations/0018-join-tokens.ts'
 import * as dnsRecords from './migrations/0019-dns-records.ts'
 import * as provisioningChecks from './migrations/0020-provisioning-checks.ts'
 import * as leavingNodes from './migrations/0021-leaving-nodes.ts'
+import * as revokedBeforeRemoval from './migrations/0022-revoked-before-removal.ts'
 import { type Store, type Tx, transact } from './store.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
@@ -53,6 +54,7 @@ const released: readonly Migration[] = [
   { version: 19, name: 'dns-records', up: dnsRecords.up },
   { version: 20, name: 'provisioning-checks', up: provisioningChecks.up },
   { version: 21, name: 'leaving-nodes', up: leavingNodes.up },
+  { version: 22, name: 'revoked-before-removal', up: revokedBeforeRemoval.up },
 ]
 
 /** An arbitrary number, the same in every release. */

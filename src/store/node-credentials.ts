@@ -3,8 +3,8 @@
  *
  * Owns: the hash of each, and when an id may get another one. Does not own: verification (control/services/node-access.ts).
  * Law: an id with a credential gets another one only from a node that proves that it had the credential, or after an operator released the
- * id. This holds for the ids of removed nodes, too. The commits of a node count as known under its id, so whoever took the id over could make
- * it drop records.
+ * id. This holds for the ids of removed nodes, too, and a revoked credential stays revoked. The commits of a node count as known under its
+ * id, so whoever took the id over could make it drop records.
  */
 import { AppError } from '#errors.ts'
 import { inChunks } from './chunks.ts'
@@ -27,7 +27,12 @@ export type CredentialRow = {
 /** Gives a registered node this credential. `revoked`: it is the revoked one of the id; `taken`: the id has one that the claim does not prove. */
 export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'claimed' | 'revoked' | 'taken'> {
   const { hash, previousHash, joinTokenId } = claim
-  const removed = await db.selectFrom('removed_nodes').select('credential_hash').where('id', '=', id).executeTakeFirst()
+  const removed = await db
+    .selectFrom('removed_nodes')
+    .select(['credential_hash', 'credential_revoked_at'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (removed?.credential_hash === hash && removed.credential_revoked_at !== null) return 'revoked'
   if (removed !== undefined && ![hash, previousHash].includes(removed.credential_hash)) return 'taken'
   const claimed = await db
     .updateTable('nodes')
@@ -85,9 +90,14 @@ export async function revokeNodeCredential(db: Db, id: string, release: boolean,
 
 /** Removes a node with everything that it reported. Its id stays with whoever has its credential. */
 export async function deleteNode(db: Tx, id: string, now: number): Promise<void> {
-  const removed = await db.deleteFrom('nodes').where('id', '=', id).returning('credential_hash').executeTakeFirst()
+  const removed = await db
+    .deleteFrom('nodes')
+    .where('id', '=', id)
+    .returning(['credential_hash', 'credential_revoked_at'])
+    .executeTakeFirst()
   if (removed?.credential_hash == null) return
-  await db.insertInto('removed_nodes').values({ id, credential_hash: removed.credential_hash, removed_at: now }).execute()
+  const { credential_hash, credential_revoked_at } = removed
+  await db.insertInto('removed_nodes').values({ id, credential_hash, credential_revoked_at, removed_at: now }).execute()
 }
 
 /** Returns whether there was a removed node with this id. */

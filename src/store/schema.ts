@@ -164,7 +164,7 @@ export type Database = {
     join_token_id: string | null
   }
   /** The ids of removed nodes belong to whoever has the credential. */
-  removed_nodes: { id: string; credential_hash: string; removed_at: number }
+  removed_nodes: { id: string; credential_hash: string; credential_revoked_at: number | null; removed_at: number }
   join_tokens: {
     id: string
     name: string

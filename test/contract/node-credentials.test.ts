@@ -282,3 +282,14 @@ describe('DELETE /v1/nodes/{id}/credential', () => {
     expect(await (await control().newAccount()).delete(path)).toMatchObject({ status: 403 })
   })
 })
+
+test('a credential that was revoked before its node was removed opens nothing when the node comes back', async () => {
+  const node = await machine()
+  await node.register()
+  const leaked = printNodeCredential(node.nodeId, node.credential.secret)
+  await revoke(node.nodeId)
+  expect((await operator().delete(`/v1/nodes/${node.nodeId}?force=true`)).status).toBe(200)
+  await node.register()
+  expect(await node.works()).toBe(true)
+  expect(node.credential.token).not.toBe(leaked)
+})
