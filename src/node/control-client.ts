@@ -171,6 +171,15 @@ export class ControlClient {
   }
 }
 
+/** Of OpenSSL, for a chain that ends in no root that this node trusts. */
+const unknownCaCodes: ReadonlySet<string> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
+
 type Request = {
   readonly body?: unknown
   readonly signal: AbortSignal
@@ -180,7 +189,9 @@ type Request = {
 }
 
 function unreachable(url: string, cause: unknown): ControlError {
-  return new ControlError(0, `control at ${url} cannot be reached`, { cause })
+  const isUnknownCa = cause instanceof Error && 'code' in cause && unknownCaCodes.has(String(cause.code))
+  const advice = isUnknownCa ? ' (set INLET_CONTROL_CA_FILE to the certificate of the CA that signed the one of control)' : ''
+  return new ControlError(0, `control at ${url} cannot be reached${advice}`, { cause })
 }
 
 /** Returns what a problem (RFC 7807) says, or the beginning of another response: that of a proxy. */

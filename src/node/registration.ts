@@ -22,6 +22,7 @@ export type RegistrationOptions = {
 
 const lostCredential =
   'control does not accept the credential of this node: it was revoked, the node was removed, or the database is an older copy'
+const notJoined = 'control does not know this node: it has not joined yet'
 const setRegion = 'set INLET_REGION to the region of the token, or create another one (inlet join-tokens create)'
 const anotherToken = 'create a join token (inlet join-tokens create), set INLET_JOIN_TOKEN to it, and start this node again'
 
@@ -44,7 +45,7 @@ export class Registration {
       // 403: the credential is for another region than the one that this node is configured for.
       if (!(error instanceof ControlError) || (error.status !== 401 && error.status !== 403)) throw error
       if (joinSecret === null) {
-        this.#logOnce(`${lostCredential}; ${anotherToken}`)
+        this.#logOnce(`${wasConfigured ? lostCredential : notJoined}; ${anotherToken}`)
         throw error
       }
       await this.#join(joinSecret, signal)

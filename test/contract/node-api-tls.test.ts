@@ -80,7 +80,11 @@ test('a node registers over TLS if it trusts the certificate, and never in plain
   expect(url).toMatch(/^https:/)
   expect(control.url).toMatch(/^http:/)
   const refused = async (options: Machine) => (await machine(options)).register().catch((error: unknown) => error)
-  expect(await refused({ url })).toMatchObject({ status: 0, cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' } })
+  expect(await refused({ url })).toMatchObject({
+    status: 0,
+    message: expect.stringContaining('set INLET_CONTROL_CA_FILE'),
+    cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
+  })
   expect(await refused({ url, caFile: fixture('renewed.crt') })).toMatchObject({ status: 0 })
   expect(await refused({ url: url.replace('https', 'http'), caFile: fixture('first.crt') })).toMatchObject({ status: 0 })
   await expect(machine({ url, caFile: '/nowhere' })).rejects.toThrow('INLET_CONTROL_CA_FILE: cannot read /nowhere')

@@ -186,6 +186,12 @@ describe('a credential that control no longer knows', () => {
     ])
   })
 
+  test('without a token, a node that never joined says that it needs one', async () => {
+    const node = await machine({ joinSecret: null })
+    await expect(node.register()).rejects.toThrow('401')
+    expect(node.logged).toEqual([expect.stringMatching(/it has not joined yet; create a join token .*set INLET_JOIN_TOKEN/)])
+  })
+
   test('revoked during a long poll, no configuration is sent', async () => {
     const account = await control().newAccount()
     const region = newRegion()
