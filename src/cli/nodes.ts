@@ -1,7 +1,7 @@
 /** `inlet nodes`: shows and removes nodes, directly in the database, so that it works while control is down. */
 
 import { UserError } from '#lib/user-error.ts'
-import { pageLimits } from '#model/limits.ts'
+import { nodeLimits, pageLimits } from '#model/limits.ts'
 import type { NodeRemoval, SegmentTotals } from '#model/node.ts'
 import { revokeNodeCredential } from '#store/node-credentials.ts'
 import { listNodeInventories, type NodeInventory } from '#store/node-inventory.ts'
@@ -74,9 +74,10 @@ function countSegments(of: Omit<SegmentTotals, 'bytes'>): number {
   return of.open_segments + of.sealed_segments + of.parked_segments + of.quarantined_segments
 }
 
-/** Returns for example `healthy, 2 s ago`. */
+/** Returns for example `healthy, 2 s ago`. What a process said last is no longer true once it is silent. */
 function describeProcess(process: ProcessFacts | null, now: number): string {
   if (process === null) return 'never seen'
   const seconds = Math.max(0, Math.round((now - Date.parse(process.last_seen_at)) / 1000))
+  if (now - Date.parse(process.last_seen_at) > nodeLimits.healthySeconds * 1000) return `silent for ${seconds} s`
   return `${process.healthy ? 'healthy' : 'not healthy'}, ${seconds} s ago`
 }

@@ -36,8 +36,10 @@ describeDatabases('inlet nodes', (kind) => {
     await using store = await newStore(kind)
     expect((await inlet(store.url, 'list')).out).toBe('There are no nodes.\n')
     const id = await aNode(store)
+    const beat = { node_id: id, applied_epoch: 1, healthy: true, reasons: [], disk_full: false, blocked: [] }
+    await transact(store, (db) => recordHeartbeat(db, { process: 'ingest', ...beat }, t0 + 58_000))
     expect((await inlet(store.url, 'list')).out).toMatch(
-      new RegExp(`^${id}  fra +10.0.0.1:8081  healthy, 60 s ago  not healthy, 60 s ago  active +1 +9$`, 'm'),
+      new RegExp(`^${id}  fra +10.0.0.1:8081  healthy, 2 s ago  silent for 60 s  active +1 +9$`, 'm'),
     )
   })
 
