@@ -190,6 +190,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   const serverOptions = {
     baseUrl,
     logger,
+    clock,
     requestSeconds: registerRequestSeconds(metrics),
     requestTimeoutMs: config.requestTimeoutSeconds * 1000,
   }

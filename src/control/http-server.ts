@@ -10,6 +10,7 @@ import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { Histogram, type Registry } from 'prom-client'
 import { AppError } from '#errors.ts'
+import type { Clock } from '#lib/clock.ts'
 import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { bodyLimits } from '#model/limits.ts'
@@ -27,6 +28,7 @@ declare module 'fastify' {
 export type HttpServerOptions = {
   readonly baseUrl: string
   readonly logger: Logger
+  readonly clock: Clock
   readonly requestSeconds: Histogram
   /** Time for a whole request to arrive. */
   readonly requestTimeoutMs: number
@@ -38,7 +40,7 @@ export type HttpServerOptions = {
 
 /** Creates a server without routes. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const { baseUrl, logger, requestSeconds, requestTimeoutMs, certificate } = options
+  const { baseUrl, logger, clock, requestSeconds, requestTimeoutMs, certificate } = options
   const { trustedProxies = [] } = options
   const timeouts = {
     headersTimeout: Math.min(controlLimits.headersTimeoutMs, requestTimeoutMs),
@@ -68,7 +70,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.server.maxConnections = controlLimits.connectionsMax
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
-  handleErrors(app, { baseUrl, logger })
+  handleErrors(app, { baseUrl, logger, clock })
   parseJson(app)
   let closing = false
   app.addHook('preClose', async () => {

@@ -14,6 +14,8 @@ export const controlLimits = {
   headersTimeoutMs: 10_000,
   keepAliveTimeoutMs: 72_000,
   timeoutCheckMs: 1_000,
+  /** Between two log lines about requests that fail for the same cause. */
+  warnIntervalMs: 60_000,
   /** Minimum duration of a rejected token exchange, whatever is wrong with the key. */
   exchangeRejectionMs: 250,
   /** Requests are counted in windows of this length. */

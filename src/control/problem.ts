@@ -10,8 +10,10 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifySchemaCompiler
 import type { z } from 'zod'
 import { AppError, type ErrorCode, errorTable, toProblem } from '#errors.ts'
 import { MiB } from '#lib/bytes.ts'
+import type { Clock } from '#lib/clock.ts'
 import { http } from '#lib/http.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import { previewLimits } from '#model/limits.ts'
 import { requireValid } from '#model/request-body.ts'
 import { databaseErrorKind } from '#store/database-error.ts'
@@ -39,20 +41,20 @@ declare module 'fastify' {
   }
 }
 
-export type ProblemOptions = { readonly baseUrl: string; readonly logger: Logger }
+export type ProblemOptions = { readonly baseUrl: string; readonly logger: Logger; readonly clock: Clock }
 
-export function handleErrors(app: FastifyInstance, { baseUrl, logger }: ProblemOptions): void {
+export function handleErrors(app: FastifyInstance, { baseUrl, logger, clock }: ProblemOptions): void {
+  const warnings = new ThrottledWarnings({ clock, logger, intervalMs: controlLimits.warnIntervalMs })
   app.decorateRequest('failure', null)
   app.setErrorHandler((thrown: FastifyError, request, reply) => {
     const error = toAppError(thrown)
     request.failure = error
-    // A response with a retry time is expected back-pressure, unless it has a cause.
-    if (errorTable[error.code].status >= 500 && (error.retryAfterSeconds === undefined || error.cause !== undefined)) {
-      logger.error(
-        { err: thrown, request_id: request.id, method: request.method, route: request.routeOptions.url },
-        'request failed',
-      )
-    }
+    const fields = { request_id: request.id, method: request.method, route: request.routeOptions.url }
+    if (errorTable[error.code].status < 500) return sendProblem(reply, error, baseUrl)
+    if (error.retryAfterSeconds === undefined) logger.error({ err: thrown, ...fields }, 'request failed')
+    // Without a cause it is expected back-pressure. With one, all requests fail alike: every node asks again and again.
+    else if (error.cause !== undefined)
+      warnings.warn(error.message, { err: thrown, ...fields }, 'request failed; others that fail alike are not logged')
     return sendProblem(reply, error, baseUrl)
   })
 }

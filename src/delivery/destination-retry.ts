@@ -1,6 +1,7 @@
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { Backoff } from '#lib/retry.ts'
+import type { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import type { Bucket } from './bucket.ts'
@@ -8,7 +9,6 @@ import type { DeliveryRun, DeliveryTarget, SegmentFacts } from './delivery-run.t
 import type { DestinationBackoff } from './destination-backoff.ts'
 import type { Endpoints } from './endpoints.ts'
 import { deliveryLimits } from './limits.ts'
-import type { ThrottledWarnings } from './throttled-warnings.ts'
 import { NotConfiguredError } from './transient-error.ts'
 
 export type DestinationRetryOptions = {

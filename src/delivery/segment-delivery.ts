@@ -7,6 +7,7 @@
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import type { ArtifactFiles } from '#model/commit.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { Adopter, type AdopterOptions } from './adopt/adopter.ts'
@@ -25,8 +26,8 @@ import {
   SegmentSalvaged,
 } from './delivery-run.ts'
 import { DestinationRetry } from './destination-retry.ts'
+import { deliveryLimits } from './limits.ts'
 import type { SegmentSource } from './segments.ts'
-import { ThrottledWarnings } from './throttled-warnings.ts'
 import type { Uploader } from './upload/uploader.ts'
 
 export type SegmentDeliveryOptions = Omit<ConverterOptions, 'warnings'> &
@@ -57,7 +58,7 @@ export class SegmentDelivery {
 
   constructor(options: SegmentDeliveryOptions) {
     const { clock, stores, uploader } = options
-    const warnings = new ThrottledWarnings(options)
+    const warnings = new ThrottledWarnings({ ...options, intervalMs: deliveryLimits.warnIntervalMs })
     this.#converter = new Converter({ ...options, warnings })
     this.#adopter = new Adopter(options)
     this.#uploader = uploader

@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { handleErrors } from '#control/problem.ts'
+import { systemClock } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import { insertAccount } from '#store/accounts.ts'
 import { transact } from '#store/store.ts'
@@ -45,7 +46,7 @@ test('SQLite on a full disk: 503 for writes, the log names the disk, and writes 
   await using store = await newStore('sqlite')
   const lines: string[] = []
   const app = fastify()
-  handleErrors(app, { baseUrl: '', logger: pino({}, { write: (line: string) => void lines.push(line) }) })
+  handleErrors(app, { baseUrl: '', logger: pino({}, { write: (line: string) => void lines.push(line) }), clock: systemClock })
   app.post('/', () =>
     transact(store, async (db) => {
       for (let written = 0; written < 10; written += 1)

@@ -8,6 +8,7 @@ import { systemClock } from '#lib/clock.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { ThrottledWarnings } from '#lib/throttled-warnings.ts'
 import { newId } from '#model/id.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
@@ -19,7 +20,6 @@ import { DestinationBackoff } from '../destination-backoff.ts'
 import { Endpoints } from '../endpoints.ts'
 import { ParkedSegments } from '../parked-segments.ts'
 import type { OpenSegment, SegmentSource } from '../segments.ts'
-import { ThrottledWarnings } from '../throttled-warnings.ts'
 import { buildFiles } from './build.ts'
 import { buildInDirectory } from './build-directory.ts'
 import { ConfigurationCheck } from './configuration-check.ts'
@@ -70,7 +70,7 @@ async function aConverter(listed: readonly SnapshotEndpoint[], slots: number, fr
     ...{ nodeId: newId(), conversions, memoryBytes: 64 * MiB, builds, parked, endpoints, segments, clock, logger },
     backoff: new DestinationBackoff({ clock }),
     configuration: new ConfigurationCheck({ isCurrent: async () => true, endpoints, clock, logger }),
-    warnings: new ThrottledWarnings({ clock, logger }),
+    warnings: new ThrottledWarnings({ clock, logger, intervalMs: 60_000 }),
   })
   const converting: Promise<unknown>[] = []
   return {
