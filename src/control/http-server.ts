@@ -80,6 +80,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     reply.header('x-request-id', request.id)
     if (closing) throw new AppError('unavailable', 'the service is stopping', { retryAfterSeconds: 1 })
   })
+  app.addHook('onSend', async (_request, reply) => {
+    // A stop ends connections that are idle when it begins. This one would stay open after the response, and delay the stop.
+    if (closing) reply.header('connection', 'close')
+  })
   measureRequests(app, requestSeconds)
   return app
 }
