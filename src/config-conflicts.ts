@@ -1,4 +1,4 @@
-/** What is wrong with options together, although each of them is valid. */
+/** Finds options that contradict each other, although each of them is valid. */
 import { nearestName } from './lib/nearest-name.ts'
 import { isLoopback, type ListenAddress } from './lib/option-types.ts'
 import { hostnamePattern } from './model/patterns.ts'

@@ -118,7 +118,7 @@ describe('an access token', () => {
     await until('the token to be refused', async () => (await account.get('/v1/keys')).status === 401, 5_000)
   })
 
-  test('changes nothing if its key is revoked while the body arrives, or by by another process just now', async () => {
+  test('changes nothing if its key is revoked while the body arrives, or by another process just now', async () => {
     const { url, store, clock, newAccount, call } = control()
     const account = await newAccount()
     const { body: thief } = await account.post('/v1/keys', { name: 'stolen', scopes: ['admin'] })
