@@ -39,10 +39,9 @@ import type { Host } from './network/host.ts'
 import type { Network } from './network/network.ts'
 import { Program } from './programs/program.ts'
 import { type Services, startServices } from './services/services.ts'
-import { awaitTruth, findUntruths, watchTruth } from './truth.ts'
+import { awaitTruth, findUntruths } from './truth.ts'
 
 const startMsMax = 90_000
-const notedMs = 4_000
 const removalMsMax = 20_000
 
 const columns = [
@@ -239,8 +238,6 @@ export class Cluster implements AsyncDisposable {
     const find = () => findUntruths(this, controlNames, () => ({ statuses: ['active'] }))
     const { wrong } = await awaitTruth(find, startMsMax)
     if (wrong.length > 0) throw new Error(`the endpoints were not active after ${startMsMax / 1000} s:\n${wrong.join('\n')}`)
-    // The leader notes within moments that they were served. Before, they would be `deploying` again under the first fault.
-    await watchTruth(find, notedMs)
     for (const endpoint of this.endpoints) this.#send(endpoint)
   }
 

@@ -3,13 +3,14 @@
  *
  * Owns: placement (on every node of the endpoint's region), the addresses to send to, the status. Does not own: nodes, resources.
  * What is known of DNS and certificates was seen by the leader (checks/).
+ * Law: an endpoint that was told to be served is never told to be deploying again. So `provisioned_at` is noted before the first telling.
  */
 import type { Clock } from '#lib/clock.ts'
 import { viewsWriteNothing } from '#model/binding.ts'
 import type { Endpoint, EndpointStatus } from '#model/endpoint.ts'
 import { findEndpointsWithViews } from '#store/bindings.ts'
 import { type DnsCheck, listDnsChecks } from '#store/dns-checks.ts'
-import { type EndpointFacts, listEndpointFacts, type StoredEndpoint } from '#store/endpoints.ts'
+import { type EndpointFacts, listEndpointFacts, markProvisioned, type StoredEndpoint } from '#store/endpoints.ts'
 import {
   findLargestLag,
   type LargestLag,
@@ -48,6 +49,8 @@ export type Observation = {
   readonly seen: Seen
 }
 
+const servedStatuses: ReadonlySet<EndpointStatus | undefined> = new Set<EndpointStatus>(['active', 'degraded'])
+
 export class Provisioner {
   readonly #options: ProvisionerOptions
 
@@ -82,7 +85,7 @@ export class Provisioner {
     )
     const idle = await this.#findIdleViews(endpoints)
     const dnsChecks = await this.#listDnsChecks(ids)
-    return new Map(
+    const states = new Map(
       endpoints.map((endpoint) => {
         const naming = this.#namingOf(endpoint, dnsChecks, observation)
         const reports = { lags: lags.get(endpoint.id) ?? [], blocked: blocked.get(endpoint.id) ?? [], naming }
@@ -91,6 +94,19 @@ export class Provisioner {
         const notes = idle.has(endpoint.id) ? [viewsWriteNothing] : []
         return [endpoint.id, { ...state, status_reasons: [...state.status_reasons, ...reasons, ...notes] }]
       }),
+    )
+    await this.#noteServed(endpoints, states)
+    return states
+  }
+
+  async #noteServed(endpoints: readonly StoredEndpoint[], states: ReadonlyMap<string, EndpointState>): Promise<void> {
+    const isServed = (id: string) => servedStatuses.has(states.get(id)?.status)
+    const served = endpoints.filter(({ id, provisioned_at }) => provisioned_at === null && isServed(id))
+    const { store, clock } = this.#options
+    await markProvisioned(
+      store.db,
+      served.map(({ id }) => id),
+      clock.now(),
     )
   }
 
