@@ -69,10 +69,14 @@ export async function listNodeCredentials(db: Db, ids: readonly string[]): Promi
   return found
 }
 
-export async function findNodeCredential(db: Db, id: string): Promise<CredentialRow | undefined> {
+/** Returns the credential, and the token that the node joined with; null for the join secret. */
+export async function findNodeCredential(
+  db: Db,
+  id: string,
+): Promise<(CredentialRow & { readonly join_token_id: string | null }) | undefined> {
   return db
     .selectFrom('nodes')
-    .select(['region', 'credential_hash', 'credential_revoked_at'])
+    .select(['region', 'credential_hash', 'credential_revoked_at', 'join_token_id'])
     .where('id', '=', id)
     .executeTakeFirst()
 }

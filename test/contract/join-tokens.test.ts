@@ -139,6 +139,31 @@ describe('a node joins with a token', () => {
     expect(await node.join(join_token, { region: newRegion() })).toMatchObject({ status: 401 })
   })
 
+  test('and is refused with another token that nobody may join with; one that is active counts the node', async () => {
+    const [first, usedUp, revoked, open] = [await create(), await create(), await create(), await create()]
+    const node = machine()
+    expect(await node.join(first.join_token)).toMatchObject(joined)
+    expect(await machine().join(usedUp.join_token)).toMatchObject(joined)
+    await operator().delete(`/v1/join-tokens/${revoked.id}`)
+    for (const { join_token } of [usedUp, revoked]) expect(await node.join(join_token)).toMatchObject({ status: 401 })
+    expect(await node.join(open.join_token)).toMatchObject(joined)
+    expect(await find(open.id)).toMatchObject({ uses: 1 })
+    // The first one is another token by now.
+    expect(await node.join(first.join_token)).toMatchObject({ status: 401 })
+    expect(await node.works()).toBe(200)
+  })
+
+  test('under the same id in upper case', async () => {
+    const { id, join_token } = await create()
+    const node = machine()
+    expect(await node.join(join_token)).toMatchObject(joined)
+    expect(await node.join(join_token, { node_id: node.node_id.toUpperCase() })).toMatchObject(joined)
+    expect(await find(id)).toMatchObject({ uses: 1 })
+    expect(await machine(node.region, node.node_id.toUpperCase()).join(nodeToken)).toMatchObject({
+      body: { joined: false, reason: 'taken' },
+    })
+  })
+
   test('in its region only', async () => {
     const region = newRegion()
     const { id, join_token } = await create({ region })

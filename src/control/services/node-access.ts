@@ -3,7 +3,7 @@
  *
  * Owns: joining, verification and revocation of credentials, removal. Does not own: the rows (store/node-credentials.ts, store/join-tokens.ts).
  * Law: a credential is checked in the database at each call, so a revoked one is refused at once. A join token is used, or refused, in the
- * transaction that registers the node. A node that only repeats its join, because it lost the response, does not use the token again.
+ * transaction that registers the node. A node that only repeats its join with the same token, because it lost the response, does not use it again.
  */
 import { parseNodeCredential } from '#auth/node-credential.ts'
 import { hashApiKey, secretsEqual } from '#auth/secrets.ts'
@@ -79,7 +79,11 @@ export function nodeAccess({ store, joinSecret, clock, logger }: NodeAccessOptio
         await transact(store, async (db) => {
           const token = token_id === null ? undefined : await lockJoinToken(db, token_id, clock.now())
           const known = await findNodeCredential(db, node_id)
-          const isRepeated = known?.credential_hash === hash && known.credential_revoked_at === null && known.region === region
+          const isRepeated =
+            known?.credential_hash === hash &&
+            known.credential_revoked_at === null &&
+            known.region === region &&
+            known.join_token_id === token_id
           if (token_id !== null && !isRepeated) {
             assertOpens(token, region)
             await countJoin(db, token_id)
