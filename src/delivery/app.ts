@@ -144,6 +144,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const jobs = new JobWorker({
     nodeId,
     control,
+    isConfigured: () => feed.current() !== undefined,
     run: (unit, signal) => runUnit(unit, { scratch: paths.scratch, memoryBytes, builds, conversions, stores, clock }, signal),
     clock,
     logger,

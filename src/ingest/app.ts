@@ -21,6 +21,7 @@ import { HandedCertificate } from '#node/handed-certificate.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
+import { readJoinToken } from '#node/join-token.ts'
 import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { Wal } from '#wal/wal.ts'
@@ -35,7 +36,6 @@ import { FairShares } from './fair-shares.ts'
 import { Gate } from './gate.ts'
 import { HttpCounters, registerHttpMetrics } from './http/metrics.ts'
 import { HttpServer } from './http/server.ts'
-import { readJoinToken } from './join-token.ts'
 import { ingestLimits } from './limits.ts'
 import { registerNodeMetrics } from './metrics.ts'
 import { MqttCounters, registerMqttMetrics } from './mqtt/metrics.ts'
@@ -272,7 +272,8 @@ function listenPorts({ ingestListen, mqttListen }: Config): number[] {
 }
 
 function notesAbout({ mayLackChanges, ageMs }: ControlContact, epoch: number): readonly string[] {
-  if (!mayLackChanges) return []
+  // Without a configuration the node is not ready, and says so.
+  if (!mayLackChanges || epoch < 0) return []
   return [
     `cut off from control for ${Math.round(ageMs / 1000)} s: this node works with its last configuration (epoch ${epoch}), and refuses keys that are newer`,
   ]

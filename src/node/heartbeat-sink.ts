@@ -6,7 +6,7 @@ import type { SnapshotFeed } from './snapshot-feed.ts'
 /** Returns where a process sends its heartbeats: to control, and what they show about control to the feed of the process. */
 export function heartbeatSink(
   control: Pick<ControlClient, 'sendHeartbeat'>,
-  feed: Pick<SnapshotFeed, 'contact' | 'registerAgain'>,
+  feed: Pick<SnapshotFeed, 'contact' | 'registerAgain' | 'current'>,
   onRecorded: (recorded: HeartbeatRecorded) => void = () => undefined,
 ): HeartbeatSink {
   return {
@@ -17,7 +17,11 @@ export function heartbeatSink(
         onRecorded(recorded)
       } catch (error) {
         // A long poll would learn of it only at its end, and the other process of the node waits for the new credential.
-        if (error instanceof ControlError && error.status === 401) feed.registerAgain()
+        if (error instanceof ControlError && error.status === 401) {
+          feed.registerAgain()
+          // Not joined yet: the registration says why, and what to do.
+          if (feed.current() === undefined) return
+        }
         throw error
       }
     },

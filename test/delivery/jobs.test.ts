@@ -241,14 +241,14 @@ class LeasingControl {
 
 describe('the worker', () => {
   /** Each unit runs until it is aborted or its `running` entry is called. */
-  function working(units: readonly Unit[]) {
+  function working(units: readonly Unit[], isConfigured = () => true) {
     const control = new LeasingControl()
     control.units = [...units]
     const clock = new ManualClock()
     const running = new Map<string, (end: UnitEnd) => void>()
     const put = new Set<string>()
     const worker = new JobWorker({
-      ...{ nodeId: newId(), control, clock, logger },
+      ...{ nodeId: newId(), control, isConfigured, clock, logger },
       run: ({ lease_id }, signal) => {
         const { promise, resolve, reject } = Promise.withResolvers<UnitEnd>()
         running.set(lease_id, resolve)
@@ -269,6 +269,17 @@ describe('the worker', () => {
     }
     return { control, clock, worker, running, put, polls }
   }
+
+  test('asks for nothing before the node has a configuration', async () => {
+    let isConfigured = false
+    const { control, clock, worker, polls } = working([], () => isConfigured)
+    await worker.start()
+    clock.advance(10 * jobWorkerLimits.pollMsMax)
+    expect(control.requests).toEqual([])
+    isConfigured = true
+    await polls(1)
+    await worker.stop()
+  })
 
   test('leases only as many units as it runs at once, renews their leases, and reports each', async () => {
     const units = Array.from({ length: jobWorkerLimits.unitsParallel + 1 }, () => aUnit())

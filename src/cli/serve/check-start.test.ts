@@ -1,5 +1,8 @@
 import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readConfig } from '#config.ts'
 import { checkStart } from './check-start.ts'
@@ -28,4 +31,22 @@ test('two listeners with one address are refused', async () => {
   await expect(checkStart(config, ['control', 'ingest'])).rejects.toThrow(
     'INLET_INGEST_LISTEN and INLET_CONTROL_LISTEN are both 127.0.0.1:65530: set another port for one of them',
   )
+})
+
+test('a node of a control process elsewhere needs a token until it has a credential', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'inlet-check-start-'))
+  try {
+    const settings = { ...nowhere, INLET_DATA_DIR: join(directory, 'data'), INLET_CONTROL_URL: 'https://control.test:8082' }
+    const start = (more: object = {}) => checkStart(readConfig({ ...settings, ...more }), ['delivery', 'ingest'])
+    await expect(start()).rejects.toThrow(/^INLET_JOIN_TOKEN \(--join-token\): required .* inlet join-tokens create$/)
+    await start({ INLET_JOIN_TOKEN: `ing_join_${'a'.repeat(32)}` })
+    await start({ INLET_NODE_TOKEN: 'n'.repeat(32) })
+    await start({ INLET_CONTROL_URL: '' })
+    const { nodeCredential } = readConfig(settings).paths
+    await mkdir(dirname(nodeCredential), { recursive: true })
+    await writeFile(nodeCredential, '')
+    await start()
+  } finally {
+    await rm(directory, { recursive: true })
+  }
 })

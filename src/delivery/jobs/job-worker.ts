@@ -23,6 +23,8 @@ export interface JobControl {
 export type JobWorkerOptions = {
   readonly nodeId: string
   readonly control: JobControl
+  /** Whether this process has a configuration. Before that the node may not have joined, and control refuses every call. */
+  readonly isConfigured: () => boolean
   /** Throws only the signal's reason. */
   readonly run: (unit: Unit, signal: AbortSignal) => Promise<UnitEnd>
   readonly clock: Clock
@@ -82,7 +84,8 @@ export class JobWorker implements Service {
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
-    const { control, nodeId, clock } = this.#options
+    const { control, nodeId, isConfigured, clock } = this.#options
+    if (!isConfigured()) return
     const holding = [...this.#running.keys()]
     const max = jobWorkerLimits.unitsParallel - holding.length
     const requestedAt = clock.monotonic()

@@ -17,11 +17,11 @@ import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import { readOrCreateNodeId } from '#node/identity.ts'
+import { readJoinToken } from '#node/join-token.ts'
 import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { Wal } from '#wal/wal.ts'
 import { blockedEndpoints } from '../blocked-endpoints.ts'
-import { readJoinToken } from '../join-token.ts'
 
 const controlTimeoutMs = 10_000
 const reason = 'its machine is gone, and its log was adopted by another one: it accepts no data'

@@ -20,9 +20,16 @@ export async function readJoinToken({
   const parsed = joinToken === null ? undefined : parseJoinToken(joinToken)
   if (parsed !== undefined) return parsed
   if (nodeToken !== null) return { secret: nodeToken, pin: null }
+  await assertCanJoin({ joinToken, nodeToken, controlUrl, paths })
   if (controlUrl === null || (await readTrimmed(paths.nodeToken)) !== undefined)
     return { secret: await readOrCreateNodeToken(paths.nodeToken), pin: null }
-  if ((await readTrimmed(paths.nodeCredential)) !== undefined) return { secret: null, pin: null }
+  return { secret: null, pin: null }
+}
+
+/** Throws UserError for a node of a control process elsewhere that has neither a token nor a credential. */
+export async function assertCanJoin({ joinToken, nodeToken, controlUrl, paths }: JoinSettings): Promise<void> {
+  if (joinToken !== null || nodeToken !== null || controlUrl === null) return
+  for (const path of [paths.nodeToken, paths.nodeCredential]) if ((await readTrimmed(path)) !== undefined) return
   throw new UserError(
     'INLET_JOIN_TOKEN (--join-token): required with INLET_CONTROL_URL until this node has joined; create a token where control runs: inlet join-tokens create',
   )
