@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
-import { systemClock } from '#lib/clock.ts'
+import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
@@ -25,30 +25,43 @@ afterEach(async () => {
   await rm(directory, { recursive: true })
 })
 
-type Opened = { readonly url?: string; readonly isRegistering?: boolean; readonly files?: Files }
+type Opened = {
+  readonly url?: string
+  readonly isRegistering?: boolean
+  readonly files?: Files
+  readonly clock?: Clock
+  readonly credential?: string
+}
 
 const token = printNodeCredential(newId(), newNodeSecret())
 
 /** Starts a feed and collects the epochs that it publishes. */
-async function open({ url = control.url, isRegistering = false, files = systemFiles }: Opened = {}) {
+async function open({
+  url = control.url,
+  isRegistering = false,
+  files = systemFiles,
+  clock = systemClock,
+  credential = token,
+}: Opened = {}) {
   const epochs: number[] = []
+  const warnings: string[] = []
+  const logger = createLogger('test', 'silent')
+  logger.warn = (_: object, text?: string) => void warnings.push(String(text))
   let registrations = 0
   const register = async () => {
     registrations += 1
   }
   const feed = new SnapshotFeed({
-    client: new ControlClient({ url, credential: { token, reload: async () => undefined }, timeoutMs: 1_000 }),
+    client: new ControlClient({ url, credential: { token: credential, reload: async () => undefined }, timeoutMs: 1_000 }),
     nodeId: newId(),
     kinds: ['endpoints', 'views'],
     path: join(directory, 'snapshot.ndjson'),
     ...(isRegistering ? { registration: { register } } : {}),
-    files,
-    clock: systemClock,
-    logger: createLogger('test', 'silent'),
+    ...{ files, clock, logger },
   })
   feed.subscribe(({ epoch }) => epochs.push(epoch))
   await feed.start()
-  return { feed, epochs, registrations: () => registrations }
+  return { feed, epochs, warnings, registrations: () => registrations }
 }
 
 describe('SnapshotFeed', () => {
@@ -96,6 +109,39 @@ describe('SnapshotFeed', () => {
     const second = await open({ url: 'http://127.0.0.1:1' })
     expect(second.epochs).toEqual([3])
     await second.feed.stop()
+  })
+
+  describe('without control', () => {
+    /** A millisecond counts as a second. */
+    const fast: Clock = {
+      ...systemClock,
+      monotonic: () => systemClock.monotonic() * 1000,
+      setTimer: (callback) => systemClock.setTimer(callback, 10),
+    }
+
+    test('says once that it works with what it has, or that it waits for the first configuration', async () => {
+      const waiting = await open({ url: 'http://127.0.0.1:1', clock: fast })
+      await until('its warning', () => waiting.warnings.length > 0)
+      await waiting.feed.stop()
+      expect(waiting.warnings).toEqual(['control not reached; waiting for the first configuration'])
+      control.publish(aSnapshot({ epoch: 3 }))
+      const { feed, epochs, warnings } = await open({ clock: fast })
+      await until('the first', () => epochs.length === 1)
+      control.isAway = true
+      feed.registerAgain()
+      await until('its warning', () => warnings.length > 0)
+      await feed.stop()
+      expect(warnings).toEqual(['cut off from control; working with the last configuration'])
+    })
+
+    test('leaves it to the registration to say that the node has not joined', async () => {
+      let attempts = 0
+      const counting: Clock = { ...fast, setTimer: (callback, ms) => fast.setTimer(callback, ++attempts && ms) }
+      const { feed, warnings } = await open({ credential: 'stranger', clock: counting })
+      await until('some attempts', () => attempts > 5)
+      await feed.stop()
+      expect([feed.contact.ageMs > 15_000, warnings]).toEqual([true, []])
+    })
   })
 
   test('accepts a lower epoch from a control restored from a backup', async () => {

@@ -116,14 +116,12 @@ export class SnapshotFeed implements Service {
         backoff.reset()
       } catch (error) {
         if (signal.aborted) return
-        if (error instanceof ControlError && (error.status === 401 || error.status === 404))
-          registered = registration === undefined
+        if (isRefused(error) || (error instanceof ControlError && error.status === 404)) registered = registration === undefined
         this.contact.lost()
         const delayMs = backoff.next()
         if (!isCutOff && this.contact.ageMs > cutOffMs) {
           isCutOff = true
-          const { epoch } = this.current() ?? {}
-          logger.warn({ reason: errorMessage(error), epoch }, 'cut off from control; working with the last configuration')
+          this.#logCutOff(error)
         }
         this.#endPoll = () => undefined
         const ended = new AbortController()
@@ -131,6 +129,15 @@ export class SnapshotFeed implements Service {
         await sleep(clock, delayMs, AbortSignal.any([signal, ended.signal]))
       }
     }
+  }
+
+  #logCutOff(error: unknown): void {
+    const { logger } = this.#options
+    const reason = errorMessage(error)
+    const { epoch } = this.current() ?? {}
+    if (epoch !== undefined) logger.warn({ reason, epoch }, 'cut off from control; working with the last configuration')
+    // Before it has joined, the registration says what to do.
+    else if (!isRefused(error)) logger.warn({ reason }, 'control not reached; waiting for the first configuration')
   }
 
   async #register(signal: AbortSignal): Promise<void> {
@@ -189,4 +196,9 @@ export class SnapshotFeed implements Service {
     }
     this.#publish()
   }
+}
+
+/** Whether control does not accept the credential or the join token, or not for this region. */
+function isRefused(error: unknown): boolean {
+  return error instanceof ControlError && (error.status === 401 || error.status === 403)
 }
