@@ -9,6 +9,7 @@ import { address } from '#lib/option-types.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { newId, newLabel } from '#model/id.ts'
 import { inChunks } from '#store/chunks.ts'
+import { claimNodeId } from '#store/node-credentials.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { resolverOf } from '../../tools/services/bind.ts'
@@ -41,12 +42,11 @@ describeNameServer('the names of many endpoints', (nameServer) => {
         .insertInto('endpoints')
         .values(some.map((label) => ({ ...row, id: newId(), label, name: label })))
         .execute()
-    for (const { id, ipv4, ipv6 } of nodes)
-      await registerNode(
-        store.db,
-        { node_id: id, region: 'fra', ipv4: [ipv4], ipv6: [ipv6], ingest_address: 'node:1' },
-        clock.now(),
-      )
+    for (const { id, ipv4, ipv6 } of nodes) {
+      const node = { node_id: id, region: 'fra', ipv4: [ipv4], ipv6: [ipv6], ingest_address: 'node:1' }
+      await registerNode(store.db, node, clock.now())
+      await transact(store, (db) => claimNodeId(db, id, { hash: id, previousHash: null, joinTokenId: null }))
+    }
   })
   afterAll(() => store[Symbol.asyncDispose]())
 

@@ -1,7 +1,7 @@
 /** Control publishes the addresses of its nodes in a real BIND. */
 import { expect, test } from 'vitest'
 import { type BindDescription, resolverOf, updateZone } from '../../tools/services/bind.ts'
-import { clientOf, newControl } from '../support/control.ts'
+import { clientOf, newControl, operatorToken } from '../support/control.ts'
 import { newDatabase } from '../support/databases.ts'
 import { describeNameServer, freshDomain } from '../support/name-server.ts'
 import { TestNode } from '../support/test-node.ts'
@@ -83,6 +83,26 @@ describeNameServer('the names of endpoints', (nameServer) => {
     await node.registerAgain({ ipv4: ['192.0.2.2'], ipv6: [] })
     await node.heartbeat()
     await published(body.ingest_host, '192.0.2.2')
+  })
+
+  test('lose the addresses of nodes that the operator shuts out, also those of the last one', async () => {
+    await using control = await newControl({ environment: environmentFor(nameServer, freshDomain(nameServer)) })
+    const account = await control.newAccount()
+    const operator = clientOf(control.call, operatorToken)
+    const { body } = await account.post('/v1/endpoints', { region: 'fra' })
+    const [first, last] = [
+      await TestNode.register(control, 'fra', { ipv4: ['192.0.2.1'], ipv6: ['2001:db8::1'] }),
+      await TestNode.register(control, 'fra', { ipv4: ['192.0.2.2'], ipv6: [] }),
+    ]
+    await first.heartbeat()
+    await last.heartbeat()
+    await published(body.ingest_host, '192.0.2.1 192.0.2.2 2001:db8::1')
+    expect(await operator.delete(`/v1/nodes/${first.id}/credential`)).toMatchObject({ status: 204 })
+    await published(body.ingest_host, '192.0.2.2')
+    expect(await operator.delete(`/v1/nodes/${last.id}?force=true`)).toMatchObject({ status: 200 })
+    await published(body.ingest_host, '')
+    const reasons = [`the credential of node ${first.id} is revoked`]
+    expect((await account.get(`/v1/endpoints/${body.id}`)).body.status_reasons).toEqual(reasons)
   })
 
   test('lose a node that leaves, which learns when clients no longer find it', async () => {

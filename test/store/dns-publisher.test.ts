@@ -11,6 +11,7 @@ import { type Heartbeat, reportLimits } from '#model/node-protocol.ts'
 import { listDnsRecords, sendAgain } from '#store/dns-records.ts'
 import { drainEndpoint, removeDrainingEndpoint } from '#store/endpoints.ts'
 import { applyChange, currentEpoch } from '#store/epoch.ts'
+import { claimNodeId, deleteNode, revokeNodeCredential } from '#store/node-credentials.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { transact } from '#store/store.ts'
 import { type DatabaseKind, describeDatabases, newStore } from '../support/databases.ts'
@@ -39,6 +40,8 @@ async function newWorld(kind: DatabaseKind) {
         { node_id, region: 'fra', ipv4: [address.split('#')[0] ?? ''], ipv6: [], ingest_address: 'node:1' },
         clock.now(),
       )
+    if (!nodes.has(address))
+      await transact(store, (db) => claimNodeId(db, node_id, { hash: node_id, previousHash: null, joinTokenId: null }))
     nodes.set(address, node_id)
     const applied_epoch = await currentEpoch(store.db)
     const ingest = {
@@ -102,6 +105,30 @@ describeDatabases('publishing in DNS', (kind) => {
     await world.pass()
     expect(world.zone.addresses).toEqual({})
     expect(await listDnsRecords(world.store.db)).toEqual([])
+  })
+
+  test('removes a node at once that the operator shut out or removed, even if it was the only one', async () => {
+    await using world = await newWorld(kind)
+    const { store, clock, zone } = world
+    await world.endpoint('abc')
+    await world.beat('192.0.2.1')
+    await world.beat('192.0.2.2')
+    await world.beat('192.0.2.3')
+    await world.pass()
+    expect(zone.addresses).toEqual({ [abc]: ['192.0.2.1', '192.0.2.2', '192.0.2.3'] })
+    await revokeNodeCredential(store.db, world.nodeId('192.0.2.1'), false, clock.now())
+    await world.pass()
+    expect(zone.addresses).toEqual({ [abc]: ['192.0.2.2', '192.0.2.3'] })
+    clock.advance(20_000)
+    await world.pass()
+    expect(zone.addresses).toEqual({ [abc]: ['192.0.2.2', '192.0.2.3'] })
+    await revokeNodeCredential(store.db, world.nodeId('192.0.2.2'), true, clock.now())
+    await world.pass()
+    expect(zone.addresses).toEqual({ [abc]: ['192.0.2.3'] })
+    await transact(store, (db) => deleteNode(db, world.nodeId('192.0.2.3'), clock.now()))
+    await world.pass()
+    expect(zone.addresses).toEqual({})
+    expect(await listDnsRecords(store.db)).toEqual([])
   })
 
   test('keeps nodes that have not spoken yet since control was away', async () => {

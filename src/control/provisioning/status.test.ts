@@ -98,6 +98,21 @@ test('says that a node is shutting down, and later when it was shut down', () =>
   expect(reasonsOf(gone)).toEqual([`node ${gone.id} was shut down at ${ago(16)}`])
 })
 
+test('says that a node is shut out, however healthy it was a moment ago', () => {
+  const [revoked, released] = [aNode(), aNode()]
+  const nodes = [
+    { ...revoked, credential: 'revoked' as const },
+    { ...released, credential: 'none' as const },
+  ]
+  expect(computeStatus(anEndpoint(), nodes, none, now)).toEqual({
+    status: 'degraded',
+    reasons: [
+      `the credential of node ${revoked.id} is revoked`,
+      `the id of node ${released.id} was released, and no node has joined with it since`,
+    ],
+  })
+})
+
 describe('an endpoint with a name that the name servers do not know', () => {
   const addresses = { A: ['192.0.2.1'], AAAA: [] }
   const dns = { expected: { wanted: addresses, allowed: addresses }, check: undefined }

@@ -68,16 +68,25 @@ export function computeStatus(
   return { status: isProvisioned ? 'degraded' : statusOfNew(endpoint, nowMs), reasons }
 }
 
-/** The nodes that clients of the endpoint should use: healthy, not about to stop, with an applied epoch that includes the endpoint. */
+/** The nodes that clients of the endpoint should use: trusted, healthy, not about to stop, with an applied epoch that includes the endpoint. */
 export function servingNodes(
   { since_epoch }: Pick<EndpointFacts, 'since_epoch'>,
   nodes: readonly NodeFacts[],
   nowMs: number,
 ): readonly NodeFacts[] {
   return nodes.filter(
-    ({ ingest }) =>
-      ingest?.healthy === true && !ingest.leaving && hasRecentHeartbeat(ingest, nowMs) && ingest.applied_epoch >= since_epoch,
+    (node) =>
+      hasValidCredential(node) &&
+      node.ingest?.healthy === true &&
+      !node.ingest.leaving &&
+      hasRecentHeartbeat(node.ingest, nowMs) &&
+      node.ingest.applied_epoch >= since_epoch,
   )
+}
+
+/** Says whether control still trusts the node. One whose id was released has no credential. */
+export function hasValidCredential({ credential }: Pick<NodeFacts, 'credential'>): boolean {
+  return credential === 'active'
 }
 
 /** Drops nodes that are gone: a replaced machine must not keep its endpoints degraded. */
@@ -116,7 +125,9 @@ function listNodeReasons(nodes: readonly NodeFacts[], explain: (node: NodeFacts)
     : [...reasons, `${nodes.length - nodeReasonsMax} more nodes do not serve the endpoint`]
 }
 
-function explainNode({ id, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {
+function explainNode({ id, credential, ingest }: NodeFacts, diskCause: string | undefined, nowMs: number): string {
+  if (credential === 'revoked') return `the credential of node ${id} is revoked`
+  if (credential === 'none') return `the id of node ${id} was released, and no node has joined with it since`
   if (ingest === null || !hasRecentHeartbeat(ingest, nowMs))
     return ingest?.leaving === true
       ? `node ${id} was shut down at ${ingest.last_seen_at}`

@@ -32,12 +32,13 @@ const aRecord = (values: readonly string[], more: Partial<DnsRecord> = {}): DnsR
 
 type Given = {
   readonly nodes?: readonly NodeFacts[]
+  readonly trusted?: readonly NodeFacts[]
   readonly records?: readonly DnsRecord[]
   readonly endpoints?: readonly NamedEndpoint[]
 }
 
-const planOf = ({ nodes = [], records = [], endpoints = [endpoint] }: Given) =>
-  planChanges({ endpoints, nodes, records, baseDomain: 'inlet.test', ttl: 30, nowMs })
+const planOf = ({ nodes = [], trusted = nodes, records = [], endpoints = [endpoint] }: Given) =>
+  planChanges({ endpoints, nodes, trusted, records, baseDomain: 'inlet.test', ttl: 30, nowMs })
 const dueOf = (given: Given) => planOf(given).due.map(({ type, name, values }) => [type, name, ...values])
 
 describe('planChanges', () => {
@@ -87,9 +88,34 @@ describe('planChanges', () => {
 
   test('keeps the last addresses while no node serves the endpoint', () => {
     const records = [aRecord(['192.0.2.1']), aRecord(['2001:db8::1'], { type: 'AAAA' })]
-    expect(dueOf({ records })).toEqual([])
-    expect(dueOf({ records, nodes: [aNode(['192.0.2.2'], [], 4)] })).toEqual([])
-    expect(dueOf({ records, nodes: [aNode([])] })).toEqual([])
+    const silent = aNode(['192.0.2.1'], ['2001:DB8:0::1'])
+    expect(dueOf({ records, trusted: [silent] })).toEqual([])
+    expect(dueOf({ records, trusted: [silent], nodes: [aNode(['192.0.2.2'], [], 4)] })).toEqual([])
+    expect(dueOf({ records, trusted: [silent], nodes: [aNode([])] })).toEqual([])
+  })
+
+  test('removes addresses that no trusted node of the region reports, even if none is left', () => {
+    const records = [aRecord(['192.0.2.1', '192.0.2.2']), aRecord(['2001:db8::1'], { type: 'AAAA' })]
+    const elsewhere = { ...aNode(['192.0.2.1'], ['2001:db8::1']), region: 'iad' }
+    expect(dueOf({ records, trusted: [aNode(['192.0.2.2'], [], 4), elsewhere] })).toEqual([
+      ['A', 'abc.fra.inlet.test', '192.0.2.2'],
+      ['AAAA', 'abc.fra.inlet.test'],
+    ])
+    expect(dueOf({ records, trusted: [elsewhere] })).toEqual([
+      ['A', 'abc.fra.inlet.test'],
+      ['AAAA', 'abc.fra.inlet.test'],
+    ])
+    const unconfirmed = [aRecord(['192.0.2.2'], { sent: ['192.0.2.1'] })]
+    expect(dueOf({ records: unconfirmed, trusted: [aNode(['192.0.2.2'])] })).toEqual([['A', 'abc.fra.inlet.test', '192.0.2.2']])
+  })
+
+  test('follows a node that has another address and is not healthy yet, but publishes no such node by itself', () => {
+    const moved = aNode(['192.0.2.2'])
+    expect(dueOf({ records: [aRecord(['192.0.2.1'])], trusted: [moved] })).toEqual([['A', 'abc.fra.inlet.test', '192.0.2.2']])
+    expect(dueOf({ records: [aRecord(['192.0.2.1'])], trusted: [aNode(['192.0.2.2'], [], 4)] })).toEqual([
+      ['A', 'abc.fra.inlet.test'],
+    ])
+    expect(dueOf({ trusted: [moved] })).toEqual([])
   })
 
   test('removes the last address of a type if nodes with the other type serve', () => {

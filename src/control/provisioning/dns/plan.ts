@@ -1,6 +1,7 @@
 /** Compares what is published with what should be, and says what to change now. Pure. */
 import type { DnsRecord, NamedEndpoint } from '#store/dns-records.ts'
 import type { NodeFacts } from '#store/nodes.ts'
+import { LastAddresses } from './last-addresses.ts'
 import { dnsLimits } from './limits.ts'
 import { WantedAddresses } from './wanted.ts'
 
@@ -8,6 +9,8 @@ export type PlanOptions = {
   readonly endpoints: readonly NamedEndpoint[]
   /** Those that serve the endpoints that they know. */
   readonly nodes: readonly NodeFacts[]
+  /** Those whose credential is valid, healthy or not. */
+  readonly trusted: readonly NodeFacts[]
   readonly records: readonly DnsRecord[]
   readonly baseDomain: string
   readonly ttl: number
@@ -27,8 +30,11 @@ export type Plan = {
   readonly pending: number
 }
 
-export function planChanges({ endpoints, nodes, records, baseDomain, ttl, nowMs }: PlanOptions): Plan {
+const addressTypes = ['A', 'AAAA'] as const
+
+export function planChanges({ endpoints, nodes, trusted, records, baseDomain, ttl, nowMs }: PlanOptions): Plan {
   const wanted = new WantedAddresses(nodes)
+  const last = new LastAddresses(trusted)
   const remaining = new Map(records.map((record) => [`${record.type} ${record.name}`, record]))
   const changes: (PlannedChange & { readonly retry_at: number | null })[] = []
   const plan = (record: DnsRecord | undefined, change: Omit<PlannedChange, 'published' | 'sent' | 'failures'>) => {
@@ -38,8 +44,9 @@ export function planChanges({ endpoints, nodes, records, baseDomain, ttl, nowMs 
   for (const endpoint of endpoints) {
     const { id: endpoint_id, label, region } = endpoint
     const name = `${label}.${region}.${baseDomain}`
-    const addresses = wanted.of(endpoint)
-    for (const type of ['A', 'AAAA'] as const) {
+    const found = addressTypes.flatMap((type) => remaining.get(`${type} ${name}`) ?? [])
+    const addresses = wanted.of(endpoint) ?? last.replacing(found, endpoint)
+    for (const type of addressTypes) {
       const record = remaining.get(`${type} ${name}`)
       remaining.delete(`${type} ${name}`)
       const values = addresses?.[type]

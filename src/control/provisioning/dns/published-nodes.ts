@@ -7,7 +7,7 @@ import type { PublishedNodes } from '../../services/nodes.ts'
 import { type ControlOutages, excuseSilence } from '../outages.ts'
 import { servingNodes } from '../status.ts'
 import type { DnsProvider } from './provider.ts'
-import { canonicalIpv6 } from './wanted.ts'
+import { addressesOf } from './wanted.ts'
 
 export type PublishedNodesOptions = {
   readonly store: Store
@@ -37,8 +37,4 @@ export function publishedNodes({ store, provider, outages, ttlSeconds, clock }: 
       return removedAt === null ? 0 : Math.max(0, removedAt + lingerMs - nowMs) / 1000
     },
   }
-}
-
-function addressesOf({ ipv4, ipv6 }: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] }): readonly string[] {
-  return [...ipv4, ...ipv6.map(canonicalIpv6)]
 }

@@ -29,10 +29,11 @@ import { listNodeRegions, listNodes, type NodeFacts } from '#store/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 import type { Leadership } from '../../leadership.ts'
 import { type ControlOutages, excuseSilence } from '../outages.ts'
-import { servingNodes } from '../status.ts'
+import { hasValidCredential, servingNodes } from '../status.ts'
 import { dnsLimits } from './limits.ts'
 import { batchesOf, type PlannedChange, planChanges } from './plan.ts'
 import { type DnsProvider, RecordsRejected } from './provider.ts'
+import { addressesOf } from './wanted.ts'
 
 export type DnsPublisherOptions = {
   readonly store: Store
@@ -113,12 +114,17 @@ export class DnsPublisher {
     const nowMs = clock.now()
     const stored = await listNodes(store.db, await listNodeRegions(store.db))
     const nodes = servingNodes({ since_epoch: Number.NEGATIVE_INFINITY }, excuseSilence(stored, outages.last), nowMs)
-    const seen = JSON.stringify([await currentEpoch(store.db), nodes.map(pickServing)])
+    const trusted = stored.filter(hasValidCredential)
+    const seen = JSON.stringify([
+      await currentEpoch(store.db),
+      nodes.map(pickServing),
+      trusted.map((node) => [node.region, addressesOf(node)]),
+    ])
     this.#passedAt = clock.monotonic()
     const isQuiet = nowMs < this.#lookAgainAt && nowMs >= this.#lookAgainAt - dnsLimits.fullPassMs
     if (seen === this.#seen && isQuiet) return false
     const [endpoints, records] = [await listNamedEndpoints(store.db), await this.#listRecords()]
-    const { due, nextAt, pending } = planChanges({ endpoints, nodes, records, baseDomain, ttl, nowMs })
+    const { due, nextAt, pending } = planChanges({ endpoints, nodes, trusted, records, baseDomain, ttl, nowMs })
     this.#pending = pending
     this.#seen = due.length === 0 ? seen : ''
     this.#lookAgainAt = Math.min(nowMs + dnsLimits.fullPassMs, nextAt)

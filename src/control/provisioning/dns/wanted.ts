@@ -1,7 +1,7 @@
 /**
  * Which addresses the names of endpoints should have: those of the nodes that serve them.
  *
- * Law: no name loses its last addresses for want of a healthy node. The set from before is more useful than none.
+ * Law: no name loses its last addresses for want of a healthy node. The set from before is more useful than none (last-addresses.ts).
  */
 import { createHash } from 'node:crypto'
 import { SocketAddress } from 'node:net'
@@ -85,6 +85,11 @@ class AddressRing {
 
 function placeOf(text: string): string {
   return createHash('sha1').update(text).digest('hex')
+}
+
+/** Returns all addresses of a node, in the form in which DNS servers return them. */
+export function addressesOf({ ipv4, ipv6 }: Pick<NodeFacts, 'ipv4' | 'ipv6'>): readonly string[] {
+  return [...ipv4, ...ipv6.map(canonicalIpv6)]
 }
 
 export function canonicalIpv6(address: string): string {
