@@ -10,7 +10,7 @@ import { createNetwork, type NetworkKind } from './network/network.ts'
 import { findUnrest, observe } from './observe.ts'
 import type { Options } from './options.ts'
 import { drawPlan } from './plan.ts'
-import { awaitTruth, findUntruths, truthMsMax, watchTruth } from './truth.ts'
+import { awaitTruth, findUntruths, Told, truthMsMax, watchTruth } from './truth.ts'
 
 /** Longest wait of a client for its acknowledgement while a node of its region serves: a timeout, another address, an MQTT connection. */
 const waitMsMax = 15_000
@@ -66,14 +66,15 @@ async function runStep(cluster: Cluster, fault: Fault): Promise<{ readonly step:
   cluster.note(fault.text)
   const heal = await fault.begin(cluster)
   const servingOf = (endpoint: ClusterEndpoint) => servingNodes(fault, endpoint)
+  const onTheWay = new Told()
   const findUnder = async () => [
-    ...(await findUntruths(cluster, fault.controls, truthUnder(fault, cluster))),
+    ...(await findUntruths(cluster, fault.controls, truthUnder(fault, cluster), onTheWay)),
     ...(fault.hidesRecords === true ? [] : await findWrongRecords(cluster, servingOf)),
   ]
   const told = await awaitTruth(findUnder)
   problems.push(...told.wrong.map((text) => `${seconds(truthMsMax)} later ${text}`))
   const watched = await watchTruth(findUnder, fault.holdMs)
-  if (told.wrong.length === 0) problems.push(...watched)
+  if (told.wrong.length === 0) problems.push(...watched, ...onTheWay.findDetours())
   problems.push(...((await fault.check?.(cluster)) ?? []))
   cluster.note(`healing: ${fault.text}`)
   await heal()

@@ -18,6 +18,29 @@ export type Truth = {
   readonly reason?: string
 }
 
+/** From good to bad. */
+const order: readonly EndpointStatus[] = ['active', 'degraded', 'failed']
+
+/** What was told while things got worse: by whom, and about what. */
+export class Told {
+  readonly #statuses = new Map<string, EndpointStatus[]>()
+
+  note(who: string, status: EndpointStatus): void {
+    const known = this.#statuses.get(who)
+    if (known === undefined) this.#statuses.set(who, [status])
+    else if (known.at(-1) !== status) known.push(status)
+  }
+
+  /** Returns which status got better meanwhile, or skipped one: `failed` comes after `degraded`. */
+  findDetours(): readonly string[] {
+    return [...this.#statuses].flatMap(([who, statuses]) => {
+      const first = order.indexOf(statuses[0] ?? 'active')
+      const isStraight = statuses.every((status, at) => order.indexOf(status) === first + at)
+      return isStraight ? [] : [`${who}: ${statuses.join(', then ')}`]
+    })
+  }
+}
+
 /** Looks once, and returns all that is wrong. */
 export type Find = () => Promise<readonly string[]>
 
@@ -51,20 +74,24 @@ export async function findUntruths(
   cluster: Cluster,
   controls: readonly ControlName[],
   truthOf: (endpoint: ClusterEndpoint) => Truth,
+  told = new Told(),
 ): Promise<readonly string[]> {
-  const each = controls.flatMap((name) => cluster.endpoints.map((endpoint) => ask(cluster, name, endpoint, truthOf(endpoint))))
+  const each = controls.flatMap((name) =>
+    cluster.endpoints.map((endpoint) => ask(cluster, name, endpoint, { ...truthOf(endpoint), told })),
+  )
   return (await Promise.all(each)).flat()
 }
 
 async function ask(
   cluster: Cluster,
   name: ControlName,
-  { id, region }: ClusterEndpoint,
-  { statuses, reason }: Truth,
+  { id, region, protocol }: ClusterEndpoint,
+  { statuses, reason, told: all }: Truth & { readonly told: Told },
 ): Promise<readonly string[]> {
-  const who = `${name} about an endpoint in ${region}`
+  const who = `${name} about an endpoint in ${region} (${protocol})`
   try {
     const { status, status_reasons } = await within(requestMsMax, cluster.clientOf(name).ok('GET', `/v1/endpoints/${id}`))
+    if (!statuses.includes('active')) all.note(who, status)
     const reasons = status_reasons.join('; ')
     const told = `${who}: ${status}${reasons === '' ? '' : ` (${reasons})`}`
     if (!statuses.includes(status)) return [`${told}, not ${statuses.join(' or ')}`]

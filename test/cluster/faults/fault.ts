@@ -64,6 +64,6 @@ export function truthUnder(fault: Fault, cluster: Cluster): (endpoint: ClusterEn
     const [missing] = fault.missing.filter((name) => nodesOf(endpoint.region).includes(name))
     if (missing === undefined) return { statuses: ['active'] }
     const isAlone = servingNodes(fault, endpoint).length === 0
-    return { statuses: isAlone ? ['degraded', 'failed'] : ['degraded'], reason: cluster.nodeId(missing) }
+    return { statuses: isAlone ? ['failed'] : ['degraded'], reason: cluster.nodeId(missing) }
   }
 }
