@@ -3,31 +3,18 @@
  *
  * Runs itself a second time, in network namespaces of its own. Where they are not permitted it uses loopback addresses, and says so.
  */
-import { randomInt } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { UserError } from '#lib/user-error.ts'
+import { runCommandLine } from '../torture/command-line.ts'
 import { count, seconds } from '../torture/text.ts'
 import { enteredNetwork, keepDirectory, namespaceProblem, runInside } from './network/enter.ts'
 import { type Options, readOptions, usage } from './options.ts'
 import { type RoundResult, runRound } from './round.ts'
 
-process.exit(await main(process.argv.slice(2)))
+process.exit(await runCommandLine({ usage, readOptions, run: main }))
 
-async function main(args: readonly string[]): Promise<number> {
-  if (args.includes('--help')) {
-    console.log(usage)
-    return 0
-  }
-  let options: Options
-  try {
-    options = readOptions(args, randomInt(1, 2 ** 31 - 1))
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    console.error(error.message)
-    return 2
-  }
+async function main(options: Options): Promise<number> {
   if (enteredNetwork() !== undefined) return await runRounds(options)
   if (options.network === 'loopback') return await runInside('loopback')
   const problem = namespaceProblem()

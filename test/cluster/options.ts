@@ -1,5 +1,4 @@
-import { parseArgs } from 'node:util'
-import { UserError } from '#lib/user-error.ts'
+import { parseOptions, readInteger, readKinds } from '../torture/command-line.ts'
 import { type FaultKind, faultKinds } from './faults/fault.ts'
 import type { NetworkKind } from './network/network.ts'
 
@@ -26,40 +25,15 @@ export const usage = `npm run test:cluster [-- --rounds N] [--seed S] [--only ki
 
 /** Parses the command line. Throws UserError with one line for the user. */
 export function readOptions(args: readonly string[], randomSeed: number): Options {
-  const values = parse(args)
+  const text = { type: 'string' } as const
+  const flag = { type: 'boolean' } as const
+  const values = parseOptions(args, { rounds: text, seed: text, only: text, short: flag, loopback: flag, keep: flag })
   const { rounds = '1', seed = String(randomSeed), only, short = false, loopback = false, keep = false } = values
-  const kinds = short ? shortKinds : faultKinds
   return {
-    rounds: integerOf('rounds', rounds),
-    seed: integerOf('seed', seed),
-    kinds: only === undefined ? kinds : only.split(',').map(kindOf),
+    rounds: readInteger('rounds', rounds),
+    seed: readInteger('seed', seed),
+    kinds: short && only === undefined ? shortKinds : readKinds(only, faultKinds),
     network: loopback ? 'loopback' : undefined,
     keep,
   }
-}
-
-function parse(args: readonly string[]) {
-  const text = { type: 'string' } as const
-  const flag = { type: 'boolean' } as const
-  try {
-    const options = { rounds: text, seed: text, only: text, short: flag, loopback: flag, keep: flag }
-    return parseArgs({ args: [...args], options }).values
-  } catch (error) {
-    const [message = ''] = (error instanceof Error ? error.message : String(error)).split('. ')
-    throw new UserError(`${message.replace(/\.$/, '')}. Options: --rounds --seed --only --short --loopback --keep`)
-  }
-}
-
-function integerOf(name: string, text: string): number {
-  const value = Number(text)
-  if (!Number.isInteger(value) || value < 1 || value > 0x7fff_ffff) {
-    throw new UserError(`--${name}: must be a whole number from 1, not ${JSON.stringify(text)}`)
-  }
-  return value
-}
-
-function kindOf(text: string): FaultKind {
-  const kind = faultKinds.find((known) => known === text.trim())
-  if (kind === undefined) throw new UserError(`--only: unknown kind ${JSON.stringify(text)}; known are ${faultKinds.join(', ')}`)
-  return kind
 }

@@ -3,11 +3,10 @@
  *
  * Runs with `--single-threaded`: Node can hang at its exit while V8 compiles in the background (https://github.com/nodejs/node/issues/54918).
  */
-import { randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { UserError } from '#lib/user-error.ts'
+import { runCommandLine } from './command-line.ts'
 import { type Options, readOptions, usage } from './options.ts'
 import { drawPlan, type Plan } from './plan.ts'
 import { Progress } from './progress.ts'
@@ -19,21 +18,9 @@ import { type RoundState, runRound } from './round.ts'
 const faultsMs = 20_000
 
 // Not by an exit code alone: then Node can loop for ever while it closes its handles.
-process.exit(await main(process.argv.slice(2)))
+process.exit(await runCommandLine({ usage, readOptions, run: main }))
 
-async function main(args: readonly string[]): Promise<number> {
-  if (args.includes('--help')) {
-    console.log(usage)
-    return 0
-  }
-  let options: Options
-  try {
-    options = readOptions(args, randomInt(1, 2 ** 31 - 1))
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    console.error(error.message)
-    return 2
-  }
+async function main(options: Options): Promise<number> {
   const rounds = await runRounds(options)
   for (const line of describeRun(options.seed, rounds)) console.log(line)
   return rounds.some(({ findings }) => findings.length > 0) ? 1 : 0
