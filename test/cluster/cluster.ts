@@ -34,6 +34,7 @@ import {
 import { HttpSender } from './load/http-sender.ts'
 import { MqttSender } from './load/mqtt-sender.ts'
 import { NameCache } from './load/name-cache.ts'
+import { Notices } from './load/notices.ts'
 import { type Sender, Waits } from './load/sender.ts'
 import type { Host } from './network/host.ts'
 import type { Network } from './network/network.ts'
@@ -70,6 +71,7 @@ export class Cluster implements AsyncDisposable {
   readonly management: Management
   readonly ledger = new Ledger()
   readonly waits = new Waits()
+  readonly notices = new Notices()
   /** What clients know of the zone. */
   readonly names: NameCache
   /** What healthy programs and clients do not do. */
@@ -242,13 +244,27 @@ export class Cluster implements AsyncDisposable {
   }
 
   #send({ id: endpointId, protocol, ingestHost, region }: ClusterEndpoint): void {
-    const { ledger, waits } = this
+    const { ledger, waits, notices } = this
     const { apiKey, pebble } = this.installation
     const ca = pebble.root
-    const addresses = () => this.names.addressesOf(ingestHost)
+    const resolve = () => this.names.addressesOf(ingestHost)
     const transport = region === 'fra' ? 'mqtts' : 'wss'
-    const Kind = protocol === 'http' ? HttpSender : MqttSender
-    this.#senders.add(new Kind({ ledger, waits, apiKey, endpointId, ingestHost, addresses, ca, transport, random: this.#random }))
+    const [Kind, port] =
+      protocol === 'http' ? [HttpSender, ports.ingest] : [MqttSender, transport === 'wss' ? ports.ingest : ports.mqtt]
+    const common = {
+      ledger,
+      waits,
+      notices,
+      apiKey,
+      endpointId,
+      ingestHost,
+      port,
+      resolve,
+      ca,
+      transport,
+      random: this.#random,
+    } as const
+    this.#senders.add(new Kind(common))
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: as in ApiClient

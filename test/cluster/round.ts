@@ -1,7 +1,7 @@
 /** One round: starts a cluster, lets one fault after the other happen to it, waits until all is delivered, and judges. */
 import { type Finding, type Judgement, judge } from '../torture/law.ts'
 import { Random, seedOfRound } from '../torture/random.ts'
-import { seconds } from '../torture/text.ts'
+import { listSome, seconds } from '../torture/text.ts'
 import { Cluster, type ClusterEndpoint } from './cluster.ts'
 import { type Fault, servingNodes, stopsClients, truthUnder } from './faults/fault.ts'
 import { controlNames, nodesOf } from './layout.ts'
@@ -18,7 +18,12 @@ const waitMsMax = 15_000
 const quietMsMax = 120_000
 const pollMs = 500
 
-export type Step = { readonly fault: Fault; readonly toldAfterMs: number; readonly activeAfterMs: number }
+export type Step = {
+  readonly fault: Fault
+  readonly noticed: number
+  readonly toldAfterMs: number
+  readonly activeAfterMs: number
+}
 
 export type RoundResult = Judgement & {
   readonly steps: readonly Step[]
@@ -43,7 +48,9 @@ export async function runRound({ directory, seed, round, kinds, network, print }
   for (const fault of plan) {
     print(`  ${fault.text}`)
     const { step, problems } = await runStep(cluster, fault)
-    print(`    told after ${seconds(step.toldAfterMs)}, active after ${seconds(step.activeAfterMs)}`)
+    print(
+      `    told after ${seconds(step.toldAfterMs)}, active after ${seconds(step.activeAfterMs)}, noticed by clients ${step.noticed} times`,
+    )
     for (const problem of problems) print(`    FINDING ${problem}`)
     findings.push(...problems.map((problem) => ({ law: 'truth', text: `${fault.text}: ${problem}` })))
     steps.push(step)
@@ -90,7 +97,9 @@ async function runStep(cluster: Cluster, fault: Fault): Promise<{ readonly step:
       problems.push(`a client of an endpoint in ${endpoint.region} (${endpoint.protocol}) waited ${seconds(waited)}`)
     }
   }
-  return { step: { fault, toldAfterMs: told.ms, activeAfterMs: active.ms }, problems }
+  const noticed = cluster.notices.since(since)
+  if (noticed.length > 0 && !fault.stopsServing) problems.push(`clients noticed it ${noticed.length} times: ${listSome(noticed)}`)
+  return { step: { fault, noticed: noticed.length, toldAfterMs: told.ms, activeAfterMs: active.ms }, problems }
 }
 
 /** Returns what is still not quiet at the end of the time. */

@@ -1,9 +1,9 @@
-/** Sends NDJSON to one endpoint, one request after the other, each until it is acknowledged, at whichever address takes it. */
+/** Sends NDJSON to one endpoint over a connection that is kept, one request after the other, each until it is acknowledged. */
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { type Outcome, recordText, type Sent } from '../../torture/ledger.ts'
-import { ports } from '../layout.ts'
+import { Dialer } from './dialer.ts'
 import { type Sender, type SenderOptions, stopMsMax } from './sender.ts'
 
 /** A client gives up an attempt after this. The server may still store the request. */
@@ -18,13 +18,15 @@ export class HttpSender implements Sender {
   readonly #agent = new Agent({ keepAlive: true })
   #isStopping = false
   #giveUpAt = Number.POSITIVE_INFINITY
-  /** Address that took the last request. */
-  #address: string | undefined
+  /** Pause before the next attempt. */
+  #pauseMs = pauseMs
+  readonly #dialer: Dialer
   /** What a retrying client must not get: the status says that it is to blame. */
   readonly refusals: string[] = []
 
   constructor(options: SenderOptions) {
     this.#options = options
+    this.#dialer = new Dialer(options.resolve, options.random)
     this.#running = this.#run()
   }
 
@@ -49,24 +51,43 @@ export class HttpSender implements Sender {
   }
 
   async #repeat(sent: Sent, body: string): Promise<void> {
-    const { ledger, random, addresses } = this.#options
-    while ((await ledger.attempt(sent, () => this.#post(body))) !== 'acknowledged') {
+    const { ledger } = this.#options
+    while ((await ledger.attempt(sent, () => this.#try(body))) !== 'acknowledged') {
       if (performance.now() > this.#giveUpAt) throw new Error(`request ${sent.id} was not acknowledged after everything healed`)
-      await pause(pauseMs)
-      const all = await addresses().catch(() => [])
-      const others = all.filter((address) => address !== this.#address)
-      this.#address = all.length === 0 ? undefined : random.pick(others.length > 0 ? others : all)
+      await pause(this.#pauseMs)
     }
   }
 
-  async #post(body: string): Promise<Settled> {
-    const { apiKey, addresses, ingestHost, random, ca } = this.#options
-    this.#address ??= random.pick(await addresses())
+  async #try(body: string): Promise<Settled> {
+    const startedAt = performance.now()
+    this.#pauseMs = pauseMs
+    const note = (what: string) => {
+      const { address, isNamed } = this.#dialer
+      this.#options.notices.note({ startedAt, isNamed, text: `HTTP at ${address}: ${what}` })
+    }
+    try {
+      const { statusCode = 0, headers } = await this.#post(body)
+      if (statusCode === 202) return 'acknowledged'
+      const retryAfter = Number(headers['retry-after'])
+      if (statusCode === 503 && retryAfter >= 0) this.#pauseMs = Math.max(pauseMs, retryAfter * 1_000)
+      else note(String(statusCode))
+      if (statusCode >= 500) return 'unknown'
+      this.refusals.push(`HTTP ${statusCode} from ${this.#dialer.address}`)
+      return 'refused'
+    } catch (error) {
+      note(String(error))
+      this.#dialer.avoid()
+      throw error
+    }
+  }
+
+  async #post(body: string): Promise<IncomingMessage> {
+    const { apiKey, ingestHost, port, ca } = this.#options
     const outgoing = request({
-      host: this.#address,
-      servername: ingestHost,
+      host: ingestHost,
+      lookup: this.#dialer.lookup,
       ca,
-      port: ports.ingest,
+      port,
       method: 'POST',
       path: '/v1/ingest',
       agent: this.#agent,
@@ -79,11 +100,7 @@ export class HttpSender implements Sender {
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
     response.on('error', () => undefined)
     response.resume()
-    const { statusCode = 0 } = response
-    if (statusCode === 202) return 'acknowledged'
-    if (statusCode >= 500) return 'unknown'
-    this.refusals.push(`HTTP ${statusCode} from ${this.#address}`)
-    return 'refused'
+    return response
   }
 }
 

@@ -2,10 +2,9 @@
  * Publishes messages with QoS 1 to one endpoint, a few in flight. The client is one that others wrote: it connects again by itself and
  * repeats what has no PUBACK yet.
  */
-import { isIP, type LookupFunction } from 'node:net'
 import mqtt from 'mqtt'
 import { recordsIn, recordText, type Sent } from '../../torture/ledger.ts'
-import { ports } from '../layout.ts'
+import { Dialer } from './dialer.ts'
 import { type Sender, type SenderOptions, stopMsMax } from './sender.ts'
 
 const inFlightMax = 5
@@ -17,10 +16,12 @@ export class MqttSender implements Sender {
   readonly #options: SenderOptions
   readonly #running: Promise<void>
   readonly #inFlight = new Set<Promise<void>>()
+  readonly #dialer: Dialer
   #isStopping = false
 
   constructor(options: SenderOptions) {
     this.#options = options
+    this.#dialer = new Dialer(options.resolve, options.random)
     this.#running = this.#run()
   }
 
@@ -39,12 +40,12 @@ export class MqttSender implements Sender {
   }
 
   async #run(): Promise<void> {
-    const { random, apiKey, ingestHost, transport, ca } = this.#options
-    const lookup = this.#lookup
+    const { random, apiKey, ingestHost, port, transport, ca } = this.#options
+    const { lookup } = this.#dialer
     const client = mqtt.connect({
       protocol: transport,
       host: ingestHost,
-      port: transport === 'wss' ? ports.ingest : ports.mqtt,
+      port,
       path: '/mqtt',
       ...{ ca, lookup, wsOptions: { ca, lookup } },
       protocolVersion: 5,
@@ -54,8 +55,9 @@ export class MqttSender implements Sender {
       connectTimeout: connectTimeoutMs,
       keepalive: keepaliveSeconds,
       reconnectPeriod: reconnectMs,
+      reconnectOnConnackError: true,
     })
-    client.on('error', () => undefined)
+    this.#watch(client)
     client.on('packetsend', (packet) => {
       if (packet.cmd === 'publish') this.#noteSent(packet.payload.toString())
     })
@@ -67,17 +69,24 @@ export class MqttSender implements Sender {
     await client.endAsync(true)
   }
 
-  /** In place of the resolver of the machine. */
-  readonly #lookup: LookupFunction = (_, { all = false }, done) => {
-    this.#options.addresses().then(
-      (addresses) => {
-        const found = addresses.map((address) => ({ address, family: isIP(address) }))
-        const [first] = found
-        if (all || first === undefined) done(null, found)
-        else done(null, first.address, first.family)
-      },
-      (error: NodeJS.ErrnoException) => done(error, []),
-    )
+  /** A connection that fails is noticed, and one that ends is not. */
+  #watch(client: mqtt.MqttClient): void {
+    let isConnected = false
+    let reason = 'closed before CONNACK'
+    client.on('error', (error) => {
+      reason = String(error)
+    })
+    client.on('connect', () => {
+      isConnected = true
+    })
+    client.on('close', () => {
+      if (!isConnected && !this.#isStopping) {
+        const { address, isNamed, startedAt } = this.#dialer
+        this.#options.notices.note({ startedAt, isNamed, text: `MQTT connection to ${address}: ${reason}` })
+        this.#dialer.avoid()
+      }
+      isConnected = false
+    })
   }
 
   #publish(client: mqtt.MqttClient): void {
@@ -94,14 +103,16 @@ export class MqttSender implements Sender {
 
   /** The client repeats a message over new connections. An error code in a PUBACK ends that. */
   async #repeat(client: mqtt.MqttClient, sent: Sent, payload: string): Promise<void> {
-    const { ledger } = this.#options
+    const { ledger, notices } = this.#options
     for (;;) {
+      const startedAt = performance.now()
       try {
         await client.publishAsync('plant/7', payload, { qos: 1 })
         sent.attempts[sent.attempts.length - 1] = 'acknowledged'
         ledger.acknowledgedRecords += 1
         return
-      } catch {
+      } catch (error) {
+        notices.note({ startedAt, isNamed: true, text: `MQTT message at ${this.#dialer.address}: ${String(error)}` })
         await new Promise((resolve) => setTimeout(resolve, reconnectMs))
       }
     }

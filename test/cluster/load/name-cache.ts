@@ -1,6 +1,13 @@
 /** Looks names up as resolvers do: keeps answers for their time to live, and the last ones while the name server does not respond. */
 import type { Resolver } from 'node:dns/promises'
 
+/** What a client knows of a name. */
+export type Named = {
+  readonly addresses: readonly string[]
+  /** False if this is older than its time to live, and the name server did not respond. */
+  readonly isCurrent: boolean
+}
+
 type Answer = { readonly addresses: readonly string[]; readonly until: number }
 
 export class NameCache {
@@ -12,16 +19,16 @@ export class NameCache {
   }
 
   /** Returns all addresses of the name. */
-  async addressesOf(name: string): Promise<readonly string[]> {
+  async addressesOf(name: string): Promise<Named> {
     const known = this.#answers.get(name)
-    if (known !== undefined && performance.now() < known.until) return known.addresses
+    if (known !== undefined && performance.now() < known.until) return { addresses: known.addresses, isCurrent: true }
     try {
       const answer = await this.#ask(name)
       this.#answers.set(name, answer)
-      return answer.addresses
+      return { addresses: answer.addresses, isCurrent: true }
     } catch (error) {
       if (known === undefined) throw error
-      return known.addresses
+      return { addresses: known.addresses, isCurrent: false }
     }
   }
 

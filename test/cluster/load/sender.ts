@@ -1,6 +1,8 @@
 /** What the clients of the cluster have in common: they repeat a request until it is acknowledged. */
 import type { Ledger } from '../../torture/ledger.ts'
 import type { Random } from '../../torture/random.ts'
+import type { Named } from './name-cache.ts'
+import type { Notices } from './notices.ts'
 
 export type SenderOptions = {
   readonly ledger: Ledger
@@ -9,9 +11,11 @@ export type SenderOptions = {
   readonly endpointId: string
   /** Name under which the endpoint is reached. */
   readonly ingestHost: string
+  readonly port: number
   /** Addresses at which the region is reached now, in any order. */
-  readonly addresses: () => Promise<readonly string[]>
+  readonly resolve: () => Promise<Named>
   readonly waits: Waits
+  readonly notices: Notices
   /** Root of the certificates that clients accept. */
   readonly ca: string
   /** How MQTT is carried. */

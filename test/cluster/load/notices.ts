@@ -1,0 +1,26 @@
+/**
+ * What clients notice that do all they should: they hold to the time to live of DNS, wait as `Retry-After` says, connect again, and send again.
+ *
+ * Owns: what counts. A connection that fails although DNS names its address. A request that gets no response, or one that does not say when
+ * to try again. An MQTT message that is refused. What does not count: 503 with `Retry-After`, and an MQTT connection that ends.
+ * Law: it counts from when it began. An address that DNS could not confirm in time is the fault of DNS.
+ */
+export type Attempt = {
+  readonly startedAt: number
+  /** Whether DNS names the address, by an answer that is not too old. */
+  readonly isNamed: boolean
+  readonly text: string
+}
+
+export class Notices {
+  readonly #all: Attempt[] = []
+
+  note(attempt: Attempt): void {
+    if (attempt.isNamed) this.#all.push(attempt)
+  }
+
+  /** Returns what clients noticed of requests and connections that they began at this time or later. */
+  since(time: number): readonly string[] {
+    return this.#all.filter(({ startedAt }) => startedAt >= time).map(({ text }) => text)
+  }
+}
