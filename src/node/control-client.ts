@@ -171,13 +171,16 @@ export class ControlClient {
   }
 }
 
-/** Of OpenSSL, for a chain that ends in no root that this node trusts. */
-const unknownCaCodes: ReadonlySet<string> = new Set([
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+const unknownCa = 'set INLET_CONTROL_CA_FILE to the certificate of the CA that signed the one of control'
+/** What to do, by the code of OpenSSL: the chain ends in no root that this node trusts, or is not valid now. */
+const adviceByCode: ReadonlyMap<string, string> = new Map([
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', unknownCa],
+  ['SELF_SIGNED_CERT_IN_CHAIN', unknownCa],
+  ['UNABLE_TO_GET_ISSUER_CERT', unknownCa],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', unknownCa],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', unknownCa],
+  ['CERT_NOT_YET_VALID', 'set the clock of this machine by NTP'],
+  ['CERT_HAS_EXPIRED', 'renew the certificate of control, or set the clock of this machine by NTP'],
 ])
 
 type Request = {
@@ -189,9 +192,8 @@ type Request = {
 }
 
 function unreachable(url: string, cause: unknown): ControlError {
-  const isUnknownCa = cause instanceof Error && 'code' in cause && unknownCaCodes.has(String(cause.code))
-  const advice = isUnknownCa ? ' (set INLET_CONTROL_CA_FILE to the certificate of the CA that signed the one of control)' : ''
-  return new ControlError(0, `control at ${url} cannot be reached${advice}`, { cause })
+  const advice = cause instanceof Error && 'code' in cause ? adviceByCode.get(String(cause.code)) : undefined
+  return new ControlError(0, `control at ${url} cannot be reached${advice === undefined ? '' : ` (${advice})`}`, { cause })
 }
 
 /** Returns what a problem (RFC 7807) says, or the beginning of another response: that of a proxy. */

@@ -12,6 +12,7 @@ import { newId } from '#model/id.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Registration } from '#node/registration.ts'
+import { writeCertificate } from '../support/certificates.ts'
 import { clientOf, newControl, newRegion, nodeToken, operatorToken, type TestControl } from '../support/control.ts'
 
 const fixture = (name: string) => join(import.meta.dirname, '../fixtures/tls', name)
@@ -56,9 +57,9 @@ async function machine({ url, caFile = null, token, folder = 'node' }: Machine) 
 }
 
 /** A server that is not control: it has a certificate for the same names, and keeps what it is sent. */
-async function impostor() {
+async function impostor(certificateFile = fixture('first.crt'), keyFile = fixture('first.key')) {
   const requests: string[] = []
-  const [cert, key] = [await readFile(fixture('first.crt')), await readFile(fixture('first.key'))]
+  const [cert, key] = [await readFile(certificateFile), await readFile(keyFile)]
   const server = createServer({ cert, key }, (request, response) => {
     requests.push(`${request.method} ${request.url} ${request.headers.authorization ?? ''}`)
     response.end(cert)
@@ -91,6 +92,18 @@ test('a node registers over TLS if it trusts the certificate, and never in plain
   const { client, credential, register } = await machine({ url, caFile: fixture('first.crt') })
   await register()
   expect(await client.fetchCommittedSeqs(credential.nodeId, signal)).toEqual({ seqs: {} })
+})
+
+test.each([
+  ['expired', -2, -1, /\(renew the certificate of control, or set the clock of this machine by NTP\)$/],
+  ['not valid yet', 1, 2, /\(set the clock of this machine by NTP\)$/],
+])('says what to do about a certificate of control that is %s', async (_, fromHours, toHours, message) => {
+  const files = { certificateFile: join(directory, 'crt'), keyFile: join(directory, 'key') }
+  const [fromMs, toMs] = [Date.now() + fromHours * 3_600_000, Date.now() + toHours * 3_600_000]
+  await writeCertificate(files, { name: '127.0.0.1', fromMs, toMs })
+  await using server = await impostor(files.certificateFile, files.keyFile)
+  const { register } = await machine({ url: server.url, caFile: files.certificateFile })
+  await expect(register()).rejects.toThrow(message)
 })
 
 test('a join token pins the root: the node fetches and keeps it, and needs no file of the operator', async () => {

@@ -1,10 +1,12 @@
 /** Makes certificates for the times and names of a test. */
 import { KeyObject, webcrypto } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509'
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
+/** The name may be an address. */
 export type TestCertificate = { readonly name: string; readonly fromMs: number; readonly toMs: number }
 
 /** Writes a self-signed certificate and its key to these files. */
@@ -19,7 +21,7 @@ export async function writeCertificate(
     notAfter: new Date(toMs),
     keys,
     signingAlgorithm: algorithm,
-    extensions: [new SubjectAlternativeNameExtension([{ type: 'dns', value: name }])],
+    extensions: [new SubjectAlternativeNameExtension([{ type: isIP(name) === 0 ? 'dns' : 'ip', value: name }])],
   })
   writeFileSync(certificateFile, `${certificate.toString('pem')}\n`)
   writeFileSync(keyFile, KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' }))
