@@ -37,7 +37,10 @@ export function sendAcmeRequests({ ca, signal }: AcmeRequestOptions): void {
       signal: AbortSignal.any([signal, timeout]),
       ...(ca === undefined ? {} : { ca }),
     })
-    const fail = (cause: unknown) => reject(new ServiceUnavailable(`${new URL(url).origin} cannot be reached`, { cause }))
+    const fail = (error: unknown) => {
+      const cause = timeout.aborted ? new Error(`no response within ${acmeLimits.requestTimeoutMs / 1000} s`) : error
+      reject(new ServiceUnavailable(`${new URL(url).origin} cannot be reached`, { cause }))
+    }
     outgoing.once('error', fail)
     outgoing.once('response', (response) => {
       const status = response.statusCode ?? 0
