@@ -3,6 +3,7 @@
  *
  * Law: `truthMsMax` after something happened each control process that can be reached says so, and goes on saying so.
  */
+import { errorMessage } from '#lib/error-message.ts'
 import type { EndpointStatus } from '#model/endpoint.ts'
 import type { Cluster, ClusterEndpoint } from './cluster.ts'
 import type { ControlName } from './layout.ts'
@@ -97,7 +98,7 @@ async function ask(
     if (!statuses.includes(status)) return [`${told}, not ${statuses.join(' or ')}`]
     return reason === undefined || reasons.includes(reason) ? [] : [`${told}, without "${reason}"`]
   } catch (error) {
-    return [`${who}: ${String(error)}`]
+    return [`${who}: ${errorMessage(error)}`]
   }
 }
 

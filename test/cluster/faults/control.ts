@@ -1,4 +1,5 @@
 /** Control processes and their database. Nodes and clients must not notice. */
+import { errorMessage } from '#lib/error-message.ts'
 import type { Cluster } from '../cluster.ts'
 import { type ControlName, controlNames } from '../layout.ts'
 import { within } from '../truth.ts'
@@ -74,9 +75,13 @@ async function findWrongRefusals(cluster: Cluster): Promise<readonly string[]> {
   const [endpoint] = cluster.endpoints
   const each = controlNames.map(async (name) => {
     const request = cluster.clientOf(name).request('GET', `/v1/endpoints/${endpoint?.id}`)
-    const { status, headers } = await within(requestMsMax, request)
-    const retryAfter = headers.get('retry-after')
-    return status === 503 && retryAfter !== null ? [] : [`${name} without a database: ${status}, Retry-After ${retryAfter}`]
+    try {
+      const { status, headers } = await within(requestMsMax, request)
+      const retryAfter = headers.get('retry-after')
+      return status === 503 && retryAfter !== null ? [] : [`${name} without a database: ${status}, Retry-After ${retryAfter}`]
+    } catch (error) {
+      return [`${name} without a database: ${errorMessage(error)}`]
+    }
   })
   return (await Promise.all(each)).flat()
 }
