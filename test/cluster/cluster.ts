@@ -74,6 +74,8 @@ export class Cluster implements AsyncDisposable {
   readonly notices = new Notices()
   /** What clients know of the zone. */
   readonly names: NameCache
+  /** How often clients began a connection. */
+  dials = 0
   /** What healthy programs and clients do not do. */
   readonly troubles: string[] = []
   readonly endpoints: ClusterEndpoint[] = []
@@ -241,13 +243,17 @@ export class Cluster implements AsyncDisposable {
     const { wrong } = await awaitTruth(find, startMsMax)
     if (wrong.length > 0) throw new Error(`the endpoints were not active after ${startMsMax / 1000} s:\n${wrong.join('\n')}`)
     for (const endpoint of this.endpoints) this.#send(endpoint)
+    await until('all clients to connect', () => this.dials >= this.endpoints.length, startMsMax)
   }
 
   #send({ id: endpointId, protocol, ingestHost, region }: ClusterEndpoint): void {
     const { ledger, waits, notices } = this
     const { apiKey, pebble } = this.installation
     const ca = pebble.root
-    const resolve = () => this.names.addressesOf(ingestHost)
+    const resolve = () => {
+      this.dials += 1
+      return this.names.addressesOf(ingestHost)
+    }
     const transport = region === 'fra' ? 'mqtts' : 'wss'
     const [Kind, port] =
       protocol === 'http' ? [HttpSender, ports.ingest] : [MqttSender, transport === 'wss' ? ports.ingest : ports.mqtt]

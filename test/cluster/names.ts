@@ -1,9 +1,9 @@
 /** Whether the names of endpoints lead to the nodes that serve them, and to certificates for these names. */
-import { once } from 'node:events'
-import { connect } from 'node:tls'
 import { resolverOf } from '../../tools/services/bind.ts'
+import { handshake } from '../support/handshake.ts'
 import type { Cluster, ClusterEndpoint } from './cluster.ts'
-import { type NodeName, nodesOf, ports } from './layout.ts'
+import { controlHost, controlNames, type HostName, type NodeName, nodesOf, ports } from './layout.ts'
+import { within } from './truth.ts'
 
 const handshakeMsMax = 3_000
 
@@ -29,39 +29,52 @@ export async function findWrongRecords(
   return (await Promise.all(each)).flat()
 }
 
-/** Makes a TLS handshake with each node for each name, and returns what clients would reject. */
+/** Makes a TLS handshake with each node for each name, and with control, and returns what clients would reject. */
 export async function findWrongCertificates(cluster: Cluster): Promise<readonly string[]> {
-  const each = cluster.endpoints.flatMap(({ ingestHost, region }) =>
-    nodesOf(region).flatMap((name) =>
-      cluster.host(name).addresses.flatMap((address) =>
-        [ports.ingest, ports.mqtt].map(async (port) => {
-          const problem = await findHandshakeProblem(cluster, { address, port, ingestHost })
-          return problem === undefined ? [] : [`${ingestHost} at ${name} (${address} port ${port}): ${problem}`]
-        }),
-      ),
-    ),
-  )
+  const each = listPlaces(cluster).map(async (place) => {
+    const served = await readSerial(cluster, place)
+    return served instanceof Error ? [`${place.text}: ${served.message}`] : []
+  })
   return (await Promise.all(each)).flat()
 }
 
-async function findHandshakeProblem(
-  { services }: Cluster,
-  { address, port, ingestHost }: { readonly address: string; readonly port: number; readonly ingestHost: string },
-): Promise<string | undefined> {
-  const socket = connect({
-    host: address,
-    port,
-    servername: ingestHost,
-    ca: services.pebble.described.root,
-    timeout: handshakeMsMax,
+/** Returns the serial number of what is served at each place, if clients accept it. */
+export async function listServedCertificates(cluster: Cluster): Promise<ReadonlyMap<string, string>> {
+  const each = listPlaces(cluster).map(async (place) => {
+    const served = await readSerial(cluster, place)
+    return served instanceof Error ? [] : [[place.text, served] as const]
   })
-  socket.once('timeout', () => socket.destroy(new Error('no response')))
+  return new Map((await Promise.all(each)).flat())
+}
+
+/** Where clients of a name connect. */
+type Place = { readonly text: string; readonly address: string; readonly port: number; readonly servername: string }
+
+function listPlaces(cluster: Cluster): readonly Place[] {
+  const placesAt = (name: HostName, servername: string, portsOfHost: readonly number[]): readonly Place[] =>
+    cluster
+      .host(name)
+      .addresses.flatMap((address) =>
+        portsOfHost.map((port) => ({ text: `${servername} at ${name} (${address} port ${port})`, address, port, servername })),
+      )
+  // Control listens for IPv4 only.
+  const ofControl = controlNames.map((name) => {
+    const { address } = cluster.host(name)
+    return { text: `${controlHost} at ${name}`, address, port: ports.management, servername: controlHost }
+  })
+  return [
+    ...(cluster.network.hasNames ? ofControl : []),
+    ...cluster.endpoints.flatMap(({ ingestHost, region }) =>
+      nodesOf(region).flatMap((name) => placesAt(name, ingestHost, [ports.ingest, ports.mqtt])),
+    ),
+  ]
+}
+
+async function readSerial({ services }: Cluster, { address: host, port, servername }: Place): Promise<string | Error> {
   try {
-    await once(socket, 'secureConnect')
-    return undefined
+    const { serial } = await within(handshakeMsMax, handshake(port, { host, servername, ca: services.pebble.described.root }))
+    return serial
   } catch (error) {
-    return String(error)
-  } finally {
-    socket.destroy()
+    return error instanceof Error ? error : new Error(String(error))
   }
 }

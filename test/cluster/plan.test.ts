@@ -8,7 +8,7 @@ const textsOf = (seed: number) => drawPlan(new Random(seed), faultKinds, 'namesp
 
 test('a plan has each kind once, and its seed repeats it', () => {
   const kinds = drawPlan(new Random(7), faultKinds, 'namespaces').map(({ kind }) => kind)
-  expect(kinds.toSorted()).toEqual(faultKinds.filter((kind) => kind !== 'clock' || canMoveClocks).toSorted())
+  expect(kinds.toSorted()).toEqual(faultKinds.filter((kind) => canMoveClocks || !kind.startsWith('clock')).toSorted())
   expect(textsOf(7)).toEqual(textsOf(7))
   expect(textsOf(7)).not.toEqual(textsOf(8))
 })

@@ -1,11 +1,13 @@
 /** Draws what happens in a round from its seed. */
 import type { Random } from '../torture/random.ts'
-import { clock } from './faults/clock.ts'
+import { renewCertificates, spoilCertificate, stopAcme } from './faults/certificates.ts'
+import { clock, renewWithWrongClocks } from './faults/clock.ts'
 import { cutControl, failOver, killControl, restartDatabase } from './faults/control.ts'
 import type { Fault, FaultKind } from './faults/fault.ts'
 import { loseNode } from './faults/lost-node.ts'
 import { cutNode, isolateNode, killNodes, pauseNode, restartNodes } from './faults/nodes.ts'
-import { cutStorage, killNameServer } from './faults/services.ts'
+import { deleteRecords, spoilRecord } from './faults/records.ts'
+import { cutStorage, killNameServer, pauseNameServer } from './faults/services.ts'
 import { controlNames, nodeNames, nodesOf, regions } from './layout.ts'
 import type { NetworkKind } from './network/network.ts'
 import { canMoveClocks } from './programs/host-clock.ts'
@@ -24,8 +26,18 @@ const draw: Readonly<Record<FaultKind, (random: Random) => Fault>> = {
   'fail-over': () => failOver(),
   'cut-storage': (random) => cutStorage(random.some(nodeNames)),
   'kill-dns': () => killNameServer(),
+  'pause-dns': () => pauseNameServer(),
+  'delete-record': (random) => deleteRecords(drawName(random)),
+  'wrong-record': (random) => spoilRecord(drawName(random)),
+  'renew-certificates': () => renewCertificates(),
+  'stop-acme': (random) => stopAcme(random.pick(['stop', 'cut'])),
+  'expired-certificate': (random) => spoilCertificate('expired-certificate', random.pick(['fra-1', 'fra-2'])),
+  'wrong-certificate': (random) => spoilCertificate('wrong-certificate', random.pick(['fra-1', 'fra-2'])),
+  'clock-renewal': (random) => renewWithWrongClocks(random.pick([-3_600, 3_600])),
   clock: (random) => clock(random.pick([...controlNames, ...nodeNames]), random.pick([-3_600, -60, 60, 3_600])),
 }
+
+const drawName = (random: Random) => ({ region: random.pick(regions), protocol: random.pick(['http', 'mqtt'] as const) })
 
 /** Each kind once, in an order and with targets that the seed decides. */
 export function drawPlan(random: Random, kinds: readonly FaultKind[], network: NetworkKind): readonly Fault[] {

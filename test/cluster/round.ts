@@ -98,7 +98,8 @@ async function runStep(cluster: Cluster, fault: Fault): Promise<{ readonly step:
     }
   }
   const noticed = cluster.notices.since(since)
-  if (noticed.length > 0 && !fault.stopsServing) problems.push(`clients noticed it ${noticed.length} times: ${listSome(noticed)}`)
+  const mayBeNoticed = fault.stopsServing || fault.misleadsClients === true
+  if (noticed.length > 0 && !mayBeNoticed) problems.push(`clients noticed it ${noticed.length} times: ${listSome(noticed)}`)
   return { step: { fault, noticed: noticed.length, toldAfterMs: told.ms, activeAfterMs: active.ms }, problems }
 }
 

@@ -29,6 +29,9 @@ export type Bind = {
   kill(): Promise<void>
   /** Starts it again after `kill`, on the same files and port. */
   start(): Promise<void>
+  /** Stops it without ending it. */
+  pause(): void
+  resume(): void
   stop(): Promise<void>
 }
 
@@ -69,7 +72,8 @@ export async function startBind({ zones = ['inlet.test'], place = loopback, port
   }
   try {
     await start()
-    return { described, kill, start, stop }
+    const [pause, resume] = [() => void server?.kill('SIGSTOP'), () => void server?.kill('SIGCONT')]
+    return { described, kill, start, pause, resume, stop }
   } catch (error) {
     await stop()
     throw error

@@ -4,17 +4,16 @@
  * Each start has a new root certificate, and knows no accounts or orders of the one before.
  * Law: when `stop` resolves, the process has ended and all files are removed.
  */
-import { execFile } from 'node:child_process'
 import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { promisify } from 'node:util'
+import { writeCertificate } from '../../test/support/certificates.ts'
 import { end, freePort, loopback, type Place, requireProgram, spawnAt, waitUntilUp } from './processes.ts'
 
-const run = promisify(execFile)
 const startTimeoutMs = 20_000
+const dayMs = 86_400_000
 
 export type PebbleDescription = {
   readonly directoryUrl: string
@@ -44,15 +43,17 @@ export async function startPebble({ nameServer, validitySeconds, place = loopbac
   requireProgram('pebble', 'pebble')
   const directory = mkdtempSync(join(tmpdir(), 'inlet-pebble-'))
   const [port, managementPort] = [await freePort(), await freePort()]
-  const caFile = join(directory, 'certificate.pem')
+  const [caFile, keyFile] = [join(directory, 'certificate.pem'), join(directory, 'key.pem')]
+  // As with every real server, the clock of a client may be an hour behind.
+  const now = Date.now()
   const output = join(directory, 'pebble.out')
   try {
-    await writeCertificate(directory, place.address)
+    await writeCertificate({ certificateFile: caFile, keyFile }, { name: place.address, fromMs: now - dayMs, toMs: now + dayMs })
     const settings = {
       listenAddress: `${place.address}:${port}`,
       managementListenAddress: `${place.address}:${managementPort}`,
       certificate: caFile,
-      privateKey: join(directory, 'key.pem'),
+      privateKey: keyFile,
       // Of HTTP-01 and TLS-ALPN-01, which wildcards cannot use.
       httpPort: 1,
       tlsPort: 1,
@@ -92,12 +93,6 @@ export async function startPebble({ nameServer, validitySeconds, place = loopbac
     rmSync(directory, { recursive: true, force: true })
     throw error
   }
-}
-
-async function writeCertificate(directory: string, address: string): Promise<void> {
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', 'key.pem']
-  const names = ['-subj', '/CN=pebble', '-addext', `subjectAltName=IP:${address},DNS:localhost`]
-  await run('openssl', ['req', '-x509', '-days', '2', ...key, ...names, '-out', 'certificate.pem'], { cwd: directory })
 }
 
 function download(url: string, ca: string): Promise<string> {

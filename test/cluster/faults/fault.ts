@@ -16,7 +16,15 @@ export const faultKinds = [
   'fail-over',
   'cut-storage',
   'kill-dns',
+  'pause-dns',
+  'delete-record',
+  'wrong-record',
+  'renew-certificates',
+  'stop-acme',
+  'expired-certificate',
+  'wrong-certificate',
   'clock',
+  'clock-renewal',
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
@@ -37,10 +45,12 @@ export type Fault = {
   readonly stopsServing: boolean
   /** Control processes that must tell the truth while it lasts. */
   readonly controls: readonly ControlName[]
-  /** Whether the zone cannot be read while it lasts. */
+  /** Whether the zone cannot be read, or is wrong, while it lasts. */
   readonly hidesRecords?: boolean
+  /** Whether DNS leads clients to what they cannot use. */
+  readonly misleadsClients?: boolean
   /** In place of what follows from the missing nodes. */
-  readonly truth?: Truth
+  truth?(endpoint: ClusterEndpoint, cluster: Cluster): Truth
   /** Finds out, while it lasts, whatever else must be true. */
   check?(cluster: Cluster): Promise<readonly string[]>
 }
@@ -60,7 +70,7 @@ export function stopsClients(fault: Fault, endpoint: ClusterEndpoint): boolean {
 
 export function truthUnder(fault: Fault, cluster: Cluster): (endpoint: ClusterEndpoint) => Truth {
   return (endpoint) => {
-    if (fault.truth !== undefined) return fault.truth
+    if (fault.truth !== undefined) return fault.truth(endpoint, cluster)
     const [missing] = fault.missing.filter((name) => nodesOf(endpoint.region).includes(name))
     if (missing === undefined) return { statuses: ['active'] }
     const isAlone = servingNodes(fault, endpoint).length === 0

@@ -15,16 +15,33 @@ export function cutStorage(names: readonly NodeName[]): Fault {
 }
 
 /** Clients go on with the addresses that they know. */
+const nameServerAway = {
+  ...unnoticed,
+  hidesRecords: true,
+  truth: () => ({ statuses: ['degraded'], reason: 'gave no answer' }),
+} satisfies Partial<Fault>
+
 export function killNameServer(): Fault {
   return {
-    ...unnoticed,
+    ...nameServerAway,
     kind: 'kill-dns',
     text: 'kill the name server',
-    truth: { statuses: ['degraded'], reason: 'gave no answer' },
-    hidesRecords: true,
     async begin({ services }) {
       await services.bind.kill()
       return () => services.bind.start()
+    },
+  }
+}
+
+/** Questions and updates reach it, and get no answer. */
+export function pauseNameServer(): Fault {
+  return {
+    ...nameServerAway,
+    kind: 'pause-dns',
+    text: 'stop the name server without ending it',
+    async begin({ services }) {
+      services.bind.pause()
+      return async () => services.bind.resume()
     },
   }
 }
