@@ -5,11 +5,11 @@ import { expect, test } from 'vitest'
 import { AcmeIssuer, type AcmeOptions, readAccountKey } from '#control/provisioning/certificates/acme.ts'
 import { ServiceUnavailable } from '#control/provisioning/certificates/acme-requests.ts'
 import { OrderRejected } from '#control/provisioning/certificates/issuer.ts'
-import type { RecordChange } from '#control/provisioning/dns/provider.ts'
+import type { TextRecord } from '#control/provisioning/dns/provider.ts'
 import { Rfc2136Provider } from '#control/provisioning/dns/rfc2136.ts'
 import { systemClock } from '#lib/clock.ts'
 import { listCertificates } from '#store/certificates.ts'
-import { type BindDescription, resolverOf, startBind } from '../../tools/services/bind.ts'
+import { type BindDescription, resolverOf, startBind, updateZone } from '../../tools/services/bind.ts'
 import { type PebbleDescription, startPebble } from '../../tools/services/pebble.ts'
 import { newControl } from '../support/control.ts'
 import { newStore } from '../support/databases.ts'
@@ -25,14 +25,14 @@ function provider({ server, tsig }: BindDescription) {
   const [host = '', port = ''] = server.split(':')
   const { name, algorithm, secret } = tsig
   const real = new Rfc2136Provider({ server: { host, port: Number(port) }, key: { name, algorithm, secret }, clock: systemClock })
-  const changes: RecordChange[] = []
+  const removed: TextRecord[] = []
   return {
-    changes,
+    removed,
     // There is one server, which shows a change as soon as it has confirmed it.
     settleSeconds: 0,
-    apply: async (some: readonly RecordChange[], signal: AbortSignal) => {
-      await real.apply(some, signal)
-      changes.push(...some)
+    setText: async (record: TextRecord, isPublished: boolean, signal: AbortSignal) => {
+      await real.setText(record, isPublished, signal)
+      if (!isPublished) removed.push(record)
     },
   }
 }
@@ -65,12 +65,39 @@ describeAcme('an ACME server', (acme, nameServer) => {
     expect(certificate.checkHost('orders.other.test')).toBeUndefined()
     const [, intermediate = ''] = first.chain.split(/(?<=-----END CERTIFICATE-----\n)/)
     expect(new X509Certificate(intermediate).checkIssued(new X509Certificate(acme.root))).toBe(true)
-    expect(dns.changes.at(-1)).toMatchObject({ name: `_acme-challenge.${domain}`, type: 'TXT', values: [] })
+    expect(dns.removed.at(-1)).toMatchObject({ name: `_acme-challenge.${domain}` })
+    await expect(resolverOf(nameServer).resolveTxt(`_acme-challenge.${domain}`)).rejects.toMatchObject({ code: 'ENOTFOUND' })
+  })
+
+  test('issues beside other orders for the same name, whose challenges stay', async () => {
+    const domain = `fra.${freshDomain(nameServer)}`
+    const name = `_acme-challenge.${domain}`
+    await updateZone(nameServer, [`add ${name} 60 TXT "of another client"`])
+    const issuers = [await issuerWith(), await issuerWith()]
+    await Promise.all(issuers.map((issuer) => issuer.issue(`*.${domain}`, signal)))
+    expect(await resolverOf(nameServer).resolveTxt(name)).toEqual([['of another client']])
+  })
+
+  test('that was away when a challenge should be removed: the next order removes it', async () => {
+    const domain = `fra.${freshDomain(nameServer)}`
+    let isAway = true
+    const forgetful: AcmeOptions['dns'] = {
+      settleSeconds: 0,
+      setText: async (record, isPublished, within) => {
+        if (!isPublished && isAway) throw new Error('away')
+        await dns.setText(record, isPublished, within)
+      },
+    }
+    const issuer = await issuerWith({ dns: forgetful })
+    await issuer.issue(`*.${domain}`, signal)
+    expect(await resolverOf(nameServer).resolveTxt(`_acme-challenge.${domain}`)).toHaveLength(1)
+    isAway = false
+    await issuer.issue(`*.${domain}`, signal)
     await expect(resolverOf(nameServer).resolveTxt(`_acme-challenge.${domain}`)).rejects.toMatchObject({ code: 'ENOTFOUND' })
   })
 
   test('that does not find the challenge refuses the order, with its reason', async () => {
-    const issuer = await issuerWith({ dns: { settleSeconds: 0, apply: async () => undefined } })
+    const issuer = await issuerWith({ dns: { settleSeconds: 0, setText: async () => undefined } })
     const failure = await issuer.issue(`*.fra.${freshDomain(nameServer)}`, signal).catch((error: Error) => error)
     expect(failure).toBeInstanceOf(OrderRejected)
     expect(failure).toMatchObject({ cause: { message: expect.stringMatching(/TXT record/) } })

@@ -21,14 +21,11 @@ describeNameServer('dynamic updates', (nameServer) => {
     const sets = [
       { name, type: 'A', values: ['192.0.2.1', '192.0.2.2'], ttl: 30 },
       { name, type: 'AAAA', values: ['2001:db8::1'], ttl: 30 },
-      { name: `_acme-challenge.${name}`, type: 'TXT', values: ['a "quoted" text', 'x'.repeat(255)], ttl: 5 },
     ] as const
     await provider.apply(sets, signal)
     await provider.apply(sets, signal)
     expect((await resolver.resolve4(name)).toSorted()).toEqual(['192.0.2.1', '192.0.2.2'])
     expect(await resolver.resolve6(name)).toEqual(['2001:db8::1'])
-    const texts = await resolver.resolveTxt(`_acme-challenge.${name}`)
-    expect(texts.map((parts) => parts.join('')).toSorted()).toEqual(['a "quoted" text', 'x'.repeat(255)])
     await provider.apply(
       [
         { ...sets[0], values: ['192.0.2.3'], ttl: 60 },
@@ -47,6 +44,22 @@ describeNameServer('dynamic updates', (nameServer) => {
       signal,
     )
     await expect(resolver.resolve4(name)).rejects.toMatchObject({ code: 'ENOTFOUND' })
+  })
+
+  test('add one text to those of others, and remove only it', async () => {
+    const name = `_acme-challenge.fra.${freshDomain(nameServer)}`
+    const texts = async () => (await resolver.resolveTxt(name)).map((parts) => parts.join('')).toSorted()
+    const [own, other] = [
+      { name, text: 'a "quoted" text', ttl: 5 },
+      { name, text: 'x'.repeat(255), ttl: 5 },
+    ]
+    await updateZone(nameServer, [`add ${name} 60 TXT "of another client"`])
+    for (const record of [own, other, own]) await provider.setText(record, true, signal)
+    expect(await texts()).toEqual(['a "quoted" text', 'of another client', 'x'.repeat(255)])
+    for (let repeat = 0; repeat < 2; repeat++) await provider.setText(own, false, signal)
+    expect(await texts()).toEqual(['of another client', 'x'.repeat(255)])
+    await provider.setText(other, false, signal)
+    expect(await texts()).toEqual(['of another client'])
   })
 
   test('of many large sets go in several messages', async () => {

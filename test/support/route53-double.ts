@@ -99,7 +99,7 @@ export class Route53Double implements AsyncDisposable {
     const weighed = changes.flatMap(({ action, values }) => (action === 'UPSERT' ? [...values, ...values] : values))
     if (weighed.length > valuesMax) return [`Number of records limit of ${valuesMax} exceeded.`]
     if (weighed.join('').length > charactersMax) return [`Number of characters limit of ${charactersMax} exceeded.`]
-    const problems = changes.flatMap((change) => this.#problemOf(change) ?? [])
+    const problems = changes.flatMap((change, index) => this.#problemOf(change, changes.slice(0, index)) ?? [])
     if (problems.length > 0) return problems
     for (const { action, ...set } of changes) {
       if (action === 'DELETE') this.#sets.delete(`${set.type} ${set.name}`)
@@ -108,14 +108,18 @@ export class Route53Double implements AsyncDisposable {
     return []
   }
 
-  #problemOf({ action, ...set }: Change): string | undefined {
+  #problemOf({ action, ...set }: Change, before: readonly Change[]): string | undefined {
     const { name, type, values } = set
     const label = `[name='${name}', type='${type}']`
     if (!name.endsWith(`.${this.#zone}.`)) return `RRSet with DNS name ${name} is not permitted in zone ${this.#zone}.`
     if (values.length === 0 || !values.every((value) => isValid(type, value))) return `Invalid Resource Record: ${label}`
     if (action === 'UPSERT') return undefined
-    if (action !== 'DELETE') return `Invalid action ${action}`
     const found = this.#sets.get(`${type} ${name}`)
+    if (action === 'CREATE') {
+      const isDeleted = before.some((other) => other.action === 'DELETE' && other.name === name && other.type === type)
+      return found === undefined || isDeleted ? undefined : `Tried to create resource record set ${label} but it already exists`
+    }
+    if (action !== 'DELETE') return `Invalid action ${action}`
     if (found === undefined) return `Tried to delete resource record set ${label} but it was not found`
     const isExact = found.ttl === set.ttl && found.values.toSorted().join() === values.toSorted().join()
     return isExact

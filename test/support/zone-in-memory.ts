@@ -23,6 +23,10 @@ export class ZoneInMemory implements DnsProvider {
     await this.after(changes, signal)
   }
 
+  async setText(): Promise<void> {
+    throw new Error('this zone has addresses only')
+  }
+
   /** Returns the addresses of each set. */
   get addresses(): Readonly<Record<string, readonly string[]>> {
     return Object.fromEntries([...this.sets].map(([key, { values }]) => [key, values]))

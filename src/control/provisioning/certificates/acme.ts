@@ -2,7 +2,7 @@
  * Orders certificates from an ACME server (RFC 8555) by DNS-01 challenges.
  *
  * Owns: the account, whose key is encrypted in the database, and the challenge records. Does not own: when to order.
- * Law: one order at a time, because orders for one name share its challenge record.
+ * Law: each order publishes and removes its own text. Others at the name are those of other ACME clients, or of another order.
  */
 import { generateKeyPairSync } from 'node:crypto'
 import acme from 'acme-client'
@@ -10,7 +10,7 @@ import { type Clock, sleep } from '#lib/clock.ts'
 import type { Keyring } from '#lib/keyring.ts'
 import { getOrInsertSecret } from '#store/secrets.ts'
 import type { Db } from '#store/store.ts'
-import { type DnsProvider, RecordsRejected } from '../dns/provider.ts'
+import { type DnsProvider, RecordsRejected, type TextRecord } from '../dns/provider.ts'
 import { ServiceUnavailable, sendAcmeRequests } from './acme-requests.ts'
 import { type Issued, type Issuer, OrderRejected } from './issuer.ts'
 import { acmeLimits } from './limits.ts'
@@ -22,7 +22,7 @@ export type AcmeOptions = {
   readonly ca: Buffer | undefined
   /** PEM. */
   readonly accountKey: string
-  readonly dns: Pick<DnsProvider, 'apply' | 'settleSeconds'>
+  readonly dns: Pick<DnsProvider, 'setText' | 'settleSeconds'>
   readonly clock: Clock
 }
 
@@ -37,6 +37,8 @@ export function readAccountKey(db: Db, keyring: Keyring): Promise<string> {
 export class AcmeIssuer implements Issuer {
   readonly id: string
   readonly #options: AcmeOptions
+  /** Challenges of orders that ended, which are not removed yet. */
+  readonly #leftover = new Set<TextRecord>()
 
   constructor(options: AcmeOptions) {
     this.#options = options
@@ -85,22 +87,36 @@ export class AcmeIssuer implements Issuer {
       // It would ask the resolver of this machine, which may remember that there was no record.
       skipChallengeVerification: true,
       challengeCreateFn: async ({ identifier }, _challenge, text) => {
-        await this.#publish(identifier.value, [text], signal)
+        await this.#publish(identifier.value, text, signal)
         await sleep(clock, dns.settleSeconds * 1000, signal)
         signal.throwIfAborted()
       },
-      // A record that stays does no harm: the next order replaces it.
-      challengeRemoveFn: ({ identifier }) => this.#publish(identifier.value, [], signal),
+      // A text that stays does no harm: the end of the next order removes it.
+      challengeRemoveFn: ({ identifier }, _challenge, text) => this.#remove(toRecord(identifier.value, text)),
     })
   }
 
-  async #publish(domain: string, values: readonly string[], signal: AbortSignal): Promise<void> {
-    const name = `_acme-challenge.${domain}`
-    try {
-      await this.#options.dns.apply([{ name, type: 'TXT', values, ttl: acmeLimits.challengeTtlSeconds }], signal)
-    } catch (cause) {
-      const ProblemClass = cause instanceof RecordsRejected ? OrderRejected : ServiceUnavailable
-      throw new ProblemClass(`the challenge ${name} cannot be published`, { cause })
+  async #remove(record: TextRecord): Promise<void> {
+    this.#leftover.add(record)
+    // Also if the order was aborted, because this process no longer leads.
+    const signal = AbortSignal.timeout(acmeLimits.removalTimeoutMs)
+    for (const each of this.#leftover) {
+      await this.#options.dns.setText(each, false, signal)
+      this.#leftover.delete(each)
     }
   }
+
+  async #publish(domain: string, text: string, signal: AbortSignal): Promise<void> {
+    const record = toRecord(domain, text)
+    try {
+      await this.#options.dns.setText(record, true, signal)
+    } catch (cause) {
+      const ProblemClass = cause instanceof RecordsRejected ? OrderRejected : ServiceUnavailable
+      throw new ProblemClass(`the challenge ${record.name} cannot be published`, { cause })
+    }
+  }
+}
+
+function toRecord(domain: string, text: string): TextRecord {
+  return { name: `_acme-challenge.${domain}`, text, ttl: acmeLimits.challengeTtlSeconds }
 }

@@ -21,6 +21,8 @@ export const acmeLimits = {
   pollAttempts: 15,
   pollMsMin: 500,
   pollMsMax: 5_000,
+  /** Time to remove the challenge, also while control stops. */
+  removalTimeoutMs: 5_000,
   /** Seconds for which resolvers may keep the challenge. */
   challengeTtlSeconds: 60,
 } as const

@@ -1,10 +1,12 @@
 /** The messages of a dynamic update (RFC 2136). */
 import { type Answer, decode, encode } from 'dns-packet'
-import type { RecordChange } from './provider.ts'
+import type { RecordChange, TextRecord } from './provider.ts'
 
 const updateOpcode = 5 << 11
 /** Numbers of the types, for records without data, which the library encodes only for types that it does not know. */
-const typeNumbers = { A: 1, TXT: 16, AAAA: 28 } as const
+const typeNumbers = { A: 1, AAAA: 28 } as const
+/** Of a record that is deleted, while others of its set stay. The library does not know it. */
+const noneClass = 254
 
 /** Codes of responses that mean something for an update. */
 export const rcodes = { noError: 0, serverFailure: 2, nameError: 3, refused: 5, notAuthoritative: 9, notInZone: 10 } as const
@@ -18,6 +20,21 @@ export function encodeUpdate(id: number, zone: string, changes: readonly RecordC
     questions: [{ name: zone, type: 'SOA' }],
     authorities: changes.flatMap(toRecords),
   })
+}
+
+/** Returns a message that adds one text to those at its name, or deletes only this one (RFC 2136 §2.5.1, §2.5.4). */
+export function encodeTextUpdate(id: number, zone: string, { name, text, ttl }: TextRecord, isPublished: boolean): Buffer {
+  const message = encode({
+    type: 'query',
+    id,
+    flags: updateOpcode,
+    questions: [{ name: zone, type: 'SOA' }],
+    authorities: [{ name, type: 'TXT', class: 'IN', ttl: isPublished ? ttl : 0, data: text }],
+  })
+  // The message ends with class, TTL, length of the data, and the data: the length of the text and the text.
+  const dataBytes = 1 + Buffer.byteLength(text)
+  if (!isPublished) message.writeUInt16BE(noneClass, message.length - dataBytes - 8)
+  return message
 }
 
 /** Returns an upper bound of the bytes that a change adds to a message. */

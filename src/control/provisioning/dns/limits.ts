@@ -40,6 +40,8 @@ export const route53Limits = {
   intervalMs: 250,
   applyTimeoutMs: 60_000,
   requestTimeoutMs: 10_000,
+  /** How often a set that others change at the same time is read again. */
+  textAttemptsMax: 5,
   /** AWS: changes generally reach all servers within a minute. */
   settleSeconds: 60,
 } as const

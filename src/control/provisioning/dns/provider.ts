@@ -1,7 +1,7 @@
 /**
  * The interface to a service that publishes DNS records.
  *
- * Law: `apply` resolves once the service has confirmed every change, and a repeated change has the same result. After a failure each set has
+ * Law: a call resolves once the service has confirmed every change, and a repeated change has the same result. After a failure each set has
  * its values from before or its new ones, never a part of them.
  */
 
@@ -9,10 +9,17 @@
 export type RecordChange = {
   /** Without a dot at its end. */
   readonly name: string
-  readonly type: 'A' | 'AAAA' | 'TXT'
-  /** Addresses, or texts of at most 255 bytes without quotes. */
+  readonly type: 'A' | 'AAAA'
   readonly values: readonly string[]
   /** Seconds for which resolvers may keep the set. */
+  readonly ttl: number
+}
+
+/** One of the texts at a name. Others may be there that somebody else published, such as the challenge of another ACME client. */
+export type TextRecord = {
+  readonly name: string
+  /** At most 255 bytes, without quotes. */
+  readonly text: string
   readonly ttl: number
 }
 
@@ -25,6 +32,8 @@ export interface DnsProvider {
   readonly settleSeconds: number
   /** Waits for its turn where the service limits the rate. Throws RecordsRejected, or another error if later attempts may succeed. */
   apply(changes: readonly RecordChange[], signal: AbortSignal): Promise<void>
+  /** Publishes the text, or removes it, and leaves the others at its name alone. Throws as `apply` does. */
+  setText(record: TextRecord, isPublished: boolean, signal: AbortSignal): Promise<void>
   /** Closes idle connections. */
   close(): void
 }

@@ -6,9 +6,9 @@
 import { randomInt } from 'node:crypto'
 import type { Clock } from '#lib/clock.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
-import { encodeUpdate, encodeZoneQuery, rcodes, readRcode, readZone, updateBytes } from './dns-message.ts'
+import { encodeTextUpdate, encodeUpdate, encodeZoneQuery, rcodes, readRcode, readZone, updateBytes } from './dns-message.ts'
 import { rfc2136Limits } from './limits.ts'
-import { type DnsProvider, type RecordChange, RecordsRejected } from './provider.ts'
+import { type DnsProvider, type RecordChange, RecordsRejected, type TextRecord } from './provider.ts'
 import { splitBySize } from './split.ts'
 import { exchange } from './tcp-exchange.ts'
 import { findSignatureProblem, signMessage, type TsigKey } from './tsig.ts'
@@ -48,15 +48,21 @@ export class Rfc2136Provider implements DnsProvider {
       byZone.set(zone, [...(byZone.get(zone) ?? []), change])
     }
     for (const [zone, inZone] of byZone)
-      for (const some of splitBySize(inZone, sizesOf, [rfc2136Limits.messageBytesMax])) await this.#update(zone, some, signal)
+      for (const some of splitBySize(inZone, sizesOf, [rfc2136Limits.messageBytesMax]))
+        await this.#update(zone, (id) => encodeUpdate(id, zone, some), signal)
+  }
+
+  async setText(record: TextRecord, isPublished: boolean, signal: AbortSignal): Promise<void> {
+    const zone = await this.#zoneOf(record.name, signal)
+    await this.#update(zone, (id) => encodeTextUpdate(id, zone, record, isPublished), signal)
   }
 
   close(): void {
     // Each message has a connection of its own.
   }
 
-  async #update(zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<void> {
-    const response = await this.#ask((id) => encodeUpdate(id, zone, changes), signal)
+  async #update(zone: string, encode: (id: number) => Buffer, signal: AbortSignal): Promise<void> {
+    const response = await this.#ask(encode, signal)
     const rcode = readRcode(response)
     if (rcode === rcodes.noError) return
     // The server may have other zones than before.

@@ -28,13 +28,41 @@ describe('Route53Provider', () => {
   })
 
   test('replaces sets of every type, again and again', async () => {
-    const text = { name: `_acme-challenge.${name}`, type: 'TXT', values: ['a"b\\c', 'd'], ttl: 5 } as const
-    await provider.apply([set, { ...set, type: 'AAAA', values: ['2001:db8::1'] }, text], signal)
-    await provider.apply([{ ...set, values: ['192.0.2.3'], ttl: 60 }, text], signal)
-    await provider.apply([{ ...set, values: ['192.0.2.3'], ttl: 60 }, text], signal)
+    await provider.apply([set, { ...set, type: 'AAAA', values: ['2001:db8::1'] }], signal)
+    await provider.apply([{ ...set, values: ['192.0.2.3'], ttl: 60 }], signal)
+    await provider.apply([{ ...set, values: ['192.0.2.3'], ttl: 60 }], signal)
     expect(double.find('A', name)).toMatchObject({ values: ['192.0.2.3'], ttl: 60 })
     expect(double.find('AAAA', name)?.values).toEqual(['2001:db8::1'])
-    expect(double.find('TXT', text.name)?.values).toEqual(['"a\\"b\\\\c"', '"d"'])
+  })
+
+  describe('a text', () => {
+    const record = (text: string) => ({ name: `_acme-challenge.${name}`, text, ttl: 5 })
+    const texts = () => double.find('TXT', record('').name)?.values
+
+    test('is added to those of others and removed from them, again and again', async () => {
+      for (const text of ['a"b\\c', 'd', 'd']) await provider.setText(record(text), true, signal)
+      expect(texts()).toEqual(['"a\\"b\\\\c"', '"d"'])
+      for (let repeat = 0; repeat < 2; repeat++) await provider.setText(record('a"b\\c'), false, signal)
+      expect(texts()).toEqual(['"d"'])
+      for (let repeat = 0; repeat < 2; repeat++) await provider.setText(record('d'), false, signal)
+      expect(texts()).toBeUndefined()
+    })
+
+    test('loses nothing if several change them at the same time', async () => {
+      const others = [provider, providerOf(), providerOf(), providerOf()]
+      const setAll = (isPublished: boolean) =>
+        Promise.all(others.map((other, index) => other.setText(record(`text ${index}`), isPublished, signal)))
+      await setAll(true)
+      expect(texts()?.toSorted()).toEqual(others.map((_, index) => `"text ${index}"`))
+      await provider.setText(record('mine'), true, signal)
+      await setAll(false)
+      expect(texts()).toEqual(['"mine"'])
+    })
+
+    test('says what AWS rejects', async () => {
+      const wrong = { ...record('x'), name: '_acme-challenge.example.com' }
+      await expect(provider.setText(wrong, true, signal)).rejects.toThrow(RecordsRejected)
+    })
   })
 
   test('removes sets as they are, whoever changed them, and none that is not there', async () => {

@@ -9,10 +9,11 @@ import {
   ListResourceRecordSetsCommand,
   type ResourceRecordSet,
   Route53Client,
+  type RRType,
 } from '@aws-sdk/client-route-53'
 import type { Clock } from '#lib/clock.ts'
 import { route53Limits } from './limits.ts'
-import { type DnsProvider, type RecordChange, RecordsRejected } from './provider.ts'
+import { type DnsProvider, type RecordChange, RecordsRejected, type TextRecord } from './provider.ts'
 import { splitBySize } from './split.ts'
 import { Turns } from './turns.ts'
 
@@ -60,9 +61,28 @@ export class Route53Provider implements DnsProvider {
       if (change.values.length > 0) wanted.push({ Action: 'UPSERT', ResourceRecordSet: toRecordSet(change) })
       else wanted.push(...(await this.#deletionOf(change, signal)))
     }
-    for (const part of splitBySize(wanted, sizesOf, [route53Limits.valuesMax, route53Limits.charactersMax])) {
-      const command = new ChangeResourceRecordSetsCommand({ HostedZoneId: this.#zoneId, ChangeBatch: { Changes: [...part] } })
-      await this.#call((abortSignal) => this.#client.send(command, { abortSignal }), signal)
+    for (const part of splitBySize(wanted, sizesOf, [route53Limits.valuesMax, route53Limits.charactersMax]))
+      await this.#change(part, signal)
+  }
+
+  /** Replaces the set that it has read. If somebody changes the set meanwhile, the deletion fails, and it reads again. */
+  async setText({ name, text, ttl }: TextRecord, isPublished: boolean, signal: AbortSignal): Promise<void> {
+    const value = quote(text)
+    for (let attempt = 1; ; attempt += 1) {
+      const [found] = await this.#find(name, 'TXT', signal)
+      const before = found?.ResourceRecords ?? []
+      if (before.some(({ Value }) => Value === value) === isPublished) return
+      const after = isPublished ? [...before, { Value: value }] : before.filter(({ Value }) => Value !== value)
+      const set = { Name: `${name}.`, Type: 'TXT', TTL: found?.TTL ?? ttl, ResourceRecords: after } as const
+      const changes: Change[] = [
+        ...(found === undefined ? [] : [{ Action: 'DELETE', ResourceRecordSet: found } as const]),
+        ...(after.length === 0 ? [] : [{ Action: 'CREATE', ResourceRecordSet: set } as const]),
+      ]
+      try {
+        return await this.#change(changes, signal)
+      } catch (error) {
+        if (!(error instanceof RecordsRejected) || attempt >= route53Limits.textAttemptsMax) throw error
+      }
     }
   }
 
@@ -72,6 +92,17 @@ export class Route53Provider implements DnsProvider {
 
   /** A deletion names the set exactly as it is. There is none if the set does not exist. */
   async #deletionOf({ name, type }: RecordChange, signal: AbortSignal): Promise<readonly Change[]> {
+    const sets = await this.#find(name, type, signal)
+    return sets.map((ResourceRecordSet) => ({ Action: 'DELETE', ResourceRecordSet }))
+  }
+
+  async #change(changes: readonly Change[], signal: AbortSignal): Promise<void> {
+    const command = new ChangeResourceRecordSetsCommand({ HostedZoneId: this.#zoneId, ChangeBatch: { Changes: [...changes] } })
+    await this.#call((abortSignal) => this.#client.send(command, { abortSignal }), signal)
+  }
+
+  /** Returns the set, if it exists. */
+  async #find(name: string, type: RRType, signal: AbortSignal): Promise<readonly ResourceRecordSet[]> {
     const command = new ListResourceRecordSetsCommand({
       HostedZoneId: this.#zoneId,
       StartRecordName: name,
@@ -80,9 +111,7 @@ export class Route53Provider implements DnsProvider {
     })
     const found = await this.#call((abortSignal) => this.#client.send(command, { abortSignal }), signal)
     const sets = found.ResourceRecordSets ?? []
-    return sets
-      .filter(({ Name, Type }) => Name?.toLowerCase() === `${name}.`.toLowerCase() && Type === type)
-      .map((ResourceRecordSet) => ({ Action: 'DELETE', ResourceRecordSet }))
+    return sets.filter(({ Name, Type }) => Name?.toLowerCase() === `${name}.`.toLowerCase() && Type === type)
   }
 
   async #call<T>(send: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
@@ -96,7 +125,7 @@ export class Route53Provider implements DnsProvider {
 }
 
 function toRecordSet({ name, type, values, ttl }: RecordChange): ResourceRecordSet {
-  const records = values.map((value) => ({ Value: type === 'TXT' ? quote(value) : value }))
+  const records = values.map((Value) => ({ Value }))
   return { Name: `${name}.`, Type: type, TTL: ttl, ResourceRecords: records }
 }
 
