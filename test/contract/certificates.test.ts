@@ -83,6 +83,29 @@ describe('a development CA', () => {
     expect(body).toMatch(/^inlet_certificate_failed_orders\{.*name="\*\.iad\.ingest\.test".*\} 0$/m)
   })
 
+  test('names localhost for a region only while every node is on this machine, and at once no more', async () => {
+    await using database = await newDatabase()
+    const isForLocalhost = async ({ store }: TestControl, name: string) => {
+      const row = await store.db.selectFrom('certificates').select('chain').where('name', '=', name).executeTakeFirst()
+      const certificate = row?.chain == null ? undefined : new X509Certificate(row.chain)
+      return certificate && [certificate.checkHost('localhost'), certificate.checkIP('127.0.0.1')].every(Boolean)
+    }
+    const listens = (listen: string) =>
+      newControl({
+        environment: { ...environment, INLET_BASE_URL: 'https://inlet.test', INLET_NODE_API_LISTEN: listen },
+        database,
+      })
+    {
+      await using control = await listens('127.0.0.1:0')
+      await handed(await TestNode.register(control, 'fra'))
+      expect(await isForLocalhost(control, '*.fra.ingest.test')).toBe(true)
+    }
+    await using control = await listens('0.0.0.0:0')
+    await until('another certificate', async () => (await isForLocalhost(control, '*.fra.ingest.test')) === false)
+    // The key of this one stays on the machine of control.
+    expect(await isForLocalhost(control, 'inlet.test')).toBe(true)
+  })
+
   test('keeps its root and its certificates over a restart', async () => {
     await using database = await newDatabase()
     const region = newRegion()

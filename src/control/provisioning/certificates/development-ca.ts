@@ -1,7 +1,8 @@
 /**
  * A certificate authority of this installation, for development and closed networks. Clients have to trust its root.
  *
- * Law: the key of the root never leaves the database, where it is encrypted.
+ * Law: the key of the root never leaves the database, where it is encrypted. A certificate whose key is on another machine names only
+ * what that machine serves: for localhost it could stand in for control.
  */
 import { createPrivateKey, KeyObject, randomBytes, webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -29,42 +30,47 @@ const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
 const localNames = ['localhost', '127.0.0.1', '::1']
 export const developmentCaSecret = 'development-ca'
 
+export type DevelopmentCaOptions = {
+  readonly db: Db
+  readonly keyring: Keyring
+  readonly clock: Clock
+  /** The host of control. */
+  readonly host: string
+  /** Whether every node runs on the machine of control. */
+  readonly isOneMachine: boolean
+}
+
 export class DevelopmentCa implements Issuer {
   readonly id: string
   /** PEM, for clients. */
   readonly root: string
   readonly #certificate: X509Certificate
   readonly #key: webcrypto.CryptoKey
-  readonly #clock: Clock
+  readonly #options: DevelopmentCaOptions
 
-  private constructor(certificate: X509Certificate, key: webcrypto.CryptoKey, clock: Clock) {
+  private constructor(certificate: X509Certificate, key: webcrypto.CryptoKey, options: DevelopmentCaOptions) {
     this.#certificate = certificate
     this.#key = key
-    this.#clock = clock
+    this.#options = options
     this.root = `${certificate.toString('pem')}\n`
-    this.id = `development ${certificate.subject}`
+    // Another one replaces the certificates at once, when the first node on another machine is about to join.
+    this.id = `development ${certificate.subject}${options.isOneMachine ? ', one machine' : ''}`
   }
 
   /** The first process of the installation to call this creates the root. */
-  static async open({
-    db,
-    keyring,
-    clock,
-  }: {
-    readonly db: Db
-    readonly keyring: Keyring
-    readonly clock: Clock
-  }): Promise<DevelopmentCa> {
+  static async open(options: DevelopmentCaOptions): Promise<DevelopmentCa> {
+    const { db, keyring, clock } = options
     const pem = await getOrInsertSecret(db, keyring, developmentCaSecret, () => newRoot(clock.now()))
     const key = createPrivateKey(pem).toCryptoKey(algorithm, false, ['sign'])
-    return new DevelopmentCa(new X509Certificate(certificateOf(pem)), key, clock)
+    return new DevelopmentCa(new X509Certificate(certificateOf(pem)), key, options)
   }
 
   async issue(name: string): Promise<Issued> {
+    const { clock, host, isOneMachine } = this.#options
     const keys = await newKeys()
-    const names = [...new Set([name, ...localNames])]
+    const names = [...new Set([name, ...(isOneMachine || name === host ? localNames : [])])]
     const certificate = await X509CertificateGenerator.create({
-      ...validity(this.#clock.now(), developmentCaLimits.certificateLifeMs),
+      ...validity(clock.now(), developmentCaLimits.certificateLifeMs),
       serialNumber: newSerial(),
       subject: `CN=${name}`,
       issuer: this.#certificate.subject,

@@ -4,6 +4,7 @@ import { Certificate, readNamed } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
 import { systemFiles, writeDurably } from '#lib/files.ts'
 import type { Keyring } from '#lib/keyring.ts'
+import { isLoopback, type ListenAddress } from '#lib/option-types.ts'
 import type { ServedCertificate } from '#lib/served-certificate.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -27,6 +28,7 @@ export type CertificateConfig = {
   readonly acmeCaFile: string | null
   readonly controlCertificateFile: string | null
   readonly controlKeyFile: string | null
+  readonly nodeApiListen: ListenAddress
   readonly nodeApiCertificateFile: string | null
   readonly nodeApiKeyFile: string | null
   /** Where the root of the development CA is written for clients. */
@@ -67,7 +69,7 @@ export async function openCertificates(config: CertificateConfig, context: Certi
   const isOwnIssued = sources.control === 'issued' || sources.nodeApi === 'issued'
   if (isOwnIssued && config.certificates === 'acme' && isIP(host) !== 0)
     throw new UserError(`INLET_BASE_URL: an ACME server issues no certificate for the address ${host}; use a name`)
-  const issuer = await openIssuer(config, context)
+  const issuer = await openIssuer(config, context, host)
   const own = isOwnIssued ? new OwnCertificate({ ...context, host }) : undefined
   const openFiles = (setting: string, certificateFile: string | null, keyFile: string | null) =>
     Certificate.open({ setting, certificateFile, keyFile, clock, logger })
@@ -86,13 +88,13 @@ export async function openCertificates(config: CertificateConfig, context: Certi
 }
 
 /** Libraries are loaded on demand: most installations need none. */
-async function openIssuer(config: CertificateConfig, context: CertificateContext): Promise<Issuer | undefined> {
+async function openIssuer(config: CertificateConfig, context: CertificateContext, host: string): Promise<Issuer | undefined> {
   if (config.certificates === 'control')
     throw new UserError('INLET_CERTIFICATES: control is for nodes; control itself needs acme or development, or files')
   if (config.certificates === null) return undefined
   if (config.baseDomain === null)
     throw new UserError('INLET_CERTIFICATES: needs INLET_BASE_DOMAIN, the domain of the names in certificates')
-  return config.certificates === 'acme' ? openAcme(config, context) : openDevelopmentCa(config, context)
+  return config.certificates === 'acme' ? openAcme(config, context) : openDevelopmentCa(config, context, host)
 }
 
 async function openAcme(config: CertificateConfig, { store, keyring, dns, clock }: CertificateContext): Promise<Issuer> {
@@ -104,10 +106,10 @@ async function openAcme(config: CertificateConfig, { store, keyring, dns, clock 
   return new AcmeIssuer({ directoryUrl, email, ca, accountKey: await readAccountKey(store.db, keyring), dns, clock })
 }
 
-async function openDevelopmentCa(config: CertificateConfig, context: CertificateContext): Promise<Issuer> {
+async function openDevelopmentCa(config: CertificateConfig, context: CertificateContext, host: string): Promise<Issuer> {
   const { store, logger } = context
   const { DevelopmentCa } = await import('./development-ca.ts')
-  const ca = await DevelopmentCa.open({ ...context, db: store.db })
+  const ca = await DevelopmentCa.open({ ...context, db: store.db, host, isOneMachine: isLoopback(config.nodeApiListen.host) })
   const path = config.paths.developmentCa
   await writeDurably(systemFiles, path, Buffer.from(ca.root))
   logger.notice({ root_certificate: path }, 'certificates are issued by a development CA: clients have to trust its root')
