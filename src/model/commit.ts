@@ -3,6 +3,7 @@ import { boundedList } from './bounded-list.ts'
 import { Id } from './id.ts'
 import { commitLimits, reportedTextMax } from './limits.ts'
 import { PageLimit } from './page.ts'
+import { ReportedCount } from './reported-count.ts'
 import { Timestamp, TimestampInput } from './timestamp.ts'
 import { isComplete } from './view-metrics.ts'
 import { ViewQuality } from './view-quality.ts'
@@ -10,8 +11,8 @@ import { ViewQuality } from './view-quality.ts'
 /** A file created from a segment, as stored in the bucket. `key` is the whole object key, prefix included. */
 export const ArtifactFile = z.object({
   key: z.string().max(commitLimits.keyCharsMax),
-  bytes: z.int().min(0),
-  rows: z.int().min(0),
+  bytes: ReportedCount,
+  rows: ReportedCount,
   sha256: z.string().max(reportedTextMax),
   /** Only for files of a view. */
   view_id: Id.optional(),
@@ -29,16 +30,16 @@ export const ViewOutcome = z
     view_id: Id,
     view_name: z.string().max(reportedTextMax),
     view_version: z.int(),
-    processed: z.int().min(0),
-    accepted: z.int().min(0),
-    dropped: z.int().min(0),
-    dlq: z.int().min(0),
+    processed: ReportedCount,
+    accepted: ReportedCount,
+    dropped: ReportedCount,
+    dlq: ReportedCount,
     /** All records, if the view failed on the segment as a whole; otherwise 0. */
-    failed: z.int().min(0),
+    failed: ReportedCount,
     /** Values that became NULL because their cast failed. */
-    cast_nulls: z.int().min(0),
+    cast_nulls: ReportedCount,
     /** DLQ rows by code, and failed records as `view_failed`. */
-    errors: z.record(z.string().max(reportedTextMax), z.int().min(0)),
+    errors: z.record(z.string().max(reportedTextMax), ReportedCount),
     /** One message as an example, or null. A longer one is cut: to reject the commit would stop the delivery of its endpoint. */
     last_error: z
       .object({
@@ -62,14 +63,14 @@ export const SegmentCommit = z.object({
   /** The incarnation of the log. */
   log: z.string().max(reportedTextMax),
   seq: z.int().min(0),
-  records: z.int().min(0),
+  records: ReportedCount,
   /** Acknowledged records of the segment that were lost to damage on the node: at least so many. Missing in commits from older nodes. */
-  records_damaged: z.int().min(0).default(0),
-  wal_bytes: z.int().min(0),
+  records_damaged: ReportedCount.default(0),
+  wal_bytes: ReportedCount,
   sealed_at: Timestamp,
   uploaded_at: Timestamp,
   /** From the start of the build to the last upload. */
-  duration_ms: z.int().min(0),
+  duration_ms: ReportedCount,
   destination: z.object({ id: Id, bucket: z.string().max(commitLimits.keyCharsMax), region: z.string().max(reportedTextMax) }),
   artifacts: ArtifactFiles,
   views: boundedList(ViewOutcome, commitLimits.viewsMax),

@@ -5,6 +5,7 @@ import { Definition } from './definition.ts'
 import { DestinationTarget } from './destination.ts'
 import { Id } from './id.ts'
 import { jobLimits, reportedTextMax } from './limits.ts'
+import { ReportedCount } from './reported-count.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
@@ -68,7 +69,7 @@ export const UnitReport = z.discriminatedUnion('outcome', [
   /** The artifacts and their marker are in the bucket. */
   z.strictObject({ ...unitName, outcome: z.literal('done'), artifacts: ArtifactFiles, view: ViewOutcome }),
   /** A retry would fail too. `records` have no outcome because the view failed as a whole; 0 if something else failed. */
-  z.strictObject({ ...unitName, outcome: z.literal('failed'), reason, records: z.int().min(0) }),
+  z.strictObject({ ...unitName, outcome: z.literal('failed'), reason, records: ReportedCount }),
   /** A retry may succeed. */
   z.strictObject({ ...unitName, outcome: z.literal('retry'), reason }),
   /** The process is stopping. */

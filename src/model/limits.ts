@@ -59,6 +59,8 @@ export const bodyLimits = { partsMax: 10_000, nestingMax: 32, fieldsMax: 5_000, 
 
 /** Characters of a text in the report of a node: far more than a name, a code, or a path that is cut to its length. */
 export const reportedTextMax = 1_000
+/** A number in the report of a node, in bytes 281 TB: far more than a disk has, and sums of many thousand fit into a database. */
+export const reportedCountMax = 2 ** 48
 
 /** What the commit of one segment may have: views, and those of them with quality. Its files are bounded by the fields of an object. */
 export const commitLimits = { viewsMax: 2_000, measuredViewsMax: 150, keyCharsMax: 8_192 } as const

@@ -5,6 +5,7 @@ import { Region } from './endpoint.ts'
 import { Id } from './id.ts'
 import { reportedTextMax } from './limits.ts'
 import { nodeSecretPattern } from './patterns.ts'
+import { ReportedCount } from './reported-count.ts'
 import { Timestamp } from './timestamp.ts'
 
 /**
@@ -90,13 +91,13 @@ export type FailingView = z.infer<typeof FailingView>
  */
 export const EndpointLag = z.object({
   endpoint_id: Id,
-  open_segments: z.int().min(0),
+  open_segments: ReportedCount,
   /** Sealed segments that wait for delivery or are being delivered. */
-  undelivered_segments: z.int().min(0),
-  parked_segments: z.int().min(0),
-  quarantined_segments: z.int().min(0),
+  undelivered_segments: ReportedCount,
+  parked_segments: ReportedCount,
+  quarantined_segments: ReportedCount,
   /** Bytes of all these segments, open ones included. */
-  undelivered_bytes: z.int().min(0),
+  undelivered_bytes: ReportedCount,
   /** When the oldest uncommitted segment was sealed. */
   oldest_sealed_at: Timestamp.nullable(),
   /** Why delivery is blocked, for the owner of the endpoint; null if it is not. */
@@ -112,7 +113,8 @@ export function countSegments(lag: EndpointLag): number {
   return lag.open_segments + lag.undelivered_segments + lag.parked_segments + lag.quarantined_segments
 }
 
-const lagVersion = z.string().min(1).max(32)
+/** Any name would do, but not every text can be stored, and one statement records the heartbeats of many nodes. */
+const lagVersion = z.string().regex(/^[\w-]{1,32}$/)
 
 /** What delivery holds: all logs, or the difference to the report `lag_base`. Control rejects a difference to another one than it has with 409. */
 const lagReport = {
@@ -175,10 +177,10 @@ export type HeartbeatRecorded = z.infer<typeof HeartbeatRecorded>
 export const AccountUsage = z.strictObject({
   account_id: Id,
   day: z.iso.date(),
-  bytes: z.int().min(0),
-  records: z.int().min(0),
+  bytes: ReportedCount,
+  records: ReportedCount,
   /** Since the previous report about the account. */
-  records_per_second: z.int().min(0),
+  records_per_second: ReportedCount,
 })
 export type AccountUsage = z.infer<typeof AccountUsage>
 

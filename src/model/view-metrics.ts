@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { safeSum } from '#lib/safe-sum.ts'
 import { Id } from './id.ts'
 import { qualityLimits } from './limits.ts'
 import { Timestamp } from './timestamp.ts'
@@ -124,16 +125,14 @@ export function isComplete({ processed, accepted, dropped, dlq, failed }: ViewCo
 }
 
 export function sumCounts(counts: readonly ViewCounts[]): ViewCounts {
-  return counts.reduce(
-    (sum, { processed, accepted, dropped, dlq, failed }) => ({
-      processed: sum.processed + processed,
-      accepted: sum.accepted + accepted,
-      dropped: sum.dropped + dropped,
-      dlq: sum.dlq + dlq,
-      failed: sum.failed + failed,
-    }),
-    failedCounts(0),
-  )
+  const sum = (read: (each: ViewCounts) => number) => safeSum(counts.map(read))
+  return {
+    processed: sum(({ processed }) => processed),
+    accepted: sum(({ accepted }) => accepted),
+    dropped: sum(({ dropped }) => dropped),
+    dlq: sum(({ dlq }) => dlq),
+    failed: sum(({ failed }) => failed),
+  }
 }
 
 /** Returns a share in per cent with two decimals; 100 if nothing was processed because the view holds the delivery. */

@@ -6,8 +6,10 @@
  * compared as doubles.
  */
 import { z } from 'zod'
+import { safeSum } from '#lib/safe-sum.ts'
 import { boundedList } from './bounded-list.ts'
 import { definitionLimits, qualityLimits, reportedTextMax } from './limits.ts'
+import { ReportedCount } from './reported-count.ts'
 import { orderOfPrinted } from './types/column-type.ts'
 import { byBytes, type ValueOrder } from './types/orders.ts'
 
@@ -19,13 +21,13 @@ export const ColumnQuality = z.object({
   name: z.string().max(reportedTextMax),
   type: z.string().max(reportedTextMax),
   /** Accepted rows with a value, and with NULL. */
-  values: z.int().min(0),
-  nulls: z.int().min(0),
+  values: ReportedCount,
+  nulls: ReportedCount,
   /** Values that became NULL because their cast failed, in rows that were accepted or whose filter is unknown. */
-  cast_nulls: z.int().min(0),
+  cast_nulls: ReportedCount,
   /** DLQ rows whose error names this column: its cast failed, or it is required and missing. */
-  cast_dlq: z.int().min(0),
-  missing: z.int().min(0),
+  cast_dlq: ReportedCount,
+  missing: ReportedCount,
   /** Over the accepted rows, as canonical text; null if there is no value or the type has no order. */
   min: z.string().max(reportedTextMax).nullable(),
   max: z.string().max(reportedTextMax).nullable(),
@@ -36,7 +38,7 @@ export const SeenPath = z.object({
   path: z.string().max(reportedTextMax),
   types: z.array(JsonKind).max(JsonKind.options.length),
   /** Sampled records with a value at the path. */
-  records: z.int().min(0),
+  records: ReportedCount,
 })
 export type SeenPath = z.infer<typeof SeenPath>
 
@@ -44,7 +46,7 @@ export type SeenPath = z.infer<typeof SeenPath>
 export const ViewQuality = z.object({
   columns: boundedList(ColumnQuality, definitionLimits.columnsMax),
   /** Records of the segment whose paths were read. */
-  sampled_records: z.int().min(0),
+  sampled_records: ReportedCount,
   /** Paths that no column reads, the most frequent first. */
   unmapped: boundedList(SeenPath, qualityLimits.pathsMax),
 })
@@ -69,7 +71,7 @@ export function toSum({ columns, sampled_records, unmapped }: ViewQuality, last_
 export function addQualities(sums: readonly QualitySum[]): QualitySum {
   return {
     columns: sums.reduce<readonly ColumnQuality[]>((all, { columns }) => addColumns(all, columns), []),
-    sampled_records: sums.reduce((all, { sampled_records }) => all + sampled_records, 0),
+    sampled_records: safeSum(sums.map(({ sampled_records }) => sampled_records)),
     unmapped: addPaths(sums.flatMap(({ unmapped }) => unmapped)),
   }
 }
@@ -89,11 +91,11 @@ function addColumn(one: ColumnQuality, other: ColumnQuality): ColumnQuality {
   return {
     name,
     type,
-    values: one.values + other.values,
-    nulls: one.nulls + other.nulls,
-    cast_nulls: one.cast_nulls + other.cast_nulls,
-    cast_dlq: one.cast_dlq + other.cast_dlq,
-    missing: one.missing + other.missing,
+    values: safeSum([one.values, other.values]),
+    nulls: safeSum([one.nulls, other.nulls]),
+    cast_nulls: safeSum([one.cast_nulls, other.cast_nulls]),
+    cast_dlq: safeSum([one.cast_dlq, other.cast_dlq]),
+    missing: safeSum([one.missing, other.missing]),
     min: extreme(order, one.min, other.min, -1),
     max: extreme(order, one.max, other.max, 1),
   }
@@ -119,7 +121,7 @@ function addPath(one: UnmappedSum, other: UnmappedSum): UnmappedSum {
   return {
     path: one.path,
     types: JsonKind.options.filter((type) => one.types.includes(type) || other.types.includes(type)),
-    records: one.records + other.records,
+    records: safeSum([one.records, other.records]),
     last_seen_at: [one.last_seen_at, other.last_seen_at].toSorted().at(-1) ?? '',
   }
 }

@@ -5,10 +5,12 @@
  * changes nothing. Of the starts of a day only the newest have a row; the older ones, which report no more, are one sum.
  */
 import { sql } from 'kysely'
+import { safeSum } from '#lib/safe-sum.ts'
 import type { AccountUsage, UsageReport, UsageTotals } from '#model/node-protocol.ts'
 import { dayOf } from '#model/quota.ts'
 import { inChunks } from './chunks.ts'
 import { storeLimits } from './limits.ts'
+import { sumOf } from './safe-sums.ts'
 import type { Db, Tx } from './store.ts'
 
 const dayMs = 86_400_000
@@ -25,7 +27,7 @@ export async function readSent(
     .where('day', '=', dayOf(now))
     .where('account_id', '=', account_id)
     .execute()
-  return { bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0), records_per_second: currentRate(rows, now) }
+  return { bytes: safeSum(rows.map(({ bytes }) => bytes)), records_per_second: currentRate(rows, now) }
 }
 
 /** The sum of the rates that are not over. The more nodes report an account, the less often each does. */
@@ -35,9 +37,8 @@ function currentRate(
 ): number {
   const { rateMsMin, rateMsPerRow, rateMsMax } = storeLimits
   const keptMs = Math.min(rateMsMax, Math.max(rateMsMin, rows.length * rateMsPerRow))
-  return rows
-    .filter(({ reported_at }) => now - reported_at <= keptMs)
-    .reduce((sum, { records_per_second }) => sum + records_per_second, 0)
+  const recent = rows.filter(({ reported_at }) => now - reported_at <= keptMs)
+  return safeSum(recent.map(({ records_per_second }) => records_per_second))
 }
 
 /** Returns what the accounts that sent most today sent, and their rates as of recent reports. */
@@ -48,7 +49,7 @@ export async function listLargestUse(
 ): Promise<readonly { readonly account_id: string; readonly bytes: number; readonly records_per_second: number }[]> {
   const largest = await db
     .selectFrom('account_usage')
-    .select(['account_id', sql<number>`cast(sum(bytes) as bigint)`.as('bytes')])
+    .select(['account_id', sumOf(sql.ref('bytes')).as('bytes')])
     .where('day', '=', dayOf(now))
     .groupBy('account_id')
     .orderBy('bytes', 'desc')
@@ -109,7 +110,7 @@ export async function sumUsage(db: Db, reported: readonly AccountUsage[]): Promi
       totals.push(
         ...(await db
           .selectFrom('account_usage')
-          .select(['day', 'account_id', sql<number>`cast(sum(bytes) as bigint)`.as('bytes')])
+          .select(['day', 'account_id', sumOf(sql.ref('bytes')).as('bytes')])
           .where('day', '=', day)
           .where('account_id', 'in', some)
           .groupBy(['day', 'account_id'])
@@ -173,8 +174,8 @@ async function foldOldRuns(db: Tx, node_id: string, run: string, reported: reado
       .where('run', 'in', [sum.run, oldest.run])
       .execute()
     const both = {
-      bytes: Math.min(sum.bytes + oldest.bytes, Number.MAX_SAFE_INTEGER),
-      records: Math.min(sum.records + oldest.records, Number.MAX_SAFE_INTEGER),
+      bytes: safeSum([sum.bytes, oldest.bytes]),
+      records: safeSum([sum.records, oldest.records]),
     }
     await db
       .insertInto('account_usage')

@@ -1,5 +1,6 @@
 /** What all nodes hold of all accounts, in numbers for the metrics of operators. Summed up by the database: there may be millions of rows. */
 import { type RawBuilder, sql } from 'kysely'
+import { sumOf } from './safe-sums.ts'
 import type { Db } from './store.ts'
 
 const held = sql<number>`endpoint_lags.open_segments + endpoint_lags.undelivered_segments + endpoint_lags.parked_segments + endpoint_lags.quarantined_segments`
@@ -21,7 +22,7 @@ export type LagTotals = { readonly [Name in Measure]: number } & { readonly olde
 
 export async function sumLags(db: Db): Promise<LagTotals> {
   return selectLags(db)
-    .select(expressions((measure) => sql<number>`cast(coalesce(sum(${measure}), 0) as bigint)`))
+    .select(expressions((measure) => sql<number>`coalesce(${sumOf(measure)}, 0)`))
     .select(({ fn }) => fn.min('endpoint_lags.oldest_sealed_at').as('oldest_sealed_at'))
     .executeTakeFirstOrThrow()
 }

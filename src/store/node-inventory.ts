@@ -1,10 +1,12 @@
 /** Nodes and what is on their disks, over all accounts: only for operators. */
 import { type ExpressionBuilder, sql } from 'kysely'
+import { safeSum } from '#lib/safe-sum.ts'
 import type { LogOwner, NodeLog, SegmentTotals } from '#model/node.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { toTimeOrNull } from './columns.ts'
 import { listNodesById, type NodeFacts } from './nodes.ts'
 import { readPage } from './page.ts'
+import { sumOf } from './safe-sums.ts'
 import type { Database } from './schema.ts'
 import type { Db } from './store.ts'
 
@@ -13,14 +15,6 @@ export type NodeInventory = NodeFacts & {
   readonly unowned: SegmentTotals
   readonly blocked_logs: number
   readonly join_token_id: string | null
-}
-
-const nothing: SegmentTotals = {
-  open_segments: 0,
-  sealed_segments: 0,
-  parked_segments: 0,
-  quarantined_segments: 0,
-  bytes: 0,
 }
 
 /** Returns one page of the nodes of all regions, in order of their ids. */
@@ -61,7 +55,7 @@ export async function sumNodeSegments(db: Db, node_id: string): Promise<SegmentT
 }
 
 async function listTotals(db: Db, nodeIds: readonly string[]) {
-  const sum = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`
+  const sum = (column: string) => sumOf(sql.ref(column))
   return db
     .selectFrom('endpoint_lags')
     .leftJoin('endpoints', 'endpoints.id', 'endpoint_lags.endpoint_id')
@@ -82,16 +76,14 @@ async function listTotals(db: Db, nodeIds: readonly string[]) {
 const isOwned = sql<number>`case when endpoints.id is not null and endpoints.deleted_at is null then 1 else 0 end`
 
 function add(rows: readonly SegmentTotals[]): SegmentTotals {
-  return rows.reduce(
-    (total, row) => ({
-      open_segments: total.open_segments + row.open_segments,
-      sealed_segments: total.sealed_segments + row.sealed_segments,
-      parked_segments: total.parked_segments + row.parked_segments,
-      quarantined_segments: total.quarantined_segments + row.quarantined_segments,
-      bytes: total.bytes + row.bytes,
-    }),
-    nothing,
-  )
+  const sum = (read: (row: SegmentTotals) => number) => safeSum(rows.map(read))
+  return {
+    open_segments: sum((row) => row.open_segments),
+    sealed_segments: sum((row) => row.sealed_segments),
+    parked_segments: sum((row) => row.parked_segments),
+    quarantined_segments: sum((row) => row.quarantined_segments),
+    bytes: sum((row) => row.bytes),
+  }
 }
 
 /** Returns one page of the logs that the node holds or cannot append to, in order of their endpoints, optionally of one kind of owner. */

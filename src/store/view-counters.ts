@@ -5,9 +5,11 @@
  * that begins to hold a log.
  */
 import { sql } from 'kysely'
+import { safeSum } from '#lib/safe-sum.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { type EndpointViewMetrics, errorRatePct, failedCounts, sumCounts, type ViewMetrics } from '#model/view-metrics.ts'
 import { fromTime, toStorableText, toTime, toTimeOrNull } from './columns.ts'
+import { addTo, sumOf } from './safe-sums.ts'
 import type { Database } from './schema.ts'
 import type { Db, Tx } from './store.ts'
 import { bucketStart, dayMs } from './view-buckets.ts'
@@ -66,7 +68,7 @@ export async function getViewMetrics(db: Db, account_id: string, view_id: string
   const recent = await db
     .selectFrom('view_counters')
     .select('endpoint_id')
-    .select(counterColumns.map((name) => sql<number>`cast(sum(${sql.ref(name)}) as bigint)`.as(name)))
+    .select(counterColumns.map((name) => sumOf(sql.ref(name)).as(name)))
     .where('view_id', '=', view_id)
     .where('bucket_start', '>', now - dayMs)
     .groupBy('endpoint_id')
@@ -108,7 +110,7 @@ export async function removeViewCountersBefore(db: Db, before: number): Promise<
 
 function toCounts(endpoint_id: string, outcome: ViewOutcome) {
   const { view_id, processed, accepted, dropped, dlq, failed, cast_nulls } = outcome
-  const errors = Object.values(outcome.errors).reduce((sum, count) => sum + count, 0)
+  const errors = safeSum(Object.values(outcome.errors))
   return { view_id, endpoint_id, processed, accepted, dropped, dlq, failed, cast_nulls, errors }
 }
 
@@ -131,8 +133,7 @@ function later<Name extends 'last_error_at' | 'last_error_code' | 'last_error_me
 
 /** For an upsert: the sum of the row and the added value. */
 function sums(table: 'view_counters' | 'view_totals') {
-  const sum = (name: (typeof counterColumns)[number]) =>
-    sql<number>`${sql.ref(`${table}.${name}`)} + ${sql.ref(`excluded.${name}`)}`
+  const sum = (name: (typeof counterColumns)[number]) => addTo(sql.ref(`${table}.${name}`), sql.ref(`excluded.${name}`))
   return {
     processed: sum('processed'),
     accepted: sum('accepted'),
@@ -169,7 +170,7 @@ function toMetrics(row: Row, recent: Counts | undefined, held_since: string | nu
 
 function aggregate(endpoints: readonly EndpointViewMetrics[]): ViewMetrics {
   const last_24h = sumCounts(endpoints.map((endpoint) => endpoint.last_24h))
-  const errors = endpoints.reduce((sum, { error_count_24h }) => sum + error_count_24h, 0)
+  const errors = safeSum(endpoints.map(({ error_count_24h }) => error_count_24h))
   return {
     endpoints: [...endpoints],
     aggregated: {

@@ -1,4 +1,5 @@
 /** What the reports of nodes say, for status and drains alike. */
+import { safeSum } from '#lib/safe-sum.ts'
 import type { DeliveryLag } from '#model/endpoint.ts'
 import { countSegments, type EndpointLag } from '#model/node-protocol.ts'
 import type { NodeLag } from '#store/node-reports.ts'
@@ -48,7 +49,7 @@ export function countNoun(count: number, noun: string): string {
 /** The sum over all nodes, also those that are gone: what they hold is not in the bucket. */
 export function sumLags(lags: readonly NodeLag[], nowMs: number): DeliveryLag {
   const oldest = lags.flatMap(({ oldest_sealed_at }) => oldest_sealed_at ?? []).toSorted()[0] ?? null
-  const sum = (read: (lag: NodeLag) => number) => lags.reduce((total, lag) => total + read(lag), 0)
+  const sum = (read: (lag: NodeLag) => number) => safeSum(lags.map(read))
   return {
     open_segments: sum((lag) => lag.open_segments),
     undelivered_segments: sum((lag) => lag.undelivered_segments + lag.parked_segments),

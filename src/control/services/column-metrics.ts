@@ -1,3 +1,4 @@
+import { safeSum } from '#lib/safe-sum.ts'
 import type { Definition } from '#model/definition.ts'
 import { parseType, printType } from '#model/types/column-type.ts'
 import { type ColumnDetail, type ColumnWindow, percentOf, type ViewMetrics } from '#model/view-metrics.ts'
@@ -50,7 +51,7 @@ function toColumnWindow(column: string, { columns }: QualitySum): ColumnWindow {
   const { values, nulls, cast_nulls, cast_dlq, missing, min, max } = columns.find(({ name }) => name === column) ?? emptyWindow
   return {
     ...{ values, nulls, null_rate_pct: percentOf(nulls, values + nulls) },
-    ...{ cast_failures: cast_nulls + cast_dlq, cast_nulls, cast_dlq, missing },
+    ...{ cast_failures: safeSum([cast_nulls, cast_dlq]), cast_nulls, cast_dlq, missing },
     ...{ min, max },
   }
 }
