@@ -3,6 +3,8 @@ import { nearestName } from './lib/nearest-name.ts'
 import { isLoopback, type ListenAddress } from './lib/option-types.ts'
 import { hostnamePattern } from './model/patterns.ts'
 
+const prefix = 'INLET_'
+
 /** The options that rules are about. One that is invalid is missing. */
 type Values = {
   readonly objectStore?: string
@@ -94,8 +96,13 @@ function plaintextProblems(values: Values): readonly string[] {
   return problems
 }
 
-/** Returns a sentence about a variable that looks like an option. */
-export function unknownOption(name: string, known: ReadonlySet<string>, prefix: string): string {
+/** Returns a sentence about each variable that looks like an option and is none. */
+export function findUnknownOptions(names: readonly string[], known: ReadonlySet<string>): readonly string[] {
+  const isMeant = (name: string) => name.startsWith(prefix) || known.has(name.toUpperCase())
+  return names.filter((name) => isMeant(name) && !known.has(name)).map((name) => explainUnknown(name, known))
+}
+
+function explainUnknown(name: string, known: ReadonlySet<string>): string {
   // Compared without the prefix, which makes any two options look alike.
   const meant = nearestName(
     name.toUpperCase().slice(prefix.length),

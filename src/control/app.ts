@@ -33,6 +33,7 @@ import { registerLagMetrics } from './lag-metrics.ts'
 import { createLeadership, registerLeadershipMetric } from './leadership.ts'
 import { buildNodeServer } from './node-api/server.ts'
 import { openCertificates } from './provisioning/certificates/open.ts'
+import { checkLimits } from './provisioning/checks/limits.ts'
 import { createChecks } from './provisioning/checks/start.ts'
 import { openDnsProvider } from './provisioning/dns/open.ts'
 import { publishedNodes } from './provisioning/dns/published-nodes.ts'
@@ -279,6 +280,8 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   })
 
   const { baseDomain, dnsServer } = config
+  const defaultNames = config.dnsProvider === 'route53' ? checkLimits.billedNamesMax : checkLimits.namesMax
+  const dnsNamesPerSecond = config.dnsNamesPerSecond ?? defaultNames
   // The feed stops first, so that long polls end before the listener waits for its requests.
   const services = [
     ...(databaseClock === undefined ? [] : [databaseClock]),
@@ -288,7 +291,18 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     createHousekeeping({ store, auditTrail, commitsKeptMs: config.commitsKeptDays * dayMs, leadership, clock, logger }),
     createDrainRemoval({ store, applyChange, provisioner, leadership, clock, logger }),
     createSettlements({ store, applyChange, leadership, clock, logger }),
-    ...createChecks({ store, leadership, provisioner, baseDomain, dnsKeeper, dnsServer, publisher: dnsPublisher, clock, logger }),
+    ...createChecks({
+      store,
+      leadership,
+      provisioner,
+      baseDomain,
+      dnsKeeper,
+      dnsServer,
+      dnsNamesPerSecond,
+      publisher: dnsPublisher,
+      clock,
+      logger,
+    }),
     ...(isShared ? [createWindowRemoval({ store, leadership, clock, logger })] : []),
     previewWorkers,
     ...(dnsPublisher === undefined ? [] : [createDnsPublishing(dnsPublisher, leadership, { clock, logger })]),

@@ -30,22 +30,43 @@ export async function listDnsChecks(db: Db, endpointIds: readonly string[]): Pro
   return checks
 }
 
-/**
- * Returns endpoints that were not looked up since `checkedBefore` (epoch ms) or were never served: first those that were never looked up,
- * then the one whose check is oldest.
- */
-export function listEndpointsToLookUp(db: Db, checkedBefore: number, limit: number) {
-  return db
-    .selectFrom('endpoints')
-    .leftJoin('dns_checks', 'dns_checks.endpoint_id', 'endpoints.id')
-    .select(['endpoints.id', 'endpoints.label', 'endpoints.region'])
-    .where('endpoints.deleted_at', 'is', null)
-    .where(({ eb, or }) =>
-      or([eb('checked_at', 'is', null), eb('checked_at', '<=', checkedBefore), eb('provisioned_at', 'is', null)]),
-    )
+/** An endpoint, and what is recorded of its name, if anything is. */
+export type EndpointToLookUp = {
+  readonly id: string
+  readonly label: string
+  readonly region: string
+  readonly name: string | null
+  /** As JSON. */
+  readonly answers: string | null
+  /** In epoch ms. */
+  readonly checked_at: number | null
+}
+
+/** Returns endpoints by id, beginning after one. */
+export function listEndpointsToLookUp(db: Db, afterId: string, limit: number): Promise<readonly EndpointToLookUp[]> {
+  return selectToLookUp(db).where('endpoints.id', '>', afterId).orderBy('endpoints.id').limit(limit).execute()
+}
+
+/** Returns endpoints that were never served under their names, those first that were not looked up for the longest time. */
+export function listUnservedToLookUp(db: Db, limit: number): Promise<readonly EndpointToLookUp[]> {
+  return selectToLookUp(db)
+    .where('provisioned_at', 'is', null)
     .orderBy(({ fn, val }) => fn.coalesce('checked_at', val(0)))
     .limit(limit)
     .execute()
+}
+
+function selectToLookUp(db: Db) {
+  return db
+    .selectFrom('endpoints')
+    .leftJoin('dns_checks', 'dns_checks.endpoint_id', 'endpoints.id')
+    .select(['endpoints.id', 'endpoints.label', 'endpoints.region', 'dns_checks.name', 'answers', 'checked_at'])
+    .where('endpoints.deleted_at', 'is', null)
+}
+
+/** Says whether exactly this is recorded of the name. */
+export function isRecorded({ name, answers }: EndpointToLookUp, check: Pick<DnsCheck, 'name' | 'answers'>): boolean {
+  return name === check.name && answers === JSON.stringify(check.answers)
 }
 
 /** Replaces what is known about these names. */

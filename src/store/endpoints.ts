@@ -187,6 +187,16 @@ export async function listLabelsByRegion(db: Db): Promise<ReadonlyMap<string, st
   return new Map(rows.map(({ region, label }) => [region, label]))
 }
 
+/** Returns the number of endpoints of all accounts. */
+export async function countEndpoints(db: Db): Promise<number> {
+  const { total } = await db
+    .selectFrom('endpoints')
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .where('deleted_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(total)
+}
+
 /** Returns endpoints of all accounts that were never served under their name, newest first. */
 export async function listUnprovisionedEndpoints(db: Db, limit: number): Promise<readonly StoredEndpoint[]> {
   const rows = await select(db)

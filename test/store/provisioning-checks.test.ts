@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { newId } from '#model/id.ts'
 import { listCertificateChecks, recordCertificateChecks } from '#store/certificate-checks.ts'
-import { listDnsChecks, listEndpointsToLookUp, recordDnsChecks } from '#store/dns-checks.ts'
+import { isRecorded, listDnsChecks, listEndpointsToLookUp, listUnservedToLookUp, recordDnsChecks } from '#store/dns-checks.ts'
 import {
   drainEndpoint,
   getEndpoint,
@@ -47,32 +47,36 @@ describeDatabases('checks of names and certificates', (kind) => {
     expect(await listCertificateChecks(store.db, [node_id])).toEqual([])
   })
 
-  test('names are due that were never looked up, not for some time, or never served; deleted endpoints are forgotten', async () => {
+  test('names have their turn by id, those that were never served by the time of their look-up; deleted endpoints are forgotten', async () => {
     await using store = await newStore(kind)
     const account = await anAccount(store)
-    const [old, recent, fresh, unserved] = [
-      await aStoredEndpoint(store, account),
+    const [old, recent, served] = [
       await aStoredEndpoint(store, account),
       await aStoredEndpoint(store, account),
       await aStoredEndpoint(store, account),
     ]
-    const record = (endpoint_id: string, at: number) =>
-      recordDnsChecks(store.db, [{ endpoint_id, name: 'a.loc.inlet.test', answers: [answer] }], at)
-    await markProvisioned(store.db, [old.id, recent.id, fresh.id], t0)
-    await record(old.id, t0)
-    await record(recent.id, t0 + 5_000)
-    await record(unserved.id, t0 + 5_000)
-    const due = (limit: number) => listEndpointsToLookUp(store.db, t0 + 1_000, limit)
-    expect((await due(10)).map(({ id }) => id)).toEqual([fresh.id, old.id, unserved.id])
-    expect(await due(1)).toEqual([{ id: fresh.id, label: fresh.label, region: 'loc' }])
-    expect(await listDnsChecks(store.db, [old.id, fresh.id])).toEqual([
-      { endpoint_id: old.id, name: 'a.loc.inlet.test', answers: [answer], checked_at: iso(t0) },
-    ])
+    const check = { name: 'a.loc.inlet.test', answers: [answer] }
+    await recordDnsChecks(store.db, [{ endpoint_id: recent.id, ...check }], t0 + 5_000)
+    await recordDnsChecks(store.db, [{ endpoint_id: old.id, ...check }], t0)
+    await markProvisioned(store.db, [served.id], t0)
+    const unserved = async (limit = 10) => (await listUnservedToLookUp(store.db, limit)).map(({ id }) => id)
+    expect(await unserved()).toEqual([old.id, recent.id])
+    const fresh = await aStoredEndpoint(store, account)
+    expect(await unserved(1)).toEqual([fresh.id])
+    const page = await listEndpointsToLookUp(store.db, '', 3)
+    const ids = [...page, ...(await listEndpointsToLookUp(store.db, page.at(-1)?.id ?? '', 3))].map(({ id }) => id)
+    expect(ids).toEqual([old, recent, served, fresh].map(({ id }) => id).toSorted())
+
+    const [oldest] = await listUnservedToLookUp(store.db, 10).then((all) => all.filter(({ id }) => id === old.id))
+    expect(oldest).toMatchObject({ label: old.label, region: 'loc', checked_at: t0 })
+    expect(oldest && isRecorded(oldest, check)).toBe(true)
+    expect(oldest && isRecorded(oldest, { ...check, answers: [] })).toBe(false)
+    expect(await listDnsChecks(store.db, [old.id, served.id])).toEqual([{ endpoint_id: old.id, ...check, checked_at: iso(t0) }])
     await applyChange(store, async (db, epoch) => {
       await drainEndpoint(db, account, old.id, { epoch, now: t0 })
       await removeDrainingEndpoint(db, old.id, t0)
     })
-    expect((await due(10)).map(({ id }) => id)).toEqual([fresh.id, unserved.id])
+    expect(await unserved()).toEqual([fresh.id, recent.id])
     expect(await listDnsChecks(store.db, [old.id])).toEqual([])
   })
 

@@ -39,6 +39,7 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   dnsProvider: control,
   dnsTtlSeconds: control,
   dnsServer: control,
+  dnsNamesPerSecond: control,
   dnsTsigName: control,
   dnsTsigAlgorithm: control,
   dnsTsigSecret: control,

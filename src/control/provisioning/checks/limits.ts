@@ -2,13 +2,22 @@
 export const checkLimits = {
   /** How often the leader looks for names and addresses that are due. */
   tickMs: 1_000,
-  /** Something that was checked less long ago is not due. */
+  /** A round of look-ups begins so long after the one before. An address that had a handshake less long ago is not due. */
   dueMs: 4_000,
-  /** Handshakes, and names that are looked up, in one tick. */
+  /** Handshakes in one tick. */
   handshakesMax: 50,
-  namesMax: 200,
+  /** Ticks of a round of look-ups, unless a setting allows fewer names in a tick; names of a tick if there are not more. */
+  roundTicks: 4,
+  namesMin: 200,
+  /** Names in one tick if no setting says otherwise, and where queries are billed. */
+  namesMax: 2_500,
+  billedNamesMax: 200,
+  /** Names in one tick that were never served. */
+  unservedMax: 200,
   /** Names that are looked up at the same time: a name server drops a burst, and a repeated question costs a second. */
-  namesInFlight: 32,
+  namesInFlight: 64,
+  /** That nothing changed is recorded this often. */
+  recordedMs: 60_000,
   handshakeTimeoutMs: 3_000,
   /** Addresses of one node, each with a port, that are looked at. */
   nodeAddressesMax: 64,
@@ -16,9 +25,13 @@ export const checkLimits = {
   serversMax: 8,
   /** How long the name servers of a zone are remembered. */
   serversKeptMs: 60_000,
+  /** Time until they are looked for again after that failed. */
+  serversRetryMs: 4_000,
   /** Time for one attempt at a look-up, and attempts. */
   lookUpTimeoutMs: 800,
   lookUpAttempts: 2,
+  /** A name server that did not respond to so many look-ups in a row is asked one name at a time until it responds. */
+  timeoutsMax: 8,
   /** Endpoints that are considered for `provisioned_at` at once. */
   unprovisionedMax: 500,
   /** After that, so many times as long is nothing considered. */

@@ -2,13 +2,15 @@
  * Asks the name servers of a zone, and no cache, what a name leads to.
  *
  * Owns: finding them by the NS records of the zone. Does not own: when to ask, what the answer should be.
+ * Law: nobody waits for the NS records of a zone whose servers were found before.
  */
-import { lookup, Resolver } from 'node:dns/promises'
+import { lookup, type Resolver } from 'node:dns/promises'
 import { isIPv6 } from 'node:net'
 import type { Clock } from '#lib/clock.ts'
 import type { ListenAddress } from '#lib/option-types.ts'
 import type { NameServerAnswer } from '#store/dns-checks.ts'
 import { checkLimits } from './limits.ts'
+import { explainDnsError, NameServer, newResolver, valuesOf } from './name-server.ts'
 
 export type NameServersOptions = {
   /** The server that is asked for NS records; all others have its port. Null: the resolvers of this machine are asked. */
@@ -18,23 +20,16 @@ export type NameServersOptions = {
 
 const dnsPort = 53
 
-type Found = { readonly addresses: Promise<readonly string[]>; readonly atMs: number }
-
-const lookUpOptions = { timeout: checkLimits.lookUpTimeoutMs, tries: checkLimits.lookUpAttempts }
-
-/** Errors that mean that there is no such record. */
-const absent: ReadonlySet<string> = new Set(['ENODATA', 'ENOTFOUND'])
-const explanations: Readonly<Record<string, string>> = {
-  ETIMEOUT: 'no response',
-  ECONNREFUSED: 'nothing listens there',
-  EREFUSED: 'it refused the question',
-  ESERVFAIL: 'it reported a server failure',
+type Found = {
+  readonly addresses: Promise<readonly string[]>
+  /** When to look for them again, by the monotonic clock. */
+  readonly dueMs: number
 }
 
 export class NameServers {
   readonly #options: NameServersOptions
   #beginning: Promise<Resolver> | undefined
-  readonly #byAddress = new Map<string, Resolver>()
+  readonly #byAddress = new Map<string, NameServer>()
   /** By domain. */
   readonly #found = new Map<string, Found>()
 
@@ -46,44 +41,51 @@ export class NameServers {
   async ask(name: string): Promise<readonly NameServerAnswer[]> {
     const domain = name.slice(name.indexOf('.') + 1)
     try {
-      const servers = await this.#serversOf(domain)
-      return await Promise.all(servers.map((server) => this.#askOne(server, name)))
+      const addresses = await this.#serversOf(domain)
+      return await Promise.all(addresses.map((address) => this.#serverAt(address).ask(name)))
     } catch (error) {
-      return [{ server: `of ${domain}`, A: [], AAAA: [], error: `it cannot be found: ${explain(error)}` }]
+      return [{ server: `of ${domain}`, A: [], AAAA: [], error: `it cannot be found: ${explainDnsError(error)}` }]
     }
   }
 
   /** Ends all look-ups: they fail. */
   async cancel(): Promise<void> {
-    for (const resolver of this.#byAddress.values()) resolver.cancel()
+    for (const server of this.#byAddress.values()) server.cancel()
     const beginning = await this.#beginning
     beginning?.cancel()
   }
 
-  async #askOne(server: string, name: string): Promise<NameServerAnswer> {
-    const resolver = this.#byAddress.get(server) ?? new Resolver(lookUpOptions)
-    try {
-      if (!this.#byAddress.has(server)) resolver.setServers([server])
-      this.#byAddress.set(server, resolver)
-      const [ipv4, ipv6] = await Promise.all([valuesOf(resolver.resolve4(name)), valuesOf(resolver.resolve6(name))])
-      return { server, A: ipv4.toSorted(), AAAA: ipv6.toSorted(), error: null }
-    } catch (error) {
-      return { server, A: [], AAAA: [], error: explain(error) }
-    }
+  #serverAt(address: string): NameServer {
+    const server = this.#byAddress.get(address) ?? new NameServer(address)
+    this.#byAddress.set(address, server)
+    return server
   }
 
-  /** Servers that were found before are used while the NS records cannot be read. */
   #serversOf(domain: string): Promise<readonly string[]> {
-    const atMs = this.#options.clock.monotonic()
-    const known = this.#found.get(domain)
-    if (known !== undefined && atMs - known.atMs < checkLimits.serversKeptMs) return known.addresses
-    const addresses = this.#findServers(domain).catch((error: unknown) => {
-      if (known !== undefined) return known.addresses
-      this.#found.delete(domain)
-      throw error
-    })
-    this.#found.set(domain, { addresses, atMs })
-    return addresses
+    const found = this.#found.get(domain)
+    const isDue = found === undefined || this.#options.clock.monotonic() >= found.dueMs
+    return isDue ? this.#refresh(domain, found?.addresses) : found.addresses
+  }
+
+  /** Servers that were found before are used meanwhile, and also if no others are found. */
+  #refresh(domain: string, before: Promise<readonly string[]> | undefined): Promise<readonly string[]> {
+    const looking = this.#findServers(domain)
+    const current = before ?? looking
+    this.#found.set(domain, { addresses: current, dueMs: Number.POSITIVE_INFINITY })
+    const keep = (addresses: Promise<readonly string[]>, forMs: number) => {
+      // Whoever uses it handles a failure.
+      addresses.catch(() => undefined)
+      this.#found.set(domain, { addresses, dueMs: this.#options.clock.monotonic() + forMs })
+    }
+    looking.then(
+      () => keep(looking, checkLimits.serversKeptMs),
+      () =>
+        keep(
+          current.catch(() => looking),
+          checkLimits.serversRetryMs,
+        ),
+    )
+    return current
   }
 
   /** The zone may begin at a parent of the domain. */
@@ -116,7 +118,7 @@ export class NameServers {
 
   async #openBeginning(): Promise<Resolver> {
     const { begin } = this.#options
-    const resolver = new Resolver(lookUpOptions)
+    const resolver = newResolver()
     if (begin !== null) resolver.setServers([withPort((await lookup(begin.host)).address, begin.port)])
     return resolver
   }
@@ -126,22 +128,4 @@ export class NameServers {
 function withPort(address: string, port: number): string {
   if (port === dnsPort) return address
   return isIPv6(address) ? `[${address}]:${port}` : `${address}:${port}`
-}
-
-async function valuesOf(looking: Promise<readonly string[]>): Promise<readonly string[]> {
-  try {
-    return await looking
-  } catch (error) {
-    if (absent.has(codeOf(error))) return []
-    throw error
-  }
-}
-
-function explain(error: unknown): string {
-  const code = codeOf(error)
-  return explanations[code] ?? (code === '' ? String((error as Error).message) : code)
-}
-
-function codeOf(error: unknown): string {
-  return String((error as NodeJS.ErrnoException).code ?? '')
 }

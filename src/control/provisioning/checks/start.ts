@@ -12,16 +12,19 @@ import { checkCertificates } from './certificate-checks.ts'
 import { checkNames } from './dns-checks.ts'
 import { checkLimits } from './limits.ts'
 import type { LossNotice } from './lost-records.ts'
+import { NameRound } from './name-round.ts'
 import { NameServers } from './name-servers.ts'
 import type { DnsKeeper } from './seen.ts'
 
 export type ChecksOptions = {
   readonly store: Store
   readonly leadership: Pick<Leadership, 'whileLeading'>
-  readonly provisioner: Provisioner
+  readonly provisioner: Pick<Provisioner, 'computeStates'>
   readonly baseDomain: string | null
   readonly dnsKeeper: DnsKeeper
   readonly dnsServer: ListenAddress | null
+  /** Names that are looked up in a second, at most. */
+  readonly dnsNamesPerSecond: number
   /** Undefined unless Inlet publishes the records. */
   readonly publisher: LossNotice | undefined
   readonly clock: Clock
@@ -29,7 +32,7 @@ export type ChecksOptions = {
 }
 
 export function createChecks(options: ChecksOptions): readonly Service[] {
-  const { leadership, baseDomain, dnsKeeper, dnsServer, clock, logger } = options
+  const { leadership, baseDomain, dnsKeeper, dnsServer, dnsNamesPerSecond, clock, logger } = options
   const check = (name: string, work: (signal: AbortSignal) => Promise<void>) =>
     new Periodic({
       name,
@@ -48,7 +51,8 @@ export function createChecks(options: ChecksOptions): readonly Service[] {
     check('check of certificates', (signal) => checkCertificates(options, signal)),
   ]
   if (baseDomain === null || dnsKeeper === 'nobody') return checks
-  const names = { ...options, baseDomain, nameServers: new NameServers({ begin: dnsServer, clock }) }
+  const round = new NameRound({ namesMax: dnsNamesPerSecond, clock })
+  const names = { ...options, baseDomain, nameServers: new NameServers({ begin: dnsServer, clock }), round }
   return [...checks, check('check of DNS', (signal) => checkNames(names, signal))]
 }
 
