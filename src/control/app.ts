@@ -4,7 +4,7 @@ import { readOrCreateNodeToken } from '#auth/node-token.ts'
 import { readOrCreateOperatorToken } from '#auth/operator-token.ts'
 import { openKeyring } from '#auth/secret-key.ts'
 import { secretsEqual } from '#auth/secrets.ts'
-import { baseUrlOf, type Config, certificateSourcesOf, httpUrl } from '#config.ts'
+import { baseUrlOf, type Config, certificateSourcesOf, httpUrl, options } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
@@ -68,7 +68,7 @@ import { Snapshots } from './services/snapshots.ts'
 import { Suggestions } from './services/suggestions.ts'
 import { Tokens } from './services/tokens.ts'
 import { viewService } from './services/views.ts'
-import { reportSettingDifferences } from './setting-differences.ts'
+import { comparedOptions, reportSettingDifferences } from './setting-differences.ts'
 import { registerUsageMetrics } from './usage-metrics.ts'
 
 export type AppHooks = {
@@ -147,14 +147,10 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
 
   if (store.dialect === 'postgres') {
     const settings = {
+      ...Object.fromEntries(comparedOptions.map((name) => [options[name].env, config[name]])),
       INLET_BASE_URL: baseUrl,
-      INLET_BASE_DOMAIN: config.baseDomain,
       INLET_OPERATOR_TOKEN: operatorToken,
       INLET_NODE_TOKEN: joinSecret,
-      INLET_OBJECT_STORE: config.objectStore,
-      INLET_API_REQUESTS_PER_MINUTE: config.apiRequestsPerMinute,
-      INLET_EXCHANGE_REQUESTS_PER_MINUTE: config.exchangeRequestsPerMinute,
-      INLET_ADDRESS_REQUESTS_PER_MINUTE: config.addressRequestsPerMinute,
     }
     await reportSettingDifferences({ store, keyring, logger, settings })
   }

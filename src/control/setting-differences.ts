@@ -5,12 +5,19 @@ import type { Logger } from '#lib/telemetry.ts'
 import { replaceSecret } from '#store/secrets.ts'
 import type { Store } from '#store/store.ts'
 
+/** Options in which control processes must agree: each of them may lead, and any of them may handle a call. */
+export const comparedOptions = [
+  ...(['baseDomain', 'certificates', 'acmeDirectory', 'dnsProvider', 'dnsServer', 'dnsTtlSeconds', 'dnsRoute53ZoneId'] as const),
+  ...(['objectStore', 's3Endpoint', 'stsEndpoint', 'awsPrincipalArn', 'commitsKeptDays', 'auditKeptDays'] as const),
+  ...(['apiRequestsPerMinute', 'exchangeRequestsPerMinute', 'addressRequestsPerMinute'] as const),
+]
+
 export type ComparedSettings = {
   readonly store: Store
   readonly keyring: Keyring
   readonly logger: Logger
-  /** By the name of the variable; null if it is not set. */
-  readonly settings: Readonly<Record<string, string | number | null>>
+  /** By the name of the variable; null if it is not set. Each has a form in JSON. */
+  readonly settings: Readonly<Record<string, unknown>>
 }
 
 /**
@@ -28,6 +35,6 @@ export async function reportSettingDifferences({ store, keyring, logger, setting
   }
 }
 
-function digestOf(value: string | number | null): string {
+function digestOf(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('base64url')
 }
