@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { baseUrlOf, ConfigurationError, certificateSourcesOf, controlOf, options, readConfig } from './config.ts'
+import { baseUrlOf, ConfigurationError, certificateSourcesOf, controlOf, httpUrl, options, readConfig } from './config.ts'
+import { reachableAt } from './lib/option-types.ts'
 
 describe('readConfig', () => {
   test('works without any option', () => {
@@ -128,6 +129,16 @@ describe('readConfig', () => {
     test('comes from control on a node elsewhere', () => {
       expect(sources({ INLET_CERTIFICATES: 'control' })).toEqual({ control: null, nodeApi: null, ingest: 'issued' })
     })
+  })
+
+  test.each([
+    [{}, '127.0.0.1:8081'],
+    [{ INLET_INGEST_LISTEN: '192.0.2.7:443', INLET_NODE_ADDRESSES: '203.0.113.7' }, '192.0.2.7:443'],
+    [{ INLET_INGEST_LISTEN: '0.0.0.0:443', INLET_NODE_ADDRESSES: '203.0.113.7,2001:db8::7' }, '203.0.113.7:443'],
+    [{ INLET_INGEST_LISTEN: '[::]:443', INLET_NODE_ADDRESSES: '2001:db8::7' }, '[2001:db8::7]:443'],
+  ])('with %j clients reach ingest at %s', (environment, expected) => {
+    const { ingestListen, advertiseAddresses } = readConfig(environment)
+    expect(httpUrl(reachableAt(ingestListen, advertiseAddresses))).toBe(`http://${expected}`)
   })
 
   test('a node on the same machine calls control as it listens', () => {

@@ -8,7 +8,7 @@ import { lockExclusively } from '#lib/exclusive.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createMetrics } from '#lib/metrics.ts'
 import { MetricsText } from '#lib/metrics-text.ts'
-import type { ListenAddress } from '#lib/option-types.ts'
+import { type ListenAddress, reachableAt } from '#lib/option-types.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Heartbeat as HeartbeatMessage } from '#model/node-protocol.ts'
@@ -77,7 +77,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
       region: config.region,
       ipv4: config.advertiseAddresses.filter(isIPv4),
       ipv6: config.advertiseAddresses.filter(isIPv6),
-      ingest_address: httpUrl(config.ingestListen).slice('http://'.length),
+      ingest_address: httpUrl(reachableAt(config.ingestListen, config.advertiseAddresses)).slice('http://'.length),
       tls_ports: certificateSourcesOf(config).ingest === null ? [] : listenPorts(config),
     },
     logger,

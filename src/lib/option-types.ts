@@ -83,6 +83,11 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
+/** Returns where others reach a listener: one on all addresses of this machine at the first of its own. */
+export function reachableAt({ host, port }: ListenAddress, [first = host]: readonly string[]): ListenAddress {
+  return { host: host === '0.0.0.0' || host === '::' ? first : host, port }
+}
+
 /** Null if the text is empty. */
 export function optional<T>(type: OptionType<T>): OptionType<T | null> {
   return (value) => (value === '' ? null : type(value))
