@@ -33,7 +33,7 @@ export async function createJoinToken(this: CliContext, flags: CreateJoinTokenFl
     transact(store, (db) => insertJoinToken(db, token, now)),
   )
   const who = uses_max === null ? 'any number of nodes' : uses_max === 1 ? 'one node' : `${uses_max} nodes`
-  const pinned = root === undefined ? '' : '\nIt pins the root certificate of control, so nodes need no CA file.'
+  const pinned = root === undefined ? '' : '\nIt pins the root certificate of control, so nodes need no CA file.\n'
   this.process.stdout.write(
     `${printJoinToken(secret, root && pinOf(root))}\n\n` +
       `Save the token now: it is not shown again. Its id is ${token.id}.\n` +
@@ -73,7 +73,14 @@ function parseSettings({ name, region, uses, ttl }: CreateJoinTokenFlags): Creat
   const uses_max = uses === 'any' ? null : uses
   const { value, errors } = parseFields(CreateJoinToken, { name, region, uses_max, ttl })
   if (errors === undefined) return value
-  throw new UsageError(errors.map(({ path, message }) => `--${path === 'uses_max' ? 'uses' : path}: ${message}`).join('\n'))
+  throw new UsageError(
+    errors
+      .map(
+        ({ path, message }) =>
+          `--${path === 'uses_max' ? `uses: ${message.replace(' or null', ', or any')}` : `${path}: ${message}`}`,
+      )
+      .join('\n'),
+  )
 }
 
 /** Returns the root of the certificate of the node API, if this command has the configuration of control. */

@@ -39,7 +39,7 @@ export const joinTokensCommands = buildRouteMap({
       docs: {
         brief: 'create a join token and print it once',
         fullDescription:
-          'Creates a token with which nodes join, and prints it once. With INLET_NODE_API_CERTIFICATE_FILE of control, and a root at the end of that file, the token pins this root.',
+          'Creates a token with which nodes join, and prints it once. With the settings of control, the token pins the root certificate of control, if that is not one of a public CA.',
       },
     }),
     list: buildCommand<object, [], CliContext>({
