@@ -80,6 +80,7 @@ export class Cluster implements AsyncDisposable {
   readonly troubles: string[] = []
   readonly endpoints: ClusterEndpoint[] = []
   viewId = ''
+  destinationId = ''
   readonly #random: Random
   readonly #senders = new Set<Sender>()
   readonly #nodeIds = new Map<NodeName, string>()
@@ -223,15 +224,15 @@ export class Cluster implements AsyncDisposable {
 
   async #createEndpoints(): Promise<void> {
     const { gateway } = this.services
-    const { id: destinationId } = await new Customer(gateway).destination(this.management, { bucket })
-    await this.management.ok('POST', `/v1/destinations/${destinationId}/validate`)
+    this.destinationId = (await new Customer(gateway).destination(this.management, { bucket })).id
+    await this.management.ok('POST', `/v1/destinations/${this.destinationId}/validate`)
     this.viewId = (await this.management.ok('POST', '/v1/views', { name: 'records', definition: { columns } })).id
     await this.management.ok('POST', `/v1/views/${this.viewId}/publish`)
     for (const region of regions) {
       for (const protocol of ['http', 'mqtt'] as const) {
         const { id, ingest_host } = await this.management.ok('POST', '/v1/endpoints', {
           region,
-          destination_id: destinationId,
+          destination_id: this.destinationId,
           segment_max_age_seconds: 2,
           mqtt_config: { enabled: true },
         })

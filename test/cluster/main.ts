@@ -6,6 +6,7 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { quantile } from '../../tools/simulate-scale/tables.ts'
 import { runCommandLine } from '../torture/command-line.ts'
 import { count, seconds } from '../torture/text.ts'
 import { enteredNetwork, keepDirectory, namespaceProblem, runInside } from './network/enter.ts'
@@ -44,11 +45,17 @@ async function runRounds({ rounds, seed, kinds, keep }: Options): Promise<number
   return findings === 0 ? 0 : 1
 }
 
-function describe({ findings, acknowledgedRecords, committedRecords, quietMs, steps }: RoundResult): readonly string[] {
+function describe({ findings, acknowledgedRecords, committedRecords, quietMs, steps, spread }: RoundResult): readonly string[] {
   const slowest = (of: (step: RoundResult['steps'][number]) => number) => seconds(Math.max(0, ...steps.map(of)))
   return [
     `  ${count(acknowledgedRecords)} records acknowledged, ${count(committedRecords)} committed, all delivered after ${seconds(quietMs)}`,
     `  ${steps.length} faults; the truth was told after ${slowest(({ toldAfterMs }) => toldAfterMs)}, all was active after ${slowest(({ activeAfterMs }) => activeAfterMs)} at most`,
+    `  configuration: ${describeTimes(spread.quiet)} without a fault, ${describeTimes(spread.underFault)} under one`,
     ...findings.map(({ law, text }) => `  FINDING ${law}: ${text}`),
   ]
+}
+
+function describeTimes(times: readonly number[]): string {
+  if (times.length === 0) return 'no change'
+  return `${times.length} changes applied after ${seconds(quantile(times, 0.5))} (p50), ${seconds(Math.max(...times))} at most`
 }

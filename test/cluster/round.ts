@@ -4,12 +4,13 @@ import { Random, seedOfRound } from '../torture/random.ts'
 import { listSome, seconds } from '../torture/text.ts'
 import { Cluster, type ClusterEndpoint } from './cluster.ts'
 import { type Fault, servingNodes, stopsClients, truthUnder } from './faults/fault.ts'
-import { controlNames, nodesOf } from './layout.ts'
+import { controlNames, nodeNames, nodesOf } from './layout.ts'
 import { findWrongCertificates, findWrongRecords } from './names.ts'
 import { createNetwork, type NetworkKind } from './network/network.ts'
 import { findUnrest, observe } from './observe.ts'
 import type { Options } from './options.ts'
 import { drawPlan } from './plan.ts'
+import { faultMsMax, Spread } from './spread.ts'
 import { awaitTruth, findUntruths, Told, truthMsMax, watchTruth } from './truth.ts'
 
 /** Longest wait of a client for its acknowledgement while a node of its region serves: a timeout, another address, an MQTT connection. */
@@ -29,6 +30,8 @@ export type RoundResult = Judgement & {
   readonly steps: readonly Step[]
   readonly acknowledgedRecords: number
   readonly quietMs: number
+  /** Milliseconds until changes of the configuration were applied. */
+  readonly spread: Pick<Spread, 'quiet' | 'underFault'>
 }
 
 export type RoundOptions = Pick<Options, 'kinds' | 'seed'> & {
@@ -45,9 +48,10 @@ export async function runRound({ directory, seed, round, kinds, network, print }
   await using cluster = await Cluster.start({ directory, network: createNetwork(network), random })
   const findings: Finding[] = []
   const steps: Step[] = []
+  using spread = new Spread(cluster, new Random(random.seed()))
   for (const fault of plan) {
     print(`  ${fault.text}`)
-    const { step, problems } = await runStep(cluster, fault)
+    const { step, problems } = await runStep(cluster, fault, spread)
     print(
       `    told after ${seconds(step.toldAfterMs)}, active after ${seconds(step.activeAfterMs)}, noticed by clients ${step.noticed} times`,
     )
@@ -64,10 +68,14 @@ export async function runRound({ directory, seed, round, kinds, network, print }
   cluster.troubles.push(...(await findWrongCertificates(cluster)))
   const judgement = judge(await observe(cluster))
   const { acknowledgedRecords } = cluster.ledger
-  return { ...judgement, findings: [...findings, ...judgement.findings], steps, acknowledgedRecords, quietMs }
+  return { ...judgement, findings: [...findings, ...judgement.findings], steps, acknowledgedRecords, quietMs, spread }
 }
 
-async function runStep(cluster: Cluster, fault: Fault): Promise<{ readonly step: Step; readonly problems: readonly string[] }> {
+async function runStep(
+  cluster: Cluster,
+  fault: Fault,
+  spread: Spread,
+): Promise<{ readonly step: Step; readonly problems: readonly string[] }> {
   const problems: string[] = []
   const since = performance.now()
   cluster.note(fault.text)
@@ -83,6 +91,9 @@ async function runStep(cluster: Cluster, fault: Fault): Promise<{ readonly step:
   const watched = await watchTruth(findUnder, fault.holdMs)
   if (told.wrong.length === 0) problems.push(...watched, ...onTheWay.findDetours())
   problems.push(...((await fault.check?.(cluster)) ?? []))
+  const reached = nodeNames.filter((name) => !fault.missing.includes(name))
+  const changes = fault.controls.length === 0 ? undefined : await spread.measureUnder(fault.controls, reached)
+  problems.push(...(changes?.problems ?? []))
   cluster.note(`healing: ${fault.text}`)
   await heal()
   cluster.note(`healed: ${fault.text}`)
@@ -91,6 +102,8 @@ async function runStep(cluster: Cluster, fault: Fault): Promise<{ readonly step:
     ...(await findWrongRecords(cluster, ({ region }) => nodesOf(region))),
   ])
   problems.push(...active.wrong.map((text) => `${seconds(truthMsMax)} after it was healed ${text}`))
+  const late = await awaitTruth(async () => (await changes?.findMissing()) ?? [], faultMsMax)
+  problems.push(...late.wrong.map((text) => `${seconds(faultMsMax)} after it was healed ${text}`), ...(await spread.measure()))
   for (const endpoint of cluster.endpoints) {
     const waited = cluster.waits.longest(endpoint.id, since)
     if (waited > waitMsMax && !stopsClients(fault, endpoint)) {

@@ -49,13 +49,14 @@ export type Find = () => Promise<readonly string[]>
 export async function awaitTruth(
   find: Find,
   msMax = truthMsMax,
+  pauseMs = pollMs,
 ): Promise<{ readonly ms: number; readonly wrong: readonly string[] }> {
   const since = performance.now()
   for (;;) {
     const wrong = await find()
     const ms = performance.now() - since
     if (wrong.length === 0 || ms > msMax) return { ms, wrong }
-    await new Promise((resolve) => setTimeout(resolve, pollMs))
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }
 
