@@ -40,7 +40,7 @@ import type { Host } from './network/host.ts'
 import type { Network } from './network/network.ts'
 import { Program } from './programs/program.ts'
 import { type Services, startServices } from './services/services.ts'
-import { awaitTruth, findUntruths } from './truth.ts'
+import { allActive, awaitTruth, findUntruths } from './truth.ts'
 
 const startMsMax = 90_000
 const removalMsMax = 20_000
@@ -240,7 +240,7 @@ export class Cluster implements AsyncDisposable {
         this.endpoints.push({ id, region, protocol, ingestHost: ingest_host })
       }
     }
-    const find = () => findUntruths(this, controlNames, () => ({ statuses: ['active'] }))
+    const find = () => findUntruths(this, controlNames, allActive)
     const { wrong } = await awaitTruth(find, startMsMax)
     if (wrong.length > 0) throw new Error(`the endpoints were not active after ${startMsMax / 1000} s:\n${wrong.join('\n')}`)
     for (const endpoint of this.endpoints) this.#send(endpoint)

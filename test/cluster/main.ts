@@ -24,7 +24,7 @@ async function main(options: Options): Promise<number> {
   return await runInside('loopback')
 }
 
-async function runRounds({ rounds, seed, kinds, keep }: Options): Promise<number> {
+async function runRounds({ rounds, seed, kinds, pairs, keep }: Options): Promise<number> {
   const network = enteredNetwork() ?? 'loopback'
   console.log(`seed ${seed}, network: ${network}; this run again: npm run test:cluster -- --rounds ${rounds} --seed ${seed}`)
   let findings = 0
@@ -32,7 +32,7 @@ async function runRounds({ rounds, seed, kinds, keep }: Options): Promise<number
     const directory = mkdtempSync(join(tmpdir(), 'round-'))
     const print = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
     try {
-      const result = await runRound({ directory, seed, round, kinds, network, print })
+      const result = await runRound({ directory, seed, round, kinds, pairs, network, print })
       for (const line of describe(result)) print(line)
       findings += result.findings.length
       if (keep || result.findings.length > 0) print(`  kept: ${keepDirectory(directory, `${seed}-${round}`)}`)
@@ -49,7 +49,7 @@ function describe({ findings, acknowledgedRecords, committedRecords, quietMs, st
   const slowest = (of: (step: RoundResult['steps'][number]) => number) => seconds(Math.max(0, ...steps.map(of)))
   return [
     `  ${count(acknowledgedRecords)} records acknowledged, ${count(committedRecords)} committed, all delivered after ${seconds(quietMs)}`,
-    `  ${steps.length} faults; the truth was told after ${slowest(({ toldAfterMs }) => toldAfterMs)}, all was active after ${slowest(({ activeAfterMs }) => activeAfterMs)} at most`,
+    `  ${steps.length} steps; the truth was told after ${slowest(({ toldAfterMs }) => toldAfterMs)}, all was active after ${slowest(({ activeAfterMs }) => activeAfterMs)} at most`,
     `  configuration: ${describeTimes(spread.quiet)} without a fault, ${describeTimes(spread.underFault)} under one`,
     ...findings.map(({ law, text }) => `  FINDING ${law}: ${text}`),
   ]

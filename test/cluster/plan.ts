@@ -8,6 +8,7 @@ import { loseNode } from './faults/lost-node.ts'
 import { cutNode, isolateNode, killNodes, pauseNode, restartNodes } from './faults/nodes.ts'
 import { deleteRecords, spoilRecord } from './faults/records.ts'
 import { cutStorage, killNameServer, pauseNameServer } from './faults/services.ts'
+import { canOverlap } from './faults/situation.ts'
 import { controlNames, nodeNames, nodesOf, regions } from './layout.ts'
 import type { NetworkKind } from './network/network.ts'
 import { canMoveClocks } from './programs/host-clock.ts'
@@ -39,16 +40,32 @@ const draw: Readonly<Record<FaultKind, (random: Random) => Fault>> = {
 
 const drawName = (random: Random) => ({ region: random.pick(regions), protocol: random.pick(['http', 'mqtt'] as const) })
 
-/** Each kind once, in an order and with targets that the seed decides. */
-export function drawPlan(random: Random, kinds: readonly FaultKind[], network: NetworkKind): readonly Fault[] {
-  const faults = kinds
-    .map((kind) => draw[kind](random))
-    .filter(
-      ({ cutsNetwork = false, movesClock = false }) =>
-        (!cutsNetwork || network === 'namespaces') && (!movesClock || canMoveClocks),
-    )
-  return faults
+export type PlanOptions = {
+  readonly kinds: readonly FaultKind[]
+  /** How many pairs of faults that overlap come after the others. */
+  readonly pairs: number
+  readonly network: NetworkKind
+}
+
+/** A pair that fits is found long before that, unless there is none. */
+const drawsMax = 1_000
+
+/** Each kind once, in an order and with targets that the seed decides, and then the pairs. */
+export function drawPlan(random: Random, { kinds, pairs, network }: PlanOptions): readonly (readonly Fault[])[] {
+  const isPossible = ({ cutsNetwork = false, movesClock = false }: Fault) =>
+    (!cutsNetwork || network === 'namespaces') && (!movesClock || canMoveClocks)
+  const faults = kinds.map((kind) => draw[kind](random)).filter(isPossible)
+  const plan: (readonly Fault[])[] = faults
     .map((fault) => ({ fault, order: random.share() }))
     .toSorted((one, other) => one.order - other.order)
-    .map(({ fault }) => fault)
+    .map(({ fault }) => [fault])
+  const planned = new Set<string>()
+  for (let draws = 0; planned.size < pairs && draws < drawsMax; draws += 1) {
+    const [one, other] = [draw[random.pick(kinds)](random), draw[random.pick(kinds)](random)]
+    const kindsOfPair = [one.kind, other.kind].toSorted().join()
+    if (![one, other].every(isPossible) || !canOverlap(one, other) || planned.has(kindsOfPair)) continue
+    planned.add(kindsOfPair)
+    plan.push([one, other])
+  }
+  return plan
 }

@@ -14,10 +14,13 @@ const pollMs = 250
 const requestMsMax = 5_000
 
 export type Truth = {
-  readonly statuses: readonly EndpointStatus[]
-  /** Text that one of the reasons must contain, such as the id of a node. */
-  readonly reason?: string
+  readonly status: EndpointStatus
+  /** Texts that the reasons must contain, such as the id of a node. */
+  readonly reasons: readonly string[]
 }
+
+/** Whatever the endpoint. */
+export const allActive = (): Truth => ({ status: 'active', reasons: [] })
 
 /** From good to bad. */
 const order: readonly EndpointStatus[] = ['active', 'degraded', 'failed']
@@ -88,16 +91,16 @@ async function ask(
   cluster: Cluster,
   name: ControlName,
   { id, region, protocol }: ClusterEndpoint,
-  { statuses, reason, told: all }: Truth & { readonly told: Told },
+  { status: wanted, reasons: parts, told: all }: Truth & { readonly told: Told },
 ): Promise<readonly string[]> {
   const who = `${name} about an endpoint in ${region} (${protocol})`
   try {
     const { status, status_reasons } = await within(requestMsMax, cluster.clientOf(name).ok('GET', `/v1/endpoints/${id}`))
-    if (!statuses.includes('active')) all.note(who, status)
+    if (wanted !== 'active') all.note(who, status)
     const reasons = status_reasons.join('; ')
     const told = `${who}: ${status}${reasons === '' ? '' : ` (${reasons})`}`
-    if (!statuses.includes(status)) return [`${told}, not ${statuses.join(' or ')}`]
-    return reason === undefined || reasons.includes(reason) ? [] : [`${told}, without "${reason}"`]
+    if (status !== wanted) return [`${told}, not ${wanted}`]
+    return parts.flatMap((part) => (reasons.includes(part) ? [] : [`${told}, without "${part}"`]))
   } catch (error) {
     return [`${who}: ${errorMessage(error)}`]
   }

@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { writeCertificate } from '../../support/certificates.ts'
 import type { Cluster } from '../cluster.ts'
-import { baseDomain, controlHost, controlNames, type NodeName, regionOf, regions } from '../layout.ts'
+import { baseDomain, controlHost, controlNames, type NodeName, nodesOf, regionOf, regions } from '../layout.ts'
 import { listServedCertificates } from '../names.ts'
-import { awaitTruth } from '../truth.ts'
+import { allActive, awaitTruth } from '../truth.ts'
 import { type Fault, unnoticed } from './fault.ts'
 
 const hourMs = 3_600_000
@@ -54,10 +54,11 @@ export function spoilCertificate(kind: 'expired-certificate' | 'wrong-certificat
     ...unnoticed,
     kind,
     text: `start ${name} with ${isExpired ? 'an expired certificate' : 'a certificate for other names'}`,
+    parts: { breaks: [name], needs: [...nodesOf(regionOf(name)), 'database', 'dns', 'storage'] },
     truth({ region }, cluster) {
-      if (region !== regionOf(name)) return { statuses: ['active'] }
+      if (region !== regionOf(name)) return allActive()
       const fault = isExpired ? 'expired at ' : `is for ${servedName}, not for `
-      return { statuses: ['degraded'], reason: `the certificate of node ${cluster.nodeId(name)} ${fault}` }
+      return { status: 'degraded', reasons: [`the certificate of node ${cluster.nodeId(name)} ${fault}`] }
     },
     misleadsClients: true,
     async begin(cluster) {

@@ -10,6 +10,7 @@ export function clock(name: ControlName | NodeName, seconds: number): Fault {
     kind: 'clock',
     text: `move the clock of ${name} by ${seconds} s`,
     movesClock: true,
+    parts: { breaks: [name], needs: [] },
     holdMs: 10_000,
     async begin({ directory }) {
       moveClock(directory, name, seconds)

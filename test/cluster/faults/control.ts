@@ -14,6 +14,7 @@ export function killControl(name: ControlName): Fault {
     kind: 'kill-control',
     text: `kill ${name}`,
     controls: othersThan(name),
+    parts: { breaks: [name], needs: [...othersThan(name), 'database'] },
     async begin(cluster) {
       await cluster.program(name).kill()
       return async () => {
@@ -31,6 +32,7 @@ export function cutControl(name: ControlName): Fault {
     kind: 'cut-control',
     text: `cut ${name} off from the database`,
     controls: othersThan(name),
+    parts: { breaks: [name], needs: [...othersThan(name), 'database'] },
     cutsNetwork: true,
     async begin(cluster) {
       const databases = (['database-1', 'database-2'] as const).map((database) => cluster.host(database))
@@ -45,6 +47,7 @@ export function restartDatabase(downMs: number): Fault {
     kind: 'restart-database',
     text: `kill the database for ${downMs / 1000} s`,
     controls: [],
+    parts: { breaks: ['database'], needs: [] },
     holdMs: downMs,
     async begin({ services }) {
       await services.database.killPrimary()
@@ -59,6 +62,7 @@ export function failOver(): Fault {
     ...unnoticed,
     kind: 'fail-over',
     text: 'kill the database and promote its standby',
+    parts: { breaks: ['standby'], needs: ['database'] },
     async begin({ services }) {
       await services.database.failOver()
       return () => services.database.rejoin()

@@ -1,5 +1,5 @@
 import type { Cluster, ClusterEndpoint } from '../cluster.ts'
-import { type ControlName, controlNames, type NodeName, nodesOf } from '../layout.ts'
+import { type ControlName, controlNames, type NodeName } from '../layout.ts'
 import type { Truth } from '../truth.ts'
 
 export const faultKinds = [
@@ -28,6 +28,9 @@ export const faultKinds = [
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
+/** What a fault can break. `standby` is the second database. */
+export type Part = ControlName | NodeName | 'database' | 'standby' | 'dns' | 'storage'
+
 /** Something that happens to the cluster, and what must be true meanwhile. */
 export type Fault = {
   readonly kind: FaultKind
@@ -35,6 +38,8 @@ export type Fault = {
   /** Whether it needs namespaces. */
   readonly cutsNetwork?: boolean
   readonly movesClock?: boolean
+  /** What does not work while it lasts, and what must work so that its truth is told and it can end. Without it, it never overlaps. */
+  readonly parts?: { readonly breaks: readonly Part[]; readonly needs: readonly Part[] }
   /** Begins it and returns what ends it. That resolves once its programs run again. */
   begin(cluster: Cluster): Promise<() => Promise<void>>
   /** How long it lasts beyond the time in which the truth must be told. */
@@ -49,7 +54,7 @@ export type Fault = {
   readonly hidesRecords?: boolean
   /** Whether DNS leads clients to what they cannot use. */
   readonly misleadsClients?: boolean
-  /** In place of what follows from the missing nodes. */
+  /** What is told beside what follows from the missing nodes. */
   truth?(endpoint: ClusterEndpoint, cluster: Cluster): Truth
   /** Finds out, while it lasts, whatever else must be true. */
   check?(cluster: Cluster): Promise<readonly string[]>
@@ -57,23 +62,3 @@ export type Fault = {
 
 /** What most faults have in common. */
 export const unnoticed = { holdMs: 5_000, missing: [], stopsServing: false, controls: controlNames } as const
-
-/** Returns the nodes of the region that serve. */
-export function servingNodes({ missing }: Fault, { region }: ClusterEndpoint): readonly NodeName[] {
-  return nodesOf(region).filter((name) => !missing.includes(name))
-}
-
-/** Whether clients of the endpoint have to wait until the fault ends. */
-export function stopsClients(fault: Fault, endpoint: ClusterEndpoint): boolean {
-  return fault.stopsServing && servingNodes(fault, endpoint).length === 0
-}
-
-export function truthUnder(fault: Fault, cluster: Cluster): (endpoint: ClusterEndpoint) => Truth {
-  return (endpoint) => {
-    if (fault.truth !== undefined) return fault.truth(endpoint, cluster)
-    const [missing] = fault.missing.filter((name) => nodesOf(endpoint.region).includes(name))
-    if (missing === undefined) return { statuses: ['active'] }
-    const isAlone = servingNodes(fault, endpoint).length === 0
-    return { statuses: isAlone ? ['failed'] : ['degraded'], reason: cluster.nodeId(missing) }
-  }
-}

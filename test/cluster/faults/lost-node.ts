@@ -17,6 +17,7 @@ export function loseNode(name: 'fra-1' | 'fra-2'): Fault {
     kind: 'lose-node',
     text: `lose ${name}, and adopt its disk on ${rescuer}`,
     missing: [name],
+    parts: { breaks: [name], needs: [rescuer, 'database', 'storage'] },
     stopsServing: true,
     async begin(cluster) {
       lostId = cluster.nodeId(name)

@@ -8,6 +8,7 @@ export function killNodes(kind: 'kill-node' | 'kill-region', names: readonly Nod
     kind,
     text: `kill ${names.join(' and ')}`,
     missing: names,
+    parts: { breaks: names, needs: ['database'] },
     stopsServing: true,
     async begin(cluster) {
       await Promise.all(names.map((name) => cluster.program(name).kill()))
@@ -25,6 +26,7 @@ export function pauseNode(name: NodeName): Fault {
     kind: 'pause-node',
     text: `stop ${name} without ending it`,
     missing: [name],
+    parts: { breaks: [name], needs: ['database'] },
     stopsServing: true,
     async begin(cluster) {
       cluster.program(name).pause()
@@ -43,6 +45,7 @@ export function cutNode(name: NodeName): Fault {
     kind: 'cut-node',
     text: `cut ${name} off from control`,
     missing: [name],
+    parts: { breaks: [name], needs: ['database'] },
     cutsNetwork: true,
     begin: async (cluster) => asyncHeal([cluster.network.cut(cluster.host(name), cluster.host('balancer'))]),
   }
@@ -54,6 +57,7 @@ export function isolateNode(name: NodeName): Fault {
     kind: 'isolate-node',
     text: `cut ${name} off from everything`,
     missing: [name],
+    parts: { breaks: [name], needs: ['database'] },
     stopsServing: true,
     cutsNetwork: true,
     begin: async (cluster) => asyncHeal([cluster.network.isolate(cluster.host(name))]),
@@ -67,6 +71,8 @@ export function restartNodes(region: RegionCode): Fault {
     ...unnoticed,
     kind: 'restart-nodes',
     text: `restart ${names.join(', then ')}`,
+    // A node leaves once control has changed DNS, and ends once it has delivered.
+    parts: { breaks: names, needs: ['database', 'dns', 'storage'] },
     async begin(cluster) {
       for (const name of names) {
         await cluster.program(name).stop()

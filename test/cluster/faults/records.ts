@@ -2,6 +2,7 @@
 import { updateZone } from '../../../tools/services/bind.ts'
 import type { Cluster, ClusterEndpoint } from '../cluster.ts'
 import { nodesOf } from '../layout.ts'
+import { allActive } from '../truth.ts'
 import { type Fault, unnoticed } from './fault.ts'
 
 /** Which endpoint has the name. */
@@ -52,7 +53,7 @@ function changed({ kind, text, nameOf, commands, reason }: Change): Fault {
     hidesRecords: true,
     misleadsClients: kind === 'wrong-record',
     truth(endpoint) {
-      return isOf(endpoint) ? { statuses: ['degraded'], reason: reason(endpoint.ingestHost) } : { statuses: ['active'] }
+      return isOf(endpoint) ? { status: 'degraded', reasons: [reason(endpoint.ingestHost)] } : allActive()
     },
     async begin(cluster) {
       const names = cluster.endpoints.filter(isOf).map(({ ingestHost }) => ingestHost)

@@ -10,6 +10,7 @@ export function cutStorage(names: readonly NodeName[]): Fault {
     kind: 'cut-storage',
     text: `cut ${names.join(', ')} off from the object store`,
     cutsNetwork: true,
+    parts: { breaks: ['storage'], needs: [] },
     begin: async (cluster) => asyncHeal(names.map((name) => cluster.network.cut(cluster.host(name), cluster.host('storage')))),
   }
 }
@@ -18,7 +19,8 @@ export function cutStorage(names: readonly NodeName[]): Fault {
 const nameServerAway = {
   ...unnoticed,
   hidesRecords: true,
-  truth: () => ({ statuses: ['degraded'], reason: 'gave no answer' }),
+  parts: { breaks: ['dns'], needs: [] },
+  truth: () => ({ status: 'degraded', reasons: ['gave no answer'] }),
 } satisfies Partial<Fault>
 
 export function killNameServer(): Fault {

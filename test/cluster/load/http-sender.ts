@@ -63,7 +63,12 @@ export class HttpSender implements Sender {
     this.#pauseMs = pauseMs
     const note = (what: string) => {
       const { address, isNamed } = this.#dialer
-      this.#options.notices.note({ startedAt, isNamed, text: `HTTP at ${address}: ${what}` })
+      this.#options.notices.note({
+        endpointId: this.#options.endpointId,
+        startedAt,
+        isNamed,
+        text: `HTTP at ${address}: ${what}`,
+      })
     }
     try {
       const { statusCode = 0, headers } = await this.#post(body)

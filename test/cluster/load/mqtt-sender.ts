@@ -82,7 +82,12 @@ export class MqttSender implements Sender {
     client.on('close', () => {
       if (!isConnected && !this.#isStopping) {
         const { address, isNamed, startedAt } = this.#dialer
-        this.#options.notices.note({ startedAt, isNamed, text: `MQTT connection to ${address}: ${reason}` })
+        this.#options.notices.note({
+          endpointId: this.#options.endpointId,
+          startedAt,
+          isNamed,
+          text: `MQTT connection to ${address}: ${reason}`,
+        })
         this.#dialer.avoid()
       }
       isConnected = false
@@ -103,7 +108,7 @@ export class MqttSender implements Sender {
 
   /** The client repeats a message over new connections. An error code in a PUBACK ends that. */
   async #repeat(client: mqtt.MqttClient, sent: Sent, payload: string): Promise<void> {
-    const { ledger, notices } = this.#options
+    const { ledger, notices, endpointId } = this.#options
     for (;;) {
       const startedAt = performance.now()
       try {
@@ -112,7 +117,12 @@ export class MqttSender implements Sender {
         ledger.acknowledgedRecords += 1
         return
       } catch (error) {
-        notices.note({ startedAt, isNamed: true, text: `MQTT message at ${this.#dialer.address}: ${String(error)}` })
+        notices.note({
+          endpointId,
+          startedAt,
+          isNamed: true,
+          text: `MQTT message at ${this.#dialer.address}: ${String(error)}`,
+        })
         await new Promise((resolve) => setTimeout(resolve, reconnectMs))
       }
     }

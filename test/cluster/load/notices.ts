@@ -6,6 +6,7 @@
  * Law: it counts from when it began. An address that DNS could not confirm in time is the fault of DNS.
  */
 export type Attempt = {
+  readonly endpointId: string
   readonly startedAt: number
   /** Whether DNS names the address, by an answer that is not too old. */
   readonly isNamed: boolean
@@ -19,8 +20,9 @@ export class Notices {
     if (attempt.isNamed) this.#all.push(attempt)
   }
 
-  /** Returns what clients noticed of requests and connections that they began at this time or later. */
-  since(time: number): readonly string[] {
-    return this.#all.filter(({ startedAt }) => startedAt >= time).map(({ text }) => text)
+  /** Returns what clients of an endpoint, or of all, noticed of requests and connections that they began at this time or later. */
+  since(time: number, id?: string): readonly string[] {
+    const isMeant = ({ startedAt, endpointId }: Attempt) => startedAt >= time && (id === undefined || endpointId === id)
+    return this.#all.filter(isMeant).map(({ text }) => text)
   }
 }
