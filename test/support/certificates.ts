@@ -14,6 +14,20 @@ export async function writeCertificate(
   { certificateFile, keyFile }: { readonly certificateFile: string; readonly keyFile: string },
   { name, fromMs, toMs }: TestCertificate,
 ): Promise<void> {
+  const { cert, key } = await makeCertificate({ names: [name], fromMs, toMs })
+  writeFileSync(certificateFile, `${cert}\n`)
+  writeFileSync(keyFile, key)
+}
+
+/** Returns a self-signed certificate and its key in PEM. */
+export async function makeCertificate({
+  names,
+  fromMs,
+  toMs,
+}: Omit<TestCertificate, 'name'> & { readonly names: readonly string[] }): Promise<{
+  readonly cert: string
+  readonly key: string
+}> {
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   const certificate = await X509CertificateGenerator.createSelfSigned({
     name: 'CN=inlet',
@@ -21,8 +35,8 @@ export async function writeCertificate(
     notAfter: new Date(toMs),
     keys,
     signingAlgorithm: algorithm,
-    extensions: [new SubjectAlternativeNameExtension([{ type: isIP(name) === 0 ? 'dns' : 'ip', value: name }])],
+    extensions: [new SubjectAlternativeNameExtension(names.map((value) => ({ type: isIP(value) === 0 ? 'dns' : 'ip', value })))],
   })
-  writeFileSync(certificateFile, `${certificate.toString('pem')}\n`)
-  writeFileSync(keyFile, KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' }))
+  const key = KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' })
+  return { cert: certificate.toString('pem'), key: key.toString() }
 }

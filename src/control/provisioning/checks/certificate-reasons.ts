@@ -3,6 +3,7 @@ import { loadTls } from '#lib/http.ts'
 import type { CertificateCheck } from '#store/certificate-checks.ts'
 import type { NodeFacts } from '#store/nodes.ts'
 import { checkStaleSeconds, expiryNoticePart, expiryNoticeSecondsMax } from './limits.ts'
+import { listSome } from './list-some.ts'
 import { tlsAddressesOf } from './tls-addresses.ts'
 
 export type CertificateReasons = {
@@ -61,5 +62,5 @@ type Tls = ReturnType<typeof loadTls>
 
 /** From `DNS:a.example.com, IP Address:127.0.0.1`. */
 function listNames(names: string): string {
-  return names === '' ? 'no name' : names.replaceAll(/(DNS|IP Address):/g, '')
+  return names === '' ? 'no name' : listSome(names.replaceAll(/(DNS|IP Address):/g, '').split(', '))
 }

@@ -3,6 +3,7 @@ import type { DnsCheck, NameServerAnswer } from '#store/dns-checks.ts'
 import type { NodeFacts } from '#store/nodes.ts'
 import { type Addresses, canonicalIpv6 } from '../dns/wanted.ts'
 import { checkStaleSeconds } from './limits.ts'
+import { listSome } from './list-some.ts'
 
 export type ExpectedRecords = {
   /** Every name server should have all of these. */
@@ -39,7 +40,7 @@ function listDifferences(host: string, at: string, { wanted, allowed }: Expected
   return (['A', 'AAAA'] as const).flatMap((type) => {
     const [found, should] = [answer[type], wanted[type]]
     if (isSubset(should, found) && isSubset(found, allowed[type])) return []
-    const state = found.length === 0 ? 'missing' : found.join(', ')
+    const state = found.length === 0 ? 'missing' : listSome(found)
     const remedy = should.length === 0 ? 'there should be none' : `it should be ${should.join(', ')}`
     return [`the ${type} record of ${host} is ${state}${at}: ${remedy}`]
   })

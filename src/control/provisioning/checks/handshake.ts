@@ -34,8 +34,11 @@ export async function readServedCertificate(
     await once(socket, 'secureConnect', { signal: AbortSignal.any([signal, timeout]) })
     const certificate = socket.getPeerX509Certificate()
     if (certificate === undefined) throw new Error('no certificate was sent')
+    const names = certificate.subjectAltName ?? ''
+    const max = checkLimits.certificateNamesCharsMax
+    if (names.length > max) throw new Error(`its names have ${names.length} characters, and at most ${max} are read`)
     return {
-      names: certificate.subjectAltName ?? '',
+      names,
       notBeforeMs: certificate.validFromDate.getTime(),
       notAfterMs: certificate.validToDate.getTime(),
     }

@@ -19,6 +19,8 @@ export const checkLimits = {
   /** That nothing changed is recorded this often. */
   recordedMs: 60_000,
   handshakeTimeoutMs: 3_000,
+  /** Characters of the names in a certificate. They are read again for the status of each endpoint. */
+  certificateNamesCharsMax: 16_384,
   /** Addresses of one node, each with a port, that are looked at. */
   nodeAddressesMax: 64,
   /** Name servers of a zone that are asked. */

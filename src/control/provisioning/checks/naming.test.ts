@@ -43,6 +43,12 @@ describe('DNS records', () => {
     expect(judge([{ ...right, ...difference }])).toEqual({ reasons: [reason], isProvisioned: false })
   })
 
+  test('of which there are very many are listed in part', () => {
+    const many = Array.from({ length: 4_000 }, (_, index) => `198.51.${index >> 8}.${index & 255}`)
+    const [reason = ''] = judge([{ ...right, A: many }]).reasons
+    expect(reason).toContain('198.51.0.19 and 3980 more: it should be 192.0.2.1')
+  })
+
   test('that should not be there', () => {
     const ipv4Only = { ...wanted, AAAA: [] }
     expect(judge([right], { should: ipv4Only, allowed: ipv4Only }).reasons).toEqual([
