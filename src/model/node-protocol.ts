@@ -42,6 +42,7 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *   POST /internal/v1/snapshot/check       SnapshotCheck → 200 SnapshotChecked
  *   GET  /internal/v1/committed-seqs       ?node_id= → 200 CommittedSeqs
  *   POST /internal/v1/heartbeat            Heartbeat   → 200 HeartbeatRecorded; 409 if its logs build on a report that control does not have
+ *   GET  /internal/v1/heartbeat            ?node_id= → 200 LastHeartbeat
  *   POST /internal/v1/usage                UsageReport → 200 UsageTotals. Idempotent.
  *   POST /internal/v1/commits              CommitBatch → 200 CommitsRecorded. Idempotent.
  *   POST /internal/v1/commits/lookup       CommitLookup → 200 CommitsFound
@@ -172,6 +173,10 @@ export const HeartbeatRecorded = z.object({
   may_stop_in_seconds: z.number().min(0).nullable(),
 })
 export type HeartbeatRecorded = z.infer<typeof HeartbeatRecorded>
+
+/** Tells whoever adopts the log of the node whether it still runs. Null before the first heartbeat. */
+export const LastHeartbeat = z.object({ seconds_ago: z.number().min(0).nullable() })
+export type LastHeartbeat = z.infer<typeof LastHeartbeat>
 
 /** What ingest accepted for an account on one UTC day, since its start. Counters only grow. */
 export const AccountUsage = z.strictObject({

@@ -12,6 +12,7 @@ import {
   IssuedCertificate,
   type Join,
   Joined,
+  LastHeartbeat,
   type Register,
   Registered,
   type UsageReport,
@@ -101,6 +102,10 @@ export class ControlClient {
   /** Returns the highest committed seq of each endpoint on this node. */
   async fetchCommittedSeqs(nodeId: string, signal: AbortSignal): Promise<CommittedSeqs> {
     return this.#json(CommittedSeqs, 'GET', `committed-seqs?node_id=${nodeId}`, { signal })
+  }
+
+  async fetchLastHeartbeat(nodeId: string, signal: AbortSignal): Promise<LastHeartbeat> {
+    return this.#json(LastHeartbeat, 'GET', `heartbeat?node_id=${nodeId}`, { signal })
   }
 
   async sendHeartbeat(body: Heartbeat, signal: AbortSignal): Promise<HeartbeatRecorded> {

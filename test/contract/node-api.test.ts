@@ -64,6 +64,7 @@ describe('the credential of a node', () => {
     ['POST', 'snapshot/check'],
     ['GET', 'committed-seqs?node_id=x'],
     ['POST', 'heartbeat'],
+    ['GET', 'heartbeat?node_id=x'],
     ['POST', 'usage'],
     ['POST', 'commits'],
     ['POST', 'commits/lookup'],
@@ -208,6 +209,19 @@ describe('POST /internal/v1/usage', () => {
     expect(await node.call('POST', 'usage', { ...report, node_id: newId() })).toMatchObject({ status: 403 })
     for (const wrong of [{ run: '' }, { accounts: [{ bytes: -1 }] }])
       expect(await node.call('POST', 'usage', { ...report, ...wrong })).toMatchObject({ status: 422 })
+  })
+})
+
+describe('GET /internal/v1/heartbeat', () => {
+  test('200 has the age of the last heartbeat, null before the first; 403 for another node', async () => {
+    const node = await TestNode.register(control(), newRegion())
+    const ask = (id = node.id) => node.call('GET', `heartbeat?node_id=${id}`)
+    expect(await ask()).toMatchObject({ status: 200, body: { seconds_ago: null } })
+    await node.heartbeat()
+    control().clock.advance(5_000)
+    const { body } = await ask()
+    expect(Math.floor(body.seconds_ago)).toBe(5)
+    expect(await ask(newId())).toMatchObject({ status: 403 })
   })
 })
 

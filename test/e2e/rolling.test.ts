@@ -10,7 +10,7 @@ import { describeWith } from '../support/deployment.ts'
 import { HttpFollower, MqttFollower } from '../support/follower.ts'
 import { freePort, Installation } from '../support/installation.ts'
 import { readWithDuckDb } from '../support/parquet.ts'
-import { runs } from '../support/thorough.ts'
+import { isThorough, runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
 const [joinSecret, operatorToken] = ['n'.repeat(32), 'o'.repeat(32)]
@@ -147,6 +147,16 @@ describeWith('processes', 'two nodes and control', () => {
     expect(found.length - acknowledged.length).toBeLessThanOrEqual(mqtt.reduce((sum, { connections }) => sum + connections, 0))
   })
 
+  /** A copy of its disk, while the node runs: what it goes on accepting would not be in there. */
+  async function expectRefusal(running: Installation): Promise<void> {
+    const copy = await mkdtemp(join(tmpdir(), 'inlet-copy-'))
+    await cp(join(running.directory, 'node'), join(copy, 'node'), { recursive: true })
+    await using adopting = await newNode('127.0.0.5')
+    const { exitCode, log } = await adopting.run('node', '--adopt', copy)
+    expect([exitCode, log]).toEqual([1, expect.stringContaining('still runs')])
+    await rm(copy, { recursive: true })
+  }
+
   test('a machine dies: the volume with its log is mounted elsewhere and delivered under its id, beside another node', async () => {
     const [dead, other] = nodes
     if (dead === undefined || other === undefined) throw new Error('there are two nodes')
@@ -158,6 +168,7 @@ describeWith('processes', 'two nodes and control', () => {
     const headers = { 'content-type': 'application/json', 'x-api-key': control.apiKey }
     const url = `http://127.0.0.2:${ports.http}/v1/ingest?endpoint=${endpointId}`
     expect((await fetch(url, { method: 'POST', headers, body: record })).status).toBe(202)
+    if (isThorough) await expectRefusal(dead)
     await killMachine(dead.pid('node'))
     const volume = await mkdtemp(join(tmpdir(), 'inlet-volume-'))
     await cp(join(dead.directory, 'node/wal'), volume, { recursive: true })

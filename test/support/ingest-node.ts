@@ -131,6 +131,8 @@ export class ControlStandIn implements AsyncDisposable {
       else if (url.pathname === '/internal/v1/register') {
         this.registered.push(JSON.parse(body))
         response.end(JSON.stringify({ epoch: this.#snapshot?.epoch ?? 0 }))
+      } else if (url.pathname === '/internal/v1/heartbeat' && request.method === 'GET') {
+        response.end(JSON.stringify({ seconds_ago: null }))
       } else if (url.pathname === '/internal/v1/heartbeat') {
         this.heartbeats.push(Heartbeat.parse(JSON.parse(body)))
         response.end(JSON.stringify({ may_stop_in_seconds: this.mayStopInSeconds }))

@@ -15,6 +15,7 @@ import {
   IssuedCertificate,
   Join,
   Joined,
+  LastHeartbeat,
   nodeBodyPartsMax,
   Register,
   Registered,
@@ -96,6 +97,10 @@ export function nodeApiRoutes({ nodes, snapshots, commits, certificates }: NodeA
         schema: { body: Heartbeat, response: { 200: HeartbeatRecorded } },
       },
       (request) => nodes.heartbeat(request.body),
+    )
+
+    app.get('/heartbeat', { schema: { querystring: ByNode, response: { 200: LastHeartbeat } } }, (request) =>
+      nodes.lastHeartbeat(request.query.node_id),
     )
 
     app.post(

@@ -4,11 +4,19 @@ import type { Clock } from '#lib/clock.ts'
 import { gather } from '#lib/gather.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { AssignableDestination } from '#model/destination.ts'
-import type { Heartbeat, HeartbeatRecorded, Register, Registered, UsageReport, UsageTotals } from '#model/node-protocol.ts'
+import type {
+  Heartbeat,
+  HeartbeatRecorded,
+  LastHeartbeat,
+  Register,
+  Registered,
+  UsageReport,
+  UsageTotals,
+} from '#model/node-protocol.ts'
 import { recordUsage, sumUsage } from '#store/account-usage.ts'
 import { findDestinationTarget } from '#store/destinations.ts'
 import { listOwnAccounts } from '#store/node-scope.ts'
-import { countHealthyNodes, getNodeRegion, recordHeartbeat, registerNode } from '#store/nodes.ts'
+import { countHealthyNodes, getNodeRegion, listNodesById, recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { isQuiet, recordQuietHeartbeats } from '#store/quiet-heartbeats.ts'
 import { type Store, transact } from '#store/store.ts'
 import type { DeliveryDelays } from '../delivery-delays.ts'
@@ -58,6 +66,14 @@ export function nodeService({ store, feed, delays, published, clock, logger }: N
       if (published === undefined) return { may_stop_in_seconds: 0 }
       const isLeaving = heartbeat.process === 'ingest' && heartbeat.leaving === true
       return { may_stop_in_seconds: isLeaving ? await published.secondsUntilForgotten(heartbeat.node_id) : null }
+    },
+
+    async lastHeartbeat(node_id: string): Promise<LastHeartbeat> {
+      const [node] = await listNodesById(store.db, [node_id])
+      const times = [node?.ingest, node?.delivery].flatMap((process) =>
+        process == null ? [] : [Date.parse(process.last_seen_at)],
+      )
+      return { seconds_ago: times.length === 0 ? null : Math.max(0, clock.now() - Math.max(...times)) / 1000 }
     },
 
     /**

@@ -22,6 +22,7 @@ import { Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { Wal } from '#wal/wal.ts'
 import { blockedEndpoints } from '../blocked-endpoints.ts'
+import { refuseWhileRunning } from './still-running.ts'
 
 const controlTimeoutMs = 10_000
 const reason = 'its machine is gone, and its log was adopted by another one: it accepts no data'
@@ -39,6 +40,17 @@ export async function startAdoptedIngest(
   const credential = await NodeCredential.open(nodeId, paths.nodeCredential)
   const control = await ControlClient.open({ ...controlOf(config), pin, credential, timeoutMs: controlTimeoutMs })
   const node = { region: config.region, ipv4: [], ipv6: [], ingest_address: '' }
+  const ask = async () => {
+    const signal = AbortSignal.timeout(controlTimeoutMs)
+    await control.establishTrust(signal)
+    return (await control.fetchLastHeartbeat(nodeId, signal)).seconds_ago
+  }
+  try {
+    await refuseWhileRunning(nodeId, { ask, clock, logger })
+  } catch (error) {
+    lock[Symbol.dispose]()
+    throw error
+  }
   const registration = new Registration({ client: control, credential, joinSecret, node, logger })
   const feed = new SnapshotFeed({
     client: control,
