@@ -8,6 +8,8 @@ export const controlLimits = {
   commitsBodyBytesMax: 16 * MiB,
   /** A report of 20 000 logs with a reason each. */
   heartbeatBodyBytesMax: 32 * MiB,
+  /** Bodies of one node that are being received: a report of each process, with room for commits. */
+  nodeBodiesBytesMax: 96 * MiB,
   paramCharsMax: 128,
   connectionsMax: 10_000,
   /** Time for the head of a request to arrive. The time for the whole request is set in `config.ts`. */

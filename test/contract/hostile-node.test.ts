@@ -1,11 +1,15 @@
 /** A node with a valid credential that reports nonsense: it must not break a response about others. */
 import { expect, test } from 'vitest'
+import { printNodeCredential } from '#auth/node-credential.ts'
+import { controlLimits } from '#control/limits.ts'
 import { newId } from '#model/id.ts'
 import { reportedCountMax } from '#model/limits.ts'
 import { dayOf } from '#model/quota.ts'
 import { newRegion, operatorToken, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
+import { RawClient } from '../support/raw-http.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
+import { until } from '../support/until.ts'
 
 const control = useControl()
 const many = reportedCountMax
@@ -93,4 +97,33 @@ test.each([
     ),
   )
   expect(answers.map(({ status }) => status)).toEqual([200, 422, 200, 422, 200, 422, 200, 422])
+})
+
+test.each([
+  ['announced', (bytes: number) => `Content-Length: ${bytes}`],
+  ['of unknown size', () => 'Transfer-Encoding: chunked'],
+])('bodies that are %s and never end take a bounded part of the memory, and other nodes are served', async (_, describe) => {
+  const { node } = await aServedEndpoint()
+  const { node: other } = await aServedEndpoint()
+  const credential = printNodeCredential(node.id, node.secret)
+  const bytes = controlLimits.heartbeatBodyBytesMax
+  const head = `POST /internal/v1/heartbeat HTTP/1.1\r\nHost: c\r\nAuthorization: Bearer ${credential}\r\nContent-Type: application/json\r\n`
+  await using clients = new AsyncDisposableStack()
+  const begun = Array.from({ length: controlLimits.nodeBodiesBytesMax / bytes + 1 }, async () => {
+    const client = clients.use(await RawClient.connect(control().app.nodeApiUrl))
+    await client.send(`${head}${describe(bytes)}\r\n\r\n`)
+    return client
+  })
+  // Only one of them is answered.
+  const answer = await Promise.any(begun.map(async (client) => (await client).answer()))
+  expect(answer).toMatchObject({
+    status: 503,
+    headers: { 'retry-after': '1' },
+    json: { detail: 'this node sends too much at once' },
+  })
+  await other.heartbeat()
+  const isServed = async () => (await node.call('POST', 'jobs/lease', { node_id: node.id, max: 0, held: [] })).status !== 503
+  expect(await isServed()).toBe(false)
+  for (const client of begun) (await client).socket.destroy()
+  await until('connections that ended to give back what they took', isServed)
 })

@@ -9,9 +9,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '#errors.ts'
 import { bearerToken } from '../authenticate.ts'
 import { createHttpServer, type HttpServerOptions } from '../http-server.ts'
+import { controlLimits } from '../limits.ts'
 import type { JobLeases } from '../services/job-leases.ts'
 import type { JoinGrant, NodeAccess, NodeIdentity } from '../services/node-access.ts'
 import { rejectUnrouted } from '../unrouted.ts'
+import { BodyBudget } from './body-budget.ts'
 import { nodeJobRoutes } from './jobs.ts'
 import { joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute } from './routes.ts'
 
@@ -54,6 +56,10 @@ export async function buildNodeServer(options: NodeServerOptions): Promise<Fasti
         request.node = await access.verify(bearerToken(request))
       }
       api.addHook('onRequest', verify)
+      const budget = new BodyBudget(controlLimits.nodeBodiesBytesMax)
+      api.addHook('onRequest', async (request, reply) => {
+        reply.raw.once('close', budget.take(request))
+      })
       // The body may have arrived slowly, and the credential may have been revoked meanwhile.
       api.addHook('preHandler', verify)
       api.addHook('preHandler', requireOwnId)
