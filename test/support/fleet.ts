@@ -2,13 +2,15 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ApiClient } from './api-client.ts'
+import { ApiClient } from './api-client.ts'
 import { freePort, Installation } from './installation.ts'
 import { until } from './until.ts'
 
 export const fleetRegion = 'fra'
 /** Status tells the truth within this time. */
 const truthMsMax = 10_000
+/** A busy machine may take long to start a process. */
+const startMsMax = 60_000
 
 type Environment = Readonly<Record<string, string>>
 
@@ -24,9 +26,10 @@ export class Fleet implements AsyncDisposable {
     this.#environment = environment
   }
 
-  static async start(environment: Environment): Promise<Fleet> {
+  /** `enter` is a command that runs control. */
+  static async start(environment: Environment, enter: readonly string[] = []): Promise<Fleet> {
     const shared = { ...environment, INLET_NODE_TOKEN: randomBytes(24).toString('base64url') }
-    const control = await Installation.create({ environment: shared })
+    const control = await Installation.create({ environment: shared, enter })
     await control.start('control')
     return new Fleet(control, shared)
   }
@@ -62,6 +65,11 @@ export class Fleet implements AsyncDisposable {
   async newEndpoint(settings: object = {}): Promise<{ readonly id: string; readonly ingest_host: string }> {
     this.#destinationId ??= await this.#createDestination()
     return this.control.ok('POST', '/v1/endpoints', { region: fleetRegion, destination_id: this.#destinationId, ...settings })
+  }
+
+  /** Returns a client of control with a token of its own. */
+  newClient(): ApiClient {
+    return new ApiClient(this.control)
   }
 
   /** Waits until the endpoint has the status, and each of these texts is in one of its reasons. Throws after ten seconds. */
@@ -115,6 +123,23 @@ export class FleetNode {
 
   get #idFile(): string {
     return join(this.processes.directory, 'node', 'id')
+  }
+
+  /** Waits until ingest accepts data. */
+  async untilReady(): Promise<void> {
+    const isReady = () =>
+      fetch(`http://${this.address}:${this.port}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    await until('the node to be ready', isReady, startMsMax)
+  }
+
+  /** Sends a record to this node. */
+  async ingest(endpointId: string, apiKey: string): Promise<void> {
+    const client = new ApiClient({ ...this.processes.address, ingestUrl: `http://${this.address}:${this.port}`, apiKey })
+    const { status } = await client.ingest(endpointId, '{"n":1}\n')
+    if (status !== 202) throw new Error(`the node did not accept a record: ${status}`)
   }
 
   start(process: 'ingest' | 'delivery'): void {

@@ -7,6 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { commandAt, loopback } from '../../tools/services/processes.ts'
 import { type Address, ApiClient } from './api-client.ts'
 import { artifactPaths, type Marker, readMarkers } from './markers.ts'
 import { until } from './until.ts'
@@ -21,12 +22,15 @@ export type InstallationAddress = Address & { readonly directory: string; readon
 
 type Options = {
   readonly environment?: Readonly<Record<string, string>>
+  /** Command that runs `inlet <command>`, such as one that enters a namespace. */
+  readonly enter?: readonly string[]
 }
 
 export class Installation extends ApiClient implements AsyncDisposable {
   readonly directory: string
   readonly nodeApiUrl: string
   #environment: Readonly<Record<string, string | undefined>>
+  readonly #enter: readonly string[]
   readonly #running = new Map<string, ChildProcess>()
   readonly #log: string[] = []
 
@@ -34,10 +38,11 @@ export class Installation extends ApiClient implements AsyncDisposable {
 
   private constructor(
     { directory, nodeApiUrl, ...address }: InstallationAddress,
-    { environment = {} }: Options,
+    { environment = {}, enter = [] }: Options,
     isAttached = false,
   ) {
     super(address)
+    this.#enter = enter
     this.directory = directory
     this.nodeApiUrl = nodeApiUrl
     this.#isAttached = isAttached
@@ -88,7 +93,8 @@ export class Installation extends ApiClient implements AsyncDisposable {
     { instead, args = [] }: { readonly instead?: string; readonly args?: readonly string[] } = {},
   ): ChildProcess {
     const script = instead === undefined ? [program, command] : [instead]
-    const child = spawn(process.execPath, [...script, ...args], { env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
+    const [first, rest] = commandAt({ ...loopback, enter: this.#enter }, process.execPath, [...script, ...args])
+    const child = spawn(first, rest, { env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
     return this.#keep(command, child)
   }
 
