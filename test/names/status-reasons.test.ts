@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { updateZone } from '../../tools/services/bind.ts'
 import { ApiClient } from '../support/api-client.ts'
+import { writeCertificate } from '../support/certificates.ts'
 import { newDatabase, postgresUrl } from '../support/databases.ts'
 import { FaultProxy } from '../support/fault-proxy.ts'
 import { Fleet } from '../support/fleet.ts'
@@ -21,6 +22,8 @@ describeNameServer('the reasons of a status', (nameServer) => {
     const node = await fleet.startNode('127.0.0.2', { INLET_CONTROL_URL: proxy.url })
     await fleet.told(id, 'active')
 
+    const { id: deleted } = await fleet.newEndpoint()
+    await fleet.told(deleted, 'active')
     const polls = '/internal/v1/snapshot'
     proxy.break(polls, { kind: 'answer', status: 503, code: 'busy' })
     await node.kill('ingest')
@@ -28,6 +31,8 @@ describeNameServer('the reasons of a status', (nameServer) => {
     await until('a poll to fail', () => proxy.hits(polls) > 2, 30_000)
     const { id: unknown } = await fleet.newEndpoint()
     await fleet.told(unknown, 'deploying', [`node ${node.id} does not know the endpoint yet`])
+    await fleet.control.ok('DELETE', `/v1/endpoints/${deleted}`)
+    await fleet.told(deleted, 'draining', [`node ${node.id} has not applied the deletion yet`])
     proxy.heal(polls)
     await fleet.told(unknown, 'active')
 
@@ -39,6 +44,8 @@ describeNameServer('the reasons of a status', (nameServer) => {
     const ended = node.processes.end('ingest', 'SIGTERM')
     await fleet.told(id, 'failed', [`node ${node.id} was shut down at `])
     expect(await ended).toBe(0)
+    await fleet.operate('DELETE', `/v1/nodes/${node.id}/credential?release=true`)
+    await fleet.told(id, 'failed', [`the id of node ${node.id} was released, and no node has joined with it since`])
   })
 
   test('of a certificate that nobody issues', { timeout: minuteMs }, async () => {
@@ -57,6 +64,21 @@ describeNameServer('the reasons of a status', (nameServer) => {
     await until('the node to have an id', () => node.hasId)
     const reason = `node ${node.id} is not healthy: no TLS certificate yet`
     await fleet.told(id, 'deploying', [reason, 'the last order of a certificate failed: '])
+  })
+
+  test('of a certificate that cannot be read at one of the addresses', { timeout: minuteMs }, async () => {
+    await using fleet = await Fleet.start({})
+    const { directory } = fleet.control
+    const files = { certificateFile: join(directory, 'tls.crt'), keyFile: join(directory, 'tls.key') }
+    await writeCertificate(files, { name: 'node.inlet.test', fromMs: Date.now() - minuteMs, toMs: Date.now() + 1_000 * minuteMs })
+    const { id } = await fleet.newEndpoint()
+    const node = await fleet.startNode('127.0.0.2', {
+      INLET_NODE_ADDRESSES: '127.0.0.2,127.0.0.9',
+      INLET_TLS_CERTIFICATE_FILE: files.certificateFile,
+      INLET_TLS_KEY_FILE: files.keyFile,
+    })
+    await until('the node to have an id', () => node.hasId, minuteMs)
+    await fleet.told(id, 'degraded', [`the certificate of node ${node.id} cannot be read at 127.0.0.9 port ${node.port}: `])
   })
 
   test('of delivery: segments that cannot be delivered or listed', { timeout: 2 * minuteMs }, async () => {

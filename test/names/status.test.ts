@@ -2,7 +2,6 @@
  * The status of an endpoint tells the truth within ten seconds: each test brings a state about with real processes, name servers and
  * certificates, and waits for the status and its reason. docs/status.md lists all of them.
  */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { resolverOf, startBind, updateZone } from '../../tools/services/bind.ts'
@@ -104,12 +103,9 @@ describeNameServer('the status of an endpoint', (nameServer) => {
     node.start('delivery')
     await until('the endpoint to be deleted', async () => (await control.api('GET', `/v1/endpoints/${id}`)).status === 404)
 
-    const authorization = `Bearer ${readFileSync(join(control.directory, 'operator-token'), 'utf8').trim()}`
-    const headers = { authorization, 'content-type': 'application/json' }
-    const listed = await fetch(`${control.apiUrl}/v1/accounts`, { headers })
+    const listed = await fleet.operate('GET', '/v1/accounts')
     const { items } = (await listed.json()) as { readonly items: readonly { readonly id: string }[] }
-    const suspend = { method: 'PATCH', headers, body: '{"status":"suspended"}' }
-    expect(await fetch(`${control.apiUrl}/v1/accounts/${items[0]?.id}`, suspend)).toMatchObject({ status: 200 })
+    await fleet.operate('PATCH', `/v1/accounts/${items[0]?.id}`, { status: 'suspended' })
     await fleet.told(unbound, 'paused', ['the account is suspended'])
   })
 

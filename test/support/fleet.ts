@@ -72,6 +72,19 @@ export class Fleet implements AsyncDisposable {
     return new ApiClient(this.control)
   }
 
+  /** Calls the API as the operator of the installation. */
+  async operate(method: string, path: string, body?: object): Promise<Response> {
+    const authorization = `Bearer ${readFileSync(join(this.control.directory, 'operator-token'), 'utf8').trim()}`
+    const headers = { authorization, ...(body && { 'content-type': 'application/json' }) }
+    const response = await fetch(`${this.control.apiUrl}${path}`, {
+      method,
+      headers,
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+    return response
+  }
+
   /** Waits until the endpoint has the status, and each of these texts is in one of its reasons. Throws after ten seconds. */
   async told(endpointId: string, status: string, reasons: readonly string[] = [], api: ApiClient = this.control): Promise<void> {
     let last = ''
