@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { quantile } from '../../tools/simulate-scale/tables.ts'
 import { runCommandLine } from '../torture/command-line.ts'
 import { count, seconds } from '../torture/text.ts'
+import { faultKinds } from './faults/fault.ts'
 import { enteredNetwork, keepDirectory, namespaceProblem, runInside } from './network/enter.ts'
 import { type Options, readOptions, usage } from './options.ts'
 import { type RoundResult, runRound } from './round.ts'
@@ -26,7 +27,10 @@ async function main(options: Options): Promise<number> {
 
 async function runRounds({ rounds, seed, kinds, pairs, keep }: Options): Promise<number> {
   const network = enteredNetwork() ?? 'loopback'
-  console.log(`seed ${seed}, network: ${network}; this run again: npm run test:cluster -- --rounds ${rounds} --seed ${seed}`)
+  const only = kinds.length < faultKinds.length ? ` --only ${kinds.join()}` : ''
+  console.log(
+    `seed ${seed}, network: ${network}; this run again: npm run test:cluster -- --rounds ${rounds} --seed ${seed}${only}`,
+  )
   let findings = 0
   for (let round = 1; round <= rounds; round += 1) {
     const directory = mkdtempSync(join(tmpdir(), 'round-'))
