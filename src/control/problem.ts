@@ -63,6 +63,8 @@ export function sendProblem(reply: FastifyReply, error: AppError, baseUrl: strin
   const problem = toProblem(error, baseUrl)
   if (error.retryAfterSeconds !== undefined) reply.header('retry-after', error.retryAfterSeconds)
   if (error.code === 'unauthorized') reply.header('www-authenticate', 'Bearer')
+  // Behind a load balancer, the next connection may lead to a process that reaches the database.
+  if (error.code === 'unavailable' && error.cause !== undefined) reply.header('connection', 'close')
   // Serialized here: the route's response schemas do not apply, and sending a problem must never fail.
   return reply.code(problem.status).type(problemContentType).serializer(JSON.stringify).send(problem)
 }

@@ -32,7 +32,15 @@ export class Heartbeat implements Service {
       name: this.name,
       intervalMs,
       async run(signal) {
-        await control.sendHeartbeat(message(), AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]))
+        const send = (late: AbortSignal) => control.sendHeartbeat(message(), AbortSignal.any([signal, late]))
+        const late = AbortSignal.timeout(timeoutMs)
+        try {
+          await send(late)
+        } catch (error) {
+          if (!late.aborted) throw error
+          // The next connection may lead to a control process that responds.
+          await send(AbortSignal.timeout(timeoutMs))
+        }
       },
       runAtStart: true,
       failure: 'heartbeat failed',

@@ -56,7 +56,7 @@ test('SQLite on a full disk: 503 for writes, the log names the disk, and writes 
   )
   await sql`pragma max_page_count = 1`.execute(store.db)
   const answer = await app.inject({ method: 'POST', url: '/' })
-  expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '1' } })
+  expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '1', connection: 'close' } })
   expect(answer.json()).toMatchObject({ error: 'unavailable', retry: true })
   expect(lines.join()).toContain('the disk of the database is full')
   expect(lines.join()).not.toContain('cannot rollback')

@@ -31,6 +31,8 @@ export function cutControl(name: ControlName): Fault {
     ...unnoticed,
     kind: 'cut-control',
     text: `cut ${name} off from the database`,
+    // Longer than a node may be silent: connections that it has to this process must not hold it up.
+    holdMs: 15_000,
     controls: othersThan(name),
     parts: { breaks: [name], needs: [...othersThan(name), 'database'] },
     cutsNetwork: true,
