@@ -11,7 +11,6 @@ import { warnAboutPermissions } from './data-permissions.ts'
 import { formatFirstKey, keepFirstKey } from './first-key.ts'
 import { logFormatOf, openLog } from './open-log.ts'
 import { type App, type RunAppOptions, runApp } from './run-app.ts'
-import { warnAboutSplitBuckets } from './split-buckets.ts'
 
 export type AdoptFlags = { readonly adopt: boolean }
 
@@ -85,7 +84,7 @@ type Hooks = { readonly logger: Logger; readonly clock: Clock }
 
 type Load = (config: Config, hooks: Hooks) => Promise<() => Promise<App>>
 
-async function serveOne(name: ChildName, context: CliContext, load: Load): Promise<void> {
+async function serveOne(name: string, context: CliContext, load: Load): Promise<void> {
   const config = await context.readConfig()
   const { environment } = await import('#config.ts')
   const logger = openLog(name, config, isSupervised(environment))
@@ -96,10 +95,7 @@ async function serveOne(name: ChildName, context: CliContext, load: Load): Promi
     clock: context.clock,
     ...launchedBy(environment),
     load: async () => {
-      if (!isSupervised(environment)) {
-        await warnAboutPermissions(config, logger)
-        warnAboutSplitBuckets(config, [name], logger)
-      }
+      if (!isSupervised(environment)) await warnAboutPermissions(config, logger)
       return await load(config, { logger, clock: context.clock })
     },
   })
@@ -152,7 +148,6 @@ async function supervise(
     load: async () => async () => {
       await checkStart(config, children)
       await warnAboutPermissions(config, logger)
-      warnAboutSplitBuckets(config, children, logger)
       if (adopt) await adoptWal(config.paths, logger)
       await readOrCreateNodeId(config.paths)
       return await superviseProcesses({
