@@ -24,6 +24,7 @@ const lostCredential =
   'control does not accept the credential of this node: it was revoked, the node was removed, or the database is an older copy'
 const notJoined = 'control does not know this node: it has not joined yet'
 const setRegion = 'set INLET_REGION to the region of the token, or create another one (inlet join-tokens create)'
+const setRegionBack = 'set INLET_REGION to the region that this node joined'
 const anotherToken = 'create a join token (inlet join-tokens create), set INLET_JOIN_TOKEN to it, and start this node again'
 
 export class Registration {
@@ -42,14 +43,16 @@ export class Registration {
       await this.#establishTrust(signal)
       await client.register(node, signal)
     } catch (error) {
-      // 403: the credential is for another region than the one that this node is configured for.
       if (!(error instanceof ControlError) || (error.status !== 401 && error.status !== 403)) throw error
+      // 403: the credential is for another region than the one that this node is configured for.
+      const isElsewhere = error.status === 403
+      const reason = isElsewhere ? error.detail : wasConfigured ? lostCredential : notJoined
       if (joinSecret === null) {
-        this.#logOnce(`${wasConfigured ? lostCredential : notJoined}; ${anotherToken}`)
+        this.#logOnce(`${reason}; ${isElsewhere ? `${setRegionBack}, or ` : ''}${anotherToken}`)
         throw error
       }
       await this.#join(joinSecret, signal)
-      if (wasConfigured) logger.warn({ node_id: credential.nodeId }, `${lostCredential}; it has registered again`)
+      if (wasConfigured) logger.warn({ node_id: credential.nodeId }, `${reason}; it has registered again`)
       else logger.info({ node_id: credential.nodeId }, 'node registered')
     }
     this.#logged = ''

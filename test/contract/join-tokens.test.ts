@@ -104,7 +104,7 @@ describe('DELETE /v1/join-tokens/{id}', () => {
     expect(revoked_at).toMatch(/Z$/)
     expect(await late.join(join_token)).toMatchObject({
       status: 401,
-      body: { detail: `the join token was revoked at ${revoked_at}; create another one` },
+      body: { detail: `the join token was revoked at ${revoked_at}` },
     })
     expect([await early.works(), await late.works()]).toEqual([200, 401])
     await operator().delete(`/v1/join-tokens/${id}`)
@@ -122,7 +122,7 @@ describe('a node joins with a token', () => {
     expect(await find(id)).toMatchObject({ status: 'used_up', uses: 1 })
     expect(await machine().join(join_token)).toMatchObject({
       status: 401,
-      body: { detail: 'the join token is used up: 1 of 1 nodes have joined with it; create another one' },
+      body: { detail: 'the join token is used up: 1 of 1 nodes have joined with it' },
     })
     const { items } = (await operator().get('/v1/nodes?limit=200')).body
     expect(items).toContainEqual(expect.objectContaining({ id: node.node_id, join_token_id: id, credential: 'active' }))
@@ -180,7 +180,7 @@ describe('a node joins with a token', () => {
     control().clock.advance(60_000)
     expect(await machine().join(join_token)).toMatchObject({
       status: 401,
-      body: { detail: `the join token expired at ${expires_at}; create another one` },
+      body: { detail: `the join token expired at ${expires_at}` },
     })
     expect(await find(id)).toMatchObject({ status: 'expired', uses: 0 })
   })

@@ -192,6 +192,18 @@ describe('a credential that control no longer knows', () => {
     expect(node.logged).toEqual([expect.stringMatching(/it has not joined yet; create a join token .*set INLET_JOIN_TOKEN/)])
   })
 
+  test('started for another region, the node says for which one its credential is', async () => {
+    const { nodeId, region, register } = await machine()
+    await register()
+    const moved = await machine({ nodeId, joinSecret: null })
+    await expect(moved.register(true)).rejects.toThrow('403')
+    expect(moved.logged).toEqual([
+      expect.stringMatching(
+        new RegExp(`for region ${region}.* to join region ${moved.region}; set INLET_REGION .*, or create a join token`),
+      ),
+    ])
+  })
+
   test('revoked during a long poll, no configuration is sent', async () => {
     const account = await control().newAccount()
     const region = newRegion()

@@ -136,7 +136,7 @@ function assertOpens(token: JoinToken | undefined, region: string): void {
         : token.status === 'expired'
           ? `expired at ${token.expires_at}`
           : `is used up: ${token.uses} of ${token.uses_max} nodes have joined with it`
-  throw new AppError('unauthorized', `the join token ${why}; create another one`)
+  throw new AppError('unauthorized', `the join token ${why}`)
 }
 
 function joinEvent(token_id: string | null, node_id: string, now: number) {
