@@ -134,6 +134,23 @@ describe('the law', () => {
     }
   })
 
+  test('finds a second commit, and a second marker, for one segment', () => {
+    const commits = anEndpoint([first, second]).commits ?? []
+    const twice = anEndpoint([first, second], { commits: [...commits, ...commits.slice(1)] })
+    expect(lawsOf(aRound({ endpoints: [twice] }))).toEqual(['endpoint'])
+    const again = { ...second, records: [], views: [], marker: { ...second.marker, records: 0, views: [] } }
+    const { findings } = judge(aRound({ endpoints: [anEndpoint([first, second, again])] }))
+    expect(findings.map(({ text }) => text)).toContainEqual(expect.stringContaining('several markers for one segment'))
+  })
+
+  test('finds each row that is missing from what was delivered', () => {
+    for (const missing of first.records) {
+      const records = first.records.filter((name) => name !== missing)
+      expect(lawsOf(aRound(withSegments({ ...first, records }, second)))).toContain('lost')
+    }
+    expect(lawsOf(aRound(withSegments({ ...first, problems: ['parquet/0: 1 rows instead of 2'] }, second)))).toEqual(['endpoint'])
+  })
+
   test('finds counters and files that do not add up', () => {
     const counters = new Map([[viewId, { processed: 5, accepted: 2, dlq: 2 }]])
     expect(lawsOf(aRound({ endpoints: [anEndpoint([first, second], { counters })] }))).toEqual(['endpoint'])
