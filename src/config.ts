@@ -117,7 +117,7 @@ export const options = {
     'INLET_BASE_URL',
     '',
     optional(url),
-    'public URL of the management API; empty: `http://` and the listen address',
+    'public URL of the management API, without which control uses `http://` and its listen address; a node without it uses that of control',
   ),
   baseDomain: option(
     'INLET_BASE_DOMAIN',

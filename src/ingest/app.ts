@@ -161,7 +161,8 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     requestTimeoutSeconds: config.requestTimeoutSeconds,
     exchange: {
       nodeId,
-      baseUrl: baseUrlOf(config),
+      // Without a setting of its own a node elsewhere would name an address of its machine.
+      baseUrl: () => (config.baseUrl === null ? feed.current()?.token_issuer : undefined) ?? baseUrlOf(config),
       maxRequestBytes: config.maxRequestBytes,
       authenticator,
       gate,

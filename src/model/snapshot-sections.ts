@@ -71,7 +71,7 @@ export const Section = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('installation'),
     ...named,
-    /** `iss` and `aud` of access tokens. */
+    /** `iss` and `aud` of access tokens: the base URL of control, which links in problems begin with. */
     token_issuer: z.string(),
     jwks: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
     base_domain: z.string().nullable(),

@@ -31,7 +31,7 @@ export type Snapshot = {
   revoked_keys: string[]
   /** The public keys that sign access tokens. */
   jwks: { keys: Record<string, unknown>[] }
-  /** `iss` and `aud` that a token must have. */
+  /** `iss` and `aud` that a token must have: the base URL of control. */
   token_issuer: string
   /** Fingerprint of the newest certificate for the region; null if control issues none, or has none yet. */
   certificate: string | null

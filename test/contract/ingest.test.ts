@@ -279,7 +279,7 @@ describe('401', () => {
     const sent = await post(node, '1', { headers })
     expect(sent).toMatchObject({
       status: 401,
-      body: { type: 'http://127.0.0.1:8080/errors/unauthorized', title: 'Unauthorized', status: 401, error: 'unauthorized' },
+      body: { type: 'http://control.test/errors/unauthorized', title: 'Unauthorized', status: 401, error: 'unauthorized' },
     })
     expect(sent.headers['content-type']).toBe('application/problem+json')
     expect(sent.headers['www-authenticate']).toBe('Bearer')
@@ -593,6 +593,17 @@ describe('pages', () => {
     expect(proxied).toContain(`${node.url.replace('http', 'https')}/v1/ingest`)
     const json = await get(node, '/', { accept: 'application/json' })
     expect(await json.json()).toMatchObject({ send: { method: 'POST', path: '/v1/ingest' }, mqtt: '/mqtt' })
+  })
+
+  test('links in problems begin with the base URL of control, or that of the node', async () => {
+    const typeOf = async (started: Parameters<typeof IngestNode.start>[0]) => {
+      await using node = await IngestNode.start(started)
+      return JSON.parse(await (await get(node, '/none')).text()).type
+    }
+    expect(await typeOf({ snapshot })).toBe('http://control.test/errors/not_found')
+    const environment = { INLET_BASE_URL: 'https://own.test/' }
+    expect(await typeOf({ snapshot, environment })).toBe('https://own.test/errors/not_found')
+    expect(await typeOf({ snapshot: undefined })).toBe('http://127.0.0.1:8080/errors/not_found')
   })
 
   test('/errors/<code> explains the error of a response', async () => {

@@ -45,7 +45,7 @@ export class Connection {
   #pieces = 0
   #piecesSinceMs: number
   readonly #turns: ReadTurns
-  readonly #baseUrl: string
+  readonly #baseUrl: () => string
   readonly #clock: Clock
   /** Bound once per connection, not per request. */
   readonly onResponseSent = (): void => {
@@ -58,7 +58,7 @@ export class Connection {
     readonly socket: Socket
     readonly slot: ConnectionSlot
     readonly turns: ReadTurns
-    readonly baseUrl: string
+    readonly baseUrl: () => string
     readonly clock: Clock
   }) {
     this.socket = options.socket
@@ -145,7 +145,7 @@ export class Connection {
   }
 
   #respondToFailure(error: AppError): void {
-    if (this.socket.writable) this.socket.write(rawProblem(error, this.#baseUrl, { now: this.#clock.now() }))
+    if (this.socket.writable) this.socket.write(rawProblem(error, this.#baseUrl(), { now: this.#clock.now() }))
     this.linger()
   }
 }

@@ -29,7 +29,8 @@ import { sendJson, sendProblem, toAppError } from './responses.ts'
 /** Dependencies that all exchanges of a server share. */
 export type ExchangeContext = {
   readonly nodeId: string
-  readonly baseUrl: string
+  /** Links in problems begin with it. */
+  readonly baseUrl: () => string
   readonly maxRequestBytes: number
   readonly authenticator: Verifier
   readonly gate: Gate
@@ -115,7 +116,7 @@ export class Exchange implements Receiving, Route {
     if (isLast) this.#connection.closeAfterResponse({ bytesFollow: hasRest })
     counters.countResponse(errorTable[problem.code].status)
     if (!isLast) this.#connection.announceIdleTime(this.#response)
-    if (!this.#response.destroyed) sendProblem(this.#response, problem, { baseUrl, close: isLast, allow })
+    if (!this.#response.destroyed) sendProblem(this.#response, problem, { baseUrl: baseUrl(), close: isLast, allow })
   }
 
   fail(error: AppError): void {

@@ -14,7 +14,7 @@ export type OperatorOptions = {
   readonly metrics: MetricsText
   /** Null if anyone who can reach this server may read the metrics. */
   readonly metricsToken: string | null
-  readonly baseUrl: string
+  readonly baseUrl: () => string
 }
 
 const paths = ['/healthz', '/readyz', '/metrics'] as const
@@ -50,7 +50,7 @@ export function sendOperatorResponse(
     case '/readyz': {
       const reasons = isDraining ? ['shutting down'] : notReadyReasons()
       if (reasons.length === 0) sendJson(response, 200, JSON.stringify(ready(readyNotes())), isDraining)
-      else sendProblem(response, notReady(reasons), { baseUrl, close: isDraining })
+      else sendProblem(response, notReady(reasons), { baseUrl: baseUrl(), close: isDraining })
       break
     }
     case '/metrics':

@@ -56,7 +56,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
     },
     exchange: {
       nodeId: 'node',
-      baseUrl: 'http://control.test',
+      baseUrl: () => 'http://control.test',
       maxRequestBytes: 1_000,
       authenticator: { verifyKey: () => principal, verifyToken: () => Promise.resolve(principal), revision: 0 },
       gate,

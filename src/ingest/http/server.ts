@@ -219,7 +219,7 @@ export class HttpServer implements Service {
   }
 
   #respondWithPage(path: string, exchange: Exchange, request: IncomingMessage, response: ServerResponse): void {
-    const page = findPage(path, request, this.#options.exchange.baseUrl)
+    const page = findPage(path, request, this.#options.exchange.baseUrl())
     if (page === undefined) {
       exchange.reject(new AppError('not_found', 'this path does not exist; send events with POST /v1/ingest'))
     } else if (!isRead(request.method)) {
@@ -249,7 +249,7 @@ export class HttpServer implements Service {
 
   #endRaw(stream: Duplex, error: AppError, allow?: string): void {
     const { baseUrl, clock } = this.#options.exchange
-    stream.end(rawProblem(error, baseUrl, { now: clock.now(), allow }))
+    stream.end(rawProblem(error, baseUrl(), { now: clock.now(), allow }))
     // node:http no longer watches over it. Without this, the connection would stay as long as its client does not close it.
     this.#connections.get(stream as Socket)?.linger()
     stream.resume()
