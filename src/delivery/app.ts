@@ -5,6 +5,7 @@ import { EventLoopDelay } from '#lib/event-loop-delay.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { FairSlots } from '#lib/fair-slots.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
+import { Periodic } from '#lib/periodic.ts'
 import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -31,7 +32,7 @@ import { Conversions } from './convert/conversions.ts'
 import { WorkerAccess } from './convert/worker-access.ts'
 import { DestinationBackoff } from './destination-backoff.ts'
 import { Endpoints } from './endpoints.ts'
-import type { Held } from './held.ts'
+import { countWaiting, type Held } from './held.ts'
 import { Janitor } from './janitor.ts'
 import { JobWorker } from './jobs/job-worker.ts'
 import { runUnit } from './jobs/unit-run.ts'
@@ -209,13 +210,24 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   // Stopped in reverse: jobs are aborted, the pipeline delivers what it can, and the outbox stops last, so that it can send its commits.
   const services = [feed, assignments, outbox, pipeline, heartbeat, blockedFile, jobs]
   await startAll(services)
+  const held = (): Held => ({
+    isCurrent: !feed.contact.mayLackChanges && pipeline.scannedEpoch === endpoints.epoch,
+    ...{ lags: pipeline.lag(), reportedLags, reports: outbox.size, problem: pipeline.problem },
+  })
   return {
-    held: () => ({
-      isCurrent: !feed.contact.mayLackChanges && pipeline.scannedEpoch === endpoints.epoch,
-      ...{ lags: pipeline.lag(), reportedLags, reports: outbox.size, problem: pipeline.problem },
-    }),
+    held,
     async stop(signal) {
+      const progress = new Periodic({
+        name: 'stop progress',
+        intervalMs: deliveryLimits.stopProgressMs,
+        run: () => logger.notice(countWaiting(held()), 'stop waits for deliveries; what is left stays on disk'),
+        failure: 'stop progress failed',
+        clock,
+        logger,
+      })
+      await progress.start()
       await stopAll(services, signal)
+      await progress.stop()
       if (hooks.conversionPool === undefined) await conversionPool.stop()
       objectStores.close()
       lock[Symbol.dispose]()

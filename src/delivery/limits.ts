@@ -14,6 +14,8 @@ export const deliveryLimits = {
   conversionFileBytesMax: 64 * GiB,
   /** A detached view may take less time on a segment than others: this factor. */
   detachedViewTimeoutFactor: 0.25,
+  /** How often a stop says what it still delivers. */
+  stopProgressMs: 3_000,
   /** Delay between attempts for one segment, and for one destination that is backing off. */
   retryDelayMsMin: 200,
   retryDelayMsMax: 30_000,

@@ -65,6 +65,23 @@ test('files that someone removed while they waited for their upload are built ag
   await until('both commits', () => node.commits.length === 2)
 })
 
+test('a stop says what it waits for, and ends at its deadline', async () => {
+  const endpoint = anEndpointTo(aDestination())
+  await using node = await DeliveryNode.create(endpoint)
+  node.stores.fault = () => 'refused'
+  await node.start()
+  await node.seal(endpoint.id, '{"n":1}')
+  await until('the reason to be reported', () => node.lag(endpoint.id)?.blocked_by != null)
+  const deadline = new AbortController()
+  const stopped = node.stop(deadline.signal)
+  const progress = () => node.log.flatMap((line) => (line.includes('stop waits for') ? [JSON.parse(line)] : []))[0]
+  await until('its progress', () => progress() !== undefined)
+  expect(progress()).toMatchObject({ segments: 1, reasons: [expect.stringContaining('SlowDown')] })
+  deadline.abort()
+  await stopped
+  expect(node.commits).toEqual([])
+})
+
 test('a segment that fails is not parked while nothing else can be converted either', async () => {
   const [bad, good] = [anEndpointTo(aDestination('bad')), anEndpointTo(aDestination('good'))]
   await using node = await DeliveryNode.create(bad, good)

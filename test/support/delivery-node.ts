@@ -66,6 +66,8 @@ export class DeliveryNode implements AsyncDisposable {
   readonly stores: FaultyStores
   readonly config: Config
   readonly directory: string
+  /** Lines of the log. */
+  readonly log: string[] = []
   /** Used by the next start. */
   files: Files = systemFiles
   conversionPool = conversionPool
@@ -137,7 +139,12 @@ export class DeliveryNode implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    const logger = createLogger('delivery', 'debug', undefined, { write: watchText('the log of delivery') })
+    const watch = watchText('the log of delivery')
+    const write = (line: string) => {
+      watch(line)
+      this.log.push(line)
+    }
+    const logger = createLogger('delivery', 'debug', undefined, { write })
     this.#app = await startDelivery(this.config, {
       ...{ logger, clock: hurriedClock, stores: this.stores, files: this.files },
       conversionPool: this.conversionPool,
