@@ -31,6 +31,7 @@ import { DeliveryDelays } from './delivery-delays.ts'
 import { registerRequestSeconds } from './http-server.ts'
 import { registerLagMetrics } from './lag-metrics.ts'
 import { createLeadership, registerLeadershipMetric } from './leadership.ts'
+import { warnAboutLocalBuckets } from './local-buckets.ts'
 import { buildNodeServer } from './node-api/server.ts'
 import { openCertificates } from './provisioning/certificates/open.ts'
 import { checkLimits } from './provisioning/checks/limits.ts'
@@ -137,6 +138,7 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
   const signedUrls = new SignedUrls({ baseUrl, secret: downloadSecret, clock })
   const opened = await openObjectStores(config, { clock, signedUrls })
   const objectStores = opened.stores
+  warnAboutLocalBuckets(config, store.dialect === 'postgres', logger)
   await opened.local?.adopt(async (bucket) => {
     const [owner, ...others] = await listBucketAccounts(store.db, bucket)
     if (others.length > 0) logger.warn({ bucket, owner, others }, 'bucket no longer shared by accounts')

@@ -38,7 +38,7 @@ test('everything is committed under the id of the node, which is never healthy, 
   await node.seal(endpoint.id, '{"n":1}', '{"n":2}')
   await node.seal(deleted.id, '{"n":3}')
   await using machine = await adopting(node)
-  const app = await startAdoption({ ...hooks, config: machine.config, directory: node.directory })
+  const app = await startAdoption({ ...hooks, config: machine.config, directory: node.directory, isRegionGiven: false })
   expect(await app.finished).toBe(0)
   await app.stop(AbortSignal.timeout(10_000))
   expect(node.commits.map(({ node_id, endpoint_id }) => [node_id, endpoint_id]).toSorted()).toEqual(
@@ -57,7 +57,14 @@ test('is refused while the node runs', async () => {
   await node.sealAll([])
   await using machine = await adopting(node)
   using _running = lockExclusively(node.config.paths.ingestLock)
-  await expect(startAdoption({ ...hooks, config: machine.config, directory: node.directory })).rejects.toThrow(
-    'is locked by another process',
-  )
+  const adoption = { ...hooks, config: machine.config, directory: node.directory, isRegionGiven: true }
+  await expect(startAdoption(adoption)).rejects.toThrow('is locked by another process')
+})
+
+test('of a log without its credential needs the region of the node', async () => {
+  await using node = await DeliveryNode.create()
+  await node.sealAll([])
+  await using machine = await adopting(node)
+  const adoption = { ...hooks, config: machine.config, directory: node.config.paths.wal, isRegionGiven: false }
+  await expect(startAdoption(adoption)).rejects.toThrow(/^--region: needed to adopt .*; inlet nodes list shows its region$/)
 })

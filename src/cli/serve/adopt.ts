@@ -4,10 +4,13 @@
  * Owns: when there is nothing left to do, and what is said meanwhile. Does not own: the recovery of the log (ingest), delivery.
  */
 import type { Config } from '#config.ts'
-import type { Held } from '#delivery/held.ts'
+import { countWaiting, type Held, isWaiting, type Waiting } from '#delivery/held.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
+import { readTrimmed } from '#lib/read-or-create.ts'
 import type { Logger } from '#lib/telemetry.ts'
+import { UserError } from '#lib/user-error.ts'
+import { nodeLimits } from '#model/limits.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import { adoptWal } from '#node/identity.ts'
 import { adoptedConfig } from './adopted-directory.ts'
@@ -17,12 +20,7 @@ const checkMs = 1_000
 /** How often the log says what is left, if that changed. */
 const reportMs = 10_000
 
-type Progress = {
-  /** Segments that are not delivered, and reports that control has not recorded. */
-  readonly segments: number
-  readonly bytes: number
-  /** Reasons why segments are not delivered. */
-  readonly reasons: readonly string[]
+type Progress = Waiting & {
   /** Segments that only a person can do something about. */
   readonly forPerson: number
   /** Whether the rest of it is delivered, and control knows. */
@@ -30,24 +28,21 @@ type Progress = {
 }
 
 /** Returns what is left of what delivery holds. */
-export function progressOf({ isCurrent, lags, reportedLags, reports, problem }: Held): Progress {
+export function progressOf(held: Held): Progress {
+  const { isCurrent, lags, reportedLags, reports, problem } = held
   const isReported = JSON.stringify(reportedLags) === JSON.stringify(lags)
-  const sum = (read: (lag: EndpointLag) => number) => lags.reduce((total, lag) => total + read(lag), 0)
   return {
-    segments: Math.max(reports, sum(waiting)),
-    bytes: sum((lag) => lag.undelivered_bytes),
-    reasons: [...new Set([problem, ...lags.map(({ blocked_by }) => blocked_by)].filter((reason) => reason !== null))],
-    forPerson: sum(forPerson),
+    ...countWaiting(held),
+    forPerson: lags.reduce((total, lag) => total + forPerson(lag), 0),
     isDone: isCurrent && isReported && reports === 0 && problem === null && lags.every(isDone),
   }
 }
 
-const waiting = (lag: EndpointLag) => lag.open_segments + lag.undelivered_segments
 const forPerson = (lag: EndpointLag) => lag.parked_segments + lag.quarantined_segments
 
 /** A log without segments has a row only while its endpoint is being deleted: that waits for the log to be closed. */
 function isDone(lag: EndpointLag): boolean {
-  return waiting(lag) === 0 && (lag.closed || forPerson(lag) > 0)
+  return !isWaiting(lag) && (lag.closed || forPerson(lag) > 0)
 }
 
 type Hooks = { readonly logger: Logger; readonly clock: Clock }
@@ -55,13 +50,19 @@ type Hooks = { readonly logger: Logger; readonly clock: Clock }
 export type AdoptionOptions = Hooks & {
   readonly config: Config
   readonly directory: string
+  /** Whether somebody set the region, whose default fits one machine. */
+  readonly isRegionGiven: boolean
   readonly startIngest: (config: Config, hooks: Hooks) => Promise<App>
   readonly startDelivery: (config: Config, hooks: Hooks) => Promise<App & { held(): Held }>
 }
 
 export async function startAdoption(options: AdoptionOptions): Promise<App> {
-  const { config, directory, startIngest, startDelivery, logger, clock } = options
+  const { config, directory, isRegionGiven, startIngest, startDelivery, logger, clock } = options
   const adopted = await adoptedConfig(config, directory)
+  if (config.controlUrl !== null && !isRegionGiven && (await readTrimmed(adopted.paths.nodeCredential)) === undefined)
+    throw new UserError(
+      `--region: needed to adopt ${directory}: the credential of its node is lost, so the node joins again; inlet nodes list shows its region`,
+    )
   await adoptWal(adopted.paths, logger)
   const ingest = await startIngest(adopted, { logger, clock })
   const delivery = await startDelivery(adopted, { logger, clock })
@@ -77,7 +78,10 @@ export async function startAdoption(options: AdoptionOptions): Promise<App> {
           { segments: forPerson, bytes, reasons },
           `what is left needs a person: INLET_DATA_DIR=${adopted.paths.data} inlet segments`,
         )
-      else logger.notice('nothing is left: the directory can be removed, and the node with inlet nodes remove')
+      else
+        logger.notice(
+          `nothing is left: the directory can be removed, and after ${nodeLimits.healthySeconds} seconds the node, with inlet nodes remove`,
+        )
       finished.resolve(forPerson > 0 ? 1 : 0)
     } else if (JSON.stringify(progress) !== said && clock.monotonic() - saidAt >= reportMs) {
       said = JSON.stringify(progress)

@@ -9,6 +9,7 @@ import type { CliContext } from '../context.ts'
 import type { ChildName } from './child-environment.ts'
 import { warnAboutPermissions } from './data-permissions.ts'
 import { formatFirstKey, keepFirstKey } from './first-key.ts'
+import { checkObjectStore } from './object-store.ts'
 import { logFormatOf, openLog } from './open-log.ts'
 import { type App, type RunAppOptions, runApp } from './run-app.ts'
 
@@ -104,7 +105,7 @@ async function serveOne(name: string, context: CliContext, load: Load): Promise<
 async function deliverAdopted(context: CliContext, directory: string, settings: Readonly<Record<string, string>>): Promise<void> {
   const { clock } = context
   const config = await context.readConfig(settings)
-  const { environment } = await import('#config.ts')
+  const environment = { ...(await import('#config.ts')).environment, ...settings }
   const logger = openLog('adopt', config, true)
   context.process.exitCode = await runApp({
     name: 'adoption',
@@ -116,7 +117,12 @@ async function deliverAdopted(context: CliContext, directory: string, settings: 
       const { startAdoption } = await import('./adopt.ts')
       const { startAdoptedIngest } = await import('#ingest/adopted/app.ts')
       const { startDelivery } = await import('#delivery/app.ts')
-      return () => startAdoption({ config, directory, startIngest: startAdoptedIngest, startDelivery, logger, clock })
+      return async () => {
+        checkObjectStore(config, ['delivery', 'ingest'], logger, environment['INLET_OBJECT_STORE'])
+        const isRegionGiven = Boolean(environment['INLET_REGION'])
+        const apps = { startIngest: startAdoptedIngest, startDelivery }
+        return await startAdoption({ config, directory, isRegionGiven, ...apps, logger, clock })
+      }
     },
   })
 }
@@ -147,6 +153,7 @@ async function supervise(
     ...launchedBy(environment),
     load: async () => async () => {
       await checkStart(config, children)
+      checkObjectStore(config, children, logger, environment['INLET_OBJECT_STORE'])
       await warnAboutPermissions(config, logger)
       if (adopt) await adoptWal(config.paths, logger)
       await readOrCreateNodeId(config.paths)
