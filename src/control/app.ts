@@ -9,6 +9,7 @@ import { assertCanListen } from '#lib/assert-can-listen.ts'
 import type { Clock } from '#lib/clock.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { createMetrics } from '#lib/metrics.ts'
+import { reachableUrl } from '#lib/reachable-url.ts'
 import { rootOf } from '#lib/root-certificate.ts'
 import { openSandbox } from '#lib/sandbox.ts'
 import { startAll, stopAll } from '#lib/service.ts'
@@ -323,7 +324,11 @@ async function serveStore(store: Store, config: Config, hooks: AppHooks): Promis
     await stopAll(services, AbortSignal.abort())
     throw error
   }
-  logger.info({ url, node_api: nodeApiUrl, database: store.dialect }, 'control listening')
+  const addresses = {
+    url: reachableUrl(url, config.controlListen, config.baseUrl),
+    node_api: reachableUrl(nodeApiUrl, config.nodeApiListen, config.baseUrl),
+  }
+  logger.info({ ...addresses, database: store.dialect }, 'control listening')
 
   return {
     url,
