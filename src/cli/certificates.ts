@@ -33,11 +33,16 @@ export async function renew(this: CliContext, _flags: object, name: string): Pro
 export async function printRoot(this: CliContext): Promise<void> {
   await using store = await openMigratedStore(this)
   const root = await findRoot(store.db)
-  if (root !== undefined) this.process.stdout.write(root)
-  else
-    throw new UserError(
-      'there is no certificate of a development CA: start control with INLET_CERTIFICATES=development, and a node, or set INLET_BASE_URL to https://',
-    )
+  if (root !== undefined) {
+    this.process.stdout.write(root)
+    return
+  }
+  const [ofServer] = (await listCertificates(store.db)).flatMap(({ issuer }) => issuer?.split('acme ')[1] ?? [])
+  throw new UserError(
+    ofServer === undefined
+      ? 'there is no certificate of a development CA: start control with INLET_CERTIFICATES=development, and a node, or set INLET_BASE_URL to https://'
+      : `certificates come from the ACME server ${ofServer}, whose root this database does not have: clients trust a public CA already; for a server of your own get the root from there, and give nodes its file (INLET_CONTROL_CA_FILE)`,
+  )
 }
 
 function nextOrder({ due_at, failures }: CertificateState, now: number): string {

@@ -62,11 +62,13 @@ function describeRemoval({ segments, endpoints, logs, reported_at, note }: NodeR
     ...[endpoint_id, endpoint_name ?? '-', account_id ?? '-', owner],
     ...[String(countSegments(counts)), String(bytes)],
   ])
+  const total = countSegments(segments)
+  const count = total === 1 ? '1 segment' : `${total} segments`
   const more = endpoints > logs.length ? `and ${endpoints - logs.length} more endpoints\n` : ''
   return (
     `${toTable([['ENDPOINT', 'NAME', 'ACCOUNT', 'OWNER', 'SEGMENTS', 'BYTES'], ...rows])}${more}\n` +
-    `These ${countSegments(segments)} segments (${segments.bytes} bytes) are abandoned with the node, as it reported at ${reported_at}.\n` +
-    `They stay on its disk. Mind that ${note}.\n`
+    `Abandoned with the node, as it reported at ${reported_at}: ${count} (${segments.bytes} bytes).\n` +
+    `What is abandoned stays on its disk. Mind that ${note}.\n`
   )
 }
 

@@ -7,6 +7,7 @@
  * log and delivers what it still holds.
  */
 import { AppError } from '#errors.ts'
+import { isoTimestamp } from '#lib/clock.ts'
 import { nodeLimits } from '#model/limits.ts'
 import type { NodeRemoval } from '#model/node.ts'
 import { deleteNode } from './node-credentials.ts'
@@ -41,7 +42,10 @@ export async function removeNode(db: Tx, id: string, force: boolean, now: number
 
 function findObstacle(node: NodeFacts, { segments, endpoints, reported_at }: NodeRemoval, now: number): string | undefined {
   const seenAt = lastSeenAt(node)
-  if (isRunning(node, now)) return `the node runs: its last heartbeat was at ${seenAt}; stop it first`
+  if (seenAt !== undefined && isRunning(node, now)) {
+    const silentAt = isoTimestamp(Date.parse(seenAt) + nodeLimits.healthySeconds * 1000)
+    return `the node runs: its last heartbeat was at ${seenAt}; stop it first; if it has just stopped, or its adoption has just ended, repeat this after ${silentAt}`
+  }
   if (endpoints > 0) {
     const count = segments.open_segments + segments.sealed_segments + segments.parked_segments + segments.quarantined_segments
     const held = `${count} segments (${segments.bytes} bytes) of ${endpoints === 1 ? '1 endpoint' : `${endpoints} endpoints`}`

@@ -42,10 +42,13 @@ describeDatabases('inlet certificates', (kind) => {
     expect(missing).toMatchObject({ code: 1, err: expect.stringContaining('there is no certificate *.iad.ingest.test') })
   })
 
-  test('root prints the root of a development CA, and nothing of another issuer', async () => {
+  test('root prints the root of a development CA, and says where that of another issuer is', async () => {
     await using store = await newStore(kind)
-    await issue(store, 'acme https://acme.test')
     expect((await certificates(store.url, 'root')).err).toContain('start control with INLET_CERTIFICATES=development')
+    await issue(store, 'acme https://acme.test')
+    const { code, out, err } = await certificates(store.url, 'root')
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(/come from the ACME server https:\/\/acme.test, .* get the root from there, .*INLET_CONTROL_CA_FILE/)
     await issue(store, 'development CN=Inlet development CA 1')
     expect((await certificates(store.url, 'root')).out).toBe('-----BEGIN CERTIFICATE-----\nroot\n-----END CERTIFICATE-----\n')
   })

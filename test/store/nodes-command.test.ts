@@ -53,7 +53,7 @@ describeDatabases('inlet nodes', (kind) => {
       err: expect.stringMatching(/^nothing was removed: .*repeat the command with --yes\n$/),
     })
     expect(asked.out).toMatch(new RegExp(`^${endpoint}  - +- +unknown +2 +9$`, 'm'))
-    expect(asked.out).toContain('These 2 segments (9 bytes) are abandoned with the node')
+    expect(asked.out).toContain('2 segments (9 bytes).\nWhat is abandoned stays on its disk.')
     expect((await inlet(store.url, 'list')).out).toContain(id)
 
     const { code, out } = await inlet(store.url, 'remove', id, '--yes')
