@@ -16,7 +16,7 @@ import { insertApiKey } from '#store/api-keys.ts'
 import { applyChange } from '#store/epoch.ts'
 import { openStore, type Store } from '#store/store.ts'
 import { readConfig } from '../../src/config.ts'
-import { newDatabase, type TestDatabase } from './databases.ts'
+import { newMigratedDatabase, type TestDatabase } from './databases.ts'
 import { describedBy } from './described.ts'
 import { secretKey } from './keyring.ts'
 import { watchText } from './secrets-in-output.ts'
@@ -76,7 +76,7 @@ export type ControlOptions = {
 
 export async function newControl({ environment = {}, ...given }: ControlOptions = {}): Promise<TestControl> {
   const directory = given.directory ?? mkdtempSync(join(tmpdir(), 'inlet-control-'))
-  const database = given.database ?? (await newDatabase())
+  const database = given.database ?? (await newMigratedDatabase())
   const clock = new MovableClock()
   let bootstrapped: Bootstrapped | undefined
   const config = readConfig({

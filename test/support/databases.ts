@@ -3,7 +3,7 @@
  * Postgres is used if INLET_TEST_POSTGRES is the address of a server where the user may create databases. `npm run test:services` starts one.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -25,13 +25,40 @@ export async function newDatabase(kind: DatabaseKind = preferredDatabase): Promi
   return kind === 'sqlite' ? newSqlite() : newPostgres()
 }
 
+/** A database with all tables. On SQLite it is a copy: that takes a tenth of the time of the migrations. */
+export async function newMigratedDatabase(kind: DatabaseKind = preferredDatabase): Promise<TestDatabase> {
+  const database = await newDatabase(kind)
+  if (kind === 'sqlite') {
+    template ??= readTemplate()
+    writeFileSync(database.url, await template)
+  } else await migrateDatabase(database)
+  return database
+}
+
+/** The file of an SQLite database with all tables, once for each worker. */
+let template: Promise<Buffer> | undefined
+
+async function readTemplate(): Promise<Buffer> {
+  await using database = newSqlite()
+  await migrateDatabase(database)
+  return readFileSync(database.url)
+}
+
+async function migrateDatabase({ url }: TestDatabase): Promise<void> {
+  const store = await openStore(url)
+  try {
+    await migrate(store)
+  } finally {
+    await store.close()
+  }
+}
+
 /** Opens a store with all tables on a database of its own. */
 export type TestStore = Store & AsyncDisposable & { readonly url: string }
 
 export async function newStore(kind: DatabaseKind): Promise<TestStore> {
-  const database = await newDatabase(kind)
+  const database = await newMigratedDatabase(kind)
   const store = await openStore(database.url)
-  await migrate(store)
   return {
     ...store,
     url: database.url,
