@@ -1,5 +1,7 @@
 /** Nodes that end, hang, or are cut off. */
 import { type NodeName, nodesOf, type RegionCode } from '../layout.ts'
+import { findWrongRecords } from '../names.ts'
+import { awaitTruth } from '../truth.ts'
 import { type Fault, unnoticed } from './fault.ts'
 
 export function killNodes(kind: 'kill-node' | 'kill-region', names: readonly NodeName[]): Fault {
@@ -78,6 +80,8 @@ export function restartNodes(region: RegionCode): Fault {
         await cluster.program(name).stop()
         cluster.program(name).start()
         await cluster.untilReady(name)
+        // As docs/operations.md says. A node that leaves before would be the last one in DNS, and would not wait for its clients.
+        await awaitTruth(() => findWrongRecords(cluster, (endpoint) => nodesOf(endpoint.region)))
       }
       return async () => undefined
     },
