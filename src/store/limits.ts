@@ -7,6 +7,8 @@ export const storeLimits = {
   /** How long a caller waits for a connection. */
   connectTimeoutMs: 5_000,
   statementTimeoutMs: 30_000,
+  /** Postgres ends a transaction whose process is silent for this long, so that its locks do not hold up heartbeats at other processes. */
+  idleTransactionMs: 2_000,
   /** A connection to Postgres that is idle for this long is checked by the operating system. */
   keepAliveMs: 10_000,
   /** A query without a reply for this long makes the pool check whether the server still responds, within the same time. */

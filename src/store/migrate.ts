@@ -72,6 +72,7 @@ export async function migrate(store: Store, migrations = released, now = Date.no
     if (store.dialect === 'postgres') {
       // Migrating large tables, or waiting for another process to do so, may take longer than any other statement.
       await sql`set local statement_timeout = 0`.execute(db)
+      await sql`set local idle_in_transaction_session_timeout = 0`.execute(db)
       await sql`select pg_advisory_xact_lock(${advisoryLock})`.execute(db)
     }
     const present = await currentVersion(db)

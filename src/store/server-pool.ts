@@ -33,7 +33,7 @@ export class ServerPool {
       max: storeLimits.poolConnectionsMax,
       connectionTimeoutMillis: storeLimits.connectTimeoutMs,
       statement_timeout: storeLimits.statementTimeoutMs,
-      idle_in_transaction_session_timeout: storeLimits.statementTimeoutMs,
+      idle_in_transaction_session_timeout: storeLimits.idleTransactionMs,
       verify: (client, done) => void requirePrimary(client).then(() => done(), done),
       types: {
         getTypeParser: ((oid: number, format?: 'text') =>
