@@ -178,7 +178,7 @@ describeWith('processes', 'two nodes and control', () => {
 
     await using adopting = await newNode('127.0.0.4')
     adopting.configure({ INLET_DATA_DIR: other.directory })
-    const { exitCode, log } = await adopting.run('node', '--adopt', volume)
+    const { exitCode, log } = await adopting.run('node', '--region', 'loc', '--adopt', volume)
     expect([exitCode, log]).toEqual([0, expect.stringContaining('nothing is left')])
     expect(await committed()).toContain(record)
     const commits = await control.commits(endpointId)
