@@ -7,12 +7,27 @@ import { listCommits, recordCommit } from '#store/commits.ts'
 import { migrate } from '#store/migrate.ts'
 import { openStore, transact } from '#store/store.ts'
 import { startPostgres } from '../../tools/services/postgres.ts'
-import { newStore } from '../support/databases.ts'
+import { newDatabase } from '../support/databases.ts'
 import { aCommit, t0 } from './fixtures.ts'
+
+/** Inlet creates the file itself: a copied one has the mode of its copier, and already has a journal. */
+async function createStore() {
+  const database = await newDatabase('sqlite')
+  const store = await openStore(database.url)
+  await migrate(store)
+  return {
+    ...store,
+    url: database.url,
+    async [Symbol.asyncDispose]() {
+      await store.close()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
 
 describe('durability on SQLite', () => {
   test('a commit is synced before it returns, and references are enforced', async () => {
-    await using store = await newStore('sqlite')
+    await using store = await createStore()
     const pragma = async (name: string) => (await sql<Record<string, unknown>>`pragma ${sql.raw(name)}`.execute(store.db)).rows[0]
     expect(await pragma('journal_mode')).toEqual({ journal_mode: 'wal' })
     // 2 is FULL. https://www.sqlite.org/pragma.html#pragma_synchronous
@@ -21,7 +36,7 @@ describe('durability on SQLite', () => {
   })
 
   test('only the owner can read the file, because it contains signing keys', async () => {
-    await using store = await newStore('sqlite')
+    await using store = await createStore()
     for (const name of ['', '-wal', '-shm']) expect(statSync(store.url + name).mode & 0o777).toBe(0o600)
   })
 })
