@@ -1,6 +1,7 @@
 /** Finds options that contradict each other, although each of them is valid. */
+import { isLoopback, isLoopbackUrl } from './lib/ip-addresses.ts'
 import { nearestName } from './lib/nearest-name.ts'
-import { isLoopback, type ListenAddress } from './lib/option-types.ts'
+import type { ListenAddress } from './lib/option-types.ts'
 import { hostnamePattern } from './model/patterns.ts'
 
 const prefix = 'INLET_'
@@ -90,7 +91,7 @@ function plaintextProblems(values: Values): readonly string[] {
     )
   }
   const url = URL.parse(controlUrl ?? '')
-  if (url?.protocol === 'http:' && !isLoopback(url.hostname.replace(/^\[|\]$/g, ''))) {
+  if (url?.protocol === 'http:' && !isLoopbackUrl(url.href)) {
     problems.push(`INLET_CONTROL_URL: the credential of this node would pass in plaintext; use https://, ${allowed}`)
   }
   return problems

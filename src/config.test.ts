@@ -58,6 +58,9 @@ describe('readConfig', () => {
     ['INLET_NODE_ADDRESSES', '10.0.0.1, node.test', 'must be IP addresses separated by commas'],
     ['INLET_NODE_ADDRESSES', 'fe80::1%eth0', 'must be IP addresses separated by commas'],
     ['INLET_NODE_ADDRESSES', '10.0.0.0/8', 'must be IP addresses separated by commas'],
+    ['INLET_NODE_ADDRESSES', '192.0.2.1,::', 'must be addresses that clients can connect to: :: is an unspecified address'],
+    ['INLET_NODE_ADDRESSES', '224.0.0.1', 'must be addresses that clients can connect to: 224.0.0.1 is a multicast address'],
+    ['INLET_NODE_ADDRESSES', Array(65).fill('192.0.2.1').join(), 'must be at most 64 IPv4 and 64 IPv6 addresses'],
     ['INLET_DATABASE_URL', 'mysql://db/inlet', 'must be postgres://user:password@host:5432/name, or the path of an SQLite file'],
     [
       'INLET_DATABASE_URL',

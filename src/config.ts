@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { findConflicts, findUnknownOptions } from './config-conflicts.ts'
 import { dataPaths } from './data-paths.ts'
 import { GiB, KiB, MiB } from './lib/bytes.ts'
+import { isLoopback } from './lib/ip-addresses.ts'
 import {
   address,
   addresses,
@@ -10,7 +11,6 @@ import {
   database,
   endpointUrl,
   integer,
-  isLoopback,
   type ListenAddress,
   matching,
   OptionError,
@@ -24,6 +24,7 @@ import {
   user,
 } from './lib/option-types.ts'
 import { UserError } from './lib/user-error.ts'
+import { nodeLimits } from './model/limits.ts'
 import { apiKeyPattern, hostnamePattern, joinTokenPattern, regionPattern } from './model/patterns.ts'
 
 /**
@@ -294,8 +295,8 @@ export const options = {
   advertiseAddresses: option(
     'INLET_NODE_ADDRESSES',
     '127.0.0.1',
-    addresses,
-    'IP addresses of this node for DNS, separated by commas',
+    addresses(nodeLimits.addressesMax),
+    'IP addresses of this node for DNS, separated by commas: those that clients reach. Loopback addresses are for trying things out on one machine',
   ),
   ingestListen: option(
     'INLET_INGEST_LISTEN',

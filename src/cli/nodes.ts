@@ -24,11 +24,19 @@ export async function listAllNodes(this: CliContext): Promise<void> {
     offset = page.next_offset
   }
   const now = this.clock.now()
-  const rows = nodes.map(({ id, region, ingest_address, credential, ingest, delivery, segments }) => [
-    ...[id, region, ingest_address, describeProcess(ingest, now), describeProcess(delivery, now), credential],
+  const rows = nodes.map(({ id, region, ingest_address, ipv4, ipv6, credential, ingest, delivery, segments }) => [
+    ...[
+      id,
+      region,
+      ingest_address,
+      listSome([...ipv4, ...ipv6]),
+      describeProcess(ingest, now),
+      describeProcess(delivery, now),
+      credential,
+    ],
     ...[String(countSegments(segments)), String(segments.bytes)],
   ])
-  const heads = ['ID', 'REGION', 'ADDRESS', 'INGEST', 'DELIVERY', 'CREDENTIAL', 'SEGMENTS', 'BYTES']
+  const heads = ['ID', 'REGION', 'ADDRESS', 'DNS', 'INGEST', 'DELIVERY', 'CREDENTIAL', 'SEGMENTS', 'BYTES']
   this.process.stdout.write(nodes.length === 0 ? 'There are no nodes.\n' : toTable([heads, ...rows]))
 }
 
@@ -74,6 +82,11 @@ function describeRemoval({ segments, endpoints, logs, reported_at, note }: NodeR
 
 function countSegments(of: Omit<SegmentTotals, 'bytes'>): number {
   return of.open_segments + of.sealed_segments + of.parked_segments + of.quarantined_segments
+}
+
+/** Returns for example `192.0.2.1 and 3 more`. */
+function listSome([first = '-', ...others]: readonly string[]): string {
+  return others.length === 0 ? first : `${first} and ${others.length} more`
 }
 
 /** Returns for example `healthy, 2 s ago`. What a process said last is no longer true once it is silent. */

@@ -1,4 +1,5 @@
-import { isLoopback, type ListenAddress } from '#lib/option-types.ts'
+import { isLoopback } from '#lib/ip-addresses.ts'
+import type { ListenAddress } from '#lib/option-types.ts'
 import type { Logger } from '#lib/telemetry.ts'
 
 type LocalBuckets = {

@@ -1,5 +1,4 @@
 /** The composition of the ingest process. */
-import { isIPv4, isIPv6 } from 'node:net'
 import { baseUrlOf, type Config, certificateSourcesOf, controlOf, httpUrl, ingestAddressesOf } from '#config.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { Certificate } from '#lib/certificate.ts'
@@ -42,6 +41,7 @@ import { MqttCounters, registerMqttMetrics } from './mqtt/metrics.ts'
 import { MqttServer } from './mqtt/server.ts'
 import { Sessions } from './mqtt/sessions.ts'
 import { WebSocketRoute } from './mqtt/websocket-route.ts'
+import { reportedAddresses } from './reported-addresses.ts'
 
 export type AppHooks = { readonly logger: Logger; readonly clock: Clock; readonly files?: Files }
 
@@ -75,8 +75,7 @@ export async function startIngest(config: Config, { logger, clock, files = syste
     joinSecret,
     node: {
       region: config.region,
-      ipv4: config.advertiseAddresses.filter(isIPv4),
-      ipv6: config.advertiseAddresses.filter(isIPv6),
+      ...reportedAddresses(config, logger),
       ingest_address: httpUrl(reachableAt(config.ingestListen, config.advertiseAddresses)).slice('http://'.length),
       tls_ports: certificateSourcesOf(config).ingest === null ? [] : listenPorts(config),
     },

@@ -5,6 +5,7 @@
  */
 import { isIP } from 'node:net'
 import { GiB, KiB, MiB } from './bytes.ts'
+import { findAddressFault } from './ip-addresses.ts'
 import { isKeyList } from './keyring.ts'
 import { splitPostgresUrl } from './postgres-urls.ts'
 import { UserError } from './user-error.ts'
@@ -38,13 +39,21 @@ export const endpointUrl = checked(
 export const database = checked(isDatabase, 'must be postgres://user:password@host:5432/name, or the path of an SQLite file')
 export const proxies = checked((list) => list.split(',').every(isNetwork), 'must be IP addresses or networks separated by commas')
 
-/** IP addresses, separated by commas. */
-export const addresses: OptionType<readonly string[]> = (list) => {
-  const parts = list.split(',').map((part) => part.trim())
-  // One with a zone, such as fe80::1%eth0, means something on this machine only.
-  if (!parts.every((part) => isIP(part) !== 0 && !part.includes('%')))
-    throw new OptionError('must be IP addresses separated by commas')
-  return parts
+/** IP addresses that clients can connect to, separated by commas: at most `max` of each version. */
+export function addresses(max: number): OptionType<readonly string[]> {
+  return (list) => {
+    const parts = list.split(',').map((part) => part.trim())
+    // One with a zone, such as fe80::1%eth0, means something on this machine only.
+    if (!parts.every((part) => isIP(part) !== 0 && !part.includes('%')))
+      throw new OptionError('must be IP addresses separated by commas')
+    for (const part of parts) {
+      const fault = findAddressFault(part)
+      if (fault !== undefined) throw new OptionError(`must be addresses that clients can connect to: ${part} is ${fault}`)
+    }
+    if ([4, 6].some((version) => parts.filter((part) => isIP(part) === version).length > max))
+      throw new OptionError(`must be at most ${max} IPv4 and ${max} IPv6 addresses`)
+    return parts
+  }
 }
 
 /** A user by its id, and its group, which has the same id if not given. */
@@ -76,11 +85,6 @@ export const address: OptionType<ListenAddress> = (value) => {
   const port = Number(value.slice(at + 1))
   if (port > 65_535) throw new OptionError('must be host:port with a port up to 65535')
   return { host: value.slice(0, at).replace(/^\[|\]$/g, ''), port }
-}
-
-/** Whether only this machine reaches the host. Names other than `localhost` may change. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
 /** Returns where others reach a listener: one on all addresses of this machine at the first of its own. */

@@ -163,6 +163,8 @@ export const nodeLimits = {
   healthySeconds: 7,
   /** Logs that the removal of a node lists. */
   removedLogsMax: 1_000,
+  /** Addresses of each version that a node may report. */
+  addressesMax: 64,
 } as const
 
 /** Join tokens: how long they are valid, how many nodes may join with one, and how long they are listed after they expired. */

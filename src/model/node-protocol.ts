@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { findAddressFault } from '#lib/ip-addresses.ts'
 import { boundedList } from './bounded-list.ts'
 import { SegmentCommit } from './commit.ts'
 import { Region } from './endpoint.ts'
 import { Id } from './id.ts'
-import { reportedTextMax } from './limits.ts'
+import { nodeLimits, reportedTextMax } from './limits.ts'
 import { nodeSecretPattern } from './patterns.ts'
 import { ReportedCount } from './reported-count.ts'
 import { Timestamp } from './timestamp.ts'
@@ -16,7 +17,6 @@ export const reportLimits = {
   logsMax: 20_000,
   reasonCharsMax: 1_000,
   reasonsMax: 100,
-  addressesMax: 1_000,
   tlsPortsMax: 10,
 } as const
 
@@ -25,6 +25,9 @@ export const reportLimits = {
  * one with the quality of 200, all units that a node can lease, and 2 000 accounts.
  */
 export const nodeBodyPartsMax = { heartbeat: 320_000, commits: 320_000, jobReport: 150_000, usage: 15_000 } as const
+
+const isReachable = (address: string) => findAddressFault(address) === undefined
+const unreachable = 'must be an address that clients can connect to, not an unspecified, multicast or broadcast one'
 
 /** A reason of a node appears in the status of every endpoint that it affects. */
 const Reason = z.string().max(reportLimits.reasonCharsMax)
@@ -52,8 +55,8 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
 export const Register = z.strictObject({
   region: Region,
   /** Addresses for DNS. */
-  ipv4: z.array(z.ipv4()).max(reportLimits.addressesMax),
-  ipv6: z.array(z.ipv6()).max(reportLimits.addressesMax),
+  ipv4: z.array(z.ipv4().refine(isReachable, unreachable)).max(nodeLimits.addressesMax),
+  ipv6: z.array(z.ipv6().refine(isReachable, unreachable)).max(nodeLimits.addressesMax),
   /** `host:port` where ingest listens, for installations without DNS. */
   ingest_address: z.string().max(300),
   /** Ports at these addresses where clients find TLS; none if not set. */

@@ -110,9 +110,22 @@ describe('POST /internal/v1/register', () => {
 
   test('422 for invalid addresses', async () => {
     const node = await TestNode.register(control(), newRegion())
-    const wrong = { ...place('abc'), ipv4: ['localhost'], ipv6: ['127.0.0.1'] }
-    expect(await node.call('POST', 'register', wrong)).toMatchObject({ status: 422 })
-    expect(await node.join(wrong)).toMatchObject({ status: 422 })
+    for (const wrong of [
+      { ipv4: ['localhost'], ipv6: ['127.0.0.1'] },
+      { ipv4: ['0.0.0.0'] },
+      { ipv4: ['192.0.2.1', '224.0.0.1'] },
+      { ipv6: ['::'] },
+      { ipv6: ['ff02::1'] },
+      { ipv6: ['::ffff:192.0.2.1'] },
+      { ipv4: Array(65).fill('192.0.2.1') },
+    ]) {
+      expect(await node.call('POST', 'register', { ...place(node.region), ...wrong })).toMatchObject({ status: 422 })
+      expect(await node.join({ ...place(node.region), ...wrong })).toMatchObject({ status: 422 })
+    }
+    const unspecified = await node.call('POST', 'register', { ...place(node.region), ipv4: ['0.0.0.0'] })
+    expect(unspecified.body.errors).toEqual([
+      { path: 'ipv4.0', message: expect.stringContaining('must be an address that clients can connect to') },
+    ])
     expect(await node.join({ secret: 'short' })).toMatchObject({ status: 422 })
   })
 })

@@ -7,7 +7,8 @@ import { DnsPublisher } from '#control/provisioning/dns/publisher.ts'
 import { ControlOutages } from '#control/provisioning/outages.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
-import { type Heartbeat, reportLimits } from '#model/node-protocol.ts'
+import { nodeLimits } from '#model/limits.ts'
+import type { Heartbeat } from '#model/node-protocol.ts'
 import { listDnsRecords, sendAgain } from '#store/dns-records.ts'
 import { drainEndpoint, removeDrainingEndpoint } from '#store/endpoints.ts'
 import { applyChange, currentEpoch } from '#store/epoch.ts'
@@ -297,7 +298,7 @@ describeDatabases('a node that leaves', (kind) => {
     await world.beat('192.0.2.2')
     await world.pass()
     const node_id = world.nodeId('192.0.2.1')
-    const others = Array.from({ length: reportLimits.addressesMax - 1 }, (_, index) => `10.0.${index >> 8}.${index & 255}`)
+    const others = Array.from({ length: nodeLimits.addressesMax - 1 }, (_, index) => `10.0.${index >> 8}.${index & 255}`)
     const addresses = { ipv4: ['192.0.2.1', ...others], ipv6: [], ingest_address: 'node:1' }
     await registerNode(store.db, { node_id, region: 'fra', ...addresses }, clock.now())
     await world.beat('192.0.2.1', { leaving: true })

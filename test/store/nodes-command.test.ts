@@ -21,7 +21,11 @@ function inlet(url: string, ...args: readonly string[]) {
 /** A node that last reported a minute ago. */
 async function aNode(store: TestStore, lag = [aLag(newId())]): Promise<string> {
   const node_id = newId()
-  await registerNode(store.db, { node_id, region: 'fra', ipv4: [], ipv6: [], ingest_address: '10.0.0.1:8081' }, t0)
+  await registerNode(
+    store.db,
+    { node_id, region: 'fra', ipv4: ['192.0.2.1'], ipv6: ['::1'], ingest_address: '10.0.0.1:8081' },
+    t0,
+  )
   const beat = { node_id, applied_epoch: 1, healthy: true, reasons: [] }
   await transact(store, async (db) => {
     await claimNodeId(db, node_id, { hash: 'ab', previousHash: null, joinTokenId: null })
@@ -39,7 +43,7 @@ describeDatabases('inlet nodes', (kind) => {
     const beat = { node_id: id, applied_epoch: 1, healthy: true, reasons: [], disk_full: false, blocked: [] }
     await transact(store, (db) => recordHeartbeat(db, { process: 'ingest', ...beat }, t0 + 58_000))
     expect((await inlet(store.url, 'list')).out).toMatch(
-      new RegExp(`^${id}  fra +10.0.0.1:8081  healthy, 2 s ago  silent for 60 s  active +1 +9$`, 'm'),
+      new RegExp(`^${id}  fra +10.0.0.1:8081  192.0.2.1 and 1 more  healthy, 2 s ago  silent for 60 s  active +1 +9$`, 'm'),
     )
   })
 

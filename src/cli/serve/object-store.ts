@@ -1,5 +1,5 @@
 import type { Config } from '#config.ts'
-import { isLoopback } from '#lib/option-types.ts'
+import { isLoopback } from '#lib/ip-addresses.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { ChildName } from './child-environment.ts'

@@ -188,8 +188,9 @@ export class Provisioner {
     const diskCauses = new Map([...largestLags].map(([id, largest]) => [id, explainFullDisk(largest, endpoint.account_id)]))
     const { status, reasons } = computeStatus(endpoint, nodes, { ...reports, diskCauses }, nowMs)
     const serving = servingNodes(endpoint, nodes, nowMs)
-    // A name that Inlet publishes has a bounded number of addresses.
-    const published = this.#options.dnsKeeper === 'inlet' ? observation.seen.wantedAddresses.of(endpoint) : undefined
+    // A name that Inlet publishes has a bounded number of addresses, and not all that a node reports.
+    const publishes = this.#options.dnsKeeper === 'inlet'
+    const published = publishes ? (observation.seen.wantedAddresses.of(endpoint) ?? { A: [], AAAA: [] }) : undefined
     return {
       status,
       status_reasons: [...reasons],

@@ -26,7 +26,15 @@ const aProcess = (more: Partial<ProcessFacts> = {}): ProcessFacts => ({
 })
 
 const aNode = (ingest: Partial<ProcessFacts> | null = {}, delivery: Partial<ProcessFacts> | null = {}): NodeFacts => ({
-  ...{ id: newId(), region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1', tls_ports: [], registered_at: ago(7200) },
+  ...{
+    id: newId(),
+    region: 'loc',
+    ipv4: ['192.0.2.1'],
+    ipv6: [],
+    ingest_address: 'node:1',
+    tls_ports: [],
+    registered_at: ago(7200),
+  },
   credential: 'active',
   ingest: ingest === null ? null : aProcess(ingest),
   delivery: delivery === null ? null : aProcess(delivery),

@@ -20,10 +20,13 @@ describe('DNS records', () => {
   const node = aNode()
   const wanted = { A: ['192.0.2.1'], AAAA: ['2001:db8::1'] }
   const right: NameServerAnswer = { server: '198.51.100.1', ...wanted, error: null }
-  const judge = (answers: readonly NameServerAnswer[], { name = host, age = 5, allowed = wanted, should = wanted } = {}) => {
+  const judge = (
+    answers: readonly NameServerAnswer[],
+    { name = host, age = 5, allowed = wanted, should = wanted, serving = [node] } = {},
+  ) => {
     const check = { endpoint_id: newId(), name, answers, checked_at: ago(age) }
     return judgeNaming(
-      [node],
+      serving,
       { host, dns: { expected: { wanted: should, allowed }, check }, certificateChecks: new Map(), failedOrder: null },
       now,
     )
@@ -61,6 +64,19 @@ describe('DNS records', () => {
     expect(judge([right, old]).reasons).toEqual([
       `the A record of ${host} is 192.0.2.9 at name server 198.51.100.2: it should be 192.0.2.1`,
     ])
+  })
+
+  test('cannot lead to a node without an address that clients reach', () => {
+    const none = aNode({ ipv4: [], ipv6: [] })
+    const local = aNode({ ipv4: ['127.0.0.1'], ipv6: ['::1'] })
+    const reasons = [
+      `node ${none.id} reports no address for DNS: set INLET_NODE_ADDRESSES on it`,
+      `node ${local.id} reports only loopback addresses for DNS (127.0.0.1, ::1): set INLET_NODE_ADDRESSES on it`,
+    ]
+    expect(judge([right], { serving: [node, none, local] })).toEqual({ reasons, isProvisioned: true })
+    expect(judge([right], { serving: [none, local] })).toEqual({ reasons, isProvisioned: false })
+    const listening = { ...local, ingest_address: '[::1]:443' }
+    expect(judge([right], { serving: [listening] })).toEqual({ reasons: [], isProvisioned: true })
   })
 
   test('that an operator keeps may name nodes that are not healthy', () => {

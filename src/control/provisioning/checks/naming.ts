@@ -6,6 +6,7 @@
 import type { CertificateCheck } from '#store/certificate-checks.ts'
 import type { DnsCheck } from '#store/dns-checks.ts'
 import type { NodeFacts } from '#store/nodes.ts'
+import { addressesOf } from '../dns/wanted.ts'
 import { judgeCertificates } from './certificate-reasons.ts'
 import { type ExpectedRecords, listDnsReasons } from './dns-reasons.ts'
 
@@ -31,13 +32,21 @@ export function judgeNaming(serving: readonly NodeFacts[], facts: NamingFacts, n
   const { host, dns, certificateChecks, failedOrder } = facts
   const certificates = serving.map((node) => judgeCertificates(node, certificateChecks.get(node.id) ?? [], host, nowMs))
   const dnsReasons = host === null || dns === null ? [] : listDnsReasons(host, dns.expected, dns.check, nowMs)
+  const unreachable = host === null || dns === null ? [] : serving.filter((node) => addressesOf(node).length === 0)
   const certificateReasons = certificates.flatMap(({ reasons }) => reasons)
   // Until clients are about to notice there is time for other attempts.
   const orderReasons = certificateReasons.length === 0 ? [] : listOrderReasons(failedOrder)
   return {
-    reasons: [...dnsReasons, ...certificateReasons, ...orderReasons],
-    isProvisioned: dnsReasons.length === 0 && certificates.some(({ isUsable }) => isUsable),
+    reasons: [...dnsReasons, ...unreachable.map(explainUnreachable), ...certificateReasons, ...orderReasons],
+    isProvisioned:
+      dnsReasons.length === 0 && unreachable.length < serving.length && certificates.some(({ isUsable }) => isUsable),
   }
+}
+
+function explainUnreachable({ id, ipv4, ipv6 }: NodeFacts): string {
+  const reported = [...ipv4, ...ipv6]
+  const found = reported.length === 0 ? 'no address for DNS' : `only loopback addresses for DNS (${reported.join(', ')})`
+  return `node ${id} reports ${found}: set INLET_NODE_ADDRESSES on it`
 }
 
 export function listOrderReasons(failedOrder: string | null): readonly string[] {

@@ -57,6 +57,16 @@ describe('planChanges', () => {
     ])
   })
 
+  test('leaves out loopback addresses, except of nodes that listen there', () => {
+    const local = { ...aNode(['127.0.0.2'], ['0:0::1']), ingest_address: '127.0.0.2:8081' }
+    const nodes = [aNode(['127.0.0.1'], ['::1']), aNode(['192.0.2.1', '127.0.0.1'])]
+    expect(dueOf({ nodes })).toEqual([['A', 'abc.fra.inlet.test', '192.0.2.1']])
+    expect(dueOf({ nodes: [local] })).toEqual([
+      ['A', 'abc.fra.inlet.test', '127.0.0.2'],
+      ['AAAA', 'abc.fra.inlet.test', '::1'],
+    ])
+  })
+
   test('sends what was changed longest ago first, whatever region changes all the time', () => {
     const endpoints = ['restless', 'calm', 'new'].map((label) => ({ ...endpoint, id: label, label }))
     const named = (label: string, more: Partial<DnsRecord>) =>

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { SocketAddress } from 'node:net'
+import { isLoopback } from '#lib/ip-addresses.ts'
 import type { NamedEndpoint } from '#store/dns-records.ts'
 import type { NodeFacts } from '#store/nodes.ts'
 import { dnsLimits } from './limits.ts'
@@ -49,8 +50,8 @@ type Rings = { readonly A: AddressRing; readonly AAAA: AddressRing }
 
 function ringsOf(nodes: readonly NodeFacts[]): Rings {
   return {
-    A: new AddressRing(nodes.flatMap(({ ipv4 }) => ipv4)),
-    AAAA: new AddressRing(nodes.flatMap(({ ipv6 }) => ipv6.map(canonicalIpv6))),
+    A: new AddressRing(nodes.flatMap((node) => publicAddressesOf(node).A)),
+    AAAA: new AddressRing(nodes.flatMap((node) => publicAddressesOf(node).AAAA)),
   }
 }
 
@@ -87,9 +88,19 @@ function placeOf(text: string): string {
   return createHash('sha1').update(text).digest('hex')
 }
 
-/** Returns all addresses of a node, in the form in which DNS servers return them. */
-export function addressesOf({ ipv4, ipv6 }: Pick<NodeFacts, 'ipv4' | 'ipv6'>): readonly string[] {
-  return [...ipv4, ...ipv6.map(canonicalIpv6)]
+type ReportedAddresses = Pick<NodeFacts, 'ipv4' | 'ipv6' | 'ingest_address'>
+
+/** Returns what may be published of a node. Loopback addresses only if it listens there: for others they are a mistake. */
+export function publicAddressesOf({ ipv4, ipv6, ingest_address }: ReportedAddresses): Addresses {
+  const isLocal = isLoopback(ingest_address.slice(0, ingest_address.lastIndexOf(':')).replace(/^\[|\]$/g, ''))
+  const isPublic = (address: string) => isLocal || !isLoopback(address)
+  return { A: ipv4.filter(isPublic), AAAA: ipv6.filter(isPublic).map(canonicalIpv6) }
+}
+
+/** The same of both types. */
+export function addressesOf(node: ReportedAddresses): readonly string[] {
+  const { A, AAAA } = publicAddressesOf(node)
+  return [...A, ...AAAA]
 }
 
 export function canonicalIpv6(address: string): string {

@@ -1,0 +1,27 @@
+/** The addresses of this node that it reports to control, for DNS. */
+import { isIPv4, isIPv6 } from 'node:net'
+import type { Config } from '#config.ts'
+import { isLoopback, isLoopbackUrl } from '#lib/ip-addresses.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import type { Register } from '#model/node-protocol.ts'
+
+type Settings = Pick<Config, 'controlUrl' | 'ingestListen' | 'advertiseAddresses' | 'dnsProvider'>
+
+/**
+ * Leaves out loopback addresses, which lead each client to itself, unless everything is on this machine: control, and those that reach the
+ * listener.
+ */
+export function reportedAddresses(
+  { controlUrl, ingestListen, advertiseAddresses, dnsProvider }: Settings,
+  logger: Pick<Logger, 'warn'>,
+): Pick<Register, 'ipv4' | 'ipv6'> {
+  const isElsewhere = controlUrl !== null && !isLoopbackUrl(controlUrl)
+  const isLocal = !isElsewhere && isLoopback(ingestListen.host)
+  const loopback = advertiseAddresses.filter(isLoopback)
+  const reported = isLocal ? advertiseAddresses : advertiseAddresses.filter((address) => !isLoopback(address))
+  if (loopback.length > 0 && (isElsewhere || dnsProvider !== null)) {
+    const effect = isLocal ? 'clients on other machines do not reach this node' : 'not reported to control'
+    logger.warn({ loopback }, `loopback addresses for DNS: ${effect}; set INLET_NODE_ADDRESSES to addresses that clients reach`)
+  }
+  return { ipv4: reported.filter(isIPv4), ipv6: reported.filter(isIPv6) }
+}
