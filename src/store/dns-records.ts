@@ -13,8 +13,8 @@ import type { Db, Tx } from './store.ts'
 
 type AddressType = 'A' | 'AAAA'
 
-/** Longer than resolvers keep a record. */
-const removalsKeptMs = 2 * 86_400_000
+/** Removals of a region that are remembered: the newest. A node whose addresses change all the time must not fill the database. */
+export const removalsMax = 10_000
 
 /** The records of one type of one endpoint. */
 export type DnsRecord = {
@@ -102,12 +102,13 @@ export async function recordSending(
 
 export type Removal = { readonly region: string; readonly address: string }
 
-/** Records that the DNS service confirmed an attempt, unless another one began since, and which addresses it took from names. */
-export async function recordPublished(
-  db: Tx,
-  attempt: string,
-  { ttl, removals, now }: { readonly ttl: number; readonly removals: readonly Removal[]; readonly now: number },
-): Promise<void> {
+type Confirmed = { readonly ttl: number; readonly removals: readonly Removal[]; readonly lingerMs: number; readonly now: number }
+
+/**
+ * Records that the DNS service confirmed an attempt, unless another one began since, and which addresses it took from names. Clients may use
+ * these for `lingerMs`. Older ones are forgotten.
+ */
+export async function recordPublished(db: Tx, attempt: string, { ttl, removals, lingerMs, now }: Confirmed): Promise<void> {
   await db.deleteFrom('dns_records').where('attempt', '=', attempt).where('sent', '=', '[]').execute()
   await db
     .updateTable('dns_records')
@@ -125,8 +126,16 @@ export async function recordPublished(
       .execute()
   await db
     .deleteFrom('dns_removals')
-    .where('removed_at', '<', now - removalsKeptMs)
+    .where('removed_at', '<', now - lingerMs)
     .execute()
+  for (const region of new Set(removals.map((removal) => removal.region))) await boundRemovals(db, region)
+}
+
+async function boundRemovals(db: Tx, region: string): Promise<void> {
+  const inRegion = db.selectFrom('dns_removals').where('region', '=', region)
+  const excess = await inRegion.select('removed_at').orderBy('removed_at', 'desc').limit(1).offset(removalsMax).executeTakeFirst()
+  if (excess === undefined) return
+  await db.deleteFrom('dns_removals').where('region', '=', region).where('removed_at', '<=', excess.removed_at).execute()
 }
 
 /** Returns when one of the addresses was last taken from a name of the region (epoch ms); null if none was lately. */

@@ -1,6 +1,7 @@
 /** Publishing in DNS: the order of an attempt, and what is left for the next leader. */
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
+import { LostRecords } from '#control/provisioning/checks/lost-records.ts'
 import { RecordsRejected } from '#control/provisioning/dns/provider.ts'
 import { publishedNodes } from '#control/provisioning/dns/published-nodes.ts'
 import { DnsPublisher } from '#control/provisioning/dns/publisher.ts'
@@ -9,7 +10,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { newId } from '#model/id.ts'
 import { nodeLimits } from '#model/limits.ts'
 import type { Heartbeat } from '#model/node-protocol.ts'
-import { listDnsRecords, sendAgain } from '#store/dns-records.ts'
+import { findLastRemoval, listDnsRecords, recordPublished, removalsMax, sendAgain } from '#store/dns-records.ts'
 import { drainEndpoint, removeDrainingEndpoint } from '#store/endpoints.ts'
 import { applyChange, currentEpoch } from '#store/epoch.ts'
 import { claimNodeId, deleteNode, revokeNodeCredential } from '#store/node-credentials.ts'
@@ -58,7 +59,7 @@ async function newWorld(kind: DatabaseKind) {
   }
 
   return {
-    ...{ store, clock, zone, outages, beat },
+    ...{ store, clock, zone, outages, publisher, beat },
     nodeId: (address: string) => nodes.get(address) ?? '',
     /** A second after the last pass. */
     async pass(of = publisher, signal = never): Promise<void> {
@@ -259,6 +260,77 @@ describeDatabases('publishing in DNS', (kind) => {
     await world.pass()
     expect(world.zone.calls.map((changes) => changes.length)).toEqual([100, 20])
     expect(world.zone.sets.size).toBe(120)
+  })
+})
+
+describeDatabases('records that the zone loses', (kind) => {
+  const name = 'abc.fra.inlet.test'
+
+  async function newLossyWorld() {
+    const world = await newWorld(kind)
+    const { store, clock, zone, publisher } = world
+    const warnings: object[] = []
+    const lost = new LostRecords({ store, publisher, clock, logger: { warn: (fields: object) => void warnings.push(fields) } })
+    const endpoint_id = await world.endpoint('abc')
+    return {
+      ...{ world, warnings },
+      /** Lets time pass, and returns how often the records were published meanwhile. `change` happens to the zone every second. */
+      async watch(seconds: number, change: (second: number) => void): Promise<number> {
+        const calls = zone.calls.length
+        for (let second = 0; second < seconds; second += 1) {
+          await world.beat('192.0.2.1')
+          await world.pass()
+          change(second)
+          const A = zone.addresses[abc] ?? []
+          if (second % 5 === 0)
+            await lost.republish([{ endpoint_id, name, answers: [{ server: '198.51.100.1', A, AAAA: [], error: null }] }])
+        }
+        return zone.calls.length - calls
+      },
+    }
+  }
+
+  test('are published again at once, also another time', async () => {
+    const { world, warnings, watch } = await newLossyWorld()
+    await using _world = world
+    await watch(30, () => undefined)
+    expect(await watch(30, (second) => second === 10 && world.zone.sets.clear())).toBe(1)
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1'] })
+    expect(await watch(30, (second) => second === 10 && world.zone.sets.clear())).toBe(1)
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1'] })
+    expect(warnings).toEqual([])
+  })
+
+  test('are published later and later where they are lost each time, with a warning, until they stay', async () => {
+    const { world, warnings, watch } = await newLossyWorld()
+    await using _world = world
+    // The server confirms changes and drops them.
+    expect(await watch(300, () => world.zone.sets.clear())).toBeLessThanOrEqual(7)
+    expect(warnings.at(-1)).toMatchObject({ names: [name], count: 1 })
+    // Another program removes what appears.
+    expect(await watch(350, (second) => second % 8 === 0 && world.zone.sets.clear())).toBeLessThanOrEqual(3)
+    await watch(650, () => undefined)
+    expect(world.zone.addresses).toEqual({ [abc]: ['192.0.2.1'] })
+    expect(await watch(20, (second) => second === 0 && world.zone.sets.clear())).toBe(1)
+  })
+})
+
+describeDatabases('addresses that were taken from names', (kind) => {
+  test('are remembered while clients may use them, and the newest of each region only', async () => {
+    await using store = await newStore(kind)
+    const record = (region: string, first: number, count: number, now: number) => {
+      const removals = Array.from({ length: count }, (_, index) => ({ region, address: `a${first + index}` }))
+      return transact(store, (db) => recordPublished(db, newId(), { ttl: 30, removals, lingerMs: 60_000, now }))
+    }
+    await record('fra', 0, 5, 1_000)
+    await record('nyc', 0, 5, 2_000)
+    await record('fra', 5, removalsMax, 3_000)
+    const found = (region: string, address: string) => findLastRemoval(store.db, region, [address])
+    expect(await found('fra', 'a0')).toBe(null)
+    expect([await found('fra', 'a5'), await found('fra', `a${removalsMax + 4}`)]).toEqual([3_000, 3_000])
+    expect(await found('nyc', 'a0')).toBe(2_000)
+    await record('nyc', 9, 1, 62_500)
+    expect([await found('nyc', 'a0'), await found('nyc', 'a9')]).toEqual([null, 62_500])
   })
 })
 

@@ -11,7 +11,7 @@ import { type DnsCheck, isRecorded, recordDnsChecks } from '#store/dns-checks.ts
 import type { Store } from '#store/store.ts'
 import { endpointName } from '../ingest-host.ts'
 import { checkLimits } from './limits.ts'
-import { type LossNotice, republishLost } from './lost-records.ts'
+import type { LostRecords } from './lost-records.ts'
 import type { NameRound } from './name-round.ts'
 import type { NameServers } from './name-servers.ts'
 
@@ -21,12 +21,12 @@ export type DnsChecksOptions = {
   readonly nameServers: NameServers
   readonly round: NameRound
   /** Undefined if the operator keeps the records. */
-  readonly publisher: LossNotice | undefined
+  readonly lostRecords: LostRecords | undefined
   readonly clock: Clock
 }
 
 export async function checkNames(options: DnsChecksOptions, signal: AbortSignal): Promise<void> {
-  const { store, baseDomain, nameServers, round, publisher, clock } = options
+  const { store, baseDomain, nameServers, round, lostRecords, clock } = options
   const endpoints = await round.next(store.db)
   const cancel = () => void nameServers.cancel().catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
@@ -47,9 +47,8 @@ export async function checkNames(options: DnsChecksOptions, signal: AbortSignal)
     await Promise.all(Array.from({ length: checkLimits.namesInFlight }, askInTurn))
     // What was cancelled says nothing about the name servers.
     if (signal.aborted) return
-    const nowMs = clock.now()
-    await recordDnsChecks(store.db, news, nowMs)
-    if (publisher !== undefined) await republishLost(checks, { store, publisher, nowMs })
+    await recordDnsChecks(store.db, news, clock.now())
+    await lostRecords?.republish(checks)
   } finally {
     signal.removeEventListener('abort', cancel)
   }

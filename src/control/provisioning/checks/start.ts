@@ -11,7 +11,7 @@ import type { Provisioner } from '../provisioner.ts'
 import { checkCertificates } from './certificate-checks.ts'
 import { checkNames } from './dns-checks.ts'
 import { checkLimits } from './limits.ts'
-import type { LossNotice } from './lost-records.ts'
+import { type LossNotice, LostRecords } from './lost-records.ts'
 import { NameRound } from './name-round.ts'
 import { NameServers } from './name-servers.ts'
 import type { DnsKeeper } from './seen.ts'
@@ -32,7 +32,7 @@ export type ChecksOptions = {
 }
 
 export function createChecks(options: ChecksOptions): readonly Service[] {
-  const { leadership, baseDomain, dnsKeeper, dnsServer, dnsNamesPerSecond, clock, logger } = options
+  const { leadership, baseDomain, dnsKeeper, dnsServer, dnsNamesPerSecond, publisher, clock, logger } = options
   const check = (name: string, work: (signal: AbortSignal) => Promise<void>) =>
     new Periodic({
       name,
@@ -52,7 +52,8 @@ export function createChecks(options: ChecksOptions): readonly Service[] {
   ]
   if (baseDomain === null || dnsKeeper === 'nobody') return checks
   const round = new NameRound({ namesMax: dnsNamesPerSecond, clock })
-  const names = { ...options, baseDomain, nameServers: new NameServers({ begin: dnsServer, clock }), round }
+  const lostRecords = publisher && new LostRecords({ ...options, publisher })
+  const names = { ...options, baseDomain, nameServers: new NameServers({ begin: dnsServer, clock }), round, lostRecords }
   return [...checks, check('check of DNS', (signal) => checkNames(names, signal))]
 }
 

@@ -17,6 +17,9 @@ export const dnsLimits = {
   /** Pause before a rejected change is repeated. */
   rejectedDelayMsMin: 2_000,
   rejectedDelayMsMax: 300_000,
+  /** Pause before a record that the zone lost again is published again. */
+  lostDelayMsMin: 10_000,
+  lostDelayMsMax: 300_000,
   /** Addresses of one type at a name: more do not fit into a UDP response. */
   addressesMax: 32,
 } as const

@@ -165,7 +165,8 @@ export class DnsPublisher {
       await this.#recordFailure(attempt, batch, error)
       return
     }
-    const confirmed = { ttl, removals: removalsOf(batch), now: clock.now() }
+    const lingerMs = (ttl + provider.settleSeconds) * 1000
+    const confirmed = { ttl, removals: removalsOf(batch), lingerMs, now: clock.now() }
     await transact(store, (db) => recordPublished(db, attempt, confirmed))
     this.#counts.published += batch.length
     this.#pending -= batch.length
