@@ -105,6 +105,25 @@ describeNameServer('the names of endpoints', (nameServer) => {
     expect((await account.get(`/v1/endpoints/${body.id}`)).body.status_reasons).toEqual(reasons)
   })
 
+  test('do not lead to a node without an address that clients reach', async () => {
+    await using control = await newControl({ environment: environmentFor(nameServer, freshDomain(nameServer)) })
+    const account = await control.newAccount()
+    const { body } = await account.post('/v1/endpoints', { region: 'fra' })
+    const elsewhere = { ipv4: ['127.0.0.1'], ipv6: [], ingest_address: '192.0.2.9:443' }
+    const [none, local, good] = [
+      await TestNode.register(control, 'fra', { ipv4: [], ipv6: [] }),
+      await TestNode.register(control, 'fra', elsewhere),
+      await TestNode.register(control, 'fra', { ipv4: ['192.0.2.1'], ipv6: [] }),
+    ]
+    for (const node of [none, local, good]) await node.heartbeat()
+    await published(body.ingest_host, '192.0.2.1')
+    const { status_reasons } = (await account.get(`/v1/endpoints/${body.id}`)).body
+    expect(status_reasons).toContain(`node ${none.id} reports no address for DNS: set INLET_NODE_ADDRESSES on it`)
+    expect(status_reasons).toContain(
+      `node ${local.id} reports only loopback addresses for DNS (127.0.0.1): set INLET_NODE_ADDRESSES on it`,
+    )
+  })
+
   test('lose a node that leaves, which learns when clients no longer find it', async () => {
     const environment = { ...environmentFor(nameServer, freshDomain(nameServer)), INLET_DNS_TTL_SECONDS: '60' }
     await using control = await newControl({ environment })
