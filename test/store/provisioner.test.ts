@@ -4,6 +4,7 @@ import { Provisioner } from '#control/provisioning/provisioner.ts'
 import { newId } from '#model/id.ts'
 import { recordDnsChecks } from '#store/dns-checks.ts'
 import { getEndpoint, type StoredEndpoint } from '#store/endpoints.ts'
+import { claimNodeId } from '#store/node-credentials.ts'
 import { recordHeartbeat, registerNode } from '#store/nodes.ts'
 import { type Store, transact } from '#store/store.ts'
 import { describeDatabases, newStore } from '../support/databases.ts'
@@ -16,6 +17,8 @@ const baseDomain = 'inlet.test'
 async function aServingNode(store: Store, now: number): Promise<void> {
   const node_id = newId()
   await registerNode(store.db, { node_id, region: 'loc', ipv4: ['192.0.2.1'], ipv6: [], ingest_address: 'node:443' }, now)
+  // Only a node with a credential counts as serving.
+  await transact(store, (db) => claimNodeId(db, node_id, { hash: node_id, previousHash: null, joinTokenId: null }))
   const well = { node_id, applied_epoch: 9, healthy: true, reasons: [] }
   await transact(store, (db) => recordHeartbeat(db, { process: 'ingest', ...well, disk_full: false, blocked: [] }, now))
   await transact(store, (db) => recordHeartbeat(db, { process: 'delivery', ...well, lag: [] }, now))
