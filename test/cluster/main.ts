@@ -29,7 +29,7 @@ async function runRounds({ rounds, seed, kinds, pairs, keep }: Options): Promise
   const network = enteredNetwork() ?? 'loopback'
   const only = kinds.length < faultKinds.length ? ` --only ${kinds.join()}` : ''
   console.log(
-    `seed ${seed}, network: ${network}; this run again: npm run test:cluster -- --rounds ${rounds} --seed ${seed}${only}`,
+    `seed ${seed}, network: ${network}; this run again: npm run test:cluster -- --rounds ${rounds} --seed ${seed} --pairs ${pairs}${only}`,
   )
   let findings = 0
   for (let round = 1; round <= rounds; round += 1) {

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { chmodSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { withDescendants } from './host.ts'
+import { signalAll } from './host.ts'
 import type { NetworkKind } from './network.ts'
 
 const variable = 'CLUSTER_NETWORK'
@@ -39,10 +39,8 @@ export async function runInside(kind: NetworkKind): Promise<number> {
     env: { ...process.env, [variable]: kind, TMPDIR: scratch, [keepVariable]: tmpdir() },
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // unshare ignores both signals.
-    process.on(signal, () => {
-      for (const pid of withDescendants([child.pid ?? 0]).slice(0, 2)) process.kill(pid, signal)
-    })
+    // The first process of a namespace ignores signals that it does not handle, but not the end of the namespace.
+    process.on(signal, () => signalAll([child.pid ?? 0], 'SIGKILL'))
   }
   const [code] = (await once(child, 'exit')) as [number | null]
   rmSync(scratch, { recursive: true, force: true })

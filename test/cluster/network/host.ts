@@ -34,18 +34,23 @@ export class Host {
   /** Sends the signal to all programs of this host and to the processes that they started, as one. */
   signal(signal: NodeJS.Signals): void {
     const roots = [...this.#children].flatMap(({ pid }) => pid ?? [])
-    for (const pid of withDescendants(roots)) {
-      try {
-        process.kill(pid, signal)
-      } catch {
-        // It has just ended.
-      }
+    signalAll(roots, signal)
+  }
+}
+
+/** Sends the signal to the processes and to all that they started. */
+export function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of withDescendants(pids)) {
+    try {
+      process.kill(pid, signal)
+    } catch {
+      // It has just ended.
     }
   }
 }
 
 /** Returns the processes and all that they started, parents first. */
-export function withDescendants(pids: readonly number[]): readonly number[] {
+function withDescendants(pids: readonly number[]): readonly number[] {
   const children = Map.groupBy(readParents(), ({ parent }) => parent)
   const found = [...pids]
   for (const pid of found) found.push(...(children.get(pid) ?? []).map((child) => child.pid))
