@@ -1,27 +1,34 @@
 import { expect, test } from 'vitest'
-import { readConfig } from '#config.ts'
-import { reportedAddresses } from './reported-addresses.ts'
+import { type AddressSettings, reportedAddresses } from './reported-addresses.ts'
 
-function report(environment: Readonly<Record<string, string>>) {
+const local: AddressSettings = {
+  controlUrl: null,
+  ingestListen: { host: '127.0.0.1', port: 8081 },
+  advertiseAddresses: ['127.0.0.1'],
+  dnsProvider: null,
+}
+const remote = { controlUrl: 'https://control.test' }
+const open = { ingestListen: { host: '0.0.0.0', port: 8081 } }
+const dns = { dnsProvider: 'static' }
+
+function report(settings: Partial<AddressSettings>) {
   const warnings: unknown[] = []
-  const { ipv4, ipv6 } = reportedAddresses(readConfig(environment), { warn: (...line: unknown[]) => void warnings.push(line) })
+  const warn = (...line: unknown[]) => void warnings.push(line)
+  const { ipv4, ipv6 } = reportedAddresses({ ...local, ...settings }, { warn })
   return { addresses: [...ipv4, ...ipv6], warnings }
 }
 
-const remote = { INLET_CONTROL_URL: 'https://control.test' }
-const dns = { INLET_DNS_PROVIDER: 'static', INLET_BASE_DOMAIN: 'inlet.test' }
-
 test('all addresses are reported, by version', () => {
-  const addresses = { INLET_NODE_ADDRESSES: '2001:db8::1, 192.0.2.1' }
+  const addresses = { advertiseAddresses: ['2001:db8::1', '192.0.2.1'] }
   expect(report({ ...remote, ...addresses })).toEqual({ addresses: ['192.0.2.1', '2001:db8::1'], warnings: [] })
 })
 
 test('loopback addresses are reported only to a control of the same machine', () => {
   expect(report({})).toEqual({ addresses: ['127.0.0.1'], warnings: [] })
-  expect(report({ INLET_CONTROL_URL: 'http://[::1]:8079' })).toEqual({ addresses: ['127.0.0.1'], warnings: [] })
+  expect(report({ controlUrl: 'http://[::1]:8079' })).toEqual({ addresses: ['127.0.0.1'], warnings: [] })
   const warning = expect.stringContaining('set INLET_NODE_ADDRESSES')
   expect(report(remote)).toEqual({ addresses: [], warnings: [[{ loopback: ['127.0.0.1'] }, warning]] })
-  expect(report({ ...remote, INLET_NODE_ADDRESSES: '::1,192.0.2.1' })).toEqual({
+  expect(report({ ...remote, advertiseAddresses: ['::1', '192.0.2.1'] })).toEqual({
     addresses: ['192.0.2.1'],
     warnings: [[{ loopback: ['::1'] }, warning]],
   })
@@ -33,7 +40,6 @@ test('loopback addresses are reported with a warning where this machine publishe
 })
 
 test('loopback addresses are not reported by a node that listens on others', () => {
-  const open = { INLET_INGEST_LISTEN: '0.0.0.0:8081' }
   expect(report(open)).toEqual({ addresses: [], warnings: [] })
   const warning = expect.stringContaining('not reported to control')
   expect(report({ ...open, ...dns })).toEqual({ addresses: [], warnings: [[{ loopback: ['127.0.0.1'] }, warning]] })

@@ -1,18 +1,26 @@
 /** The addresses of this node that it reports to control, for DNS. */
 import { isIPv4, isIPv6 } from 'node:net'
-import type { Config } from '#config.ts'
 import { isLoopback, isLoopbackUrl } from '#lib/ip-addresses.ts'
+import type { ListenAddress } from '#lib/option-types.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Register } from '#model/node-protocol.ts'
 
-type Settings = Pick<Config, 'controlUrl' | 'ingestListen' | 'advertiseAddresses' | 'dnsProvider'>
+/** The part of the configuration that the addresses follow from. */
+export type AddressSettings = {
+  /** Null if control is on this machine. */
+  readonly controlUrl: string | null
+  readonly ingestListen: ListenAddress
+  readonly advertiseAddresses: readonly string[]
+  /** Null if this process is not told who publishes names. */
+  readonly dnsProvider: string | null
+}
 
 /**
  * Leaves out loopback addresses, which lead each client to itself, unless everything is on this machine: control, and those that reach the
  * listener.
  */
 export function reportedAddresses(
-  { controlUrl, ingestListen, advertiseAddresses, dnsProvider }: Settings,
+  { controlUrl, ingestListen, advertiseAddresses, dnsProvider }: AddressSettings,
   logger: Pick<Logger, 'warn'>,
 ): Pick<Register, 'ipv4' | 'ipv6'> {
   const isElsewhere = controlUrl !== null && !isLoopbackUrl(controlUrl)
