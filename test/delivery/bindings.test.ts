@@ -81,12 +81,18 @@ async function stopNode(): Promise<void> {
   delivery = undefined
 }
 
-/** Appends a record in a segment of its own, which is sealed with the next turn of the log. */
-async function seal(): Promise<void> {
+/** Appends a record. Its segment is sealed soon; until then another record may join it. */
+async function append(): Promise<void> {
   const [received, payload] = [Date.now() * 1000, [Buffer.from('{"n":1}')]]
   const envelope = encodeEnvelope({ protocol: 'http' })
   const { seq } = await wal.append(endpoint, { layout: 'lines', receivedAtMicros: received, recordCount: 1, envelope, payload })
   sealed = seq + 1
+}
+
+/** Appends a record in a segment of its own. */
+async function seal(): Promise<void> {
+  await append()
+  await until('the seal', async () => !(await segmentFiles()).some((name) => name.endsWith('.open')))
 }
 
 async function publish(name: string): Promise<string> {
@@ -159,7 +165,7 @@ test('a segment that waited keeps the views of its seal, and gets none that was 
   await stopNode()
   await seal()
   await seal()
-  await until('the seals', async () => (await sealedFiles()) === 2)
+  expect((await segmentFiles()).filter((name) => name.endsWith('.wal'))).toHaveLength(2)
   await detach(binding.id)
   await account.post(`/v1/views/${archived}/archive`)
   await attach(later)
@@ -185,7 +191,7 @@ test('whatever is attached, detached, archived and sealed in which order, each s
   for (const [kind, number] of steps) {
     const active = (await bindings()).filter(({ status }) => status === 'active')
     const view = must(pool[number % pool.length], 'a view')
-    if (kind < 45) await seal()
+    if (kind < 45) await append()
     else if (kind < 62) await attach(view, { is_required: number % 2 === 0 })
     else if (kind < 70) await attach(view, { canary_start_ts: new Date(Date.now() + (number % 200) - 50).toISOString() })
     else if (kind < 86) await detach(active[number % active.length]?.id ?? view)
@@ -212,7 +218,6 @@ test('whatever is attached, detached, archived and sealed in which order, each s
   }
 }, 600_000)
 
-async function sealedFiles(): Promise<number> {
-  const names = await systemFiles.list(join(config.paths.wal, endpoint))
-  return names.filter(({ name }) => name.endsWith('.wal')).length
+async function segmentFiles(): Promise<readonly string[]> {
+  return (await systemFiles.list(join(config.paths.wal, endpoint))).map(({ name }) => name)
 }
