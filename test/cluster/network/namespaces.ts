@@ -25,6 +25,7 @@ export class NamespaceNetwork implements Network {
   readonly hub = new Host('hub', { address: ipv4(hubNumber), enter: [] }, ipv6(hubNumber))
   /** Processes that keep the namespaces open. */
   readonly #holders: ChildProcess[] = []
+  readonly #interfaces: string[] = []
 
   constructor() {
     for (const name of ['ipv4/ip_forward', 'ipv6/conf/all/forwarding']) writeFileSync(`/proc/sys/net/${name}`, '1')
@@ -44,6 +45,7 @@ export class NamespaceNetwork implements Network {
       `addr add ${ipv6(hubNumber)}/128 dev ${outside} nodad`,
       `link set ${outside} up`,
     ])
+    this.#interfaces.push(outside)
     ip(host, [
       'link set lo up',
       `addr add ${ipv4(number)}/32 dev eth0`,
@@ -84,7 +86,9 @@ export class NamespaceNetwork implements Network {
     return () => changeBoth('del')
   }
 
+  /** The next round begins with the same names and rules. */
   async close(): Promise<void> {
+    ip(this.hub, [...this.#interfaces.map((name) => `link del ${name}`), ...restoreLocalRule])
     await Promise.all(this.#holders.map((holder) => end(holder, 'SIGKILL')))
   }
 
@@ -100,9 +104,14 @@ export class NamespaceNetwork implements Network {
   }
 }
 
-const deferLocalRule = ['', '-6 '].flatMap((family) => [
+const families = ['', '-6 ']
+const deferLocalRule = families.flatMap((family) => [
   `${family}rule add pref ${preferences.local} lookup local`,
   `${family}rule del pref 0`,
+])
+const restoreLocalRule = families.flatMap((family) => [
+  `${family}rule add pref 0 lookup local`,
+  `${family}rule del pref ${preferences.local}`,
 ])
 
 function interfaceOf({ name }: Host): string {
