@@ -44,7 +44,7 @@ export async function runStep(cluster: Cluster, faults: readonly Fault[], spread
     ends.push(await fault.begin(cluster))
     const told = new Told()
     const isTold = await awaitTold(lookUnder(cluster, faults.slice(0, at + 1), told), 'later')
-    if (isTold) problems.push(...told.findDetours())
+    if (isTold && fault.beginsByRestart !== true) problems.push(...told.findDetours())
     if (at < faults.length - 1) continue
     const watched = await watchTruth(lookUnder(cluster, faults), Math.max(...faults.map(({ holdMs }) => holdMs)))
     if (isTold) problems.push(...watched)

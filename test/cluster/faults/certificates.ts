@@ -61,6 +61,7 @@ export function spoilCertificate(kind: 'expired-certificate' | 'wrong-certificat
       return { status: 'degraded', reasons: [`the certificate of node ${cluster.nodeId(name)} ${fault}`] }
     },
     misleadsClients: true,
+    beginsByRestart: true,
     async begin(cluster) {
       const [certificateFile, keyFile] = [cluster.path(`${name}.pem`), cluster.path(`${name}.key`)]
       const now = Date.now()

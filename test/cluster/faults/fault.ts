@@ -54,6 +54,8 @@ export type Fault = {
   readonly hidesRecords?: boolean
   /** Whether DNS leads clients to what they cannot use. */
   readonly misleadsClients?: boolean
+  /** Whether it begins with the restart of a node, of which the status tells first. */
+  readonly beginsByRestart?: boolean
   /** What is told beside what follows from the missing nodes. */
   truth?(endpoint: ClusterEndpoint, cluster: Cluster): Truth
   /** Finds out, while it lasts, whatever else must be true. */
