@@ -262,7 +262,9 @@ export class Pipeline implements Service {
     const isUndelivered = ({ id, state }: QueuedSegment) => state === 'sealed' && !this.#committed.has(id) && !isReported(id)
     const undelivered = ofLog.filter(isUndelivered)
     const waiting = sealedBeforeOpen(ofLog).filter((segment) => isUndelivered(segment) && !parked.has(segment.id))
-    await this.#update(listing.logName, waiting, undelivered[0])
+    // What control has not recorded yet is behind, even if it is in the bucket.
+    const oldest = ofLog.find((segment) => isUndelivered(segment) || isReported(segment.id))
+    await this.#update(listing.logName, waiting, oldest)
     return heldLog(
       listing,
       undelivered.flatMap(({ id }) => parked.get(id) ?? []),
