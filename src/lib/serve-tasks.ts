@@ -6,7 +6,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
-import { setPriority } from 'node:os'
+import { getPriority, setPriority } from 'node:os'
 import { memoryGauge } from './memory-gauge.ts'
 import type { WorkerMessage } from './process-pool.ts'
 
@@ -18,7 +18,8 @@ export function serveTasks<Task, Reply, Report = never>(
   run: (task: Task, report: (report: Report) => void) => Promise<Reply>,
   { niceness }: { readonly niceness: number },
 ): void {
-  setPriority(niceness)
+  // Whoever started Inlet may have made it nicer, and only a privileged user may take that back.
+  if (getPriority() < niceness) setPriority(niceness)
   giveUpMemoryFirst()
   // The parent ends this process. A terminal signals both at Ctrl-C.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
