@@ -7,22 +7,14 @@ import { listCommits, recordCommit } from '#store/commits.ts'
 import { migrate } from '#store/migrate.ts'
 import { openStore, transact } from '#store/store.ts'
 import { startPostgres } from '../../tools/services/postgres.ts'
-import { newDatabase } from '../support/databases.ts'
+import { newDatabase, openTestStore, type TestStore } from '../support/databases.ts'
 import { aCommit, t0 } from './fixtures.ts'
 
 /** Inlet creates the file itself: a copied one has the mode of its copier, and already has a journal. */
-async function createStore() {
-  const database = await newDatabase('sqlite')
-  const store = await openStore(database.url)
+async function createStore(): Promise<TestStore> {
+  const store = await openTestStore(await newDatabase('sqlite'))
   await migrate(store)
-  return {
-    ...store,
-    url: database.url,
-    async [Symbol.asyncDispose]() {
-      await store.close()
-      await database[Symbol.asyncDispose]()
-    },
-  }
+  return store
 }
 
 describe('durability on SQLite', () => {

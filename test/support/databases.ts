@@ -57,7 +57,11 @@ async function migrateDatabase({ url }: TestDatabase): Promise<void> {
 export type TestStore = Store & AsyncDisposable & { readonly url: string }
 
 export async function newStore(kind: DatabaseKind): Promise<TestStore> {
-  const database = await newMigratedDatabase(kind)
+  return openTestStore(await newMigratedDatabase(kind))
+}
+
+/** Opens a store, and removes the database with it. */
+export async function openTestStore(database: TestDatabase): Promise<TestStore> {
   const store = await openStore(database.url)
   return {
     ...store,

@@ -1,22 +1,13 @@
 import { expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { hurriedClock } from '../../../test/support/hurried-clock.ts'
 import { Endpoints } from '../endpoints.ts'
 import { deliveryLimits } from '../limits.ts'
 import { ConfigurationCheck } from './configuration-check.ts'
 
-/** Each wait ends at once, and takes as long as it should on this clock. */
 function furnished(isCurrent: (call: number) => Promise<boolean>) {
-  let now = 0
   let calls = 0
-  const clock = {
-    ...systemClock,
-    monotonic: () => now,
-    setTimer: (callback: () => void, delayMs: number) => {
-      now += delayMs
-      return systemClock.setTimer(callback, 0)
-    },
-  }
+  const clock = hurriedClock()
   const stop = new AbortController()
   const check = new ConfigurationCheck({
     isCurrent: () => isCurrent(++calls),
@@ -25,7 +16,7 @@ function furnished(isCurrent: (call: number) => Promise<boolean>) {
     logger: createLogger('delivery', 'silent'),
   })
   const wait = () => check.waitUntilCurrent(stop.signal)
-  return { wait, stop, elapsed: () => now, calls: () => calls }
+  return { wait, stop, elapsed: clock.monotonic, calls: () => calls }
 }
 const away = () => Promise.reject(new Error('control is away'))
 

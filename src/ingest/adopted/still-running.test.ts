@@ -1,23 +1,15 @@
 import { expect, test } from 'vitest'
-import { systemClock } from '#lib/clock.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { ControlError } from '#node/control-client.ts'
+import { hurriedClock } from '../../../test/support/hurried-clock.ts'
 import { refuseWhileRunning } from './still-running.ts'
 
-/** Each wait ends at once, and takes a second of this clock. */
+/** Returns after how many seconds it was adopted. */
 async function adopt(ask: (elapsedSeconds: number) => number | null): Promise<number> {
-  let now = 0
-  const clock = {
-    ...systemClock,
-    monotonic: () => now,
-    setTimer: (callback: () => void, delayMs: number) => {
-      now += delayMs
-      return systemClock.setTimer(callback, 0)
-    },
-  }
+  const clock = hurriedClock()
   const logger = createLogger('ingest', 'silent')
-  await refuseWhileRunning('a', { ask: async () => ask(now / 1000), clock, logger })
-  return now / 1000
+  await refuseWhileRunning('a', { ask: async () => ask(clock.monotonic() / 1000), clock, logger })
+  return clock.monotonic() / 1000
 }
 
 test('a node that has just ended is waited for', async () => {
